@@ -1,0 +1,92 @@
+"""Every exception that sparknet raises on purpose.
+
+::
+
+    SparkNetError
+    ├── SpecError (ValueError)         a net, layer or solver description that cannot be built
+    │   ├── TextError                  a text file that does not parse: file, line, column
+    │   ├── LayerError                 one layer is at fault; `.layer` is its name
+    │   └── SolverError                a solver setting is at fault
+    ├── FileError (OSError)            a file that is missing, cut short or of another format; `.path`
+    ├── WeightsError (ValueError)      weights that do not fit the net; `.layer`
+    ├── ArrayError (ValueError)        an NDArray operation refused: shape, dtype, read-only
+    ├── IndexOutOfRange (IndexError)   an index outside an array
+    ├── OutOfMemory (MemoryError)      storage that could not be had
+    ├── MissingExtra (ImportError)     an optional dependency is not installed
+    └── NativeError (RuntimeError)     the native core failed in a way that none of the others names
+
+Each is also the matching builtin, so that a caller who knows nothing of
+sparknet still catches what they expect.
+"""
+
+from __future__ import annotations
+
+
+class SparkNetError(Exception):
+    """The root of the tree."""
+
+
+class SpecError(SparkNetError, ValueError):
+    """A net, layer or solver description that cannot be built."""
+
+
+class TextError(SpecError):
+    """A text-format file that does not parse."""
+
+    def __init__(self, message: str, path: str = "<text>", line: int = 0, column: int = 0) -> None:
+        super().__init__(f"{path}:{line}:{column}: {message}" if line else f"{path}: {message}")
+        self.path, self.line, self.column = path, line, column
+
+
+class LayerError(SpecError):
+    """One layer is at fault."""
+
+    def __init__(self, layer: str, message: str) -> None:
+        super().__init__(f"layer '{layer}': {message}")
+        self.layer = layer
+
+
+class SolverError(SpecError):
+    """A solver setting is at fault."""
+
+
+class FileError(SparkNetError, OSError):
+    """A file that is missing, cut short or of another format."""
+
+    def __init__(self, path: object, message: str) -> None:
+        super().__init__(f"{path}: {message}")
+        self.path = str(path)
+
+
+class WeightsError(SparkNetError, ValueError):
+    """Weights that do not fit the net."""
+
+    def __init__(self, layer: str, message: str) -> None:
+        super().__init__(f"layer '{layer}': {message}")
+        self.layer = layer
+
+
+class ArrayError(SparkNetError, ValueError):
+    """An NDArray operation refused: shape, dtype, read-only."""
+
+
+class IndexOutOfRange(SparkNetError, IndexError):
+    """An index outside an array."""
+
+
+class OutOfMemory(SparkNetError, MemoryError):
+    """Storage that could not be had."""
+
+
+class MissingExtra(SparkNetError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package '{package}': run pip install 'sparknet[{extra}]'"
+        )
+        self.package, self.extra = package, extra
+
+
+class NativeError(SparkNetError, RuntimeError):
+    """The native core failed in a way that none of the others names."""

@@ -1,0 +1,135 @@
+"""What a layer is to everything above it: a type, its arity, and a shape rule.
+
+A layer's parameters, defaults and shape rule live once, in
+``sparknet/layers/<type>.py``.  A layer object is made from one
+``LayerParameter``; ``infer`` maps bottom shapes to a `Plan`: top shapes, the
+learnable blobs with their fillers, and the resolved values that a kernel
+needs.  Calling ``infer`` again with other bottom shapes is Caffe's Reshape.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
+
+from sparknet.errors import LayerError
+from sparknet.proto import caffe_pb2
+
+Shape = tuple[int, ...]
+
+TRAIN: int = caffe_pb2.TRAIN
+TEST: int = caffe_pb2.TEST
+
+
+@dataclass(frozen=True)
+class Arity:
+    """How many bottoms or tops a layer takes; ``most=None`` is without limit."""
+
+    least: int
+    most: int | None
+
+    def accepts(self, count: int) -> bool:
+        return self.least <= count and (self.most is None or count <= self.most)
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return f"at least {self.least}"
+        return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+
+
+def exactly(count: int) -> Arity:
+    return Arity(count, count)
+
+
+def at_least(count: int) -> Arity:
+    return Arity(count, None)
+
+
+def between(least: int, most: int) -> Arity:
+    return Arity(least, most)
+
+
+@dataclass(frozen=True)
+class Param:
+    """One learnable blob: its shape and the FillerParameter that sets its first value."""
+
+    shape: Shape
+    filler: caffe_pb2.FillerParameter
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `Layer.infer` finds: everything about a layer that depends on its bottoms."""
+
+    tops: tuple[Shape, ...]
+    params: tuple[Param, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Layer(ABC):
+    """A layer type.  Concrete subclasses are final."""
+
+    type: ClassVar[str]
+    """Caffe's type name."""
+    field: ClassVar[str | None] = None
+    """The LayerParameter field that holds this type's options, e.g. ``pooling_param``."""
+    fields: ClassVar[tuple[str, ...]] = ()
+    """Further LayerParameter fields that this type reads (``loss_param``, ``transform_param``)."""
+    bottoms: ClassVar[Arity] = exactly(1)
+    tops: ClassVar[Arity] = exactly(1)
+    equal_counts: ClassVar[bool] = False
+    """As many tops as bottoms (Caffe's EqualNumBottomTopBlobs)."""
+    auto_tops: ClassVar[bool] = False
+    """Missing tops get a name of their own (Caffe's AutoTopBlobs; losses)."""
+    in_place: ClassVar[bool] = False
+    """A top may be the bottom itself."""
+    loss: ClassVar[bool] = False
+    """The first top carries loss weight 1 unless the spec says otherwise."""
+    gradient: ClassVar[bool] = True
+    """The layer has a backward pass.  False: Accuracy, ArgMax, data layers …"""
+
+    def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
+        self.parameter = parameter
+        self.phase = phase
+        self.name: str = parameter.name
+
+    @property
+    def options(self) -> Any:
+        """The type's own *_param message."""
+        assert self.field is not None
+        return getattr(self.parameter, self.field)
+
+    def fail(self, message: str) -> NoReturn:
+        raise LayerError(self.name, f"{self.type}: {message}")
+
+    def axis(self, axis: int, shape: Shape, what: str = "axis") -> int:
+        """A canonical axis; negative counts from the end (Caffe's CanonicalAxisIndex)."""
+        if not -len(shape) <= axis < len(shape):
+            self.fail(f"{what} {axis} is out of range for the shape {shape_text(shape)}")
+        return axis % len(shape)
+
+    def force_backward(self, bottom: int) -> bool:
+        """Whether ``force_backward`` reaches this bottom (Caffe's AllowForceBackward)."""
+        return True
+
+    def check_params(self, specs: Sequence[caffe_pb2.ParamSpec]) -> None:
+        """Refuse ``param { }`` entries that this type cannot honour (BatchNorm)."""
+
+    @abstractmethod
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        """Check the options against the bottom shapes, and say what follows."""
+
+
+def count(shape: Sequence[int]) -> int:
+    """The number of values in a shape."""
+    total = 1
+    for size in shape:
+        total *= size
+    return total
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """A shape as messages show it: ``2 x 3 x 5``, or ``scalar``."""
+    return " x ".join(map(str, shape)) if shape else "scalar"

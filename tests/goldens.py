@@ -1,0 +1,38 @@
+"""The reference vectors of real Caffe, read in place from ../shared/goldens."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("SPARKNET_SHARED", ROOT.parent / "shared"))
+GOLDENS = SHARED / "goldens"
+
+needs_goldens = pytest.mark.skipif(
+    not GOLDENS.is_dir(), reason=f"no reference vectors: {GOLDENS} is absent"
+)
+
+
+def index(folder: str) -> list[dict[str, Any]]:
+    """The entries of a folder's index.json; none where the vectors are absent."""
+    path = GOLDENS / folder / "index.json"
+    entries: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+    return entries
+
+
+def agrees(got: object, want: object, rtol: float, atol: float, floor: float) -> bool:
+    """The comparison that goldens/README.md defines."""
+    a, b = np.asarray(got, np.float64), np.asarray(want, np.float64)
+    if a.shape != b.shape:
+        return False
+    usual = np.abs(b[np.abs(b) < 1e12])
+    scale = usual.max() if usual.size else 0.0
+    allowed = rtol * np.abs(b) + atol * scale + floor
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return bool((same | (np.abs(a - b) <= allowed)).all())
