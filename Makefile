@@ -1,0 +1,87 @@
+# Two commands matter: `make demo` and `make test`.  Each sets up what it needs
+# in .venv, says what it does, and does nothing twice.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
+ifeq ($(origin CXX),default)
+CXX := c++
+endif
+VENV := .venv
+PY := $(VENV)/bin/python
+DEPS := $(VENV)/.deps
+BUILT := $(VENV)/.built
+SOURCES := CMakeLists.txt $(shell find native proto cmake -type f -not -name '*.pyc' 2>/dev/null)
+JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
+
+.PHONY: demo test test-slow bench lint format docs sanitize fuzz clean setup
+.DELETE_ON_ERROR:
+
+demo: setup
+	@$(PY) examples/lenet.py
+
+test: setup
+	@echo '==> tests'
+	@$(PY) -m pytest -m 'not slow' -n $(JOBS)
+
+test-slow: setup
+	@echo '==> slow tests: packaging, long fuzzing seeds'
+	@$(PY) -m pytest -m slow
+
+bench: setup
+	@$(PY) -m benchmarks.ndarray
+	@$(PY) -m benchmarks.model_file
+
+lint: setup
+	@echo '==> ruff, mypy, clang-format'
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/mypy
+	@find native \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' \) -print0 \
+		| xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
+
+format: setup
+	@$(VENV)/bin/ruff format .
+	@$(VENV)/bin/ruff check --fix .
+	@find native \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' \) -print0 \
+		| xargs -0 $(VENV)/bin/clang-format -i
+
+docs: setup
+	@$(PY) -m docs
+
+sanitize: setup
+	@echo '==> C tests under AddressSanitizer and UBSan'
+	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake -S . -B build/sanitize -G Ninja \
+		-DCMAKE_BUILD_TYPE=Debug -DSPARKNET_SANITIZE=ON -DSPARKNET_WERROR=ON \
+		-DPython_EXECUTABLE="$(abspath $(PY))" > build/sanitize.log 2>&1 || { cat build/sanitize.log; exit 1; }
+	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build build/sanitize
+	@PATH="$(abspath $(VENV))/bin:$$PATH" ctest --test-dir build/sanitize --output-on-failure
+
+fuzz: setup
+	@$(PY) -m tests.fuzz --seconds $(or $(SECONDS),600)
+
+clean:
+	rm -rf build $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find sparknet -name '*.so' -delete
+	rm -f sparknet/proto/_descriptor.py sparknet/proto/caffe_pb2.pyi
+
+setup: $(BUILT)
+
+$(DEPS): pyproject.toml
+	@test -n "$(PYTHON)" || { echo 'sparknet needs Python 3.10 or newer and found none: install one, or run make PYTHON=/path/to/python3' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo 'sparknet needs Python 3.10 or newer and $(PYTHON) is older: run make PYTHON=/path/to/python3' >&2; exit 1; }
+	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
+	@test -x $(PY) || { echo '==> creating $(VENV)'; $(PYTHON) -m venv $(VENV); } || { rm -rf $(VENV); echo 'sparknet could not create $(VENV): install the venv module of your Python (Debian and Ubuntu: apt-get install python3-venv)' >&2; exit 1; }
+	@echo '==> installing dependencies into $(VENV) (once)'
+	@$(PY) .ci/requirements.py > $(VENV)/requirements.txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements.txt \
+		|| { echo 'sparknet could not download its dependencies: check the network, or point pip at a mirror with PIP_INDEX_URL, and run make again' >&2; exit 1; }
+	@touch $@
+
+$(BUILT): $(DEPS) $(SOURCES)
+	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
+	@echo '==> building the native core'
+	@mkdir -p build
+	@CXX="$(CXX)" $(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . \
+		$(if $(CI),-C cmake.define.SPARKNET_WERROR=ON) > build/install.log 2>&1 \
+		|| { cat build/install.log >&2; echo 'sparknet did not build: the message above says where' >&2; exit 1; }
+	@touch $@

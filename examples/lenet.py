@@ -1,0 +1,31 @@
+"""LeNet, written in the DSL: its prototxt, and what every layer makes of its input."""
+
+from __future__ import annotations
+
+from sparknet import (
+    ActivationLayer,
+    ConvLayer,
+    LinearLayer,
+    NetParams,
+    PoolLayer,
+    RDDLayer,
+    SoftmaxWithLoss,
+)
+
+net = NetParams(
+    "lenet",
+    RDDLayer("data", shape=[64, 1, 28, 28]),
+    RDDLayer("label", shape=[64]),
+    ConvLayer("conv1", ["data"], kernel=(5, 5), num_filters=20),
+    PoolLayer("pool1", ["conv1"], pool="max", kernel=(2, 2), stride=(2, 2)),
+    ConvLayer("conv2", ["pool1"], kernel=(5, 5), num_filters=50),
+    PoolLayer("pool2", ["conv2"], pool="max", kernel=(2, 2), stride=(2, 2)),
+    LinearLayer("ip1", ["pool2"], num_outputs=500),
+    ActivationLayer("relu1", ["ip1"], activation="relu"),
+    LinearLayer("ip2", ["relu1"], num_outputs=10),
+    SoftmaxWithLoss("loss", ["ip2", "label"]),
+)
+
+if __name__ == "__main__":
+    print(net.to_prototxt())
+    print(net.summary())

@@ -1,0 +1,150 @@
+"""The house keeps its shape: directions of import, one home per library, one noun per room."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sparknet
+
+ROOT = Path(sparknet.__file__).resolve().parent
+TOP = ROOT.parent
+
+STOREYS = (
+    {"errors"},
+    {"proto"},
+    {"native"},
+    {"loaders"},
+    {"layers"},
+    {"graph"},
+    {"dsl"},
+    {"caffe"},
+    {"weights"},
+    {"net"},
+    {"dist", "summary"},
+    {"spark"},
+    {"cli"},
+)
+LEVEL = {room: level for level, rooms in enumerate(STOREYS) for room in rooms}
+
+CONFINED = {
+    "google": {"proto"},
+    "cffi": {"native"},
+    "_cffi_backend": {"native"},
+    "pyspark": {"spark"},
+}
+EXTRAS = {"h5py", "lmdb", "PIL", "pyspark", "pyarrow", "matplotlib", "pydot", "torch"}
+
+
+def sources() -> list[Path]:
+    generated = {"_descriptor.py"}
+    return [p for p in sorted(ROOT.rglob("*.py")) if p.name not in generated]
+
+
+def room_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+def imports(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, ast.AST]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*base, *([node.module] if node.module else ())))
+            if module == "sparknet":
+                for alias in node.names:
+                    yield f"sparknet.{alias.name}", node
+            else:
+                yield module, node
+
+
+def imported(path: Path) -> list[str]:
+    package = ("sparknet", *path.relative_to(ROOT).parent.parts)
+    return [name for name, _ in imports(ast.parse(path.read_text()), package)]
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_one_way(path: Path) -> None:
+    room = room_of(path)
+    if room in {"__init__", "__main__"}:
+        return
+    assert room in LEVEL, f"{room} is no room of the house"
+    for name in imported(path):
+        head, *rest = name.split(".")
+        if head == "sparknet" and rest and rest[0] in LEVEL and rest[0] != room:
+            assert LEVEL[rest[0]] < LEVEL[room], f"{path.name} imports {name}, which lies above it"
+        if head in CONFINED:
+            assert room in CONFINED[head], f"{path.name} imports {name}: not in {room}"
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_extras_are_imported_inside_functions(path: Path) -> None:
+    outer = ast.Module([n for n in ast.parse(path.read_text()).body], [])
+    for node in outer.body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for name, _ in imports(node, ("sparknet", *path.relative_to(ROOT).parent.parts)):
+                assert name.split(".")[0] not in EXTRAS, f"{path.name} imports {name} at the top"
+
+
+def test_no_room_is_called_after_nothing() -> None:
+    vague = {"utils", "util", "common", "helpers", "helper", "misc"}
+    found = [p for top in ("sparknet", "native") for p in (TOP / top).rglob("*") if p.stem in vague]
+    assert not found
+
+
+def test_sizes_are_watched() -> None:
+    for path in sources():
+        lines = len(path.read_text().splitlines())
+        if lines > 400:
+            warnings.warn(f"{path.relative_to(TOP)} has {lines} lines", stacklevel=1)
+
+
+def snake(name: str) -> str:
+    step = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
+    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", step).lower()
+
+
+def test_every_layer_type_has_its_file() -> None:
+    from sparknet.layers import LAYERS
+
+    for type_name in LAYERS:
+        module = LAYERS[type_name].__module__
+        assert LAYERS[type_name].type == type_name
+        stem = module.rpartition(".")[2].replace("_", "")
+        assert stem == type_name.lower(), f"{type_name} lives in {module}"
+
+
+def test_public_names_are_pinned() -> None:
+    for name in sparknet.__all__:
+        assert getattr(sparknet, name) is not None
+    assert sorted(sparknet.__all__) == dir(sparknet)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = sparknet.nothing  # type: ignore[attr-defined]
+
+
+def test_import_is_cheap() -> None:
+    """Nothing but the standard library is loaded before a name is used."""
+    code = "import sys, sparknet; print(*{m.split('.')[0] for m in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & (EXTRAS | set(CONFINED) | {"numpy"}), loaded
+
+
+def test_the_error_tree_is_drawn_whole() -> None:
+    from sparknet import errors
+
+    assert errors.__doc__ is not None
+    for name, value in vars(errors).items():
+        if isinstance(value, type) and issubclass(value, Exception):
+            assert name in errors.__doc__, f"{name} is missing from the tree in errors.py"
+            assert value is errors.SparkNetError or issubclass(value, errors.SparkNetError)
