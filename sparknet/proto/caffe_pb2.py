@@ -1,0 +1,32 @@
+"""The messages and enumerations of Caffe, under the names that pycaffe gives them.
+
+They are built from the schema in a descriptor pool of their own, so that a real caffe can live in
+the same process, and at import, so that any protobuf runtime from 4.25 on will do.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+from google.protobuf.message_factory import GetMessageClass
+
+from sparknet.proto._descriptor import SERIALIZED
+
+_pool = DescriptorPool()
+_pool.AddSerializedFile(SERIALIZED)
+
+DESCRIPTOR = _pool.FindFileByName("caffe.proto")
+
+
+def _publish() -> None:
+    for name, descriptor in DESCRIPTOR.message_types_by_name.items():
+        message_class = GetMessageClass(descriptor)
+        # Pickle finds a class by these two names.
+        message_class.__module__, message_class.__qualname__ = __name__, name
+        globals()[name] = message_class
+    for name, enum in DESCRIPTOR.enum_types_by_name.items():
+        globals()[name] = EnumTypeWrapper(enum)
+        globals().update((value.name, value.number) for value in enum.values)
+
+
+_publish()
