@@ -24,7 +24,7 @@ def compile_schema(out: Path) -> None:
         types = (Path(folder) / "caffe_pb2.pyi").read_text()
     out.mkdir(parents=True, exist_ok=True)
     write_if_new(out / "_descriptor.py", descriptor_module(serialized))
-    write_if_new(out / "caffe_pb2.pyi", f"# {MADE_BY}.\n{types}")
+    write_if_new(out / "caffe_pb2.pyi", f"# {MADE_BY}.\n{for_strict_mypy(types)}")
 
 
 def run_protoc(descriptor_set: Path, pyi_out: Path) -> None:
@@ -43,6 +43,11 @@ def only_file(descriptor_set: bytes) -> bytes:
 
     (schema,) = FileDescriptorSet.FromString(descriptor_set).file
     return schema.SerializeToString(deterministic=True)
+
+
+def for_strict_mypy(types: str) -> str:
+    """Protoc leaves the arguments of Mapping out."""
+    return types.replace("_Mapping]", "_Mapping[str, object]]")
 
 
 def descriptor_module(serialized: bytes) -> str:
