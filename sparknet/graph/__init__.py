@@ -1,0 +1,28 @@
+"""From a net's description to its layers, shapes, splits, shared weights and gradients."""
+
+from __future__ import annotations
+
+from sparknet.graph.build import build, build_in_state
+from sparknet.graph.draw import render, to_dot
+from sparknet.graph.graph import Graph
+from sparknet.graph.node import Node
+from sparknet.graph.params import Learnable, ParamRef
+from sparknet.graph.splits import insert_splits
+from sparknet.graph.state import filter_net, net_state, solver_state
+from sparknet.graph.summary import summary
+
+__all__ = [
+    "Graph",
+    "Learnable",
+    "Node",
+    "ParamRef",
+    "build",
+    "build_in_state",
+    "filter_net",
+    "insert_splits",
+    "net_state",
+    "render",
+    "solver_state",
+    "summary",
+    "to_dot",
+]

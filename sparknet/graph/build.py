@@ -1,0 +1,174 @@
+"""NetParameter → Graph.  Caffe: net.cpp, Init."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sparknet.errors import LayerError
+from sparknet.graph.gradient import Flow, find_flow, force
+from sparknet.graph.graph import Graph
+from sparknet.graph.node import Node
+from sparknet.graph.params import ParamRef, Params
+from sparknet.graph.splits import insert_splits
+from sparknet.graph.state import filter_net, net_state
+from sparknet.layers import Layer, Plan, Shape, make
+from sparknet.layers.layer import TRAIN
+from sparknet.proto import caffe_pb2
+
+AUTOMATIC = "(automatic)"
+"""The name of a top that its layer makes although the description leaves it out."""
+
+
+def build(
+    net: caffe_pb2.NetParameter,
+    phase: int = TRAIN,
+    level: int = 0,
+    stages: Sequence[str] = (),
+) -> Graph:
+    """The graph of a net that is opened by itself."""
+    return build_in_state(net, net_state(net, phase, level, stages))
+
+
+def build_in_state(net: caffe_pb2.NetParameter, state: caffe_pb2.NetState) -> Graph:
+    """The graph of a net in exactly this state (see `solver_state`)."""
+    parameter = insert_splits(filter_net(net, state))
+    wiring = _Wiring()
+    wired = [
+        wiring.add(number, description, state.phase)
+        for number, description in enumerate(parameter.layer)
+    ]
+    return Graph(
+        name=parameter.name,
+        phase=state.phase,
+        nodes=_with_gradients(wired, parameter, len(wiring.names)),
+        blob_names=tuple(wiring.names),
+        blob_shapes=tuple(wiring.shapes),
+        inputs=tuple(top for node in wired if node.type == "Input" for top in node.tops),
+        outputs=tuple(sorted(wiring.unread, key=str.encode)),
+        params=wiring.params.learnables(),
+        parameter=parameter,
+    )
+
+
+class _Wiring:
+    """Connects layers one after the other, and finds their shapes; gradients come later."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.shapes: list[Shape] = []
+        self.unread: set[str] = set()
+        self.params = Params()
+        self._ids: dict[str, int] = {}
+
+    def add(
+        self, number: int, description: caffe_pb2.LayerParameter, phase: caffe_pb2.Phase
+    ) -> Node:
+        """Caffe: net.cpp, AppendBottom, AppendTop and AppendParam."""
+        if not description.HasField("phase"):
+            description.phase = phase
+        _check_propagate_down(description)
+        layer = make(description, description.phase)
+        bottoms = tuple(description.bottom)
+        bottom_ids = tuple(self._ids[blob] for blob in bottoms)
+        self.unread.difference_update(bottoms)
+        plan = layer.plan([self.shapes[blob] for blob in bottom_ids])
+        tops = tuple(description.top)
+        top_ids = tuple(self._top(layer, j, top, plan) for j, top in enumerate(tops))
+        self.unread.update(tops)
+        if layer.auto_tops:
+            for j in range(len(tops), layer.tops.least):
+                tops += (AUTOMATIC,)
+                top_ids += (self._new_blob(AUTOMATIC, plan.tops[j]),)
+        return Node(
+            name=layer.name,
+            type=layer.type,
+            layer=layer,
+            plan=plan,
+            bottoms=bottoms,
+            tops=tops,
+            bottom_ids=bottom_ids,
+            top_ids=top_ids,
+            loss_weights=_loss_weights(layer, len(tops)),
+            needs_backward=False,
+            propagate_down=(),
+            params=self.params.add(number, layer, plan.params),
+        )
+
+    def _top(self, layer: Layer, j: int, name: str, plan: Plan) -> int:
+        bottoms = layer.parameter.bottom
+        if j < len(bottoms) and bottoms[j] == name:
+            return self._in_place(layer, name)
+        if name in self._ids:
+            raise LayerError(layer.name, f"top '{name}' is already produced by another layer")
+        blob = self._ids[name] = self._new_blob(name, plan.tops[j])
+        return blob
+
+    def _in_place(self, layer: Layer, name: str) -> int:
+        if not layer.in_place:
+            layer.fail(f"cannot work in place: its top '{name}' must not be its bottom")
+        return self._ids[name]
+
+    def _new_blob(self, name: str, shape: Shape) -> int:
+        self.names.append(name)
+        self.shapes.append(shape)
+        return len(self.names) - 1
+
+
+def _check_propagate_down(description: caffe_pb2.LayerParameter) -> None:
+    given, bottoms = len(description.propagate_down), len(description.bottom)
+    if given not in (0, bottoms):
+        raise LayerError(
+            description.name,
+            f"propagate_down is given {given} time(s) for {bottoms} bottom(s); "
+            "give it once for each bottom or not at all",
+        )
+
+
+def _loss_weights(layer: Layer, tops: int) -> tuple[float, ...]:
+    """Caffe: layer.hpp, SetLossWeights, and loss_layer.cpp, LayerSetUp."""
+    given = tuple(layer.parameter.loss_weight)
+    if given and len(given) != tops:
+        layer.fail(f"loss_weight is given {len(given)} time(s) for {tops} top(s)")
+    if given or not layer.loss:
+        return given or (0.0,) * tops
+    return (1.0, *(0.0,) * (tops - 1))
+
+
+def _with_gradients(
+    nodes: Sequence[Node], parameter: caffe_pb2.NetParameter, blobs: int
+) -> tuple[Node, ...]:
+    """The nodes, and which of them run backward."""
+    flows = [
+        Flow(
+            bottoms=node.bottom_ids,
+            tops=node.top_ids,
+            is_loss=any(node.loss_weights),
+            param_needs=_param_needs(node),
+            asked=tuple(node.layer.parameter.propagate_down),
+        )
+        for node in nodes
+    ]
+    find_flow(flows, blobs)
+    forced = parameter.force_backward
+    if forced:
+        force(flows, lambda number, bottom: nodes[number].layer.force_backward(bottom))
+    return tuple(
+        replace(
+            node,
+            needs_backward=flow.needs,
+            propagate_down=tuple(flow.wants),
+            params=tuple(map(ParamRef.forced, node.params)) if forced else node.params,
+        )
+        for node, flow in zip(nodes, flows, strict=True)
+    )
+
+
+def _param_needs(node: Node) -> bool:
+    """Whether the parameters of a layer make it run backward.
+
+    In Caffe a BatchNorm without ``param { lr_mult: 0 }`` does, although its statistics
+    never learn: net.cpp, Init, reads the default rate before the layer freezes it.
+    """
+    frozen_by_default = node.layer.frozen and len(node.layer.parameter.param) < len(node.params)
+    return frozen_by_default or any(ref.needs_gradient for ref in node.params)

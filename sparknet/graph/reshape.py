@@ -1,0 +1,75 @@
+"""The same net for other input shapes.  Caffe: net.cpp, Reshape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import index
+
+from sparknet.errors import SpecError
+from sparknet.graph.node import Node
+from sparknet.layers import Plan, Shape
+from sparknet.layers.layer import MAX_AXES, MAX_COUNT, count, shape_text
+
+
+def reshape_nodes(
+    nodes: Sequence[Node], old: Sequence[Shape], shapes: Mapping[str, Sequence[int]]
+) -> tuple[tuple[Node, ...], tuple[Shape, ...]]:
+    """The nodes and the blob shapes that follow from new shapes of source blobs."""
+    wanted = {name: _checked(name, tuple(shape)) for name, shape in shapes.items()}
+    _check_names(nodes, wanted)
+    found = list(old)
+    return tuple(_reshape_node(node, old, found, wanted) for node in nodes), tuple(found)
+
+
+def _reshape_node(
+    node: Node, old: Sequence[Shape], found: list[Shape], wanted: Mapping[str, Shape]
+) -> Node:
+    if not node.bottom_ids:
+        plan = _source_plan(node, wanted)
+    elif all(found[blob] == old[blob] for blob in node.bottom_ids):
+        return node
+    else:
+        plan = node.layer.plan([found[blob] for blob in node.bottom_ids])
+        _check_params(node, plan)
+    for blob, shape in zip(node.top_ids, plan.tops, strict=True):
+        found[blob] = shape
+    return replace(node, plan=plan)
+
+
+def _source_plan(node: Node, wanted: Mapping[str, Shape]) -> Plan:
+    tops = tuple(
+        wanted.get(name, shape) for name, shape in zip(node.tops, node.plan.tops, strict=True)
+    )
+    return replace(node.plan, tops=tops)
+
+
+def _check_params(node: Node, plan: Plan) -> None:
+    before, after = node.plan.params, plan.params
+    if len(before) != len(after):
+        node.layer.fail(f"the new shapes ask for {len(after)} parameters, not {len(before)}")
+    for number, (old, new) in enumerate(zip(before, after, strict=True)):
+        if old.shape != new.shape:
+            node.layer.fail(
+                f"the new shapes do not fit parameter {number}, which is {shape_text(old.shape)} "
+                f"and would have to be {shape_text(new.shape)}"
+            )
+
+
+def _check_names(nodes: Sequence[Node], wanted: Mapping[str, Shape]) -> None:
+    sources = {name for node in nodes if not node.bottom_ids for name in node.tops}
+    for name in wanted:
+        if name not in sources:
+            known = ", ".join(f"'{source}'" for source in sorted(sources)[:8]) or "none"
+            raise SpecError(f"the net has no input '{name[:80]}' to reshape; its inputs: {known}")
+
+
+def _checked(name: str, shape: Sequence[int]) -> Shape:
+    if len(shape) > MAX_AXES:
+        raise SpecError(f"input '{name}' has {len(shape)} axes; {MAX_AXES} is the most")
+    sizes = tuple(index(size) for size in shape)
+    if min(sizes, default=0) < 0:
+        raise SpecError(f"input '{name}' has a negative size: {shape_text(sizes)}")
+    if max(sizes, default=0) > MAX_COUNT or count(sizes) > MAX_COUNT:
+        raise SpecError(f"input '{name}' has more than {MAX_COUNT} values: {shape_text(sizes)}")
+    return sizes

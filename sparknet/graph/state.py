@@ -1,0 +1,87 @@
+"""Which layers a net has in a given state: phase, level and stages.
+
+Caffe: net.cpp, FilterNet and StateMeetsRule; solver.cpp, InitTrainNet and InitTestNets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.errors import LayerError, SpecError
+from sparknet.proto import caffe_pb2
+
+_INT32 = range(-(2**31), 2**31)
+
+
+def net_state(
+    net: caffe_pb2.NetParameter, phase: int, level: int = 0, stages: Sequence[str] = ()
+) -> caffe_pb2.NetState:
+    """The state of a net that is opened by itself.
+
+    Phase and level replace what the file says; stages come on top of the file's.
+    Caffe: net.cpp, Net(param_file, phase, level, stages).
+    """
+    if level not in _INT32:
+        raise SpecError(f"level {level} is no 32-bit number")
+    state = caffe_pb2.NetState()
+    state.CopyFrom(net.state)
+    state.phase = _phase(phase)
+    state.level = level
+    state.stage.extend([stages] if isinstance(stages, str) else stages)
+    return state
+
+
+def solver_state(
+    net: caffe_pb2.NetParameter, phase: int, extra: caffe_pb2.NetState | None = None
+) -> caffe_pb2.NetState:
+    """The state of a net inside a solver: the phase, then the net's own state, then ``extra``.
+
+    ``extra`` is the solver's ``train_state`` or ``test_state``.
+    Caffe: solver.cpp, InitTrainNet and InitTestNets.
+    """
+    state = caffe_pb2.NetState(phase=_phase(phase))
+    state.MergeFrom(net.state)
+    if extra is not None:
+        state.MergeFrom(extra)
+    return state
+
+
+def filter_net(net: caffe_pb2.NetParameter, state: caffe_pb2.NetState) -> caffe_pb2.NetParameter:
+    """A copy of ``net`` in ``state``, with the layers whose rules the state meets.
+
+    A layer without include rules is in unless an exclude rule is met.
+    Caffe: net.cpp, FilterNet.
+    """
+    chosen = caffe_pb2.NetParameter()
+    chosen.CopyFrom(net)
+    chosen.state.CopyFrom(state)
+    del chosen.layer[:]
+    chosen.layer.extend(layer for layer in net.layer if _included(layer, state))
+    return chosen
+
+
+def meets(state: caffe_pb2.NetState, rule: caffe_pb2.NetStateRule) -> bool:
+    """Whether a state satisfies every part of a rule.  Caffe: net.cpp, StateMeetsRule."""
+    if rule.HasField("phase") and rule.phase != state.phase:
+        return False
+    if rule.HasField("min_level") and state.level < rule.min_level:
+        return False
+    if rule.HasField("max_level") and state.level > rule.max_level:
+        return False
+    stages = set(state.stage)
+    return stages.issuperset(rule.stage) and stages.isdisjoint(rule.not_stage)
+
+
+def _included(layer: caffe_pb2.LayerParameter, state: caffe_pb2.NetState) -> bool:
+    if layer.include and layer.exclude:
+        raise LayerError(layer.name, "it has both include and exclude rules; only one kind works")
+    if layer.include:
+        return any(meets(state, rule) for rule in layer.include)
+    return not any(meets(state, rule) for rule in layer.exclude)
+
+
+def _phase(phase: int) -> caffe_pb2.Phase:
+    for known in (caffe_pb2.TRAIN, caffe_pb2.TEST):
+        if phase == known:
+            return known
+    raise SpecError(f"phase {phase!r} is neither TRAIN (0) nor TEST (1)")

@@ -1,0 +1,140 @@
+"""Which layers run backward.  The expectations follow Caffe's net.cpp, Init."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparknet.graph import Graph, build
+from sparknet.proto import read_net
+from tests.goldens import GOLDENS, needs_goldens
+from tests.graph.nets import dense, graph, layer, needing_backward, source
+
+X, T = source("x", 3, 4), source("t", 3, 2)
+FROZEN = "param { lr_mult: 0 } param { lr_mult: 0 }"
+
+
+def loss(name: str, bottom: str) -> str:
+    return layer("EuclideanLoss", name, f"{bottom} t", name)
+
+
+def golden(name: str) -> Graph:
+    return build(read_net(GOLDENS / "layers" / f"{name}.prototxt"))
+
+
+@needs_goldens
+@pytest.mark.parametrize(
+    ("name", "backward"),
+    [
+        ("no_force_backward", ["l", "loss"]),
+        ("lr_mult_zero", ["l", "loss"]),
+        ("lr_mult_zero_forced", ["in_x", "in_label", "l0", "l", "loss"]),
+        ("propagate_down_false", ["l", "loss"]),
+        ("propagate_down_branch", ["l0", "h_l0_0_split", "a", "c", "la", "lc"]),
+        ("dead_branch", ["l0", "h_l0_0_split", "a", "la"]),
+        ("propagate_down_true_input", ["a", "la"]),
+        ("loss_and_accuracy", ["f", "y_f_0_split", "loss"]),
+    ],
+)
+def test_goldens(name: str, backward: list[str]) -> None:
+    assert needing_backward(golden(name)) == backward
+
+
+@needs_goldens
+@pytest.mark.parametrize(
+    ("name", "node", "wants"),
+    [
+        ("no_force_backward", "l", (False,)),
+        ("no_force_backward", "loss", (True, False)),
+        ("lr_mult_zero_forced", "loss", (True, False)),
+        ("lr_mult_zero_forced", "l0", (True,)),
+        ("propagate_down_false", "l", (False,)),
+        ("propagate_down_branch", "c", (False,)),
+        ("propagate_down_branch", "a", (True,)),
+        ("propagate_down_true_input", "a", (True,)),
+        ("dead_branch", "unused", (False,)),
+    ],
+)
+def test_golden_bottoms(name: str, node: str, wants: tuple[bool, ...]) -> None:
+    assert golden(name).node(node).propagate_down == wants
+
+
+def test_nothing_learns_without_a_loss() -> None:
+    net = graph(X, dense("f", "x", "y"))
+    assert needing_backward(net) == []
+    assert net.node("f").propagate_down == (False,)
+    assert net.node("f").params[0].needs_gradient
+
+
+def test_frozen_layers_below_the_first_that_learns_are_spared() -> None:
+    net = graph(X, T, dense("a", "x", "h", more=FROZEN), dense("b", "h", "y"), loss("l", "y"))
+    assert needing_backward(net) == ["b", "l"]
+    assert net.node("b").propagate_down == (False,)
+
+
+def test_frozen_layers_above_one_that_learns_pass_the_gradient_on() -> None:
+    net = graph(X, T, dense("a", "x", "h"), dense("b", "h", "y", more=FROZEN), loss("l", "y"))
+    assert needing_backward(net) == ["a", "b", "l"]
+    assert [ref.needs_gradient for ref in net.node("b").params] == [False, False]
+
+
+def test_a_cut_above_a_layer_that_learns_stops_it() -> None:
+    net = graph(
+        X,
+        T,
+        dense("a", "x", "h"),
+        layer("ReLU", "r", "h", "h"),
+        dense("b", "h", "y", more="propagate_down: false"),
+        loss("l", "y"),
+    )
+    assert needing_backward(net) == ["b", "l"]
+    assert net.node("r").propagate_down == (False,)
+
+
+def test_a_loss_under_zero_weight_is_no_loss() -> None:
+    net = graph(X, T, dense("f", "x", "y"), loss("l", "y") + " loss_weight: 0")
+    assert needing_backward(net) == []
+
+
+def test_any_blob_with_a_weight_is_a_loss() -> None:
+    net = graph(X, dense("f", "x", "y", more="loss_weight: -0.5"))
+    assert needing_backward(net) == ["f"]
+    assert net.loss_weights == {"y": -0.5}
+
+
+def test_silence_leads_to_no_loss() -> None:
+    net = graph(
+        X, T, dense("f", "x", "y"), layer("Silence", "s", "y"), dense("g", "x", "z"), loss("l", "z")
+    )
+    assert needing_backward(net) == ["g", "l"]
+
+
+def test_batch_norm_asks_for_a_gradient_unless_told_otherwise() -> None:
+    def net(more: str) -> Graph:
+        norm = layer("BatchNorm", "n", "x", "h", more)
+        return graph(X, T, norm, dense("f", "h", "y"), loss("l", "y"))
+
+    assert needing_backward(net("")) == ["n", "f", "l"]
+    assert needing_backward(net("param { lr_mult: 0 } " * 3)) == ["f", "l"]
+    assert not any(ref.needs_gradient for ref in net("").node("n").params)
+
+
+def test_force_backward_runs_every_layer_and_reaches_what_layers_allow() -> None:
+    net = graph(X, T, dense("f", "x", "y", more=FROZEN), loss("l", "y"), net="force_backward: true")
+    assert needing_backward(net) == ["in_x", "in_t", "f", "l"]
+    assert net.node("l").propagate_down == (True, True)
+    assert all(ref.needs_gradient for ref in net.node("f").params)
+
+
+def test_force_backward_overrides_propagate_down() -> None:
+    net = graph(X, dense("f", "x", "y", more="propagate_down: false"), net="force_backward: true")
+    assert net.node("f").propagate_down == (True,)
+
+
+def test_force_backward_stops_at_labels() -> None:
+    net = graph(
+        X,
+        source("label", 3),
+        layer("SoftmaxWithLoss", "l", "x label", "loss"),
+        net="force_backward: true",
+    )
+    assert net.node("l").propagate_down == (True, False)

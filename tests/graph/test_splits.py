@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pytest
+
+from sparknet.errors import LayerError
+from sparknet.graph import insert_splits, splits
+from sparknet.proto import parse_net
+from tests.graph.nets import dense, graph, layer, source, text
+
+
+def test_a_blob_with_one_reader_is_not_split() -> None:
+    net = graph(source("x", 2, 3), dense("f", "x", "y"))
+    assert net.layers == ["in_x", "f"]
+
+
+def test_copies_are_named_after_the_blob_its_layer_and_the_top() -> None:
+    net = graph(source("x", 2, 3), layer("Eltwise", "e", "x x x", "y"))
+    assert net.layers == ["in_x", "x_in_x_0_split", "e"]
+    assert net.node("e").bottoms == ("x_in_x_0_split_0", "x_in_x_0_split_1", "x_in_x_0_split_2")
+    assert net.node("x_in_x_0_split").type == "Split"
+
+
+def test_a_layer_in_place_is_the_source_of_what_follows_it() -> None:
+    net = graph(
+        source("x", 2, 3),
+        dense("f", "x", "y"),
+        layer("ReLU", "r", "y", "y"),
+        dense("a", "y", "a"),
+        dense("b", "y", "b"),
+    )
+    assert net.layers == ["in_x", "f", "r", "y_r_0_split", "a", "b"]
+    assert net.node("b").bottoms == ("y_r_0_split_1",)
+
+
+def test_a_loss_weight_moves_to_the_first_copy() -> None:
+    net = graph(
+        source("x", 2, 3),
+        dense("f", "x", "y", more="loss_weight: 2"),
+        layer("Power", "p", "y", "z"),
+    )
+    assert net.node("f").loss_weights == (0,)
+    assert net.loss_weights == {"y_f_0_split_0": 2}
+    assert net.node("p").bottoms == ("y_f_0_split_1",)
+    assert net.outputs == ("y_f_0_split_0", "z")
+
+
+def test_only_the_weight_of_the_shared_top_moves() -> None:
+    net = graph(
+        source("x", 2, 4),
+        layer("Slice", "s", "x", "p q", "loss_weight: 0.5 loss_weight: 3 slice_param { axis: 1 }"),
+        layer("TanH", "t", "p", "u"),
+    )
+    assert net.loss_weights == {"p_s_0_split_0": 0.5, "q": 3}
+
+
+def test_a_loss_that_is_read_counts_once() -> None:
+    net = graph(
+        source("x", 2, 3),
+        source("t", 2, 3),
+        layer("EuclideanLoss", "l", "x t", "loss", "loss_weight: 1"),
+        layer("Power", "p", "loss", "twice"),
+    )
+    assert net.loss_weights == {"loss_l_0_split_0": 1}
+
+
+def test_a_default_loss_weight_makes_no_split() -> None:
+    net = graph(
+        source("x", 2, 3),
+        source("t", 2, 3),
+        layer("EuclideanLoss", "l", "x t", "loss"),
+        layer("Power", "p", "loss", "twice"),
+    )
+    assert net.loss_weights == {"loss": 1}
+    assert "loss_l_0_split" not in net.layers
+
+
+def test_the_description_is_left_as_it_was() -> None:
+    net = parse_net(text(source("x", 2, 3), layer("Eltwise", "e", "x x", "y")))
+    before = net.SerializeToString()
+    insert_splits(net)
+    assert net.SerializeToString() == before
+
+
+@pytest.mark.parametrize(
+    ("bottom", "says"),
+    [
+        ("dat", "bottom 'dat' is produced by no layer; did you mean 'data'"),
+        ("h", "bottom 'h' is produced only later, by layer 'g'"),
+        ("y", "bottom 'y' is produced by no layer before this one"),
+    ],
+)
+def test_an_unknown_bottom_is_refused(bottom: str, says: str) -> None:
+    with pytest.raises(LayerError, match=f"layer 'f': {says}"):
+        graph(source("data", 2, 3), dense("f", bottom, "y"), dense("g", "data", "h"))
+
+
+def test_a_top_named_twice_by_one_layer_is_refused() -> None:
+    shared = layer("Slice", "s", "x", "p p", "loss_weight: 1")
+    with pytest.raises(LayerError, match="layer 's': it names top 'p' more than once"):
+        graph(source("x", 2, 4), shared, dense("f", "p", "y"))
+
+
+def test_long_names_times_many_readers_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splits, "NAMES_LIMIT", 100_000)
+    reader = layer("Eltwise", "e", "x " * 100, "y")
+    with pytest.raises(LayerError, match="blob 'x' has 100 readers"):
+        graph(layer("Input", "n" * 1000, "", "x", "input_param { shape { dim: 1 } }"), reader)

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparknet.errors import LayerError, SpecError
+from sparknet.graph import build, build_in_state, filter_net, net_state, solver_state
+from sparknet.graph.state import meets
+from sparknet.layers.layer import TEST, TRAIN
+from sparknet.proto import caffe_pb2, parse_net, read_net
+from tests.goldens import GOLDENS, index, needs_goldens
+from tests.graph.nets import source, text
+
+FILTER = GOLDENS / "formats" / "filter"
+STATES = [
+    pytest.param(entry["name"], state, id=f"{entry['name']}-{number}")
+    for entry in index("formats/filter")
+    for number, state in enumerate(entry["states"])
+]
+
+
+@needs_goldens
+@pytest.mark.parametrize(("name", "state"), STATES)
+def test_layers_and_splits_of_each_state_are_caffes(name: str, state: dict[str, Any]) -> None:
+    net = read_net(Path(FILTER / f"{name}.prototxt"))
+    phase = TRAIN if state["phase"] == "TRAIN" else TEST
+    graph = build(net, phase, state["level"], state["stages"])
+    assert graph.layers == state["layers"]
+    assert list(graph.blob_names) == state["blobs"]
+    assert list(graph.inputs) == state["inputs"]
+    assert list(graph.outputs) == state["outputs"]
+    assert {node.name: list(node.bottoms) for node in graph.nodes} == state["bottoms"]
+    assert {node.name: list(node.tops) for node in graph.nodes} == state["tops"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "met"),
+    [
+        ({}, True),
+        ({"phase": TRAIN}, False),
+        ({"phase": TEST}, True),
+        ({"min_level": 3}, True),
+        ({"min_level": 4}, False),
+        ({"max_level": 3}, True),
+        ({"max_level": 2}, False),
+        ({"stage": ["a"]}, True),
+        ({"stage": ["a", "b"]}, True),
+        ({"stage": ["a", "c"]}, False),
+        ({"not_stage": ["c"]}, True),
+        ({"not_stage": ["c", "b"]}, False),
+        ({"phase": TEST, "min_level": 1, "max_level": 5, "stage": ["b"], "not_stage": ["c"]}, True),
+    ],
+)
+def test_a_rule_is_met_when_every_part_is(rule: dict[str, Any], met: bool) -> None:
+    state = caffe_pb2.NetState(phase=caffe_pb2.TEST, level=3, stage=["a", "b"])
+    assert meets(state, caffe_pb2.NetStateRule(**rule)) is met
+
+
+def test_opening_a_net_replaces_phase_and_level_and_adds_stages() -> None:
+    net = parse_net('state { phase: TEST level: 5 stage: "file" }')
+    state = net_state(net, TRAIN, 2, ["mine"])
+    assert (state.phase, state.level, list(state.stage)) == (TRAIN, 2, ["file", "mine"])
+    assert list(net_state(net, TRAIN, stages="one").stage) == ["file", "one"]
+    assert net.state.level == 5
+
+
+def test_in_a_solver_the_nets_state_stands_above_the_phase_and_the_solvers_above_both() -> None:
+    net = parse_net('state { phase: TEST stage: "file" }')
+    assert solver_state(net, TRAIN).phase == TEST
+    extra = caffe_pb2.NetState(phase=caffe_pb2.TRAIN, level=4, stage=["solver"])
+    state = solver_state(net, TEST, extra)
+    assert (state.phase, state.level, list(state.stage)) == (TRAIN, 4, ["file", "solver"])
+    assert build_in_state(net, state).phase == TRAIN
+
+
+def test_a_layers_own_phase_stands_above_the_nets() -> None:
+    net = parse_net(
+        text(source("x", 2, 3), 'name: "d" type: "Dropout" bottom: "x" top: "y" phase: TEST')
+    )
+    graph = build(net, TRAIN)
+    assert [node.phase for node in graph.nodes] == [TRAIN, TEST]
+    assert [layer.phase for layer in graph.parameter.layer] == [TRAIN, TEST]
+
+
+def test_filtering_leaves_the_description_as_it_was() -> None:
+    net = parse_net(text(source("x", 2) + " include { phase: TEST }"))
+    filtered = filter_net(net, net_state(net, TRAIN))
+    assert (len(net.layer), len(filtered.layer)) == (1, 0)
+    assert not net.HasField("state")
+
+
+def test_include_and_exclude_together_are_refused() -> None:
+    rules = " include { phase: TRAIN } exclude { phase: TEST }"
+    with pytest.raises(LayerError, match=r"layer 'in_x'.*include and exclude"):
+        build(parse_net(text(source("x", 2) + rules)))
+
+
+@pytest.mark.parametrize("phase", [2, -1, 99])
+def test_an_unknown_phase_is_refused(phase: int) -> None:
+    with pytest.raises(SpecError, match=f"phase {phase}"):
+        build(parse_net(""), phase)
+
+
+def test_a_level_beyond_32_bits_is_refused() -> None:
+    with pytest.raises(SpecError, match="level 4294967296"):
+        build(parse_net(""), level=2**32)
