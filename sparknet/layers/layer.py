@@ -22,6 +22,10 @@ Shape = tuple[int, ...]
 TRAIN: int = caffe_pb2.TRAIN
 TEST: int = caffe_pb2.TEST
 
+MAX_AXES = 32
+MAX_COUNT = 2**31 - 1
+"""The bounds of a blob (Caffe: blob.cpp, Reshape)."""
+
 
 @dataclass(frozen=True)
 class Arity:
@@ -89,6 +93,8 @@ class Layer(ABC):
     """The first top carries loss weight 1 unless the spec says otherwise."""
     gradient: ClassVar[bool] = True
     """The layer has a backward pass.  False: Accuracy, ArgMax, data layers …"""
+    frozen: ClassVar[bool] = False
+    """The blobs are statistics: a missing ``param { }`` entry means ``lr_mult: 0`` (BatchNorm)."""
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         self.parameter = parameter
@@ -104,6 +110,12 @@ class Layer(ABC):
     def fail(self, message: str) -> NoReturn:
         raise LayerError(self.name, f"{self.type}: {message}")
 
+    def choice(self, field: str) -> str:
+        """An enum option as a short lowercase word: ``max``, ``across_channels``."""
+        values = self.options.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number
+        word: str = values[getattr(self.options, field)].name
+        return word.lower()
+
     def axis(self, axis: int, shape: Shape, what: str = "axis") -> int:
         """A canonical axis; negative counts from the end (Caffe's CanonicalAxisIndex)."""
         if not -len(shape) <= axis < len(shape):
@@ -114,12 +126,37 @@ class Layer(ABC):
         """Whether ``force_backward`` reaches this bottom (Caffe's AllowForceBackward)."""
         return True
 
-    def check_params(self, specs: Sequence[caffe_pb2.ParamSpec]) -> None:
+    def check_params(self, specs: Sequence[caffe_pb2.ParamSpec]) -> None:  # noqa: B027
         """Refuse ``param { }`` entries that this type cannot honour (BatchNorm)."""
 
     @abstractmethod
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         """Check the options against the bottom shapes, and say what follows."""
+
+    def plan(self, bottoms: Sequence[Shape]) -> Plan:
+        """`infer`, and the sizes that come out of it checked: what callers use."""
+        bottoms = tuple(tuple(shape) for shape in bottoms)
+        plan = self.infer(bottoms)
+        for index, shape in enumerate(plan.tops):
+            self._check_size(f"top {index}", shape)
+        for index, param in enumerate(plan.params):
+            self._check_size(f"parameter {index}", param.shape)
+        for index, names in enumerate(zip(self.parameter.bottom, self.parameter.top, strict=False)):
+            if names[0] == names[1] and plan.tops[index] != bottoms[index]:
+                self.fail(
+                    f"cannot work in place on '{names[0]}': it would turn the shape "
+                    f"{shape_text(bottoms[index])} into {shape_text(plan.tops[index])}"
+                )
+        return plan
+
+    def _check_size(self, what: str, shape: Shape) -> None:
+        """Caffe: blob.cpp, Reshape.  Sizes of zero are allowed."""
+        if len(shape) > MAX_AXES:
+            self.fail(f"{what} would have {len(shape)} axes; {MAX_AXES} is the most")
+        if min(shape, default=0) < 0:
+            self.fail(f"{what} would have a negative size: {shape_text(shape)}")
+        if max(shape, default=0) > MAX_COUNT or count(shape) > MAX_COUNT:
+            self.fail(f"{what} would have more than {MAX_COUNT} values: {shape_text(shape)}")
 
 
 def count(shape: Sequence[int]) -> int:

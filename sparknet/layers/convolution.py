@@ -1,0 +1,62 @@
+"""Convolution over any number of spatial axes, with groups and dilation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Layer, Plan, Shape, at_least, shape_text
+from sparknet.layers.learnable import weights
+from sparknet.layers.window import check_outputs, read_window
+
+
+class Convolution(Layer):
+    """Caffe: base_conv_layer.cpp, conv_layer.cpp."""
+
+    type = "Convolution"
+    field = "convolution_param"
+    bottoms = at_least(1)
+    tops = at_least(1)
+    equal_counts = True
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        return plan_convolution(self, bottoms)
+
+
+def plan_convolution(layer: Layer, bottoms: Sequence[Shape], reverse: bool = False) -> Plan:
+    """The plan of Convolution, or with ``reverse`` of Deconvolution."""
+    options = layer.options
+    bottom = bottoms[0]
+    axis = layer.axis(options.axis, bottom)
+    outer, channels, sizes = bottom[:axis], bottom[axis], bottom[axis + 1 :]
+    window = read_window(layer, len(sizes))
+    outputs, group = options.num_output, options.group
+    _check_channels(layer, channels, outputs, group)
+    for index, other in enumerate(bottoms):
+        if other != bottom:
+            layer.fail(
+                f"all bottoms must have one shape; bottom 0 is {shape_text(bottom)}, "
+                f"bottom {index} is {shape_text(other)}"
+            )
+    top_sizes = window.grow(sizes) if reverse else window.shrink(sizes)
+    check_outputs(layer, bottom, window, top_sizes)
+    rows, columns = (channels, outputs) if reverse else (outputs, channels)
+    params = weights(layer, (rows, columns // group, *window.kernel), (outputs,))
+    values = {
+        "axis": axis,
+        "num_output": outputs,
+        "group": group,
+        "bias_term": options.bias_term,
+        **window.values(),
+    }
+    return Plan(((*outer, outputs, *top_sizes),) * len(bottoms), params, values)
+
+
+def _check_channels(layer: Layer, channels: int, outputs: int, group: int) -> None:
+    if outputs < 1:
+        layer.fail(f"num_output must be positive; it is {outputs}")
+    if group < 1:
+        layer.fail(f"group must be positive; it is {group}")
+    if channels % group:
+        layer.fail(f"the {channels} input channels do not divide into {group} groups")
+    if outputs % group:
+        layer.fail(f"num_output {outputs} does not divide into {group} groups")

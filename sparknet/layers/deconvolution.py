@@ -1,0 +1,21 @@
+"""Deconvolution: the transpose of Convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.convolution import plan_convolution
+from sparknet.layers.layer import Layer, Plan, Shape, at_least
+
+
+class Deconvolution(Layer):
+    """Caffe: base_conv_layer.cpp, deconv_layer.cpp.  Weights are (in, out / group, kernel)."""
+
+    type = "Deconvolution"
+    field = "convolution_param"
+    bottoms = at_least(1)
+    tops = at_least(1)
+    equal_counts = True
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        return plan_convolution(self, bottoms, reverse=True)

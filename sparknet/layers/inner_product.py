@@ -1,0 +1,32 @@
+"""InnerProduct: a fully connected layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Layer, Plan, Shape, count
+from sparknet.layers.learnable import weights
+
+
+class InnerProduct(Layer):
+    """Caffe: inner_product_layer.cpp.  Axes from ``axis`` on are one vector."""
+
+    type = "InnerProduct"
+    field = "inner_product_param"
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        options = self.options
+        outputs = options.num_output
+        if outputs < 1:
+            self.fail(f"num_output must be positive; it is {outputs}")
+        axis = self.axis(options.axis, bottoms[0])
+        inputs = count(bottoms[0][axis:])
+        weight = (inputs, outputs) if options.transpose else (outputs, inputs)
+        values = {
+            "axis": axis,
+            "num_output": outputs,
+            "transpose": options.transpose,
+            "bias_term": options.bias_term,
+        }
+        params = weights(self, weight, (outputs,))
+        return Plan(((*bottoms[0][:axis], outputs),), params, values)

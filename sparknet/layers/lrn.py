@@ -1,0 +1,30 @@
+"""LRN: local response normalisation, across channels or within one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape
+from sparknet.layers.pooling import check_image
+
+
+class LRN(Layer):
+    """Caffe: lrn_layer.cpp.  Within a channel ``k`` is ignored."""
+
+    type = "LRN"
+    field = "lrn_param"
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        options = self.options
+        size = options.local_size
+        if size % 2 == 0 or size > MAX_COUNT:
+            self.fail(f"local_size must be odd and below 2^31; it is {size}")
+        bottom = check_image(self, bottoms[0])
+        values = {
+            "local_size": size,
+            "alpha": options.alpha,
+            "beta": options.beta,
+            "k": options.k,
+            "norm_region": self.choice("norm_region"),
+        }
+        return Plan((bottom,), values=values)

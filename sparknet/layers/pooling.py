@@ -1,0 +1,105 @@
+"""Pooling: the maximum, the average or a random pick of each window of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, between, shape_text
+
+Pair = tuple[int, int]
+
+
+class Pooling(Layer):
+    """Caffe: pooling_layer.cpp.  A second top of MAX pooling holds the winners' positions."""
+
+    type = "Pooling"
+    field = "pooling_param"
+    tops = between(1, 2)
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        options = self.options
+        method = self.choice("pool")
+        tops = len(self.parameter.top)
+        if tops > 1 and method != "max":
+            self.fail(f"a second top, the mask, is for MAX pooling; this is {method.upper()}")
+        if options.global_pooling and any(map(options.HasField, _KERNEL)):
+            self.fail("global_pooling takes its kernel from the input: give no kernel size")
+        bottom = check_image(self, bottoms[0])
+        size = (bottom[2], bottom[3])
+        kernel = size if options.global_pooling else _pair(self, *_KERNEL, required=True)
+        stride, pad = _pair(self, *_STRIDE), _pair(self, *_PAD)
+        if options.global_pooling and (pad != (0, 0) or stride != (1, 1)):
+            self.fail("global_pooling goes with pad 0 and stride 1 only")
+        outputs, values = plan_pooling(
+            self, size, method, kernel, stride, pad, self.choice("round_mode")
+        )
+        values["global_pooling"] = options.global_pooling
+        return Plan(((*bottom[:2], *outputs),) * max(tops, 1), values=values)
+
+
+_KERNEL = ("kernel_size", "kernel_h", "kernel_w")
+_STRIDE = ("stride", "stride_h", "stride_w")
+_PAD = ("pad", "pad_h", "pad_w")
+
+
+def check_image(layer: Layer, shape: Shape) -> Shape:
+    if len(shape) != 4:
+        layer.fail(f"takes 4 axes (num, channels, height, width); the input is {shape_text(shape)}")
+    return shape
+
+
+def _pair(layer: Layer, both: str, high: str, wide: str, required: bool = False) -> Pair:
+    """A size given once, or for height and width apart."""
+    options = layer.options
+    apart = options.HasField(high), options.HasField(wide)
+    if required and not options.HasField(both) and not any(apart):
+        layer.fail(f"{both}, or {high} and {wide}, must be given")
+    if any(apart) and (options.HasField(both) or not all(apart)):
+        layer.fail(f"give {both}, or {high} and {wide}; not a mixture of them")
+    if all(apart):
+        return (getattr(options, high), getattr(options, wide))
+    value = getattr(options, both)
+    return (value, value)
+
+
+def plan_pooling(
+    layer: Layer, size: Pair, method: str, kernel: Pair, stride: Pair, pad: Pair, round_mode: str
+) -> tuple[Pair, dict[str, Any]]:
+    """Output sizes and kernel values of one pooling; SPP makes several."""
+    for what, least, pair in (("kernel", 1, kernel), ("stride", 1, stride), ("pad", 0, pad)):
+        if not all(least <= value <= MAX_COUNT for value in pair):
+            layer.fail(f"{what} must be at least {least} and below 2^31; it is {shape_text(pair)}")
+    if any(pad):
+        if method == "stochastic":
+            layer.fail(f"STOCHASTIC pooling takes no padding; pad is {shape_text(pad)}")
+        if pad[0] >= kernel[0] or pad[1] >= kernel[1]:
+            layer.fail(
+                f"pad {shape_text(pad)} must be smaller than the kernel {shape_text(kernel)}"
+            )
+    outputs = tuple(
+        _outputs(*sizes, round_mode, any(pad))
+        for sizes in zip(size, kernel, stride, pad, strict=True)
+    )
+    if min(outputs) < 0:
+        layer.fail(
+            f"the kernel {shape_text(kernel)} with pad {shape_text(pad)} does not fit the "
+            f"input {shape_text(size)}: the output would be {shape_text(outputs)}"
+        )
+    values = {
+        "method": method,
+        "kernel": kernel,
+        "stride": stride,
+        "pad": pad,
+        "round_mode": round_mode,
+    }
+    return (outputs[0], outputs[1]), values
+
+
+def _outputs(size: int, kernel: int, stride: int, pad: int, mode: str, padded: bool) -> int:
+    room = size + 2 * pad - kernel
+    outputs = (room // stride if mode == "floor" else -(-room // stride)) + 1
+    # With padding the last window must not start beyond the input.
+    if padded and (outputs - 1) * stride >= size + pad:
+        outputs -= 1
+    return outputs

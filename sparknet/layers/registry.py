@@ -1,0 +1,164 @@
+"""The layer types: one line each, and how a layer is made from its description.
+
+A module is imported when its type is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from importlib import import_module
+
+from sparknet.errors import LayerError
+from sparknet.layers.layer import Arity, Layer
+from sparknet.proto import caffe_pb2
+
+MODULES: dict[str, str] = {
+    # type: module in sparknet.layers
+    # windows, shapes, weights, normalisation
+    "Axpy": "axpy",
+    "BatchNorm": "batch_norm",
+    "Bias": "bias",
+    "Concat": "concat",
+    "Convolution": "convolution",
+    "Crop": "crop",
+    "Deconvolution": "deconvolution",
+    "DepthwiseConvolution": "depthwise_convolution",
+    "Eltwise": "eltwise",
+    "Embed": "embed",
+    "Flatten": "flatten",
+    "Im2col": "im2col",
+    "InnerProduct": "inner_product",
+    "Interp": "interp",
+    "LRN": "lrn",
+    "MVN": "mvn",
+    "Normalize": "normalize",
+    "Permute": "permute",
+    "Pooling": "pooling",
+    "ROIPooling": "roi_pooling",
+    "Reduction": "reduction",
+    "Reshape": "reshape",
+    "SPP": "spp",
+    "Scale": "scale",
+    "ShuffleChannel": "shuffle_channel",
+    "Slice": "slice",
+    "Split": "split",
+    "Tile": "tile",
+    "Upsample": "upsample",
+    # activations, losses, sources, recurrent layers, detection, Python
+    "AbsVal": "absval",
+    "Accuracy": "accuracy",
+    "ArgMax": "argmax",
+    "BNLL": "bnll",
+    "BatchReindex": "batch_reindex",
+    "Clip": "clip",
+    "ContrastiveLoss": "contrastive_loss",
+    "Data": "data",
+    "DetectionOutput": "detection_output",
+    "Dropout": "dropout",
+    "DummyData": "dummy_data",
+    "ELU": "elu",
+    "EuclideanLoss": "euclidean_loss",
+    "Exp": "exp",
+    "Filter": "filter",
+    "HDF5Data": "hdf5_data",
+    "HDF5Output": "hdf5_output",
+    "HingeLoss": "hinge_loss",
+    "ImageData": "image_data",
+    "InfogainLoss": "infogain_loss",
+    "Input": "input",
+    "LSTM": "lstm",
+    "LSTMUnit": "lstm_unit",
+    "Log": "log",
+    "MemoryData": "memory_data",
+    "MultiBoxLoss": "multibox_loss",
+    "MultinomialLogisticLoss": "multinomial_logistic_loss",
+    "PReLU": "prelu",
+    "Parameter": "parameter",
+    "Power": "power",
+    "PriorBox": "prior_box",
+    "Python": "python",
+    "RNN": "rnn",
+    "ReLU": "relu",
+    "ReLU6": "relu6",
+    "Sigmoid": "sigmoid",
+    "SigmoidCrossEntropyLoss": "sigmoid_cross_entropy_loss",
+    "Silence": "silence",
+    "SmoothL1Loss": "smooth_l1_loss",
+    "Softmax": "softmax",
+    "SoftmaxWithLoss": "softmax_with_loss",
+    "Swish": "swish",
+    "TanH": "tanh",
+    "Threshold": "threshold",
+    "WindowData": "window_data",
+}
+
+
+class Layers(Mapping[str, type[Layer]]):
+    """Layer types by Caffe's type name."""
+
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        self._modules = modules
+        self._classes: dict[str, type[Layer]] = {}
+
+    def __getitem__(self, type_name: str) -> type[Layer]:
+        found = self._classes.get(type_name)
+        if found is None:
+            module = import_module(f"sparknet.layers.{self._modules[type_name]}")
+            found = getattr(module, type_name, None) or getattr(module, f"{type_name}Layer")
+            self._classes[type_name] = found
+        return found
+
+    def __contains__(self, type_name: object) -> bool:
+        return type_name in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+LAYERS = Layers(MODULES)
+
+
+def make(parameter: caffe_pb2.LayerParameter, phase: int) -> Layer:
+    """The layer that ``parameter`` describes, its bottoms and tops counted."""
+    if parameter.type not in LAYERS:
+        raise LayerError(parameter.name, _unknown(parameter.type))
+    layer = LAYERS[parameter.type](parameter, phase)
+    check_counts(layer, len(parameter.bottom), len(parameter.top))
+    return layer
+
+
+def check_counts(layer: Layer, bottoms: int, tops: int) -> None:
+    """Caffe: layer.hpp, CheckBlobCounts; after net.cpp has added automatic tops."""
+    if layer.auto_tops:
+        tops = max(tops, layer.tops.least)
+    _check_arity(layer, layer.bottoms, bottoms, "bottom")
+    _check_arity(layer, layer.tops, tops, "top")
+    if layer.equal_counts and bottoms != tops:
+        layer.fail(
+            "needs as many tops as bottoms; "
+            f"it has {_counted(bottoms, 'bottom')} and {_counted(tops, 'top')}"
+        )
+
+
+def _check_arity(layer: Layer, arity: Arity, found: int, what: str) -> None:
+    if not arity.accepts(found):
+        plural = "" if (arity.most or arity.least) == 1 else "s"
+        layer.fail(f"takes {arity} {what}{plural}; it has {found}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _unknown(type_name: str) -> str:
+    if not type_name:
+        return f"has no type; sparknet knows {len(LAYERS)} layer types"
+    close = get_close_matches(type_name, LAYERS, n=1) or [
+        known for known in LAYERS if known.lower() == type_name.lower()
+    ]
+    hint = f"did you mean '{close[0]}'? " if close else ""
+    return f"unknown type '{type_name}'; {hint}sparknet knows {len(LAYERS)} layer types"

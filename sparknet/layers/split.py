@@ -1,0 +1,17 @@
+"""Split: hand one blob to several users; their gradients add up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Layer, Plan, Shape, at_least
+
+
+class Split(Layer):
+    """Caffe: split_layer.cpp."""
+
+    type = "Split"
+    tops = at_least(1)
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        return Plan((bottoms[0],) * len(self.parameter.top))

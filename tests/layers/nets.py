@@ -1,0 +1,52 @@
+"""Nets in text, and the shapes that their layers give, one layer after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import text_format
+
+from sparknet.layers import Layer, Plan, Shape, make
+from sparknet.layers.layer import TEST, TRAIN
+from sparknet.proto import caffe_pb2
+
+PHASES = {"TRAIN": TRAIN, "TEST": TEST}
+
+
+def read(path: Path) -> Any:
+    net = caffe_pb2.NetParameter()
+    text_format.Parse(path.read_text(), net)
+    return net
+
+
+def layer(type_name: str, options: str = "", bottoms: int = 1, tops: int = 1) -> Layer:
+    """A layer called ``l`` with bottoms ``b0`` … and tops ``t0`` …."""
+    names = "".join(f'bottom: "b{i}" ' for i in range(bottoms))
+    names += "".join(f'top: "t{i}" ' for i in range(tops))
+    parameter = caffe_pb2.LayerParameter()
+    text_format.Parse(f'name: "l" type: "{type_name}" {names} {options}', parameter)
+    return make(parameter, TRAIN)
+
+
+def plan(type_name: str, options: str, *bottoms: Iterable[int], tops: int = 1) -> Plan:
+    shapes = [tuple(shape) for shape in bottoms]
+    return layer(type_name, options, len(shapes), tops).plan(shapes)
+
+
+def shapes_of_params(found: Plan) -> list[Shape]:
+    return [param.shape for param in found.params]
+
+
+def walk(net: Any, phase: str) -> tuple[dict[str, Shape], Mapping[str, Plan]]:
+    """Blob shapes and plans of a net without splits or phase rules."""
+    blobs: dict[str, Shape] = {}
+    plans: dict[str, Plan] = {}
+    for parameter in net.layer:
+        made = make(parameter, PHASES[phase])
+        found = made.plan([blobs[name] for name in parameter.bottom])
+        plans[parameter.name] = found
+        for name, shape in zip(parameter.top, found.tops, strict=False):
+            blobs[name] = shape
+    return blobs, plans

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from sparknet.errors import LayerError
+from sparknet.layers import TEST, make
+from sparknet.proto import caffe_pb2
+from tests.layers.nets import plan, shapes_of_params
+
+
+def test_statistics_are_three_blobs_of_zeros() -> None:
+    found = plan("BatchNorm", "", (4, 3, 5))
+    assert found.tops == ((4, 3, 5),)
+    assert shapes_of_params(found) == [(3,), (3,), (1,)]
+    assert all(param.filler.value == 0 for param in found.params)
+    assert found.values["use_global_stats"] is False
+    assert found.values["eps"] == pytest.approx(1e-5)
+    assert found.values["moving_average_fraction"] == pytest.approx(0.999)
+
+
+def test_global_stats_follow_the_phase_unless_given() -> None:
+    parameter = caffe_pb2.LayerParameter(type="BatchNorm", bottom=["x"], top=["x"])
+    assert make(parameter, TEST).plan([(2, 3)]).values["use_global_stats"] is True
+    parameter.batch_norm_param.use_global_stats = False
+    assert make(parameter, TEST).plan([(2, 3)]).values["use_global_stats"] is False
+
+
+def test_statistics_cannot_be_trained() -> None:
+    layer = make(
+        caffe_pb2.LayerParameter(name="l", type="BatchNorm", bottom=["x"], top=["y"]), TEST
+    )
+    assert layer.frozen
+    layer.check_params([caffe_pb2.ParamSpec(lr_mult=0)])
+    with pytest.raises(LayerError, match="param 1 must have lr_mult 0; it has 1"):
+        layer.check_params([caffe_pb2.ParamSpec(lr_mult=0), caffe_pb2.ParamSpec()])
+
+
+@pytest.mark.parametrize(
+    ("options", "shapes", "says"),
+    [
+        ("", [(4,)], "at least 2 axes"),
+    ],
+)
+def test_refused(options: str, shapes: list[tuple[int, ...]], says: str) -> None:
+    with pytest.raises(LayerError, match=says) as caught:
+        plan("BatchNorm", options, *shapes)
+    assert caught.value.layer == "l"

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from sparknet.errors import LayerError
+from sparknet.layers import Layer, Param, Plan, Shape
+from sparknet.layers.fillers import constant
+from sparknet.layers.layer import MAX_COUNT, Arity, at_least, between, count, exactly, shape_text
+from sparknet.proto import caffe_pb2
+
+
+class Echo(Layer):
+    """Gives the plan it is told."""
+
+    type = "Echo"
+    in_place = True
+    told = Plan(((),))
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        return self.told
+
+
+def _echo(told: Plan, bottom: str = "x", top: str = "y") -> Plan:
+    layer = Echo(caffe_pb2.LayerParameter(name="l", bottom=[bottom], top=[top]), 0)
+    layer.told = told
+    return layer.plan([(2, 3)])
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (0,), (MAX_COUNT,), (MAX_COUNT, 0, MAX_COUNT), (1,) * 32, (2, 3)]
+)
+def test_sizes_that_caffe_takes(shape: Shape) -> None:
+    assert _echo(Plan((shape,))).tops == (shape,)
+
+
+@pytest.mark.parametrize(
+    ("shape", "says"),
+    [
+        ((MAX_COUNT + 1,), "more than 2147483647 values"),
+        ((2**16, 2**16), "more than 2147483647 values: 65536 x 65536"),
+        ((0, 2**40), "more than 2147483647 values"),
+        ((2, -1), "negative size: 2 x -1"),
+        ((1,) * 33, "33 axes; 32 is the most"),
+    ],
+)
+def test_sizes_that_caffe_refuses(shape: Shape, says: str) -> None:
+    with pytest.raises(LayerError, match=f"top 0 would have .*{says}"):
+        _echo(Plan((shape,)))
+    with pytest.raises(LayerError, match=f"parameter 0 would have .*{says}"):
+        _echo(Plan(((2, 3),), (Param(shape, constant(0)),)))
+
+
+def test_in_place_keeps_the_shape() -> None:
+    assert _echo(Plan(((2, 3),)), "x", "x").tops == ((2, 3),)
+    with pytest.raises(LayerError, match=r"in place on 'x': .* 2 x 3 into 6"):
+        _echo(Plan(((6,),)), "x", "x")
+
+
+def test_arity() -> None:
+    assert exactly(2) == Arity(2, 2)
+    assert [between(1, 2).accepts(n) for n in range(4)] == [False, True, True, False]
+    assert at_least(1).accepts(1000)
+    assert [str(arity) for arity in (exactly(1), at_least(2), between(1, 2))] == [
+        "1",
+        "at least 2",
+        "1 to 2",
+    ]
+
+
+def test_shape_words() -> None:
+    assert shape_text((2, 3)) == "2 x 3"
+    assert shape_text(()) == "scalar"
+    assert count(()) == 1
+    assert count((2, 0, 3)) == 0

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from sparknet.errors import LayerError
+from sparknet.layers import LAYERS, Layer, make
+from sparknet.layers.registry import MODULES
+from sparknet.proto import caffe_pb2
+from tests.layers.nets import layer
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_every_line_leads_to_its_class(name: str) -> None:
+    found = LAYERS[name]
+    assert issubclass(found, Layer)
+    assert found.type == name
+    assert found.__module__ == f"sparknet.layers.{MODULES[name]}"
+    fields = caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name
+    assert {found.field or "name", *found.fields} <= set(fields)
+
+
+def test_it_is_a_mapping() -> None:
+    assert "Pooling" in LAYERS
+    assert "pooling" not in LAYERS
+    assert list(LAYERS) == list(MODULES)
+    assert len(LAYERS) == len(MODULES)
+    with pytest.raises(KeyError):
+        LAYERS["Pool"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"), [("Convolutoin", "Convolution"), ("innerproduct", "InnerProduct")]
+)
+def test_unknown_type(asked: str, meant: str) -> None:
+    with pytest.raises(LayerError) as caught:
+        make(caffe_pb2.LayerParameter(name="l", type=asked), 0)
+    assert str(caught.value) == (
+        f"layer 'l': unknown type '{asked}'; did you mean '{meant}'? "
+        f"sparknet knows {len(LAYERS)} layer types"
+    )
+
+
+def test_no_type() -> None:
+    with pytest.raises(LayerError, match="has no type"):
+        make(caffe_pb2.LayerParameter(name="l"), 0)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "bottoms", "tops", "says"),
+    [
+        ("LRN", 2, 1, "LRN: takes 1 bottom; it has 2"),
+        ("LRN", 1, 0, "LRN: takes 1 top; it has 0"),
+        ("Crop", 3, 1, "Crop: takes 2 bottoms; it has 3"),
+        ("Pooling", 1, 3, "Pooling: takes 1 to 2 tops; it has 3"),
+        ("Concat", 0, 1, "Concat: takes at least 1 bottom; it has 0"),
+        ("Deconvolution", 2, 1, "it has 2 bottoms and 1 top"),
+    ],
+)
+def test_counts(type_name: str, bottoms: int, tops: int, says: str) -> None:
+    with pytest.raises(LayerError, match=says):
+        layer(type_name, "", bottoms, tops)

@@ -1,0 +1,88 @@
+"""Every shape of the reference nets, and every description that must be refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import LayerError
+from sparknet.layers import LAYERS, make
+from tests.goldens import GOLDENS, index, needs_goldens
+from tests.layers.nets import PHASES, read, walk
+
+NEEDS_GRAPH = {
+    "bottom_later",
+    "unknown_bottom",
+    "top_twice",
+    "inplace_after_fanout",
+    "inplace_absval",
+    "include_and_exclude",
+    "propagate_down_count",
+    "loss_weight_count",
+    "too_many_params",
+    "share_shape",
+    "share_count",
+    "share_lr",
+}
+"""Entries about the net, not about one layer."""
+
+
+def _cases() -> list[dict[str, Any]]:
+    return index("layers")
+
+
+def _refusals() -> list[dict[str, Any]]:
+    return [
+        entry
+        for entry in index("errors")
+        if entry["action"] == "net" and entry.get("layer") and entry["name"] not in NEEDS_GRAPH
+    ]
+
+
+@needs_goldens
+@pytest.mark.parametrize("case", _cases(), ids=lambda case: str(case["name"]))
+def test_shapes_are_caffes(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    net = read(GOLDENS / "layers" / f"{case['name']}.prototxt")
+    monkeypatch.chdir(GOLDENS / "layers")
+    monkeypatch.syspath_prepend(str(GOLDENS / "layers"))
+    blobs, plans = walk(net, case["phase"])
+    want = {name: tuple(shape) for name, shape in case["blobs"]}
+    by_graph = {name for name in want if "_split_" in name or name == "(automatic)"}
+    assert blobs == {name: shape for name, shape in want.items() if name not in by_graph}
+    with np.load(GOLDENS / "layers" / f"{case['name']}.npz") as arrays:
+        params = {key: arrays[key].shape for key in arrays.files if key.startswith("param/")}
+    found = {
+        f"param/{name}/{i}": param.shape
+        for name, plan in plans.items()
+        for i, param in enumerate(plan.params)
+    }
+    assert found == params
+
+
+@needs_goldens
+@pytest.mark.parametrize("entry", _refusals(), ids=lambda entry: str(entry["name"]))
+def test_refused_with_the_layers_name(
+    entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = read(GOLDENS / "errors" / entry["file"])
+    monkeypatch.chdir(GOLDENS / "errors")
+    with pytest.raises(LayerError) as caught:
+        _build(net, entry["phase"])
+    assert caught.value.layer == entry["layer"]
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) > len(f"layer '{entry['layer']}': ") + 15
+
+
+def _build(net: Any, phase: str) -> None:
+    """What a graph does with a layer: make it, plan it, show it its param entries."""
+    walk(net, phase)
+    for parameter in net.layer:
+        make(parameter, PHASES[phase]).check_params(parameter.param)
+
+
+@needs_goldens
+def test_no_case_is_missing() -> None:
+    assert len(_cases()) == 475
+    assert {case["type"] for case in _cases()} - set(LAYERS) == {"graph"}

@@ -1,0 +1,32 @@
+"""The window against its definition: every position at which a kernel fits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparknet.layers.window import Window, truncated
+
+SMALL = st.integers(1, 5)
+
+
+@given(SMALL, SMALL, st.integers(0, 3), SMALL, st.integers(1, 30))
+def test_shrink_counts_the_positions(
+    kernel: int, stride: int, pad: int, dilation: int, size: int
+) -> None:
+    window = Window((kernel,), (stride,), (pad,), (dilation,))
+    last = size + 2 * pad - window.extent()[0]
+    if last >= 0:
+        assert window.shrink([size]) == (len(range(0, last + 1, stride)),)
+
+
+@given(SMALL, SMALL, SMALL, st.integers(1, 30))
+def test_grow_undoes_shrink(kernel: int, stride: int, dilation: int, size: int) -> None:
+    window = Window((kernel,), (stride,), (0,), (dilation,))
+    assert window.shrink(window.grow([size])) == (size,)
+
+
+@pytest.mark.parametrize(("a", "b", "want"), [(7, 2, 3), (-1, 2, 0), (-4, 2, -2), (-5, 2, -2)])
+def test_truncated(a: int, b: int, want: int) -> None:
+    assert truncated(a, b) == want
