@@ -6,28 +6,23 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import text_format
-
 from sparknet.layers import Layer, Plan, Shape, make
 from sparknet.layers.layer import TEST, TRAIN
-from sparknet.proto import caffe_pb2
+from sparknet.proto import caffe_pb2, parse_text, read_text
 
 PHASES = {"TRAIN": TRAIN, "TEST": TEST}
 
 
 def read(path: Path) -> Any:
-    net = caffe_pb2.NetParameter()
-    text_format.Parse(path.read_text(), net)
-    return net
+    return read_text(path, caffe_pb2.NetParameter)
 
 
 def layer(type_name: str, options: str = "", bottoms: int = 1, tops: int = 1) -> Layer:
     """A layer called ``l`` with bottoms ``b0`` … and tops ``t0`` …."""
     names = "".join(f'bottom: "b{i}" ' for i in range(bottoms))
     names += "".join(f'top: "t{i}" ' for i in range(tops))
-    parameter = caffe_pb2.LayerParameter()
-    text_format.Parse(f'name: "l" type: "{type_name}" {names} {options}', parameter)
-    return make(parameter, TRAIN)
+    text = f'name: "l" type: "{type_name}" {names} {options}'
+    return make(parse_text(text, caffe_pb2.LayerParameter), TRAIN)
 
 
 def plan(type_name: str, options: str, *bottoms: Iterable[int], tops: int = 1) -> Plan:
@@ -39,8 +34,11 @@ def shapes_of_params(found: Plan) -> list[Shape]:
     return [param.shape for param in found.params]
 
 
-def walk(net: Any, phase: str) -> tuple[dict[str, Shape], Mapping[str, Plan]]:
-    """Blob shapes and plans of a net without splits or phase rules."""
+def walk(
+    net: Any, phase: str, inputs: Mapping[str, Shape] | None = None
+) -> tuple[dict[str, Shape], Mapping[str, Plan]]:
+    """Blob shapes and plans of a net without splits or phase rules; ``inputs`` reshape it."""
+    inputs = inputs or {}
     blobs: dict[str, Shape] = {}
     plans: dict[str, Plan] = {}
     for parameter in net.layer:
@@ -48,5 +46,5 @@ def walk(net: Any, phase: str) -> tuple[dict[str, Shape], Mapping[str, Plan]]:
         found = made.plan([blobs[name] for name in parameter.bottom])
         plans[parameter.name] = found
         for name, shape in zip(parameter.top, found.tops, strict=False):
-            blobs[name] = shape
+            blobs[name] = inputs.get(name, shape) if parameter.type == "Input" else shape
     return blobs, plans

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.layers import LAYERS, make
+from sparknet.layers import LAYERS, Shape, make
 from tests.goldens import GOLDENS, index, needs_goldens
 from tests.layers.nets import PHASES, read, walk
 
@@ -59,6 +59,34 @@ def test_shapes_are_caffes(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
         for i, param in enumerate(plan.params)
     }
     assert found == params
+
+
+@needs_goldens
+@pytest.mark.parametrize(
+    "case",
+    [case for case in _cases() if case["passes"] > 1 and case["type"] != "Filter"],
+    ids=lambda case: str(case["name"]),
+)
+def test_shapes_after_reshape_are_caffes(case: dict[str, Any]) -> None:
+    net = read(GOLDENS / "layers" / f"{case['name']}.prototxt")
+    with np.load(GOLDENS / "layers" / f"{case['name']}.npz") as arrays:
+        shapes = {key: arrays[key].shape for key in arrays.files}
+    inputs: dict[str, Shape] = {}
+    params = None
+    for number in range(case["passes"]):
+        prefix = f"pass{number}/" if number else ""
+        inputs |= _below(shapes, f"{prefix}in/")
+        blobs, plans = walk(net, case["phase"], inputs)
+        outputs = _below(shapes, f"{prefix}out/")
+        assert outputs
+        assert {name: blobs[name] for name in outputs} == outputs
+        found = [[param.shape for param in plan.params] for plan in plans.values()]
+        assert params in (None, found)
+        params = found
+
+
+def _below(shapes: dict[str, Shape], prefix: str) -> dict[str, Shape]:
+    return {key[len(prefix) :]: shapes[key] for key in shapes if key.startswith(prefix)}
 
 
 @needs_goldens
