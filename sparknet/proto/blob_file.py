@@ -1,0 +1,196 @@
+"""BlobProto ↔ array, and the binaryproto files (image means) that hold one BlobProto."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError, Message
+
+from sparknet.errors import ArrayError, FileError
+from sparknet.proto import caffe_pb2
+from sparknet.proto.source import Source, StrPath, open_source, replacing
+from sparknet.proto.wire import Kind, Payload, encode_varint, header, load, walk
+
+Array: TypeAlias = npt.NDArray[np.float32]
+M = TypeVar("M", bound=Message)
+Chunk: TypeAlias = "bytes | Array"
+
+MAX_AXES = 32
+LEGACY = ("num", "channels", "height", "width")
+
+
+def read_blob(path: StrPath) -> Array:
+    """The array in a binaryproto file, such as an image mean."""
+    with open_source(path) as source:
+        skeleton, payloads = walked(source, None, "blob")
+        blob = parsed(source, caffe_pb2.BlobProto, skeleton)
+        return load_blob(source, blob, payloads[0], "the blob")
+
+
+def write_blob(
+    path: StrPath, array: npt.ArrayLike, diff: npt.ArrayLike | None = None, legacy: bool = False
+) -> None:
+    """Writes one BlobProto; `legacy` spells the shape num, channels, height, width.
+
+    Caffe's image means have that spelling (tools/compute_image_mean.cpp).
+    """
+    values = np.asarray(array, np.float32)
+    description = caffe_pb2.BlobProto()
+    if legacy:
+        if values.ndim > 4:
+            raise ArrayError(f"a legacy blob has at most 4 axes, this array has {values.ndim}")
+        for name, size in zip(LEGACY, (1,) * (4 - values.ndim) + values.shape, strict=True):
+            setattr(description, name, size)
+        values = values.reshape([getattr(description, name) for name in LEGACY])
+    diffs = None if diff is None else np.asarray(diff, np.float32).reshape(values.shape)
+    write_chunks(path, blob_chunks(values, diffs, description))
+
+
+def blob_shape(blob: Message) -> tuple[int, ...]:
+    """The shape a BlobProto states; in the old fields if any is set (blob.cpp, FromProto)."""
+    if is_legacy(blob):
+        return tuple(getattr(blob, name) for name in LEGACY)
+    return tuple(blob.shape.dim)  # type: ignore[attr-defined]
+
+
+def is_legacy(blob: Message) -> bool:
+    return any(blob.HasField(name) for name in LEGACY)
+
+
+def load_blob(
+    source: Source, blob: Message, payload: Payload, what: str, diff: bool = False
+) -> Array:
+    """The numbers of one blob in aligned memory of its own, after checking them against its shape.
+
+    Double values win over single ones; a missing diff is zero.
+    """
+    name, double = ("diff", "double_diff") if diff else ("data", "double_data")
+    used = double if payload.count(double) else name
+    shape, count = blob_shape(blob), payload.count(used)
+    needed = checked_count(source.name, what, shape)
+    if diff and count == 0 and needed == payload.count("data") + payload.count("double_data"):
+        return np.zeros(shape, np.float32)
+    if needed != count:
+        raise FileError(
+            source.name, f"{what} holds {count} {name} values, its shape {shape} needs {needed}"
+        )
+    array = aligned(count)
+    load(source, payload.pieces.get(used, []), array)
+    return array.reshape(shape)
+
+
+def checked_count(name: str, what: str, shape: Sequence[int]) -> int:
+    """How many values a shape from a file holds; a shape that no array can have is refused."""
+    if len(shape) > MAX_AXES:
+        raise FileError(name, f"{what} has {len(shape)} axes, at most {MAX_AXES} are possible")
+    if any(size < 0 for size in shape):
+        raise FileError(name, f"{what} has a negative size in its shape {tuple(shape)}")
+    if math.prod(size or 1 for size in shape) >= 1 << 60:
+        raise FileError(name, f"{what} has an impossible shape {tuple(shape)}")
+    return math.prod(shape)
+
+
+def aligned(count: int) -> Array:
+    """Uninitialised floats that begin at a multiple of 64 bytes."""
+    raw = np.empty(count * 4 + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + count * 4].view(np.float32)
+
+
+def walked(source: Source, kind: Kind | None, what: str) -> tuple[bytes, list[Payload]]:
+    """`walk`, with a clear word for a file that is empty or of a quite different format."""
+    if source.size == 0:
+        raise FileError(source.name, "is empty")
+    head = source.peek(0, 256)
+    if head.startswith(b"\x89HDF\r\n\x1a\n"):
+        raise FileError(source.name, f"is an HDF5 file, a binary Caffe {what} is expected")
+    try:
+        return walk(source, kind)
+    except FileError:
+        if _is_text(head):
+            raise FileError(
+                source.name, f"is a text file, a binary Caffe {what} is expected"
+            ) from None
+        raise
+
+
+def parsed(source: Source, message_class: type[M], skeleton: bytes) -> M:
+    """A message out of its skeleton; refused if it holds nothing that Caffe knows."""
+    message = message_class()
+    try:
+        message.ParseFromString(skeleton)
+    except (DecodeError, RecursionError, ValueError) as error:
+        raise FileError(source.name, f"is damaged: not a Caffe {_noun(message_class)}") from error
+    if not message.ListFields():
+        raise FileError(source.name, f"holds no Caffe {_noun(message_class)}")
+    _check_strings(source.name, message)
+    return message
+
+
+def blob_chunks(array: Array, diff: Array | None, description: Message) -> list[Chunk]:
+    """One BlobProto as protobuf would write it, the numbers left in their arrays."""
+    legacy = is_legacy(description) and blob_shape(description) == array.shape
+    out: list[Chunk] = []
+    if legacy:
+        for index, name in enumerate(LEGACY):
+            if description.HasField(name):
+                out.append(
+                    encode_varint(index + 1 << 3) + encode_varint(getattr(description, name))
+                )
+    for number, values in ((5, array), (6, diff)):
+        if values is not None and values.size:
+            out += [header(number, values.size * 4), values]
+    if not legacy and array.ndim:
+        dims = b"".join(encode_varint(size) for size in array.shape)
+        inner = header(1, len(dims)) + dims
+        out.append(header(7, len(inner)) + inner)
+    return out
+
+
+def wrapped(number: int, chunks: Iterable[Chunk]) -> list[Chunk]:
+    """Chunks as the content of a length-delimited field."""
+    content = list(chunks)
+    return [header(number, sum(map(chunk_size, content))), *content]
+
+
+def chunk_size(chunk: Chunk) -> int:
+    return len(chunk) if isinstance(chunk, bytes) else chunk.size * 4
+
+
+def write_chunks(path: StrPath, chunks: Iterable[Chunk]) -> None:
+    """Writes chunks to a file, arrays straight from their memory."""
+    with replacing(path) as draft, draft.open("wb") as file:
+        for chunk in chunks:
+            file.write(chunk if isinstance(chunk, bytes) else array_bytes(chunk))
+
+
+def array_bytes(array: Array) -> memoryview:
+    """The little-endian floats of an array in C order; copied only where they are not that yet."""
+    return np.ascontiguousarray(array, "<f4").reshape(-1).view(np.uint8).data
+
+
+def _check_strings(name: str, message: Message) -> None:
+    """Protobuf hands out strings that are not UTF-8 as bytes; refuse them at the door."""
+    for descriptor, value in message.ListFields():
+        repeated = not isinstance(value, (str, bytes, Message)) and hasattr(value, "__len__")
+        if descriptor.type == descriptor.TYPE_STRING:
+            for text in value if repeated else [value]:
+                if isinstance(text, bytes):
+                    raise FileError(name, f"{descriptor.name} {text[:40]!r} is not UTF-8")
+        elif descriptor.type == descriptor.TYPE_MESSAGE:
+            for inner in value if repeated else [value]:
+                _check_strings(name, inner)
+
+
+def _noun(message_class: type[Message]) -> str:
+    names = {"NetParameter": "net", "SolverState": "solver state", "BlobProto": "blob"}
+    name = message_class.DESCRIPTOR.name
+    return names.get(name, name)
+
+
+def _is_text(head: bytes) -> bool:
+    return bool(head) and all(byte >= 32 or byte in b"\t\n\r\f" for byte in head)

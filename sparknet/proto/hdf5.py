@@ -1,0 +1,255 @@
+"""Models and solver states in Caffe's HDF5 layout (net.cpp, ToHDF5; sgd_solver.cpp).
+
+A model is /data/<layer>/<parameter>, with gradients under /diff; a shared parameter is stored
+once, with its owner. A state is iter, learned_net, current_step and history/<i>.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparknet.errors import FileError, MissingExtra, SparkNetError, WeightsError
+from sparknet.proto import caffe_pb2
+from sparknet.proto.blob_file import Array, aligned, checked_count
+from sparknet.proto.model import LayerArrays, Model
+from sparknet.proto.source import Source, StrPath, open_source, replacing
+
+if TYPE_CHECKING:
+    import h5py
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_LONGEST_NAME = 1 << 16
+_UNPACKING = 64
+"""A compressed dataset may be this many times its stored size; weights hardly compress at all."""
+
+
+def has_suffix(path: StrPath) -> bool:
+    return os.fspath(path).endswith(".h5")
+
+
+def is_hdf5(source: Source) -> bool:
+    return source.peek(0, len(SIGNATURE)) == SIGNATURE or has_suffix(source.name)
+
+
+def read_hdf5_model(path: StrPath, diffs: bool = False) -> Model:
+    """Reads an HDF5 caffemodel: its net holds nothing but layer names and blob shapes."""
+    with _reading(path) as reader:
+        groups = reader.groups("data")
+        gradients = dict(reader.groups("diff")) if diffs and "diff" in reader.file else {}
+        net = caffe_pb2.NetParameter()
+        arrays: list[LayerArrays] = []
+        diff_arrays: list[LayerArrays] = []
+        for name, group in groups:
+            layer = net.layer.add(name=name)
+            arrays.append(reader.numbered(group, f"layer '{name}'"))
+            for array in arrays[-1]:
+                layer.blobs.add().shape.dim.extend(() if array is None else array.shape)
+            if name in gradients:
+                diff_arrays.append(reader.numbered(gradients[name], f"layer '{name}' diff"))
+            else:
+                diff_arrays.append([None if a is None else np.zeros_like(a) for a in arrays[-1]])
+        return Model(net, arrays, diff_arrays if diffs else None, partial=True)
+
+
+def write_hdf5_model(path: StrPath, model: Model, write_diff: bool = False) -> None:
+    """Writes an HDF5 caffemodel; the data of a shared parameter is written with its owner only."""
+    names = [layer.name for layer in model.net.layer]
+    for name in names:
+        if "/" in name or name in ("", "."):
+            raise WeightsError(name, "HDF5 cannot hold a layer of this name: rename it")
+        if names.count(name) > 1:
+            raise WeightsError(name, "HDF5 cannot hold two layers of one name")
+    with _writing(path) as file:
+        data = file.create_group("data")
+        diff = file.create_group("diff") if write_diff and model.diffs is not None else None
+        owned: set[str] = set()
+        for index, layer in enumerate(model.net.layer):
+            kept = _without_shared(layer, model.arrays[index], owned)
+            _write_numbered(data.create_group(layer.name), kept)
+            if diff is not None and model.diffs is not None:
+                _write_numbered(diff.create_group(layer.name), model.diffs[index])
+
+
+def read_hdf5_state(path: StrPath) -> tuple[int, str, int, list[Array]]:
+    """Iteration, model file, current step and history of an HDF5 solverstate."""
+    with _reading(path) as reader:
+        iteration = reader.integer("iter")
+        step = reader.integer("current_step")
+        learned = reader.string("learned_net") if "learned_net" in reader.file else ""
+        history = reader.numbered(reader.group(reader.file, "history"), "history")
+        for index, array in enumerate(history):
+            if array is None:
+                raise FileError(path, f"history blob {index} is missing")
+        return iteration, learned, step, [array for array in history if array is not None]
+
+
+def write_hdf5_state(
+    path: StrPath, iteration: int, learned_net: str, step: int, history: list[Array]
+) -> None:
+    with _writing(path) as file:
+        file.create_dataset("iter", data=np.array([iteration], np.int32))
+        if learned_net:
+            _write_string(file, "learned_net", learned_net)
+        file.create_dataset("current_step", data=np.array([step], np.int32))
+        _write_numbered(file.create_group("history"), list(history))
+
+
+class _Reader:
+    """A file of unknown origin: every dataset is examined before memory is taken for it."""
+
+    def __init__(self, h5: ModuleType, file: h5py.File, path: StrPath) -> None:
+        self.h5, self.file, self.path = h5, file, path
+        self.size = Path(path).stat().st_size
+        self.read = 0
+
+    def groups(self, name: str) -> list[tuple[str, h5py.Group]]:
+        parent = self.group(self.file, name)
+        return [(str(child), self.group(parent, child)) for child in parent]
+
+    def group(self, parent: h5py.Group, name: str) -> h5py.Group:
+        found = self._linked(parent, name)
+        if not isinstance(found, self.h5.Group):
+            raise FileError(self.path, f"'{name}' is not a group")
+        return found
+
+    def numbered(self, group: h5py.Group, what: str) -> LayerArrays:
+        """Datasets '0', '1' … in order, None for a missing number below the last."""
+        found: dict[int, Array] = {}
+        for name in group:
+            if not (name.isascii() and name.isdigit() and len(name) < 5 and str(int(name)) == name):
+                raise FileError(self.path, f"{what} has a member '{name}', numbers are expected")
+            found[int(name)] = self.array(group, name, f"{what} blob {name}")
+        return [found.get(index) for index in range(max(found, default=-1) + 1)]
+
+    def array(self, group: h5py.Group, name: str, what: str) -> Array:
+        dataset = self._dataset(group, name, what)
+        if dataset.dtype.kind not in "fiu" or dataset.dtype.itemsize > 8:
+            raise FileError(self.path, f"{what} holds {dataset.dtype}, numbers are expected")
+        shape = self._checked_shape(dataset, what)
+        array = aligned(checked_count(os.fspath(self.path), what, shape)).reshape(shape)
+        if array.size:
+            dataset.read_direct(array)
+        return array
+
+    def integer(self, name: str) -> int:
+        dataset = self._dataset(self.file, name, f"'{name}'")
+        if dataset.dtype.kind not in "iu" or dataset.dtype.itemsize > 8 or dataset.size != 1:
+            raise FileError(self.path, f"'{name}' is not one integer")
+        self._checked_shape(dataset, f"'{name}'")
+        value = int(np.asarray(dataset[()]).reshape(-1)[0])
+        if not 0 <= value < 1 << 31:
+            raise FileError(self.path, f"'{name}' is {value}, out of range")
+        return value
+
+    def string(self, name: str) -> str:
+        dataset = self._dataset(self.file, name, f"'{name}'")
+        if dataset.dtype.kind != "S" or dataset.size != 1:
+            raise FileError(self.path, f"'{name}' is not a string of fixed length")
+        if dataset.dtype.itemsize > _LONGEST_NAME:
+            raise FileError(self.path, f"'{name}' is {dataset.dtype.itemsize} bytes long")
+        self._checked_shape(dataset, f"'{name}'")
+        raw = bytes(np.asarray(dataset[()]).reshape(-1)[0])
+        try:
+            return raw.split(b"\0", 1)[0].decode()
+        except UnicodeDecodeError as error:
+            raise FileError(self.path, f"'{name}' {raw[:40]!r} is not UTF-8") from error
+
+    def _linked(self, parent: h5py.Group, name: str) -> object:
+        if not isinstance(parent.get(name, getlink=True), self.h5.HardLink):
+            raise FileError(self.path, f"'{name}' is missing, or a link to somewhere else")
+        return parent[name]
+
+    def _dataset(self, group: h5py.Group, name: str, what: str) -> h5py.Dataset:
+        dataset = self._linked(group, name)
+        if not isinstance(dataset, self.h5.Dataset):
+            raise FileError(self.path, f"{what} is not a dataset")
+        if dataset.is_virtual or dataset.external:
+            raise FileError(self.path, f"{what} has its values in another file")
+        if dataset.shape is None:
+            raise FileError(self.path, f"{what} has no values")
+        return dataset
+
+    def _checked_shape(self, dataset: h5py.Dataset, what: str) -> tuple[int, ...]:
+        """The shape, once the file is known to be large enough for it."""
+        shape = tuple(int(size) for size in dataset.shape)
+        needed = checked_count(os.fspath(self.path), what, shape) * dataset.dtype.itemsize
+        stored = min(dataset.id.get_storage_size(), self.size)
+        plain = dataset.chunks is None
+        self.read += needed if plain else needed // _UNPACKING
+        if needed > stored * (1 if plain else _UNPACKING) or self.read > self.size:
+            raise FileError(
+                self.path, f"{what} claims {needed} bytes of values, the file stores {stored}"
+            )
+        if not plain and int(np.prod(dataset.chunks)) * dataset.dtype.itemsize > max(
+            needed * 4, 1 << 20
+        ):
+            raise FileError(self.path, f"{what} has chunks {dataset.chunks} larger than itself")
+        return shape
+
+
+@contextmanager
+def _reading(path: StrPath) -> Iterator[_Reader]:
+    h5 = _h5py(f"reading {os.fspath(path)}")
+    with open_source(path):
+        pass
+    try:
+        with h5.File(path, "r", locking=False) as file:
+            yield _Reader(h5, file, path)
+    except SparkNetError:
+        raise
+    except MemoryError as error:
+        raise FileError(path, "needs more memory than there is") from error
+    except Exception as error:  # h5py raises nearly every builtin exception for a damaged file
+        raise FileError(path, f"is damaged or not an HDF5 file: {error}") from error
+
+
+@contextmanager
+def _writing(path: StrPath) -> Iterator[h5py.File]:
+    h5 = _h5py(f"writing {os.fspath(path)}")
+    with replacing(path) as draft, h5.File(draft, "w") as file:
+        yield file
+
+
+def _without_shared(
+    layer: caffe_pb2.LayerParameter, arrays: LayerArrays, owned: set[str]
+) -> LayerArrays:
+    out: LayerArrays = []
+    for index, array in enumerate(arrays):
+        name = layer.param[index].name if index < len(layer.param) else ""
+        out.append(None if name in owned else array)
+        if name:
+            owned.add(name)
+    return out
+
+
+def _write_numbered(group: h5py.Group, arrays: LayerArrays) -> None:
+    for index, array in enumerate(arrays):
+        if array is not None:
+            group.create_dataset(str(index), data=np.asarray(array, "<f4"))
+
+
+def _write_string(file: h5py.File, name: str, text: str) -> None:
+    """A string that ends in a zero byte, as Caffe's reader relies on."""
+    h5: Any = _h5py("writing a string")
+    raw = text.encode()
+    kind = h5.h5t.C_S1.copy()
+    kind.set_size(len(raw) + 1)
+    kind.set_strpad(h5.h5t.STR_NULLTERM)
+    space = h5.h5s.create(h5.h5s.SCALAR)
+    dataset = h5.h5d.create(file.id, name.encode(), kind, space)
+    dataset.write(space, space, np.array(raw, f"S{len(raw) + 1}"), kind)
+
+
+def _h5py(purpose: str) -> ModuleType:
+    try:
+        return importlib.import_module("h5py")
+    except ImportError as error:
+        raise MissingExtra("h5py", "hdf5", purpose) from error

@@ -1,0 +1,125 @@
+"""The caffemodel: read at the speed of the disk, written straight from the arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparknet.errors import FileError, SpecError, WeightsError
+from sparknet.proto import caffe_pb2, hdf5
+from sparknet.proto.blob_file import (
+    Array,
+    Chunk,
+    blob_chunks,
+    load_blob,
+    parsed,
+    walked,
+    wrapped,
+    write_chunks,
+)
+from sparknet.proto.model import LayerArrays, Model
+from sparknet.proto.source import Source, StrPath, open_source
+from sparknet.proto.upgrade import upgrade_net
+from sparknet.proto.wire import NET, Payload, read_field
+
+_LAYER, _BLOBS = 100, 7
+
+
+def read_model(path: StrPath, diffs: bool = False) -> Model:
+    """Reads a caffemodel of any age, binary or HDF5; `diffs` asks for the stored gradients too."""
+    with open_source(path) as source:
+        if hdf5.is_hdf5(source):
+            return hdf5.read_hdf5_model(path, diffs)
+        return _parse(source, diffs)
+
+
+def parse_model(
+    data: bytes | bytearray | memoryview, name: str = "<memory>", diffs: bool = False
+) -> Model:
+    """A binary caffemodel that is in memory; the arrays are copies."""
+    return _parse(Source(data, name), diffs)
+
+
+def write_model(path: StrPath, model: Model, write_diff: bool = False) -> None:
+    """Writes a caffemodel that Caffe reads: HDF5 if the name ends in .h5, otherwise binary."""
+    if hdf5.has_suffix(path):
+        hdf5.write_hdf5_model(path, model, write_diff)
+    else:
+        write_chunks(path, list(_net_chunks(model, write_diff)))
+
+
+def _parse(source: Source, diffs: bool) -> Model:
+    skeleton, payloads = walked(source, NET, "model")
+    message = parsed(source, caffe_pb2.NetParameter, skeleton)
+    try:
+        net = upgrade_net(message)
+    except SpecError as error:
+        raise FileError(source.name, str(error)) from error
+    # Checked as a whole before the first array is made: see load_blob.
+    arrays = [_layer_arrays(source, layer, payloads, False) for layer in net.layer]
+    gradients = (
+        [_layer_arrays(source, layer, payloads, True) for layer in net.layer] if diffs else None
+    )
+    for layer in net.layer:
+        for blob in layer.blobs:
+            del blob.data[:]
+    return Model(net, arrays, gradients)
+
+
+def _layer_arrays(
+    source: Source, layer: caffe_pb2.LayerParameter, payloads: list[Payload], diff: bool
+) -> LayerArrays:
+    return [
+        load_blob(
+            source, blob, payloads[int(blob.data[0])], f"layer '{layer.name}' blob {index}", diff
+        )
+        for index, blob in enumerate(layer.blobs)
+    ]
+
+
+def _net_chunks(model: Model, write_diff: bool) -> Iterator[Chunk]:
+    """The bytes that protobuf would write: layers come last, each blob among its layer's fields."""
+    rest = caffe_pb2.NetParameter()
+    rest.CopyFrom(model.net)
+    del rest.layer[:]
+    before, after = _split(rest.SerializeToString(), _LAYER)
+    yield before
+    for index, layer in enumerate(model.net.layer):
+        diffs = model.diffs[index] if write_diff and model.diffs is not None else []
+        yield from wrapped(_LAYER, _layer_chunks(layer, model.arrays[index], diffs))
+    yield after
+
+
+def _layer_chunks(
+    layer: caffe_pb2.LayerParameter, arrays: LayerArrays, diffs: LayerArrays
+) -> Iterator[Chunk]:
+    rest = caffe_pb2.LayerParameter()
+    rest.CopyFrom(layer)
+    del rest.blobs[:]
+    before, after = _split(rest.SerializeToString(), _BLOBS)
+    yield before
+    for index, array in enumerate(arrays):
+        if array is None:
+            raise WeightsError(
+                layer.name, f"parameter {index} is stored with another layer: write HDF5 (.h5)"
+            )
+        known = index < len(layer.blobs)
+        description = layer.blobs[index] if known else caffe_pb2.BlobProto()
+        diff: Array | None = diffs[index] if index < len(diffs) else None
+        if diff is not None and diff.shape != array.shape:
+            raise WeightsError(
+                layer.name,
+                f"parameter {index} has shape {array.shape}, its diff has {diff.shape}",
+            )
+        yield from wrapped(_BLOBS, blob_chunks(array, diff, description))
+    yield after
+
+
+def _split(data: bytes, number: int) -> tuple[bytes, bytes]:
+    """Serialized fields before and after the place of field `number`."""
+    source, position = Source(data), 0
+    while position < len(data):
+        entry = read_field(source, position, len(data))
+        if entry.number > number:
+            break
+        position = entry.stop
+    return data[:position], data[position:]

@@ -1,0 +1,126 @@
+"""Bytes at positions: of a file that is read in place, or of memory."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sparknet.errors import FileError
+
+StrPath = str | os.PathLike[str]
+
+_WINDOW = 1 << 12
+
+
+class Source:
+    """A named run of bytes held in memory."""
+
+    def __init__(self, data: bytes | bytearray | memoryview, name: str = "<memory>") -> None:
+        self.name = name
+        self._data = memoryview(data).cast("B")
+        self.size = len(self._data)
+
+    def peek(self, position: int, most: int) -> bytes:
+        """Up to `most` bytes: fewer only at the end."""
+        return bytes(self._data[position : position + most])
+
+    def read(self, position: int, count: int) -> bytes:
+        """Exactly `count` bytes."""
+        data = self.peek(position, count)
+        if len(data) != count:
+            raise FileError(self.name, "is cut short")
+        return data
+
+    def fill(self, position: int, target: memoryview) -> None:
+        """Copies bytes into `target`, all of it."""
+        part = self._data[position : position + len(target)]
+        if len(part) != len(target):
+            raise FileError(self.name, "is cut short")
+        target[:] = part
+
+
+class FileSource(Source):
+    """A file, read by position: a payload goes from the page cache to its array in one copy.
+
+    Not a memory map: a mapped file that somebody truncates kills the process that reads it.
+    """
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        super().__init__(b"", name)
+        self._descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+        self._window, self._start = b"", 0
+
+    def peek(self, position: int, most: int) -> bytes:
+        offset = position - self._start
+        if offset >= 0 and offset + most <= len(self._window):
+            return self._window[offset : offset + most]
+        if most > _WINDOW:
+            return self._pread(position, most)
+        self._window, self._start = self._pread(position, _WINDOW), position
+        return self._window[:most]
+
+    def fill(self, position: int, target: memoryview) -> None:
+        done = 0
+        while done < len(target):
+            try:
+                got = os.preadv(self._descriptor, [target[done:]], position + done)
+            except OSError as error:
+                raise FileError(self.name, error.strerror or str(error)) from error
+            if got == 0:
+                raise FileError(self.name, "is cut short")
+            done += got
+
+    def _pread(self, position: int, count: int) -> bytes:
+        try:
+            return os.pread(self._descriptor, count, position)
+        except OSError as error:
+            raise FileError(self.name, error.strerror or str(error)) from error
+
+
+@contextmanager
+def open_source(path: StrPath) -> Iterator[FileSource]:
+    """Opens an ordinary file; a folder, a pipe or a device is refused without waiting for it."""
+    name = os.fspath(path)
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        raise FileError(name, _reason(error)) from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FileError(name, "is not an ordinary file")
+        yield FileSource(descriptor, name)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def replacing(path: StrPath) -> Iterator[Path]:
+    """Yields a new file beside `path` that takes its name when the block ends without error.
+
+    Whoever reads `path` sees the old content or the new, never a part.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise FileError(path, "is not an ordinary file")
+    draft = target.with_name(f".{target.name[:200]}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        yield draft
+        draft.replace(target)
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(path, f"cannot be written: {_reason(error)}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file or folder"
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text[:1].lower() + text[1:]

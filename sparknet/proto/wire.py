@@ -1,0 +1,243 @@
+"""Protocol-buffer bytes taken apart without touching the numbers inside.
+
+A caffemodel is a small message around a few very large runs of floats. `walk` goes through the
+tags, notes where the floats of every blob lie, and returns the message without them (the
+skeleton), which protobuf parses. The floats then go from the file into arrays in one copy.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sparknet.errors import FileError
+from sparknet.proto.source import Source
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+
+MAX_FIELDS = 1_000_000
+MAX_DESCRIPTION = 32 << 20
+"""A skeleton is a net's description: far larger than this, it is not one."""
+
+Kind: TypeAlias = "dict[int, Kind | None]"
+"""The fields of a message that lead to blobs; None stands for a blob itself."""
+
+BLOB_FIELDS = {5: ("data", 4), 6: ("diff", 4), 8: ("double_data", 8), 9: ("double_diff", 8)}
+NET: Kind = {100: {7: None}, 2: {6: None, 1: {50: None}}}
+STATE: Kind = {3: None}
+
+
+class Field(NamedTuple):
+    """One field on the wire; `body` is where its content begins."""
+
+    number: int
+    wire: int
+    start: int
+    body: int
+    stop: int
+
+
+class Piece(NamedTuple):
+    """A run of numbers: `lead` bytes (a tag, or none) before each of `width` bytes."""
+
+    start: int
+    size: int
+    lead: int
+    width: int
+
+
+@dataclass
+class Payload:
+    """Where one blob's numbers lie, by field name."""
+
+    pieces: dict[str, list[Piece]] = field(default_factory=dict)
+
+    def count(self, name: str) -> int:
+        return sum(piece.size for piece in self.pieces.get(name, ()))
+
+
+def encode_varint(value: int) -> bytes:
+    """A non-negative integer, seven bits at a time."""
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def header(number: int, length: int) -> bytes:
+    """Tag and length of a length-delimited field."""
+    return encode_varint(number << 3 | BYTES) + encode_varint(length)
+
+
+def read_field(source: Source, position: int, stop: int) -> Field:
+    """The field at `position`, checked to end at or before `stop`."""
+    head = source.peek(position, min(20, stop - position))
+    tag, at = _varint(source, head, 0)
+    number, wire = tag >> 3, tag & 7
+    if not 0 < number < 1 << 29:
+        raise FileError(source.name, f"field number {number} at byte {position} is not valid")
+    body = position + at
+    if wire == VARINT:
+        end = position + _varint(source, head, at)[1]
+    elif wire == BYTES:
+        length, at = _varint(source, head, at)
+        body = position + at
+        end = body + length
+    elif wire in (FIXED32, FIXED64):
+        end = body + (4 if wire == FIXED32 else 8)
+    else:
+        raise FileError(source.name, f"wire type {wire} at byte {position} is not Caffe's")
+    if end > stop:
+        raise FileError(
+            source.name,
+            f"is cut short or damaged: field {number} at byte {position} ends at byte {end}, "
+            f"past byte {stop}",
+        )
+    return Field(number, wire, position, body, end)
+
+
+def walk(source: Source, kind: Kind | None) -> tuple[bytes, list[Payload]]:
+    """The skeleton of a message, and where the numbers of its blobs lie.
+
+    In the skeleton each blob's `data` is one float: the blob's place in the list.
+    """
+    walker = _Walker(source)
+    if kind is None:
+        return walker.blob(0, source.size), walker.payloads
+    return walker.message(0, source.size, kind), walker.payloads
+
+
+class _Walker:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.payloads: list[Payload] = []
+        self.fields = 0
+        self.described = 0
+
+    def message(self, start: int, stop: int, kind: Kind) -> bytes:
+        out: list[bytes] = []
+        kept = position = start
+        while position < stop:
+            entry = self.field(position, stop)
+            position = entry.stop
+            if entry.wire != BYTES or entry.number not in kind:
+                continue
+            out.append(self.keep(kept, entry.start))
+            inner_kind = kind[entry.number]
+            if inner_kind is None:
+                inner = self.blob(entry.body, entry.stop)
+            else:
+                inner = self.message(entry.body, entry.stop, inner_kind)
+            out += [header(entry.number, len(inner)), inner]
+            kept = position
+        out.append(self.keep(kept, stop))
+        return b"".join(out)
+
+    def blob(self, start: int, stop: int) -> bytes:
+        payload = Payload()
+        out = [header(5, 4), struct.pack("<f", len(self.payloads))]
+        self.payloads.append(payload)
+        kept = position = start
+        while position < stop:
+            entry = self.field(position, stop)
+            piece = self.piece(entry, stop)
+            position = entry.stop
+            if piece is None:
+                continue
+            payload.pieces.setdefault(BLOB_FIELDS[entry.number][0], []).append(piece)
+            out.append(self.keep(kept, entry.start))
+            position = max(position, piece.start + piece.size * (piece.lead + piece.width))
+            kept = position
+        out.append(self.keep(kept, stop))
+        return b"".join(out)
+
+    def piece(self, entry: Field, stop: int) -> Piece | None:
+        """The numbers in a field of a blob, with those of the same tag that follow it."""
+        if entry.number not in BLOB_FIELDS:
+            return None
+        width = BLOB_FIELDS[entry.number][1]
+        if entry.wire == BYTES:
+            count, rest = divmod(entry.stop - entry.body, width)
+            if rest:
+                raise FileError(
+                    self.source.name,
+                    f"is damaged: {rest} bytes too many in the numbers at byte {entry.body}",
+                )
+            return Piece(entry.body, count, 0, width)
+        if entry.wire != (FIXED32 if width == 4 else FIXED64):
+            return None
+        if entry.body - entry.start != 1:
+            return Piece(entry.body, 1, 0, width)
+        return Piece(entry.start, self.run(entry, stop), 1, width)
+
+    def run(self, entry: Field, stop: int) -> int:
+        """How many unpacked numbers with the tag of `entry` follow each other."""
+        step, tag = entry.stop - entry.start, entry.number << 3 | entry.wire
+        count, block = 1, 16
+        while True:
+            start = entry.start + count * step
+            most = min(block, (stop - start) // step)
+            if most <= 0:
+                return count
+            data = np.frombuffer(self.source.read(start, most * step), np.uint8)
+            other = np.flatnonzero(data[::step] != tag)
+            if len(other):
+                return count + int(other[0])
+            count += most
+            block = min(block * 4, 1 << 20)
+
+    def field(self, position: int, stop: int) -> Field:
+        self.fields += 1
+        if self.fields > MAX_FIELDS:
+            raise FileError(self.source.name, f"has more than {MAX_FIELDS} fields: not Caffe's")
+        return read_field(self.source, position, stop)
+
+    def keep(self, start: int, stop: int) -> bytes:
+        self.described += stop - start
+        if self.described > MAX_DESCRIPTION:
+            raise FileError(
+                self.source.name,
+                f"has more than {MAX_DESCRIPTION >> 20} MiB beside its weights: not Caffe's",
+            )
+        return self.source.read(start, stop - start)
+
+
+def load(source: Source, pieces: list[Piece], target: npt.NDArray[np.float32]) -> None:
+    """Fills a flat array with the numbers of `pieces`, doubles rounded to floats."""
+    done = 0
+    for piece in pieces:
+        part = target[done : done + piece.size]
+        done += piece.size
+        if piece.size and (piece.lead, piece.width) == (0, 4):
+            source.fill(piece.start, part.data.cast("B"))
+            if sys.byteorder == "big":
+                part.byteswap(inplace=True)
+        else:
+            _load_strided(source, piece, part)
+
+
+def _load_strided(source: Source, piece: Piece, target: npt.NDArray[np.float32]) -> None:
+    step, block = piece.lead + piece.width, 1 << 20
+    for first in range(0, piece.size, block):
+        count = min(block, piece.size - first)
+        raw = np.frombuffer(source.read(piece.start + first * step, count * step), np.uint8)
+        numbers = np.ascontiguousarray(raw.reshape(count, step)[:, piece.lead :])
+        with np.errstate(over="ignore", invalid="ignore"):
+            target[first : first + count] = numbers.view(f"<f{piece.width}")[:, 0]
+
+
+def _varint(source: Source, head: bytes, at: int) -> tuple[int, int]:
+    """The value at `head[at]` and the place after it: at most ten bytes, 64 bits."""
+    value = 0
+    for index, byte in enumerate(head[at : at + 10]):
+        value |= (byte & 127) << 7 * index
+        if byte < 128:
+            return value & (1 << 64) - 1, at + index + 1
+    raise FileError(source.name, "is cut short or damaged: a number does not end")

@@ -1,0 +1,138 @@
+"""Feeds damaged files to every reader: python -m tests.fuzz --seconds 600
+
+Each batch runs in a process of its own, so that a crash, a hang or a blow-up of memory is seen and
+outlived. What finds something is kept in tests/fuzz/seeds, and is from then on an ordinary test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+
+from tests.fuzz.corpus import corpus
+from tests.fuzz.mutate import mutated
+from tests.fuzz.readers import READERS, check
+
+SEEDS = Path(__file__).parent / "seeds"
+SLOW_SECONDS, MEMORY_GROWTH = 2.0, 256 << 20
+BATCH = 400
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--kind", choices=sorted(READERS), action="append")
+    options = parser.parse_args()
+    kinds = options.kind or list(READERS)
+    files = corpus()
+    print(f"fuzzing {', '.join(kinds)} for {options.seconds:g} s, seed {options.seed}", flush=True)
+    tried, accepted, findings = Counter[str](), Counter[str](), 0
+    end, batch = time.monotonic() + options.seconds, 0
+    with tempfile.TemporaryDirectory() as folder:
+        while time.monotonic() < end:
+            kind = kinds[batch % len(kinds)]
+            done, good, problem = run_batch(kind, files[kind], options.seed + batch, Path(folder))
+            tried[kind] += done
+            accepted[kind] += good
+            batch += 1
+            if problem:
+                findings += 1
+                keep(kind, Path(folder, name_for(kind)), problem)
+    for kind in kinds:
+        print(f"{kind:<12} {tried[kind]:>8} inputs, {accepted[kind]:>7} accepted")
+    print(f"{sum(tried.values())} inputs, {findings} findings")
+    return 1 if findings else 0
+
+
+def name_for(kind: str) -> str:
+    return "input.h5" if kind.endswith("h5") else "input"
+
+
+def keep(kind: str, path: Path, problem: str) -> None:
+    """Stores the input that found something."""
+    data = path.read_bytes()
+    SEEDS.mkdir(exist_ok=True)
+    seed = SEEDS / f"{kind}-{hashlib.sha256(data).hexdigest()[:12]}"
+    seed.write_bytes(data)
+    print(f"FINDING {seed.name} ({len(data)} bytes): {problem}", flush=True)
+
+
+def run_batch(kind: str, files: list[bytes], seed: int, folder: Path) -> tuple[int, int, str]:
+    """Runs a batch in a child; how many inputs, how many accepted, and what went wrong."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        try:
+            problem = batch_in_child(kind, files, seed, folder, writing)
+        except BaseException:
+            problem = "the fuzzer itself: " + traceback.format_exc()
+        os.write(writing, b"!" + problem.encode("utf-8", "replace")[-3000:])
+        os._exit(0)
+    os.close(writing)
+    heard = listen(reading, child)
+    _, status = os.waitpid(child, 0)
+    progress, _, problem = heard.partition(b"!")
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        problem = f"killed by {signal.Signals(number).name}".encode()
+    return len(progress), progress.count(b"y"), problem.decode("utf-8", "replace")
+
+
+def listen(reading: int, child: int) -> bytes:
+    """Collects the child's progress; a child that is silent for long hangs, and is ended."""
+    import select
+
+    heard = b""
+    while True:
+        ready, _, _ = select.select([reading], [], [], 10 * SLOW_SECONDS)
+        if not ready:
+            os.kill(child, signal.SIGKILL)
+            break
+        part = os.read(reading, 1 << 16)
+        if not part:
+            break
+        heard += part
+    os.close(reading)
+    return heard
+
+
+def batch_in_child(kind: str, files: list[bytes], seed: int, folder: Path, progress: int) -> str:
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    rng, path = random.Random(seed), folder / name_for(kind)
+    # The first sound file warms up what is loaded late, so that its memory is not counted.
+    path.write_bytes(files[0])
+    check(kind, path)
+    for _ in range(BATCH):
+        data = mutated(rng, rng.choice(files), rng.choice(files), kind in ("net", "solver"))
+        path.write_bytes(data)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        start = time.perf_counter()
+        try:
+            accepted = check(kind, path)
+        except BaseException:
+            return traceback.format_exc()
+        took = time.perf_counter() - start
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+        if took > SLOW_SECONDS:
+            return f"took {took:.1f} s"
+        if grown > MEMORY_GROWTH:
+            return f"took {grown >> 20} MiB"
+        os.write(progress, b"y" if accepted else b"n")
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Sound files to begin with: some made here, and the reference vectors where they are at hand."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from sparknet.proto import caffe_pb2
+from sparknet.proto.blob_file import write_blob
+from sparknet.proto.model import Model
+from sparknet.proto.model_file import write_model
+from sparknet.proto.state_file import State, write_state
+from tests.goldens import GOLDENS
+
+NET = b"""name: "net"
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+  param { lr_mult: 1 } include { phase: TRAIN stage: 'a' }
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+"""
+OLD_NET = b"""input: "data" input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 8
+layers { layer { name: "pad" type: "padding" pad: 2 } bottom: "data" top: "pad" }
+layers { layer { name: "c" type: "conv" num_output: 2 kernelsize: 3 } bottom: "pad" top: "c" }
+"""
+SOLVER = b"""net: "net.prototxt" base_lr: 1e-2 lr_policy: "step" stepsize: 10 gamma: .5
+momentum: 0.9 weight_decay: 0.0005 snapshot_format: HDF5 solver_type: NESTEROV
+"""
+PATTERNS = {
+    "net": (
+        "layers/conv*.prototxt",
+        "formats/*/*.prototxt",
+        "nets/*.prototxt",
+        "errors/*.prototxt",
+    ),
+    "solver": ("solvers/*.solver.prototxt", "nets/*.solver.prototxt"),
+    "caffemodel": ("formats/binary/*.caffemodel", "solvers/snapshots/*/*.caffemodel"),
+    "solverstate": ("solvers/snapshots/*/*.solverstate", "errors/*.solverstate"),
+    "binaryproto": ("data/*.binaryproto", "formats/arrays/*.binaryproto"),
+    "model_h5": ("formats/binary/*.h5", "solvers/snapshots/*/*.caffemodel.h5", "errors/*.h5"),
+    "state_h5": ("solvers/snapshots/*/*.solverstate.h5",),
+}
+
+
+def corpus() -> dict[str, list[bytes]]:
+    """Files by kind."""
+    out = _made()
+    for kind, patterns in PATTERNS.items():
+        for pattern in patterns:
+            out[kind] += [path.read_bytes() for path in sorted(GOLDENS.glob(pattern))]
+    return out
+
+
+def _made() -> dict[str, list[bytes]]:
+    net = caffe_pb2.NetParameter(name="net")
+    net.layer.add(name="a", type="InnerProduct", bottom=["x"], top=["a"])
+    net.layer.add(name="b", type="BatchNorm")
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    model = Model(net, [[array, array[0]], [array]], [[array, array[0]], [array]])
+    state = State(3, "x.caffemodel", 1, [array, array])
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {
+            kind: Path(folder, f"x{'.h5' if kind.endswith('h5') else ''}")
+            for kind in ("caffemodel", "solverstate", "binaryproto", "model_h5", "state_h5")
+        }
+        out: dict[str, list[bytes]] = {"net": [NET, OLD_NET], "solver": [SOLVER]}
+        for kind, path in paths.items():
+            if kind in ("caffemodel", "model_h5"):
+                write_model(path, model, write_diff=True)
+            elif kind in ("solverstate", "state_h5"):
+                write_state(path, state)
+            else:
+                write_blob(path, array, array, legacy=True)
+            out[kind] = [path.read_bytes()]
+        return out

@@ -1,0 +1,37 @@
+"""What the fuzzer once found stays found: python -m tests.fuzz writes seeds/."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.corpus import corpus
+from tests.fuzz.mutate import mutated
+from tests.fuzz.readers import READERS, check
+
+SEEDS = sorted(Path(__file__).parent.glob("seeds/*-*"))
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: str(seed.name))
+def test_seed(seed: Path, tmp_path: Path) -> None:
+    kind = seed.name.rpartition("-")[0]
+    path = tmp_path / ("x.h5" if kind.endswith("h5") else "x")
+    path.write_bytes(seed.read_bytes())
+    start = time.perf_counter()
+    check(kind, path)
+    assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("kind", sorted(READERS))
+def test_a_little_fuzzing(kind: str, tmp_path: Path) -> None:
+    files, rng = corpus()[kind], random.Random(2)
+    path = tmp_path / ("x.h5" if kind.endswith("h5") else "x")
+    for data in files[:1] + [
+        mutated(rng, rng.choice(files), rng.choice(files), kind in ("net", "solver"))
+        for _ in range(60)
+    ]:
+        path.write_bytes(data)
+        check(kind, path)
