@@ -3,5 +3,46 @@
 from __future__ import annotations
 
 from sparknet.proto import caffe_pb2
+from sparknet.proto.blob_file import read_blob, write_blob
+from sparknet.proto.model import Model
+from sparknet.proto.model_file import read_model, write_model
+from sparknet.proto.solver import SolverNets, check_construction, check_solver, solver_nets
+from sparknet.proto.state_file import State, read_state, write_state
+from sparknet.proto.text import format_text, parse_text, read_text, write_text
+from sparknet.proto.text_files import parse_net, parse_solver, read_net, read_solver
+from sparknet.proto.upgrade import (
+    UpgradeWarning,
+    needs_upgrade,
+    solver_needs_upgrade,
+    upgrade_net,
+    upgrade_solver,
+)
 
-__all__ = ["caffe_pb2"]
+__all__ = [
+    "Model",
+    "SolverNets",
+    "State",
+    "UpgradeWarning",
+    "caffe_pb2",
+    "check_construction",
+    "check_solver",
+    "format_text",
+    "needs_upgrade",
+    "parse_net",
+    "parse_solver",
+    "parse_text",
+    "read_blob",
+    "read_model",
+    "read_net",
+    "read_solver",
+    "read_state",
+    "read_text",
+    "solver_needs_upgrade",
+    "solver_nets",
+    "upgrade_net",
+    "upgrade_solver",
+    "write_blob",
+    "write_model",
+    "write_state",
+    "write_text",
+]

@@ -1,0 +1,152 @@
+"""What a solver file may say, and the nets that it names.
+
+Caffe: solver.cpp (Init, InitTrainNet, InitTestNets), sgd_solver.cpp and sgd_solvers.hpp.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from sparknet.errors import SolverError
+from sparknet.proto import caffe_pb2
+from sparknet.proto.source import StrPath
+from sparknet.proto.suggest import did_you_mean
+from sparknet.proto.text_files import read_net
+from sparknet.proto.upgrade import upgrade_net, upgrade_solver_in_place
+
+Net = caffe_pb2.NetParameter
+State = caffe_pb2.NetState
+Solver = caffe_pb2.SolverParameter
+
+SOLVER_TYPES = ("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam")
+RATE_POLICIES = ("fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid")
+_WITHOUT_MOMENTUM = ("AdaGrad", "RMSProp")
+_WITH_GAMMA = ("step", "exp", "inv", "multistep", "sigmoid")
+_WITH_STEPSIZE = ("step", "sigmoid")
+_TRAIN_NETS = ("net", "net_param", "train_net", "train_net_param")
+
+
+def check_solver(solver: Solver) -> None:
+    """Raise SolverError for what Caffe refuses, at the latest in its first step.
+
+    Net files are not looked for here: `solver_nets` reads them.
+    """
+    check_construction(solver)
+    check_step(solver)
+
+
+def check_construction(solver: Solver) -> None:
+    """What Caffe refuses when it makes the solver."""
+    upgraded = Solver()
+    upgraded.CopyFrom(solver)
+    upgrade_solver_in_place(upgraded)
+    _check_type(upgraded)
+    if solver.average_loss < 1:
+        raise SolverError(f"average_loss is {solver.average_loss}, it must be at least 1")
+    _check_train_net(solver)
+    _check_test_nets(solver)
+
+
+def _check_type(solver: Solver) -> None:
+    kind = solver.type
+    if kind not in SOLVER_TYPES:
+        known = did_you_mean(kind, SOLVER_TYPES) or f": it is one of {', '.join(SOLVER_TYPES)}"
+        raise SolverError(f"unknown solver type '{kind}'{known}")
+    if kind in _WITHOUT_MOMENTUM and solver.momentum != 0:
+        raise SolverError(f"momentum is {solver.momentum:g}, but {kind} takes none")
+    if kind == "RMSProp" and not 0 <= solver.rms_decay < 1:
+        raise SolverError(f"rms_decay is {solver.rms_decay:g}, it must lie in [0, 1)")
+
+
+def _check_train_net(solver: Solver) -> None:
+    given = [field for field in _TRAIN_NETS if solver.HasField(field)]
+    if not given:
+        raise SolverError(f"no training net: set one of {', '.join(_TRAIN_NETS)}")
+    if len(given) > 1:
+        raise SolverError(f"{' and '.join(given)} are set, but there is one training net")
+
+
+def _check_test_nets(solver: Solver) -> None:
+    own = len(solver.test_net_param) + len(solver.test_net)
+    count = len(solver.test_iter)
+    if count < own or (count > own and not _has_shared_net(solver)):
+        raise SolverError(f"{own} test nets need a test_iter each, found {count}")
+    if solver.test_state and len(solver.test_state) != count:
+        raise SolverError(f"{count} test nets, but {len(solver.test_state)} test_state fields")
+    if count and solver.test_interval <= 0:
+        raise SolverError(f"test_interval is {solver.test_interval}, but there are test nets")
+
+
+def _has_shared_net(solver: Solver) -> bool:
+    return solver.HasField("net") or solver.HasField("net_param")
+
+
+def check_step(solver: Solver) -> None:
+    """What Caffe refuses in its first step."""
+    policy, name = solver.lr_policy, solver.lr_policy or "(none)"
+    if policy not in RATE_POLICIES:
+        known = did_you_mean(policy, RATE_POLICIES) or f": it is one of {', '.join(RATE_POLICIES)}"
+        raise SolverError(f"unknown lr_policy '{name}'{known}")
+    if policy in _WITH_STEPSIZE and solver.stepsize <= 0:
+        raise SolverError(f"stepsize is {solver.stepsize}, but lr_policy '{policy}' divides by it")
+    if policy in _WITH_GAMMA and not solver.gamma >= 0:
+        raise SolverError(f"gamma is {solver.gamma:g}, but lr_policy '{policy}' needs gamma >= 0")
+    if solver.weight_decay and solver.regularization_type not in ("L1", "L2"):
+        raise SolverError(
+            f"unknown regularization_type '{solver.regularization_type}': it is L1 or L2"
+        )
+    if solver.iter_size < 1:
+        raise SolverError(f"iter_size is {solver.iter_size}, it must be at least 1")
+
+
+class SolverNets(NamedTuple):
+    """The nets of a solver, upgraded, each with the state that it is built for."""
+
+    train: Net
+    tests: list[Net]
+
+
+def solver_nets(solver: Solver, folder: StrPath = "") -> SolverNets:
+    """Read the nets that a solver names; file names are relative to `folder`.
+
+    States merge as in Caffe: the phase, then the net's own state, then the solver's.
+    """
+    _check_train_net(solver)
+    _check_test_nets(solver)
+    train = _train_net(solver, folder)
+    _settle(train, caffe_pb2.TRAIN, solver.train_state)
+    tests = [upgrade_net(net) for net in solver.test_net_param]
+    tests += [_read(name, folder) for name in solver.test_net]
+    if len(tests) < len(solver.test_iter):
+        shared = _shared_net(solver, folder)
+        tests += [upgrade_net(shared) for _ in range(len(solver.test_iter) - len(tests))]
+    for index, net in enumerate(tests):
+        own = solver.test_state[index] if solver.test_state else State()
+        _settle(net, caffe_pb2.TEST, own)
+    return SolverNets(train, tests)
+
+
+def _train_net(solver: Solver, folder: StrPath) -> Net:
+    if solver.HasField("train_net_param"):
+        return upgrade_net(solver.train_net_param)
+    if solver.HasField("train_net"):
+        return _read(solver.train_net, folder)
+    return _shared_net(solver, folder)
+
+
+def _shared_net(solver: Solver, folder: StrPath) -> Net:
+    if solver.HasField("net_param"):
+        return upgrade_net(solver.net_param)
+    return _read(solver.net, folder)
+
+
+def _read(name: str, folder: StrPath) -> Net:
+    return read_net(os.path.join(folder, name))  # noqa: PTH118 (the name stays as it is written)
+
+
+def _settle(net: Net, phase: caffe_pb2.Phase, own: State) -> None:
+    state = State(phase=phase)
+    state.MergeFrom(net.state)
+    state.MergeFrom(own)
+    net.state.CopyFrom(state)

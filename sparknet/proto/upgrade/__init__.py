@@ -1,0 +1,78 @@
+"""Nets and solvers of earlier generations, brought to the current one.
+
+The steps and their order are Caffe's (upgrade_proto.cpp, UpgradeNetAsNeeded): what
+upgrade_net_proto_text makes of a file, `upgrade_net` makes of the message.
+"""
+
+from __future__ import annotations
+
+from sparknet.errors import SpecError
+from sparknet.proto import caffe_pb2
+from sparknet.proto.upgrade import batch_norm, inputs, snapshot, solver_type, transform, v0, v1
+from sparknet.proto.upgrade.dropped import UpgradeWarning
+
+__all__ = [
+    "UpgradeWarning",
+    "needs_upgrade",
+    "solver_needs_upgrade",
+    "upgrade_net",
+    "upgrade_net_in_place",
+    "upgrade_solver",
+    "upgrade_solver_in_place",
+]
+
+
+def needs_upgrade(net: caffe_pb2.NetParameter) -> bool:
+    """Whether any step would change this net."""
+    return bool(net.layers) or inputs.needed(net) or batch_norm.needed(net)
+
+
+def upgrade_net(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
+    """A copy in the current generation.
+
+    What cannot be translated is left out with an UpgradeWarning, as Caffe's tool does.
+    """
+    upgraded = caffe_pb2.NetParameter()
+    upgraded.CopyFrom(net)
+    upgrade_net_in_place(upgraded)
+    return upgraded
+
+
+def upgrade_net_in_place(net: caffe_pb2.NetParameter) -> None:
+    """`upgrade_net` without the copy."""
+    if net.layers and net.layer:
+        raise SpecError(
+            "the net has both 'layer' and 'layers' fields: write all of them as 'layer',"
+            ' with types in quotes such as type: "ReLU"'
+        )
+    if v0.needed(net):
+        v0.upgrade(net)
+    if transform.needed(net):
+        transform.upgrade(net)
+    if net.layers:
+        v1.upgrade(net)
+    if inputs.needed(net):
+        inputs.upgrade(net)
+    if batch_norm.needed(net):
+        batch_norm.upgrade(net)
+
+
+def solver_needs_upgrade(solver: caffe_pb2.SolverParameter) -> bool:
+    """Whether the solver names its type by number."""
+    return solver_type.needed(solver)
+
+
+def upgrade_solver(solver: caffe_pb2.SolverParameter) -> caffe_pb2.SolverParameter:
+    """A copy in the current generation."""
+    upgraded = caffe_pb2.SolverParameter()
+    upgraded.CopyFrom(solver)
+    upgrade_solver_in_place(upgraded)
+    return upgraded
+
+
+def upgrade_solver_in_place(solver: caffe_pb2.SolverParameter, path: str = "") -> None:
+    """`upgrade_solver` without the copy; with the file's path, snapshots are named after it."""
+    if solver_type.needed(solver):
+        solver_type.upgrade(solver)
+    if path:
+        snapshot.name_after(solver, path)
