@@ -8,7 +8,7 @@ from sparknet.graph.graph import Graph
 from sparknet.graph.node import Node
 from sparknet.graph.params import Learnable, ParamRef
 from sparknet.graph.splits import insert_splits
-from sparknet.graph.state import filter_net, net_state, solver_state
+from sparknet.graph.state import filter_net, net_state
 from sparknet.graph.summary import summary
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "insert_splits",
     "net_state",
     "render",
-    "solver_state",
     "summary",
     "to_dot",
 ]

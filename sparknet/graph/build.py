@@ -14,7 +14,7 @@ from sparknet.graph.splits import insert_splits
 from sparknet.graph.state import filter_net, net_state
 from sparknet.layers import Layer, Plan, Shape, make
 from sparknet.layers.layer import TRAIN
-from sparknet.proto import caffe_pb2
+from sparknet.proto import caffe_pb2, needs_upgrade, upgrade_net
 
 AUTOMATIC = "(automatic)"
 """The name of a top that its layer makes although the description leaves it out."""
@@ -30,8 +30,11 @@ def build(
     return build_in_state(net, net_state(net, phase, level, stages))
 
 
-def build_in_state(net: caffe_pb2.NetParameter, state: caffe_pb2.NetState) -> Graph:
-    """The graph of a net in exactly this state (see `solver_state`)."""
+def build_in_state(net: caffe_pb2.NetParameter, state: caffe_pb2.NetState | None = None) -> Graph:
+    """The graph of a net in exactly this state; by default its own, which a solver settles."""
+    if needs_upgrade(net):
+        net = upgrade_net(net)
+    state = net.state if state is None else state
     parameter = insert_splits(filter_net(net, state))
     wiring = _Wiring()
     wired = [

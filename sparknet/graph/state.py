@@ -1,6 +1,6 @@
 """Which layers a net has in a given state: phase, level and stages.
 
-Caffe: net.cpp, FilterNet and StateMeetsRule; solver.cpp, InitTrainNet and InitTestNets.
+Caffe: net.cpp, FilterNet and StateMeetsRule.
 """
 
 from __future__ import annotations
@@ -28,21 +28,6 @@ def net_state(
     state.phase = _phase(phase)
     state.level = level
     state.stage.extend([stages] if isinstance(stages, str) else stages)
-    return state
-
-
-def solver_state(
-    net: caffe_pb2.NetParameter, phase: int, extra: caffe_pb2.NetState | None = None
-) -> caffe_pb2.NetState:
-    """The state of a net inside a solver: the phase, then the net's own state, then ``extra``.
-
-    ``extra`` is the solver's ``train_state`` or ``test_state``.
-    Caffe: solver.cpp, InitTrainNet and InitTestNets.
-    """
-    state = caffe_pb2.NetState(phase=_phase(phase))
-    state.MergeFrom(net.state)
-    if extra is not None:
-        state.MergeFrom(extra)
     return state
 
 

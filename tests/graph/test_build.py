@@ -19,6 +19,15 @@ def test_an_empty_net() -> None:
     assert (net.nodes, net.blobs, net.inputs, net.outputs, net.params) == ((), {}, (), (), ())
 
 
+def test_an_old_description_is_upgraded() -> None:
+    net = caffe_pb2.NetParameter(input=["x"], input_dim=[2, 3, 1, 1])
+    net.layers.add(name="r", type=caffe_pb2.V1LayerParameter.RELU, bottom=["x"], top=["y"])
+    built = build(net)
+    assert [node.type for node in built.nodes] == ["Input", "ReLU"]
+    assert built.blobs == {"x": (2, 3, 1, 1), "y": (2, 3, 1, 1)}
+    assert (len(net.layers), len(net.layer)) == (1, 0)
+
+
 def test_names_shapes_inputs_and_outputs() -> None:
     net = graph(X, source("b", 2, 5), dense("f", "x", "y", 4), net='name: "n"')
     assert (net.name, net.phase, net.layers) == ("n", TRAIN, ["in_x", "in_b", "f"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sparknet.errors import LayerError, SpecError
-from sparknet.graph import build, build_in_state, filter_net, net_state, solver_state
+from sparknet.graph import build, build_in_state, filter_net, net_state
 from sparknet.graph.state import meets
 from sparknet.layers.layer import TEST, TRAIN
 from sparknet.proto import caffe_pb2, parse_net, read_net
@@ -66,13 +66,12 @@ def test_opening_a_net_replaces_phase_and_level_and_adds_stages() -> None:
     assert net.state.level == 5
 
 
-def test_in_a_solver_the_nets_state_stands_above_the_phase_and_the_solvers_above_both() -> None:
-    net = parse_net('state { phase: TEST stage: "file" }')
-    assert solver_state(net, TRAIN).phase == TEST
-    extra = caffe_pb2.NetState(phase=caffe_pb2.TRAIN, level=4, stage=["solver"])
-    state = solver_state(net, TEST, extra)
-    assert (state.phase, state.level, list(state.stage)) == (TRAIN, 4, ["file", "solver"])
-    assert build_in_state(net, state).phase == TRAIN
+def test_a_settled_net_is_built_in_its_own_state() -> None:
+    rules = ' include { phase: TEST min_level: 3 stage: "s" }'
+    net = parse_net('state { phase: TEST level: 4 stage: "s" }' + text(source("x", 2) + rules))
+    graph = build_in_state(net)
+    assert (graph.phase, graph.layers) == (TEST, ["in_x"])
+    assert build_in_state(net, caffe_pb2.NetState(phase=caffe_pb2.TRAIN)).layers == []
 
 
 def test_a_layers_own_phase_stands_above_the_nets() -> None:
