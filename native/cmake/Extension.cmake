@@ -1,0 +1,77 @@
+# The Python modules of sparknet.native, and the generated messages of sparknet.proto.
+#
+# A wheel takes them from the install rules. Otherwise (pip install -e, or plain CMake) they are
+# put into the source tree, where Python, mypy and the tests look for them.
+
+set(generated "${CMAKE_CURRENT_BINARY_DIR}/_sparknet.c")
+file(GLOB public_headers CONFIGURE_DEPENDS include/sparknet/*.h)
+add_custom_command(
+  OUTPUT "${generated}"
+  COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/cffi_build.py"
+          "${CMAKE_CURRENT_SOURCE_DIR}/include" "${generated}"
+  DEPENDS cffi_build.py ${public_headers}
+  COMMENT "Reading the headers with cffi"
+  VERBATIM)
+
+# Python 3.10 is the oldest that is served, and so the stable ABI that is used.
+function(add_python_module name)
+  add_library(${name} MODULE ${ARGN})
+  target_link_libraries(${name} PRIVATE Python::Module sparknet_flags)
+  target_compile_definitions(${name} PRIVATE Py_LIMITED_API=0x030A0000)
+  set_target_properties(
+    ${name}
+    PROPERTIES PREFIX "" SUFFIX ".abi3.so" C_VISIBILITY_PRESET hidden
+               LIBRARY_OUTPUT_DIRECTORY "${SPARKNET_OUTPUT}/native")
+  if(SKBUILD_WHEEL)
+    install(TARGETS ${name} LIBRARY DESTINATION sparknet/native)
+  endif()
+endfunction()
+
+add_python_module(_buffer buffer.c)
+add_python_module(_sparknet "${generated}")
+target_link_libraries(_sparknet PRIVATE sparknet_core)
+# What cffi writes is not ours to mend.
+set_source_files_properties("${generated}" PROPERTIES COMPILE_OPTIONS "-w")
+
+# Beside the extension, then where a venv or a conda environment keeps libraries.
+set(search "$ORIGIN" "$ORIGIN/../../../.." "$ORIGIN/../../lib")
+if(NOT SPARKNET_ONEDNN_BUNDLE)
+  # A system's oneDNN in a folder of its own, such as /opt/onednn/lib.
+  get_filename_component(onednn_folder "${dnnl_DIR}/../.." ABSOLUTE)
+  list(APPEND search "${onednn_folder}")
+endif()
+set_target_properties(_sparknet PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${search}"
+                                           INSTALL_RPATH_USE_LINK_PATH OFF)
+
+if(SPARKNET_ONEDNN_BUNDLE)
+  if(SKBUILD_WHEEL)
+    install(FILES "${SPARKNET_ONEDNN_BUNDLE}" DESTINATION sparknet/native RENAME libdnnl.so.3)
+  else()
+    add_custom_command(
+      OUTPUT "${SPARKNET_OUTPUT}/native/libdnnl.so.3"
+      COMMAND "${CMAKE_COMMAND}" -E copy "${SPARKNET_ONEDNN_BUNDLE}"
+              "${SPARKNET_OUTPUT}/native/libdnnl.so.3"
+      COMMENT "Putting oneDNN beside the extension"
+      VERBATIM)
+    add_custom_target(onednn_copy ALL DEPENDS "${SPARKNET_OUTPUT}/native/libdnnl.so.3")
+  endif()
+endif()
+
+set(proto "${PROJECT_SOURCE_DIR}/proto")
+if(SKBUILD_WHEEL)
+  set(messages "${CMAKE_CURRENT_BINARY_DIR}/proto")
+else()
+  set(messages "${PROJECT_SOURCE_DIR}/sparknet/proto")
+endif()
+file(MAKE_DIRECTORY "${messages}")
+add_custom_command(
+  OUTPUT "${messages}/_descriptor.py" "${messages}/caffe_pb2.pyi"
+  COMMAND "${Python_EXECUTABLE}" "${proto}/compile.py" "${messages}"
+  DEPENDS "${proto}/compile.py" "${proto}/caffe.proto"
+  COMMENT "Compiling caffe.proto"
+  VERBATIM)
+add_custom_target(messages ALL DEPENDS "${messages}/_descriptor.py" "${messages}/caffe_pb2.pyi")
+if(SKBUILD_WHEEL)
+  install(FILES "${messages}/_descriptor.py" "${messages}/caffe_pb2.pyi"
+          DESTINATION sparknet/proto)
+endif()

@@ -1,0 +1,33 @@
+# How all native code is compiled.
+#
+# The baseline is the processor family's oldest member; hot loops are compiled for newer
+# instruction sets as well and chosen at run time (native/ndarray/kernel.h). Products and
+# sums are never fused: results are the same on every processor.
+
+add_library(sparknet_flags INTERFACE)
+target_compile_options(sparknet_flags INTERFACE -ffp-contract=off -fno-math-errno)
+
+if(SPARKNET_WERROR)
+  target_compile_options(
+    sparknet_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+                             $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>)
+endif()
+
+if(SPARKNET_SANITIZE)
+  target_compile_options(sparknet_flags INTERFACE -fsanitize=address,undefined
+                                                  -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(sparknet_flags INTERFACE -fsanitize=address,undefined)
+else()
+  target_compile_options(sparknet_flags INTERFACE $<$<CONFIG:Release>:-O3>)
+  include(CheckCSourceCompiles)
+  set(CMAKE_REQUIRED_FLAGS -Werror)
+  check_c_source_compiles(
+    "__attribute__((target_clones(\"default\", \"arch=haswell\", \"arch=skylake-avx512\")))
+     static int twice(int x) { return 2 * x; }
+     int main(int count, char **words) { return twice(count) + (words == 0); }"
+    SPARKNET_HAS_CLONES)
+  unset(CMAKE_REQUIRED_FLAGS)
+  if(SPARKNET_HAS_CLONES)
+    target_compile_definitions(sparknet_flags INTERFACE SPARKNET_CLONES)
+  endif()
+endif()

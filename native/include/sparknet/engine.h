@@ -1,0 +1,40 @@
+/*
+ * The engine: what it is made of and how many threads it uses.
+ */
+#ifndef SPARKNET_ENGINE_H
+#define SPARKNET_ENGINE_H
+
+#include <sparknet/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this library, such as "0.1.0". */
+SN_API const char* sn_version(void);
+
+/* The version of the oneDNN that is loaded, as three numbers: 3, 2, 0. */
+SN_API void sn_onednn_version(int* major, int* minor, int* patch);
+
+/*
+ * Sets how many threads a call may use, at least 1, for the whole process.
+ *
+ * At first it is what OpenMP would take: OMP_NUM_THREADS, else the processors
+ * this process may run on. Results never depend on it: sums are made of blocks of
+ * a fixed size, added up in a fixed order.
+ */
+SN_API sn_status sn_set_threads(int count);
+
+/*
+ * How many threads a call may use now.
+ *
+ * It is 1 in a child process that was forked after threads had been at work,
+ * since they do not survive the fork. A child forked before that has them all.
+ */
+SN_API int sn_threads(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

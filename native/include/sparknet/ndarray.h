@@ -1,0 +1,227 @@
+/*
+ * Strided arrays over shared storage, and the arithmetic that averaging models needs.
+ *
+ * An sn_array is an immutable description (data type, shape, strides, first
+ * element) of memory that a counted storage holds. Storage is owned memory, memory
+ * borrowed from somebody else, or a mapped file. A view is a new sn_array over the
+ * same storage; the storage goes when the last array over it is freed. No array
+ * reaches outside its storage: that is checked when the array is made, so later
+ * calls need no checks beyond their own arguments.
+ *
+ * Arrays may be used from several threads at once. Elements carry no lock: two
+ * threads that write the same elements, or one that writes what another reads,
+ * must agree among themselves.
+ *
+ * Sizes count elements, strides and offsets into files count bytes. Elements are
+ * visited in row-major order: the last axis moves fastest.
+ */
+#ifndef SPARKNET_NDARRAY_H
+#define SPARKNET_NDARRAY_H
+
+#include <sparknet/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* SN_MAX_DIMS bounds the number of axes. */
+enum { SN_MAX_DIMS = 32 };
+
+/* float32 is the type of all arithmetic; the others are for storage and conversion. */
+typedef enum sn_dtype {
+    SN_FLOAT32 = 0,
+    SN_FLOAT64 = 1,
+    SN_INT32 = 2,
+    SN_UINT8 = 3,
+    SN_INT8 = 4
+} sn_dtype;
+
+typedef struct sn_array sn_array;
+
+/* What an array is; filled by sn_array_describe. */
+typedef struct sn_layout {
+    void* data;
+    sn_dtype dtype;
+    int ndim;
+    int readonly;
+    /* Row-major without gaps. */
+    int contiguous;
+    int64_t size;
+    int64_t shape[32];
+    int64_t strides[32];
+} sn_layout;
+
+/* ---- Making arrays ------------------------------------------------------------ */
+
+/*
+ * Owned memory, aligned to 64 bytes. With `zeroed` every element is 0; large
+ * arrays are zeroed lazily by the system, so that untouched pages cost nothing.
+ */
+SN_API sn_status sn_array_create(sn_array** out, sn_dtype dtype, int ndim, const int64_t* shape,
+                                 int zeroed);
+
+/* Called once, from any thread, when borrowed memory is needed no longer. */
+typedef void (*sn_release)(void* context);
+
+/*
+ * Memory of the caller's. `strides` may be NULL for row-major without gaps, and
+ * may hold any multiples of the element size, negative and 0 among them; `data` is
+ * the first element. The caller answers for the whole range being accessible
+ * until `release` (which may be NULL) is called. On failure it is not called.
+ */
+SN_API sn_status sn_array_borrow(sn_array** out, void* data, sn_dtype dtype, int ndim,
+                                 const int64_t* shape, const int64_t* strides, int readonly,
+                                 sn_release release, void* context);
+
+typedef enum sn_map_mode {
+    /* The file cannot be changed through the array. */
+    SN_MAP_READ = 0,
+    /* Writes go to the file and are seen by every process that maps it. */
+    SN_MAP_SHARED = 1,
+    /* Writes stay in this array; the file is opened for reading only. */
+    SN_MAP_COPY = 2,
+    /* As SHARED, but the file is made, or cut, to the size that the array needs; zeros. */
+    SN_MAP_CREATE = 3
+} sn_map_mode;
+
+/*
+ * A part of a file, mapped: pages are read when they are touched. `offset` is a
+ * multiple of the element size. The file must reach to the array's end when it is
+ * mapped; that is checked. If somebody cuts the file short later, touching
+ * the lost pages kills the process with SIGBUS: replace mapped files by renaming,
+ * never by truncating.
+ */
+SN_API sn_status sn_array_map(sn_array** out, const char* path, sn_dtype dtype, int ndim,
+                              const int64_t* shape, sn_map_mode mode, int64_t offset);
+
+/* Waits until what was written to a shared mapping is on the disk. Nothing for other storage. */
+SN_API sn_status sn_array_flush(const sn_array* array);
+
+/* Gives the array back; NULL is nothing. Its storage lives on while other arrays use it. */
+SN_API void sn_array_free(sn_array* array);
+
+SN_API void sn_array_describe(sn_layout* out, const sn_array* array);
+
+/* How many storages there are in this process: for tests that look for leaks. */
+SN_API int64_t sn_live_storages(void);
+
+/* ---- Views: no element is copied ----------------------------------------------- */
+
+/*
+ * On every axis `sizes[i]` elements from `starts[i]` on, `steps[i]` apart.
+ * `steps` may be NULL for 1 everywhere; a step may be negative, not 0.
+ */
+SN_API sn_status sn_array_slice(sn_array** out, const sn_array* array, const int64_t* starts,
+                                const int64_t* sizes, const int64_t* steps);
+
+/* The array at position `index` of `axis`; it has one axis less. */
+SN_API sn_status sn_array_index(sn_array** out, const sn_array* array, int axis, int64_t index);
+
+/* Without the axes named, each of which must have size 1. */
+SN_API sn_status sn_array_squeeze(sn_array** out, const sn_array* array, int count,
+                                  const int* axes);
+
+/* Axis i of the result is axis `axes[i]` of the array; each occurs once. */
+SN_API sn_status sn_array_transpose(sn_array** out, const sn_array* array, const int* axes);
+
+/*
+ * The same elements in the same order under another shape. A view where the strides
+ * allow it; else, unless `view_only`, a copy.
+ */
+SN_API sn_status sn_array_reshape(sn_array** out, const sn_array* array, int ndim,
+                                  const int64_t* shape, int view_only);
+
+/* A view that cannot be written through. */
+SN_API sn_status sn_array_freeze(sn_array** out, const sn_array* array);
+
+/* ---- Elements ------------------------------------------------------------------ */
+
+/*
+ * Conversion between data types, here and in every call below: a floating number
+ * that becomes an integer loses its fraction, NaN becomes 0, and what lies outside
+ * the type's range becomes the nearest end of the range. float64 to float32 rounds
+ * to nearest and may overflow to infinity.
+ *
+ * Whoever writes an array two of whose elements may share memory (a stride of 0,
+ * say) is refused.
+ */
+SN_API sn_status sn_array_get(double* out, const sn_array* array, const int64_t* index);
+SN_API sn_status sn_array_set(sn_array* array, const int64_t* index, double value);
+SN_API sn_status sn_array_fill(sn_array* array, double value);
+
+/* Of one shape, of any two types and strides; the arrays may overlap. */
+SN_API sn_status sn_array_copy(sn_array* out, const sn_array* array);
+
+/* ---- Arithmetic: float32, one shape, any strides ----------------------------------- */
+
+/*
+ * `out` may be one of the operands, and may overlap them in any way: the result
+ * is what it would be if the operands had been copied first. Products and sums are
+ * rounded one by one (no fused multiply-add), so results are the same on every
+ * processor.
+ */
+SN_API sn_status sn_add(sn_array* out, const sn_array* a, const sn_array* b);
+SN_API sn_status sn_subtract(sn_array* out, const sn_array* a, const sn_array* b);
+SN_API sn_status sn_multiply(sn_array* out, const sn_array* a, const sn_array* b);
+
+/* out = factor a + term */
+SN_API sn_status sn_scale(sn_array* out, const sn_array* a, float factor, float term);
+
+/* y = y + a x */
+SN_API sn_status sn_axpy(sn_array* y, float a, const sn_array* x);
+
+/* y = a x + b y; with b = 0 the old y is not looked at. */
+SN_API sn_status sn_axpby(sn_array* y, float a, const sn_array* x, float b);
+
+/* out = a limited to low .. high; NaN stays. */
+SN_API sn_status sn_clip(sn_array* out, const sn_array* a, float low, float high);
+
+/*
+ * out = (sum of weights[i] arrays[i]) / (sum of weights), in one pass, summed in double.
+ * `weights` may be NULL: all equal. Their sum must be finite and not 0.
+ */
+SN_API sn_status sn_weighted_mean(sn_array* out, int count, const sn_array* const* arrays,
+                                  const double* weights);
+
+/*
+ * Gradient descent with momentum, in one pass over the three:
+ * history = momentum history + rate gradient; weights = weights - history.
+ * Caffe: sgd_solver.cpp, ComputeUpdateValue.
+ */
+SN_API sn_status sn_momentum_update(sn_array* weights, sn_array* history, const sn_array* gradient,
+                                    float rate, float momentum);
+
+/* ---- Reductions: float32, summed in double ----------------------------------------- */
+
+SN_API sn_status sn_sum(double* out, const sn_array* a);
+SN_API sn_status sn_dot(double* out, const sn_array* a, const sn_array* b);
+SN_API sn_status sn_norm1(double* out, const sn_array* a);
+SN_API sn_status sn_norm2(double* out, const sn_array* a);
+SN_API sn_status sn_distance1(double* out, const sn_array* a, const sn_array* b);
+SN_API sn_status sn_distance2(double* out, const sn_array* a, const sn_array* b);
+
+/* NaN when there is a NaN. An empty array has no minimum and no maximum: an error. */
+SN_API sn_status sn_min(double* out, const sn_array* a);
+SN_API sn_status sn_max(double* out, const sn_array* a);
+
+/* The largest absolute value; 0 for an empty array. */
+SN_API sn_status sn_max_abs(double* out, const sn_array* a);
+
+/* How many elements are NaN or infinite. */
+SN_API sn_status sn_count_not_finite(int64_t* out, const sn_array* a);
+
+/*
+ * How many elements differ by more than `absolute` + `relative` |b|; NaN differs from
+ * everything, equal infinities do not differ. Arrays of any types; integers compare
+ * exactly.
+ */
+SN_API sn_status sn_count_far(int64_t* out, const sn_array* a, const sn_array* b, double relative,
+                              double absolute);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

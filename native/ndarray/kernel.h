@@ -1,0 +1,18 @@
+/* How the innermost loops are compiled. */
+#ifndef SPARKNET_KERNEL_H
+#define SPARKNET_KERNEL_H
+
+/*
+ * SN_KERNEL: compiled for several instruction sets, the best of which is taken at run time.
+ * Sanitizers do not bear the resolvers that this needs.
+ */
+#if defined(SPARKNET_CLONES)
+#define SN_KERNEL __attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512")))
+#else
+#define SN_KERNEL
+#endif
+
+/* The iterations that follow do not depend on each other. */
+#define SN_EACH(i, n) _Pragma("omp simd") for (int64_t i = 0; i < (n); ++i)
+
+#endif

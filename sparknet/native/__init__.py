@@ -1,0 +1,8 @@
+"""The tensor core: arrays over shared storage, in C; the only room that knows cffi."""
+
+from __future__ import annotations
+
+from sparknet.native.core import onednn_version, set_threads, threads, version
+from sparknet.native.ndarray import NDArray
+
+__all__ = ["NDArray", "onednn_version", "set_threads", "threads", "version"]

@@ -1,0 +1,52 @@
+"""The raw library and the one check that turns a status into an exception."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparknet.errors import ArrayError, FileError, IndexOutOfRange, NativeError, OutOfMemory
+from sparknet.native.locate import extension
+
+_extension = extension()
+ffi: Any = _extension.ffi
+lib: Any = _extension.lib
+
+
+def check(status: int, path: object = None) -> None:
+    """Raises what `status` stands for; `path` is the file that the call was about."""
+    if status == lib.SN_OK:
+        return
+    message: str = ffi.string(lib.sn_message()).decode(errors="replace")
+    if status == lib.SN_ERROR_FILE:
+        raise FileError(path, message)
+    if status == lib.SN_ERROR_ARRAY:
+        raise ArrayError(message)
+    if status == lib.SN_ERROR_INDEX:
+        raise IndexOutOfRange(message)
+    if status == lib.SN_ERROR_MEMORY:
+        raise OutOfMemory(message)
+    raise NativeError(message)
+
+
+def version() -> str:
+    """The version of the native core."""
+    text: str = ffi.string(lib.sn_version()).decode()
+    return text
+
+
+def onednn_version() -> tuple[int, int, int]:
+    """The version of the oneDNN that is loaded."""
+    numbers = ffi.new("int[3]")
+    lib.sn_onednn_version(numbers, numbers + 1, numbers + 2)
+    return numbers[0], numbers[1], numbers[2]
+
+
+def threads() -> int:
+    """How many threads a native call may use; 1 in a child forked after threads had worked."""
+    count: int = lib.sn_threads()
+    return count
+
+
+def set_threads(count: int) -> None:
+    """Sets how many threads a native call may use; at first OMP_NUM_THREADS or the processors."""
+    check(lib.sn_set_threads(min(max(count, -1), 1 << 30)))

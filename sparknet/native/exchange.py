@@ -1,0 +1,161 @@
+"""An NDArray's memory for others, and the memory of others for an NDArray: nothing is copied.
+
+numpy speaks every exchange protocol already, so each of ours goes through a numpy view.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import ArrayError
+from sparknet.native.core import ffi, lib
+from sparknet.native.dtypes import supported
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+CPU = (1, 0)
+"""The CPU, as DLPack names devices."""
+
+_NEW_DLPACK = tuple(int(part) for part in np.__version__.split(".")[:2]) >= (2, 1)
+
+
+class Exported:
+    """Offers memory to numpy and keeps its owner alive for as long as numpy uses it."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, owner: object, interface: dict[str, Any]) -> None:
+        self.owner = owner
+        self.__array_interface__ = interface
+
+
+class Owners:
+    """Who lent memory to the native core, until it is given back."""
+
+    def __init__(self) -> None:
+        self._lent: dict[int, object] = {}
+        self._next = 1
+
+    def lend(self, owner: object) -> int:
+        """Keeps `owner` alive; returns its ticket."""
+        ticket = self._next
+        self._next += 1
+        self._lent[ticket] = owner
+        return ticket
+
+    def give_back(self, ticket: int) -> None:
+        """Lets the owner go."""
+        self._lent.pop(ticket, None)
+
+    def __len__(self) -> int:
+        return len(self._lent)
+
+
+OWNERS = Owners()
+
+
+@ffi.def_extern()  # type: ignore[untyped-decorator]
+def sn_release_owner(context: Any) -> None:
+    """Called by the native core, from any thread."""
+    OWNERS.give_back(int(ffi.cast("intptr_t", context)))
+
+
+def borrow(array: Array, dtype_number: int) -> Any:
+    """A native array over numpy's memory."""
+    ticket = OWNERS.lend(array)
+    out = ffi.new("sn_array **")
+    status = lib.sn_array_borrow(
+        out,
+        ffi.cast("void *", array.ctypes.data),
+        dtype_number,
+        array.ndim,
+        array.shape,
+        array.strides,
+        not array.flags.writeable,
+        lib.sn_release_owner,
+        ffi.cast("void *", ticket),
+    )
+    if status != lib.SN_OK:
+        OWNERS.give_back(ticket)
+    return status, out
+
+
+def as_view(data: object, dtype: Any = None) -> Array:
+    """numpy's view of somebody's memory; refuses what would have to be copied."""
+    array = _view_of(data, dtype)
+    if not supported(array.dtype) or not array.flags.aligned:
+        aligned = "" if array.flags.aligned else "unaligned "
+        raise ArrayError(f"{aligned}{array.dtype} memory cannot be viewed: copy it first")
+    return array
+
+
+def _view_of(data: object, dtype: Any) -> Array:
+    if isinstance(data, np.ndarray):
+        array: Array = data
+    elif hasattr(data, "__array_interface__"):
+        array = np.asarray(data)
+    else:
+        try:
+            array = np.asarray(memoryview(data))  # type: ignore[arg-type]
+        except (TypeError, ValueError, BufferError):
+            kind = type(data).__name__
+            raise ArrayError(f"a {kind} has no memory that can be viewed") from None
+    if dtype is None or array.dtype == dtype:
+        return array
+    try:
+        return array.view(dtype)
+    except (TypeError, ValueError) as error:
+        raise ArrayError(f"{array.dtype} memory cannot be viewed as {dtype}: {error}") from None
+
+
+def as_array(data: object, default: Any) -> Array:
+    """Whatever numpy takes for numbers, as an array of a type that NDArray knows."""
+    try:
+        array: Array = np.asarray(data)
+    except (TypeError, ValueError) as error:
+        raise ArrayError(f"cannot make an array: {error}") from None
+    if not hasattr(data, "dtype") and array.size == 0:
+        array = array.astype(default)
+    if array.dtype.kind not in "fiub":
+        raise ArrayError(f"cannot make numbers of {array.dtype}")
+    if not supported(array.dtype):
+        array = array.astype(np.float64)
+    return np.require(array, requirements="A")
+
+
+def dlpack(array: Array, options: dict[str, Any]) -> object:
+    """The capsule for array.__dlpack__(**options), also with a numpy that lacks some options."""
+    if options.pop("stream", None) is not None:
+        raise BufferError("memory of the CPU has no stream")
+    device = options.pop("dl_device", None)
+    if device is not None and tuple(device) != CPU:
+        raise BufferError(f"an NDArray lies in the memory of the CPU, not of device {device}")
+    if _NEW_DLPACK:
+        return array.__dlpack__(**options)
+    if options.get("copy"):
+        array = array.copy()
+    return array.__dlpack__()
+
+
+def from_dlpack(source: Any, copy: bool | None) -> Array:
+    """numpy's view of (or, with `copy`, its copy from) any DLPack exporter on the CPU."""
+    device = source.__dlpack_device__() if hasattr(source, "__dlpack_device__") else CPU
+    if int(device[0]) != CPU[0]:
+        raise ArrayError(f"memory of DLPack device {tuple(device)} is not the CPU's")
+    try:
+        array: Array = np.from_dlpack(source)
+    except (AttributeError, BufferError, RuntimeError, TypeError) as error:
+        raise ArrayError(f"cannot import through DLPack: {error}") from None
+    return array.copy() if copy else array
+
+
+def numpy_array(view: Array, dtype: Any, copy: bool | None) -> Array:
+    """What __array__ returns, in numpy 1 and 2."""
+    wanted = view.dtype if dtype is None else np.dtype(dtype)
+    if wanted == view.dtype and not copy:
+        return view
+    if copy is False:
+        raise ValueError(f"{view.dtype} does not become {wanted} without copying")
+    return view.astype(wanted, copy=True)

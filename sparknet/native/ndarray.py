@@ -1,0 +1,622 @@
+"""NDArray: SparkNet's array, over memory that numpy, other libraries and files share."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from sparknet.errors import ArrayError, IndexOutOfRange
+from sparknet.native import exchange
+from sparknet.native._buffer import Buffer
+from sparknet.native.core import check, ffi, lib
+from sparknet.native.dtypes import DTYPES, number_of
+from sparknet.native.indexing import Selection, position, select
+
+ArrayLike = Union["NDArray", exchange.Array, Sequence[Any], float]
+Shape = int | Sequence[int]
+
+MODES = {"r": 0, "r+": 1, "c": 2, "w+": 3}
+
+
+def _sizes(shape: Shape) -> tuple[int, ...]:
+    try:
+        sizes = (operator.index(shape),) if isinstance(shape, int) else tuple(shape)
+        sizes = tuple(operator.index(size) for size in sizes)
+    except TypeError:
+        raise ArrayError(f"{shape!r} is not a shape") from None
+    if len(sizes) > lib.SN_MAX_DIMS:
+        raise ArrayError(f"{len(sizes)} axes are more than {lib.SN_MAX_DIMS}")
+    if any(abs(size) >= 1 << 62 for size in sizes):
+        raise ArrayError(f"shape {sizes} is larger than any memory")
+    return sizes
+
+
+class NDArray(Buffer):
+    """A strided array of float32 (or float64, int32, uint8, int8) elements.
+
+    `NDArray(data)` copies; `NDArray.view(data)` shares. Slices, transpositions and
+    (where strides allow) reshapes share the memory of what they were made from, and
+    keep it alive; so do numpy arrays made from an NDArray. Methods that compute in place
+    return the array itself; operators make a new one. Arithmetic is for float32 and
+    equal shapes (or a number). NDArrays compare by identity: see `equals`.
+    """
+
+    __slots__ = ("__weakref__", "_address", "_contiguous", "_dtype", "_handle", "_readonly",
+                 "_shape", "_strides")  # fmt: skip
+
+    __array_priority__ = 100.0
+
+    def __init__(
+        self, data: ArrayLike, shape: Shape | None = None, dtype: Any = np.float32
+    ) -> None:
+        source = exchange.as_array(data, dtype)
+        if shape is not None:
+            sizes = _sizes(shape)
+            if math.prod(sizes) != source.size or any(size < 0 for size in sizes):
+                raise ArrayError(f"{source.size} elements do not fit the shape {sizes}")
+            source = source.reshape(sizes)
+        self._adopt(_create(source.shape, dtype, zeroed=False))
+        self.copy_from(_borrowed(source))
+
+    # ---- Making -------------------------------------------------------------------
+
+    @classmethod
+    def _new(cls, handle: Any) -> NDArray:
+        array = cls.__new__(cls)
+        array._adopt(handle)
+        return array
+
+    def _adopt(self, handle: Any) -> None:
+        layout = ffi.new("sn_layout *")
+        self._handle = ffi.gc(handle[0], lib.sn_array_free)
+        lib.sn_array_describe(layout, self._handle)
+        self._address = int(ffi.cast("uintptr_t", layout.data))
+        self._dtype = DTYPES[layout.dtype]
+        self._shape: tuple[int, ...] = tuple(layout.shape[0 : layout.ndim])
+        self._strides: tuple[int, ...] = tuple(layout.strides[0 : layout.ndim])
+        self._readonly = bool(layout.readonly)
+        self._contiguous = bool(layout.contiguous)
+
+    @classmethod
+    def zeros(cls, shape: Shape, dtype: Any = np.float32) -> NDArray:
+        """Zeros in memory of its own, aligned to 64 bytes."""
+        return cls._new(_create(_sizes(shape), dtype, zeroed=True))
+
+    @classmethod
+    def empty(cls, shape: Shape, dtype: Any = np.float32) -> NDArray:
+        """Memory of its own with arbitrary contents."""
+        return cls._new(_create(_sizes(shape), dtype, zeroed=False))
+
+    @classmethod
+    def full(cls, shape: Shape, value: float, dtype: Any = np.float32) -> NDArray:
+        """One value everywhere."""
+        return cls.empty(shape, dtype).fill(value)
+
+    @classmethod
+    def view(cls, data: object, shape: Shape | None = None, dtype: Any = None) -> NDArray:
+        """The memory of a numpy array or any buffer, not copied; read-only if that is.
+
+        Bytes may be given the `dtype` that they hold.
+        """
+        array = _borrowed(exchange.as_view(data, dtype))
+        return array if shape is None else array._reshaped(_sizes(shape), view_only=True)
+
+    @classmethod
+    def map(
+        cls,
+        path: str | os.PathLike[str],
+        shape: Shape,
+        dtype: Any = np.float32,
+        mode: str = "r",
+        offset: int = 0,
+    ) -> NDArray:
+        """A part of a file as memory; pages are read when they are touched.
+
+        Modes are those of numpy.memmap: "r" read-only, "r+" shared and writable, "c"
+        copy on write, "w+" a new file of the size needed. A mapped file must
+        never be cut short: touching what is lost kills the process.
+        """
+        if mode not in MODES:
+            raise ArrayError(f"mode {mode!r} is none of {', '.join(MODES)}")
+        name = os.fspath(path)
+        raw = os.fsencode(name)
+        if b"\0" in raw:
+            raise ArrayError(f"{name!r} is not a file name")
+        if not 0 <= offset < 1 << 62:
+            raise ArrayError(f"offset {offset} lies in no file")
+        out, sizes = ffi.new("sn_array **"), _sizes(shape)
+        number = number_of(dtype)
+        check(lib.sn_array_map(out, raw, number, len(sizes), sizes, MODES[mode], offset), path=name)
+        return cls._new(out)
+
+    @classmethod
+    def from_dlpack(cls, source: Any, copy: bool | None = None) -> NDArray:
+        """The memory of any DLPack exporter; copied only if `copy` is true."""
+        return cls.view(exchange.from_dlpack(source, copy))
+
+    # ---- What it is ------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each axis."""
+        return self._shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        return self._strides
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The elements' type."""
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self._shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the elements take."""
+        return self.size * self._dtype.itemsize
+
+    @property
+    def address(self) -> int:
+        """Where the first element lies."""
+        return self._address
+
+    @property
+    def readonly(self) -> bool:
+        """Whether writing raises."""
+        return self._readonly
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie side by side in row-major order."""
+        return self._contiguous
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("an NDArray without axes has no length")
+        return self._shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __repr__(self) -> str:
+        text = np.array2string(self.numpy(), separator=", ", threshold=12, edgeitems=2)
+        lines = text.replace("\n", "\n" + " " * len("NDArray("))
+        return f"NDArray({lines}, shape={self._shape}, dtype={self._dtype})"
+
+    # ---- Views -----------------------------------------------------------------------
+
+    def subarray(self, start: Sequence[int], stop: Sequence[int]) -> NDArray:
+        """From `start` to before `stop` along every axis."""
+        starts, stops = list(start), list(stop)
+        if len(starts) != self.ndim or len(stops) != self.ndim:
+            raise ArrayError(f"{starts} to {stops} are not offsets for {self.ndim} axes")
+        sizes = [b - a for a, b in zip(starts, stops, strict=True)]
+        return self._sliced(starts, sizes, None)
+
+    def slice(self, axis: int, index: int) -> NDArray:
+        """The array at one position of an axis; it has an axis less."""
+        axis = self._axis(axis)
+        out = ffi.new("sn_array **")
+        where = position(index, axis, self._shape[axis])
+        check(lib.sn_array_index(out, self._handle, axis, where))
+        return NDArray._new(out)
+
+    def reshape(self, *shape: Any) -> NDArray:
+        """The same elements in another shape: a view where strides allow, else a copy.
+
+        One size may be -1.
+        """
+        sizes = _sizes(shape[0] if len(shape) == 1 else shape)
+        unknown = [axis for axis, size in enumerate(sizes) if size == -1]
+        if len(unknown) == 1:
+            known = -math.prod(sizes)
+            if known == 0 or self.size % known:
+                raise ArrayError(f"{self.size} elements do not fit the shape {sizes}")
+            sizes = tuple(self.size // known if size == -1 else size for size in sizes)
+        return self._reshaped(sizes, view_only=False)
+
+    def transpose(self, *axes: Any) -> NDArray:
+        """Axes in another order; reversed if none is given."""
+        named = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        order = [self._axis(axis) for axis in named] or list(range(self.ndim))[::-1]
+        if len(order) != self.ndim:
+            raise ArrayError(f"{len(order)} axes are named where there are {self.ndim}")
+        out = ffi.new("sn_array **")
+        check(lib.sn_array_transpose(out, self._handle, order))
+        return NDArray._new(out)
+
+    @property
+    def T(self) -> NDArray:  # noqa: N802
+        """The axes reversed."""
+        return self.transpose()
+
+    def squeeze(self, *axes: int) -> NDArray:
+        """Without the axes named, or without every axis of size 1."""
+        gone = [self._axis(axis) for axis in axes]
+        if not axes:
+            gone = [axis for axis, size in enumerate(self._shape) if size == 1]
+        return self._squeezed(gone)
+
+    def frozen(self) -> NDArray:
+        """A view that cannot be written through."""
+        out = ffi.new("sn_array **")
+        check(lib.sn_array_freeze(out, self._handle))
+        return NDArray._new(out)
+
+    def __getitem__(self, key: Any) -> Any:
+        wanted = select(key, self._shape)
+        if self._names_element(key, wanted):
+            return self._get(wanted.starts)
+        view = self._sliced(wanted.starts, wanted.sizes, wanted.steps)
+        if wanted.dropped:
+            view = view._squeezed(wanted.dropped)
+        return view._reshaped(wanted.shape, view_only=True) if wanted.reshaped else view
+
+    def __setitem__(self, key: Any, value: ArrayLike) -> None:
+        wanted = select(key, self._shape)
+        view = self._sliced(wanted.starts, wanted.sizes, wanted.steps)
+        if isinstance(value, int | float | np.number):
+            view.fill(float(value))
+        else:
+            shape = wanted.shape
+            view._reshaped(shape, view_only=True).copy_from(value)
+
+    # ---- Elements --------------------------------------------------------------------
+
+    def get(self, *index: int) -> float | int:
+        """One element."""
+        return self._get(self._positions(index))
+
+    def set(self, *index_and_value: Any) -> NDArray:
+        """set(i, j, …, value) or set((i, j, …), value): writes one element."""
+        *index, value = index_and_value
+        if len(index) == 1 and isinstance(index[0], tuple | list):
+            index = list(index[0])
+        check(lib.sn_array_set(self._handle, self._positions(index), float(value)))
+        return self
+
+    def item(self) -> float | int:
+        """The only element."""
+        if self.size != 1:
+            raise ArrayError(f"an array of {self.size} elements is not one number")
+        return self._get([0] * self.ndim)
+
+    def fill(self, value: float) -> NDArray:
+        """Writes one value everywhere."""
+        check(lib.sn_array_fill(self._handle, float(value)))
+        return self
+
+    def copy_from(self, other: ArrayLike) -> NDArray:
+        """Writes the elements of an array of the same shape, whatever its type and layout.
+
+        Integers take the nearest value in their range; NaN becomes 0.
+        """
+        check(lib.sn_array_copy(self._handle, _any_operand(other)._handle))
+        return self
+
+    def copy(self) -> NDArray:
+        """The same elements in memory of their own."""
+        return self.astype(self._dtype)
+
+    def astype(self, dtype: Any) -> NDArray:
+        """A copy with elements of another type; see `copy_from` for what does not fit."""
+        return NDArray.empty(self._shape, dtype).copy_from(self)
+
+    def flat(self) -> NDArray:
+        """A copy with one axis, row-major."""
+        return self.copy()._reshaped((self.size,), view_only=True)
+
+    def to_flat(self) -> exchange.Array:
+        """A one-dimensional numpy copy, row-major."""
+        return self.flat().numpy()
+
+    def numpy(self) -> exchange.Array:
+        """numpy's view of the same memory, which it keeps alive."""
+        return np.asarray(exchange.Exported(self, self.__array_interface__))
+
+    def flush(self) -> NDArray:
+        """Waits until a mapped file holds what was written."""
+        check(lib.sn_array_flush(self._handle), path="mapped file")
+        return self
+
+    # ---- Arithmetic in place -----------------------------------------------------------
+
+    def add(self, other: ArrayLike) -> NDArray:
+        """self += other"""
+        return _add(self, self, other)
+
+    def subtract(self, other: ArrayLike) -> NDArray:
+        """self -= other"""
+        return _subtract(self, self, other)
+
+    def multiply(self, other: ArrayLike) -> NDArray:
+        """self *= other, element by element."""
+        return _multiply(self, self, other)
+
+    def scale(self, factor: float) -> NDArray:
+        """self *= factor"""
+        return _multiply(self, self, float(factor))
+
+    def axpy(self, a: float, x: ArrayLike) -> NDArray:
+        """self += a * x"""
+        check(lib.sn_axpy(self._handle, a, _operand(x)._handle))
+        return self
+
+    def axpby(self, a: float, x: ArrayLike, b: float) -> NDArray:
+        """self = a * x + b * self; with b = 0 the old contents do not matter."""
+        check(lib.sn_axpby(self._handle, a, _operand(x)._handle, b))
+        return self
+
+    def clip(self, low: float, high: float) -> NDArray:
+        """Limits every element to low .. high; NaN stays."""
+        check(lib.sn_clip(self._handle, self._handle, low, high))
+        return self
+
+    def momentum_update(
+        self, history: NDArray, gradient: ArrayLike, rate: float, momentum: float
+    ) -> NDArray:
+        """history = momentum * history + rate * gradient; self -= history; in one pass."""
+        step = _operand(gradient)._handle
+        check(lib.sn_momentum_update(self._handle, history._handle, step, rate, momentum))
+        return self
+
+    @staticmethod
+    def weighted_mean(
+        arrays: Sequence[ArrayLike],
+        weights: Sequence[float] | None = None,
+        out: NDArray | None = None,
+    ) -> NDArray:
+        """sum(weight * array) / sum(weight) in one pass; without weights the plain mean."""
+        operands = [_operand(array) for array in arrays]
+        if not operands:
+            raise ArrayError("there is no mean of 0 arrays")
+        if weights is not None and len(weights) != len(operands):
+            raise ArrayError(f"{len(weights)} weights do not fit {len(operands)} arrays")
+        target = NDArray.empty(operands[0].shape) if out is None else out
+        handles = [operand._handle for operand in operands]
+        numbers = ffi.NULL if weights is None else [float(weight) for weight in weights]
+        check(lib.sn_weighted_mean(target._handle, len(handles), handles, numbers))
+        return target
+
+    # ---- Operators -----------------------------------------------------------------------
+
+    def __add__(self, other: ArrayLike) -> NDArray:
+        return _add(NDArray.empty(self._shape), self, other)
+
+    def __sub__(self, other: ArrayLike) -> NDArray:
+        return _subtract(NDArray.empty(self._shape), self, other)
+
+    def __mul__(self, other: ArrayLike) -> NDArray:
+        return _multiply(NDArray.empty(self._shape), self, other)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+    __iadd__ = add
+    __isub__ = subtract
+    __imul__ = multiply
+
+    def __rsub__(self, other: ArrayLike) -> NDArray:
+        return (-self).add(other)
+
+    def __neg__(self) -> NDArray:
+        return _multiply(NDArray.empty(self._shape), self, -1.0)
+
+    # ---- Reductions ------------------------------------------------------------------------
+
+    def sum(self) -> float:
+        """The sum, in double; like all of these the same for any number of threads."""
+        return self._reduced(lib.sn_sum)
+
+    def dot(self, other: ArrayLike) -> float:
+        """The sum of products, in double."""
+        return self._reduced(lib.sn_dot, other)
+
+    def norm1(self) -> float:
+        """The sum of absolute values."""
+        return self._reduced(lib.sn_norm1)
+
+    def norm2(self) -> float:
+        """The Euclidean length."""
+        return self._reduced(lib.sn_norm2)
+
+    def distance1(self, other: ArrayLike) -> float:
+        """The sum of absolute differences."""
+        return self._reduced(lib.sn_distance1, other)
+
+    def distance2(self, other: ArrayLike) -> float:
+        """The Euclidean distance."""
+        return self._reduced(lib.sn_distance2, other)
+
+    def min(self) -> float:
+        """The smallest element; NaN if there is one."""
+        return self._reduced(lib.sn_min)
+
+    def max(self) -> float:
+        """The largest element; NaN if there is one."""
+        return self._reduced(lib.sn_max)
+
+    def max_abs(self) -> float:
+        """The largest absolute value; NaN if there is one, 0 if there is nothing."""
+        return self._reduced(lib.sn_max_abs)
+
+    def is_finite(self) -> bool:
+        """Whether no element is NaN or infinite."""
+        count = ffi.new("int64_t *")
+        check(lib.sn_count_not_finite(count, self._handle))
+        return bool(count[0] == 0)
+
+    def allclose(self, other: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
+        """Whether every |self - other| <= atol + rtol * |other|; NaN is close to nothing."""
+        count = ffi.new("int64_t *")
+        check(lib.sn_count_far(count, self._handle, _any_operand(other)._handle, rtol, atol))
+        return bool(count[0] == 0)
+
+    def equals(self, other: ArrayLike, tolerance: float = 0.0) -> bool:
+        """Whether the shapes are equal and no element differs by more than `tolerance`."""
+        operand = _any_operand(other)
+        return operand.shape == self._shape and self.allclose(operand, 0.0, tolerance)
+
+    # ---- For others --------------------------------------------------------------------------
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {
+            "version": 3,
+            "shape": self._shape,
+            "typestr": self._dtype.str,
+            "data": (self._address, self._readonly),
+            "strides": self._strides,
+        }
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> exchange.Array:
+        return exchange.numpy_array(self.numpy(), dtype, copy)
+
+    def __dlpack__(self, **options: Any) -> object:
+        return exchange.dlpack(self.numpy(), options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return exchange.CPU
+
+    def _exporter(self) -> exchange.Array:
+        return self.numpy()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        plain = self if self._contiguous else self.copy()
+        flat = plain._reshaped((plain.size,), view_only=True)
+        data = pickle.PickleBuffer(flat) if protocol >= 5 else flat.numpy().tobytes()
+        return _restored, (data, self._shape, self._dtype.str)
+
+    def __copy__(self) -> NDArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> NDArray:
+        return self.copy()
+
+    # ---- Inside --------------------------------------------------------------------------------
+
+    def _names_element(self, key: Any, wanted: Selection) -> bool:
+        """An integer for every axis gives a number; `array[...]` is always a view."""
+        integers = len(wanted.dropped) == self.ndim and not wanted.reshaped
+        return integers and (self.ndim > 0 or key == ())
+
+    def _axis(self, axis: int) -> int:
+        if not -self.ndim <= axis < self.ndim:
+            raise IndexOutOfRange(f"there is no axis {axis} in an array of {self.ndim}")
+        return axis % self.ndim
+
+    def _positions(self, index: Sequence[int]) -> list[int]:
+        if len(index) != self.ndim:
+            raise IndexOutOfRange(f"{len(index)} indices do not name one of {self.ndim} axes")
+        pairs = zip(index, self._shape, strict=True)
+        return [position(entry, axis, size) for axis, (entry, size) in enumerate(pairs)]
+
+    def _get(self, index: list[int]) -> float | int:
+        out = ffi.new("double *")
+        check(lib.sn_array_get(out, self._handle, index))
+        value: float = out[0]
+        return value if self._dtype.kind == "f" else int(value)
+
+    def _sliced(self, starts: Any, sizes: Any, steps: Any) -> NDArray:
+        out = ffi.new("sn_array **")
+        steps = ffi.NULL if steps is None else steps
+        try:
+            status = lib.sn_array_slice(out, self._handle, starts, sizes, steps)
+        except OverflowError:
+            raise IndexOutOfRange(f"{starts} lies outside shape {self._shape}") from None
+        check(status)
+        return NDArray._new(out)
+
+    def _squeezed(self, axes: list[int]) -> NDArray:
+        out = ffi.new("sn_array **")
+        check(lib.sn_array_squeeze(out, self._handle, len(axes), axes))
+        return NDArray._new(out)
+
+    def _reshaped(self, sizes: tuple[int, ...], view_only: bool) -> NDArray:
+        out = ffi.new("sn_array **")
+        check(lib.sn_array_reshape(out, self._handle, len(sizes), sizes, view_only))
+        return NDArray._new(out)
+
+    def _reduced(self, function: Any, *others: ArrayLike) -> float:
+        out = ffi.new("double *")
+        check(function(out, self._handle, *(_operand(other)._handle for other in others)))
+        value: float = out[0]
+        return value
+
+
+def _create(shape: tuple[int, ...], dtype: Any, zeroed: bool) -> Any:
+    out = ffi.new("sn_array **")
+    check(lib.sn_array_create(out, number_of(dtype), len(shape), shape, zeroed))
+    return out
+
+
+def _borrowed(array: exchange.Array) -> NDArray:
+    status, out = exchange.borrow(array, number_of(array.dtype))
+    check(status)
+    return NDArray._new(out)
+
+
+def _any_operand(other: ArrayLike) -> NDArray:
+    """An operand of any type: shared if it has memory of its own, else copied."""
+    return other if isinstance(other, NDArray) else _borrowed(exchange.as_array(other, np.float32))
+
+
+def _operand(other: ArrayLike) -> NDArray:
+    """An operand for arithmetic: plain numbers in a list become float32."""
+    if isinstance(other, NDArray):
+        return other
+    if hasattr(other, "dtype"):
+        return _any_operand(other)
+    return NDArray(other)
+
+
+def _add(out: NDArray, a: NDArray, b: ArrayLike) -> NDArray:
+    if isinstance(b, int | float | np.number):
+        check(lib.sn_scale(out._handle, a._handle, 1.0, float(b)))
+    else:
+        check(lib.sn_add(out._handle, a._handle, _operand(b)._handle))
+    return out
+
+
+def _subtract(out: NDArray, a: NDArray, b: ArrayLike) -> NDArray:
+    if isinstance(b, int | float | np.number):
+        check(lib.sn_scale(out._handle, a._handle, 1.0, -float(b)))
+    else:
+        check(lib.sn_subtract(out._handle, a._handle, _operand(b)._handle))
+    return out
+
+
+def _multiply(out: NDArray, a: NDArray, b: ArrayLike) -> NDArray:
+    if isinstance(b, int | float | np.number):
+        check(lib.sn_scale(out._handle, a._handle, float(b), 0.0))
+    else:
+        check(lib.sn_multiply(out._handle, a._handle, _operand(b)._handle))
+    return out
+
+
+def _restored(data: Any, shape: tuple[int, ...], dtype: str) -> NDArray:
+    """Unpickles: over a writable buffer without copying, else in memory of its own."""
+    source = np.frombuffer(data, np.dtype(dtype)).reshape(shape)
+    return _borrowed(source) if source.flags.writeable else NDArray(source, dtype=dtype)
