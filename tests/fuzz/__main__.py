@@ -11,6 +11,7 @@ import hashlib
 import os
 import random
 import resource
+import select
 import signal
 import sys
 import tempfile
@@ -78,7 +79,7 @@ def run_batch(kind: str, files: list[bytes], seed: int, folder: Path) -> tuple[i
             problem = batch_in_child(kind, files, seed, folder, writing)
         except BaseException:
             problem = "the fuzzer itself: " + traceback.format_exc()
-        os.write(writing, b"!" + problem.encode("utf-8", "replace")[-3000:])
+        os.write(writing, b"!" + problem.encode("utf-8", "replace")[-1500:])
         os._exit(0)
     os.close(writing)
     heard = listen(reading, child)
@@ -92,8 +93,6 @@ def run_batch(kind: str, files: list[bytes], seed: int, folder: Path) -> tuple[i
 
 def listen(reading: int, child: int) -> bytes:
     """Collects the child's progress; a child that is silent for long hangs, and is ended."""
-    import select
-
     heard = b""
     while True:
         ready, _, _ = select.select([reading], [], [], 10 * SLOW_SECONDS)

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from sparknet.errors import SparkNetError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import write_blob
 from sparknet.proto.model import Model
 from sparknet.proto.model_file import write_model
 from sparknet.proto.state_file import State, write_state
+from sparknet.proto.text import parse_text
 from tests.goldens import GOLDENS
 
 NET = b"""name: "net"
@@ -49,6 +51,18 @@ def corpus() -> dict[str, list[bytes]]:
     for kind, patterns in PATTERNS.items():
         for pattern in patterns:
             out[kind] += [path.read_bytes() for path in sorted(GOLDENS.glob(pattern))]
+    out["caffemodel"] += _binary(out["net"])
+    return out
+
+
+def _binary(texts: list[bytes]) -> list[bytes]:
+    """Nets in binary, old generations among them, that have no weights yet."""
+    out = []
+    for text in texts:
+        try:
+            out.append(parse_text(text, caffe_pb2.NetParameter).SerializeToString())
+        except SparkNetError:
+            continue
     return out
 
 

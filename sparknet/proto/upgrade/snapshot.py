@@ -17,5 +17,12 @@ def name_after(solver: caffe_pb2.SolverParameter, path: str) -> None:
         solver.snapshot_prefix = str(file.with_suffix(""))
         return
     folder = Path(solver.snapshot_prefix)
-    if folder.is_dir():
+    if _is_folder(folder):
         solver.snapshot_prefix = str(folder / file.stem)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a name that no file system can hold
+        return False
