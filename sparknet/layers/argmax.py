@@ -1,0 +1,41 @@
+"""ArgMax: the places of the largest values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Layer, Plan, Shape, count
+from sparknet.layers.softmax import around
+
+
+class ArgMax(Layer):
+    """The top_k places (or values) along an axis or in each item (Caffe: argmax_layer.cpp).
+
+    Values: axis (None: over each whole item), outer, channels, inner, top_k, out_max_val.
+    """
+
+    type = "ArgMax"
+    field = "argmax_param"
+    gradient = False
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        options, shape = self.options, bottoms[0]
+        if options.HasField("axis"):
+            axis = self.axis(options.axis, shape)
+            values: dict[str, int | None] = {**around(shape, axis)}
+            top = (*shape[:axis], options.top_k, *shape[axis + 1 :])
+        else:
+            if not shape:
+                self.fail("the bottom needs at least 1 axis; it is a scalar")
+            values = {"axis": None, "outer": shape[0], "channels": count(shape[1:]), "inner": 1}
+            top = self._whole_item(shape)
+        choices = values["channels"]
+        if not 1 <= options.top_k <= (choices or 0):
+            self.fail(f"top_k {options.top_k} must be from 1 to the number of values, {choices}")
+        values |= {"top_k": options.top_k, "out_max_val": options.out_max_val}
+        return Plan(tops=(top,), values=values)
+
+    def _whole_item(self, shape: Shape) -> Shape:
+        pair = 2 if self.options.out_max_val else 1
+        ones = (1,) * (max(len(shape), 3) - 3)
+        return (shape[0], pair, self.options.top_k, *ones)

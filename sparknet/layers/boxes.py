@@ -1,0 +1,29 @@
+"""What SSD's layers over predicted boxes have in common: how the predictions must fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Layer, Shape
+from sparknet.layers.legacy_shape import legacy_shape
+
+
+def check_predictions(layer: Layer, bottoms: Sequence[Shape], classes: int, shared: bool) -> int:
+    """The number of priors; bottoms 0 to 2 are locations, confidences and priors."""
+    locations, confidences, priors = (
+        legacy_shape(layer, shape, what)
+        for shape, what in zip(bottoms, ("locations", "confidences", "priors"), strict=False)
+    )
+    if locations[0] != confidences[0]:
+        layer.fail(
+            f"locations and confidences must be of as many images; "
+            f"they are {locations[0]} and {confidences[0]}"
+        )
+    count = priors[2] // 4
+    for name, found, expected in (
+        ("locations", locations[1], count * 4 * (1 if shared else classes)),
+        ("confidences", confidences[1], count * classes),
+    ):
+        if found != expected:
+            layer.fail(f"{count} priors need {expected} {name} for each image; there are {found}")
+    return count

@@ -1,0 +1,53 @@
+"""Data: batches from a LevelDB or LMDB of Datum records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Plan, Shape, between
+from sparknet.layers.source import Source
+from sparknet.layers.transform import Transform
+from sparknet.loaders.datum import parse_datum, stored_shape
+from sparknet.loaders.leveldb import LevelDB
+from sparknet.loaders.lmdb import LMDB
+from sparknet.proto import caffe_pb2
+
+
+class Data(Source):
+    """The first record gives the shape; a second top gives the labels (Caffe: data_layer.cpp).
+
+    Values: source, backend ("leveldb" or "lmdb"), batch_size, labels (a second top is
+    there), and those of `Transform`.
+    """
+
+    type = "Data"
+    field = "data_param"
+    fields = ("transform_param",)
+    tops = between(1, 2)
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        options = self.options
+        batch = self.batch(options.batch_size)
+        transform = Transform(self, self.parameter.transform_param)
+        channels, height, width = transform.output(self._record_shape(transform))
+        labels = len(self.parameter.top) > 1
+        values = {
+            "source": options.source,
+            "backend": self.choice("backend"),
+            "batch_size": batch,
+            "labels": labels,
+            **transform.values(),
+        }
+        tops: tuple[Shape, ...] = ((batch, channels, height, width),)
+        return Plan(tops=(*tops, (batch,)) if labels else tops, values=values)
+
+    def _record_shape(self, transform: Transform) -> tuple[int, int, int]:
+        options = self.options
+        database = LMDB if options.backend == caffe_pb2.DataParameter.LMDB else LevelDB
+        with self.reading(f"the database '{options.source}'"):
+            with database(options.source) as records:
+                key, value = records.first()
+            datum = parse_datum(value, options.source, key)
+            if datum.encoded:
+                transform.check_color()
+            return stored_shape(datum, options.source, key, color=transform.color)

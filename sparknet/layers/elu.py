@@ -1,0 +1,17 @@
+"""ELU: the exponential linear unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparknet.layers.neuron import Neuron
+
+
+class ELU(Neuron):
+    """y = x above zero, alpha * (exp(x) - 1) below (Caffe: elu_layer.cpp).  Values: alpha."""
+
+    type = "ELU"
+    field = "elu_param"
+
+    def constants(self) -> dict[str, Any]:
+        return {"alpha": self.options.alpha}

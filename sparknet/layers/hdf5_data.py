@@ -1,0 +1,44 @@
+"""HDF5Data: batches from a list of HDF5 files; the tops are names of data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Plan, Shape, shape_text
+from sparknet.layers.source import Source
+from sparknet.loaders.hdf5 import dataset_shapes, read_list
+
+
+class HDF5Data(Source):
+    """The first file gives the shapes (Caffe: hdf5_data_layer.cpp).
+
+    Values: source, files (as listed), batch_size, shuffle.
+    """
+
+    type = "HDF5Data"
+    field = "hdf5_data_param"
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        if self.parameter.HasField("transform_param"):
+            self.fail("does not transform data; remove transform_param")
+        options = self.options
+        batch = self.batch(options.batch_size)
+        with self.reading(f"the list '{options.source}'"):
+            files = read_list(options.source)
+        if not files:
+            self.fail(f"the list '{options.source}' names no file")
+        with self.reading("the first file"):
+            shapes = dataset_shapes(files[0], list(self.parameter.top))
+        for shape in shapes:
+            if shape[0] != shapes[0][0]:
+                self.fail(
+                    f"the data sets of {files[0]} must hold as many rows; "
+                    f"their shapes are {', '.join(map(shape_text, shapes))}"
+                )
+        values = {
+            "source": options.source,
+            "files": tuple(files),
+            "batch_size": batch,
+            "shuffle": options.shuffle,
+        }
+        return Plan(tops=tuple((batch, *shape[1:]) for shape in shapes), values=values)

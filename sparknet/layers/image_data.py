@@ -1,0 +1,56 @@
+"""ImageData: batches from a list of image files and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Plan, Shape, exactly
+from sparknet.layers.source import Source
+from sparknet.layers.transform import Transform
+from sparknet.loaders.image import image_shape, read_list
+
+
+class ImageData(Source):
+    """The first image gives the shape (Caffe: image_data_layer.cpp).
+
+    Values: source, root_folder, batch_size, shuffle, rand_skip, is_color, new_height,
+    new_width (0, 0: as stored), and those of `Transform`.
+    """
+
+    type = "ImageData"
+    field = "image_data_param"
+    fields = ("transform_param",)
+    tops = exactly(2)
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        options = self.options
+        batch = self.batch(options.batch_size)
+        transform = Transform(self, self.parameter.transform_param)
+        channels, height, width = transform.output(self._image_shape())
+        names = ("source", "root_folder", "shuffle", "rand_skip", "is_color")
+        values = {
+            **{name: getattr(options, name) for name in names},
+            "batch_size": batch,
+            "new_height": options.new_height,
+            "new_width": options.new_width,
+            **transform.values(),
+        }
+        return Plan(tops=((batch, channels, height, width), (batch,)), values=values)
+
+    def _image_shape(self) -> tuple[int, int, int]:
+        options = self.options
+        if (options.new_height > 0) != (options.new_width > 0):
+            self.fail(
+                "needs new_height and new_width together; "
+                f"they are {options.new_height} and {options.new_width}"
+            )
+        channels = 3 if options.is_color else 1
+        with self.reading(f"the image list '{options.source}'"):
+            name, _ = next(iter(read_list(options.source)), (None, 0))
+        if name is None:
+            self.fail(f"the image list '{options.source}' holds no image")
+        with self.reading("the first image"):
+            _, height, width = image_shape(options.root_folder + name)
+        if options.new_height:
+            height, width = options.new_height, options.new_width
+        return channels, height, width

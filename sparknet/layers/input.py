@@ -1,0 +1,24 @@
+"""Input: blobs that the caller fills."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Plan, Shape
+from sparknet.layers.source import Source
+
+
+class Input(Source):
+    """One shape for all tops, or one for each (Caffe: input_layer.cpp)."""
+
+    type = "Input"
+    field = "input_param"
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        shapes = [self.declared(shape) for shape in self.options.shape]
+        tops = len(self.parameter.top)
+        if len(shapes) not in (0, 1, tops):
+            self.fail(f"{tops} tops need one shape, {tops} shapes or none; there are {len(shapes)}")
+        if len(shapes) < 2:
+            shapes = (shapes or [()]) * tops
+        return Plan(tops=tuple(shapes))

@@ -1,0 +1,26 @@
+"""MemoryData: batches from arrays that the caller hands over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Plan, Shape, exactly
+from sparknet.layers.source import Source
+
+
+class MemoryData(Source):
+    """Caffe: memory_data_layer.cpp.  Values: batch_size, channels, height, width."""
+
+    type = "MemoryData"
+    field = "memory_data_param"
+    fields = ("transform_param",)
+    tops = exactly(2)
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        options = self.options
+        names = ("batch_size", "channels", "height", "width")
+        sizes = {name: getattr(options, name) for name in names}
+        for name, size in sizes.items():
+            if size < 1:
+                self.fail(f"memory_data_param needs a positive {name}; it is {size}")
+        return Plan(tops=(tuple(sizes.values()), (sizes["batch_size"],)), values=sizes)

@@ -1,0 +1,26 @@
+"""Power: a shifted and scaled value raised to a power."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparknet.layers.neuron import Neuron
+
+
+class Power(Neuron):
+    """y = (shift + scale * x) ^ power (Caffe: power_layer.cpp).
+
+    Values: power, scale, shift, and diff_scale = power * scale.
+    """
+
+    type = "Power"
+    field = "power_param"
+
+    def constants(self) -> dict[str, Any]:
+        options = self.options
+        return {
+            "power": options.power,
+            "scale": options.scale,
+            "shift": options.shift,
+            "diff_scale": options.power * options.scale,
+        }

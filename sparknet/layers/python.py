@@ -1,0 +1,102 @@
+"""Python: a layer that the user wrote."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sparknet.errors import LayerError
+from sparknet.layers.fillers import constant
+from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least
+from sparknet.layers.user_layer import ShapeBlob, ShapeBlobs, caffe_importable
+from sparknet.proto import caffe_pb2
+
+
+class Python(Layer):
+    """``setup`` runs once, ``reshape`` at every `infer`, both on blobs that have a shape only.
+
+    Importing the module runs its code, as in Caffe (python_layer.hpp).
+    Values: module, layer, param_str, share_in_parallel, blobs (the first values of the
+    learnable blobs; where they are given the fillers do not count).
+    """
+
+    type = "Python"
+    field = "python_param"
+    bottoms = at_least(0)
+    tops = at_least(0)
+    in_place = True
+
+    def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
+        super().__init__(parameter, phase)
+        self.instance: Any = None
+        """The user's object, once `infer` has made it."""
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        bottom = [ShapeBlob(shape) for shape in bottoms]
+        shared = dict(zip(self.parameter.bottom, bottom, strict=False))
+        top = [shared.get(name) or ShapeBlob() for name in self.parameter.top]
+        with caffe_importable():
+            if self.instance is None:
+                instance = self._call(self._make)
+                self._call(lambda: instance.setup(bottom, top))
+                self.instance = instance
+            self._call(lambda: self.instance.reshape(bottom, top))
+        learned = list(self.instance.blobs)
+        options = self.options
+        values = {
+            "module": options.module,
+            "layer": options.layer,
+            "param_str": options.param_str,
+            "share_in_parallel": options.share_in_parallel,
+            "blobs": tuple(blob.data for blob in learned),
+        }
+        return Plan(
+            tops=tuple(tuple(blob.shape) for blob in top),
+            params=tuple(Param(tuple(blob.shape), constant()) for blob in learned),
+            values=values,
+        )
+
+    def _make(self) -> Any:
+        options = self.options
+        if not options.module or not options.layer:
+            self.fail("needs python_param.module and python_param.layer")
+        module = importlib.import_module(options.module)
+        instance = getattr(module, options.layer)(self.parameter)
+        if not hasattr(instance, "blobs"):
+            instance.blobs = ShapeBlobs()
+        instance.param_str = options.param_str
+        instance.phase = self.phase
+        return instance
+
+    def _call(self, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except LayerError:
+            raise
+        except Exception as error:
+            raise blamed(self.name, error) from error
+
+
+def blamed(layer: str, error: Exception) -> Exception:
+    """A LayerError that is of the error's own type too, and names the layer."""
+    message = f"Python: {type(error).__name__}: {error}"
+    kind: type[LayerError]
+    try:
+        kind = type(type(error).__name__, (LayerError, type(error)), BLAMED)
+        return kind(layer, message)
+    except TypeError:  # two types whose memory layouts do not go together
+        return LayerError(layer, message)
+
+
+def _init(self: LayerError, layer: str, message: str) -> None:
+    Exception.__init__(self, f"layer '{layer}': {message}")
+    self.layer = layer
+
+
+def _str(self: LayerError) -> str:
+    return str(self.args[0])
+
+
+BLAMED: dict[str, Any] = {"__init__": _init, "__str__": _str}
+"""Over whatever the error's own type does, KeyError's quotes for one."""

@@ -1,0 +1,117 @@
+"""The base of RNN and LSTM: layers that walk along time (Caffe: recurrent_layer.cpp)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least, count, shape_text
+from sparknet.layers.learnable import learnable
+from sparknet.proto import caffe_pb2
+
+
+class Recurrent(Layer):
+    """Bottoms: x (time x streams x ...), cont (time x streams), then a static input
+    (streams x ...) if there is one more, then the first hidden states if expose_hidden.
+    Tops: the output (time x streams x num_output), then the last hidden states if
+    expose_hidden.
+
+    The number of time steps is fixed by the first `infer`.
+    Values: steps, streams, inputs, num_output, static_inputs (0: no static input),
+    expose_hidden, states (how many hidden states there are).
+    """
+
+    field = "recurrent_param"
+    bottoms = at_least(2)
+    tops = at_least(1)
+    states: ClassVar[int]
+    """How many hidden states the type carries from step to step."""
+
+    def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
+        super().__init__(parameter, phase)
+        self._steps: int | None = None
+
+    @property
+    def exposed(self) -> int:
+        return self.states if self.options.expose_hidden else 0
+
+    def force_backward(self, bottom: int) -> bool:
+        """Never to cont nor to the exposed states: no gradient leaves them."""
+        if bottom == 0:
+            return True
+        return bottom == 2 and len(self.parameter.bottom) > 2 + self.exposed
+
+    @abstractmethod
+    def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:
+        """The parameters' shapes in Caffe's order; one axis means a bias."""
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        self._check_counts(len(bottoms))
+        hidden: int = self.options.num_output
+        if hidden < 1:
+            self.fail(f"num_output {hidden} must be positive")
+        steps, streams = self._check_sequence(bottoms[0], bottoms[1])
+        static = self._static_inputs(bottoms, streams)
+        state = (1, streams, hidden)
+        self._check_states(bottoms[len(bottoms) - self.exposed :], state)
+        inputs = count(bottoms[0][2:])
+        params = self._params(hidden, inputs, static)
+        self._steps = steps
+        values: dict[str, Any] = {
+            "steps": steps,
+            "streams": streams,
+            "inputs": inputs,
+            "num_output": hidden,
+            "static_inputs": static,
+            "expose_hidden": self.options.expose_hidden,
+            "states": self.states,
+        }
+        tops = ((steps, streams, hidden), *(state,) * self.exposed)
+        return Plan(tops=tops, params=params, values=values)
+
+    def _check_counts(self, bottoms: int) -> None:
+        least, tops = 2 + self.exposed, 1 + self.exposed
+        exposing = f" (expose_hidden adds {self.exposed})" if self.exposed else ""
+        if not least <= bottoms <= least + 1:
+            self.fail(f"takes {least} to {least + 1} bottoms{exposing}; it has {bottoms}")
+        if len(self.parameter.top) != tops:
+            self.fail(f"makes {tops} tops{exposing}; it has {len(self.parameter.top)}")
+
+    def _check_sequence(self, data: Shape, cont: Shape) -> tuple[int, int]:
+        if len(data) < 2:
+            self.fail(f"the input needs the axes time x streams x ...; it is {shape_text(data)}")
+        if cont != data[:2]:
+            self.fail(
+                f"the sequence indicators must be time x streams, {shape_text(data[:2])}; "
+                f"they are {shape_text(cont)}"
+            )
+        if self._steps not in (None, data[0]):
+            self.fail(f"the number of time steps cannot change from {self._steps} to {data[0]}")
+        return data[0], data[1]
+
+    def _static_inputs(self, bottoms: Sequence[Shape], streams: int) -> int:
+        if len(bottoms) == 2 + self.exposed:
+            return 0
+        static = bottoms[2]
+        if not static or static[0] != streams:
+            self.fail(
+                f"the static input must have {streams} streams on its first axis; "
+                f"it is {shape_text(static)}"
+            )
+        if not count(static[1:]):
+            self.fail(f"the static input is empty; it is {shape_text(static)}")
+        return count(static[1:])
+
+    def _check_states(self, exposed: Sequence[Shape], state: Shape) -> None:
+        for shape in exposed[: self.exposed]:
+            if shape != state:
+                self.fail(f"a hidden state must be {shape_text(state)}; it is {shape_text(shape)}")
+
+    def _params(self, hidden: int, inputs: int, static: int) -> tuple[Param, ...]:
+        params = []
+        for shape in self.weights(hidden, inputs, static):
+            bias = len(shape) == 1
+            filler = self.options.bias_filler if bias else self.options.weight_filler
+            params.append(learnable(self, shape, filler))
+        return tuple(params)

@@ -1,0 +1,20 @@
+"""ReLU: the rectified linear unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparknet.layers.neuron import Neuron
+
+
+class ReLU(Neuron):
+    """y = x above zero, negative_slope * x below (Caffe: relu_layer.cpp).
+
+    Values: negative_slope.
+    """
+
+    type = "ReLU"
+    field = "relu_param"
+
+    def constants(self) -> dict[str, Any]:
+        return {"negative_slope": self.options.negative_slope}

@@ -1,0 +1,29 @@
+"""SigmoidCrossEntropyLoss: independent yes-or-no losses on logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparknet.layers.layer import Shape, count
+from sparknet.layers.loss import Loss, check_same_count, ignore_label, normalization
+
+
+class SigmoidCrossEntropyLoss(Loss):
+    """Caffe: sigmoid_cross_entropy_loss_layer.cpp.
+
+    Values: outer, inner, normalization (default "batch_size"), ignore_label (None: none).
+    """
+
+    type = "SigmoidCrossEntropyLoss"
+    field = "sigmoid_param"
+    fields = ("loss_param",)
+
+    def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
+        check_same_count(self, bottoms)
+        return {
+            "outer": bottoms[0][0],
+            "inner": count(bottoms[0][1:]),
+            "normalization": normalization(self.parameter.loss_param, default="batch_size"),
+            "ignore_label": ignore_label(self.parameter.loss_param),
+        }

@@ -1,0 +1,39 @@
+"""The base of layers that make blobs from nothing: no bottom, no gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sparknet.errors import FileError, MissingExtra
+from sparknet.layers.layer import MAX_COUNT, Layer, Shape, at_least, exactly
+from sparknet.proto import caffe_pb2
+
+
+class Source(Layer):
+    """A data layer or a blob of its own."""
+
+    bottoms = exactly(0)
+    tops = at_least(1)
+    gradient = False
+
+    def declared(self, shape: caffe_pb2.BlobShape) -> Shape:
+        """A ``shape { dim: ... }`` as written; `Layer.plan` checks its sizes."""
+        return tuple(shape.dim)
+
+    def batch(self, size: int) -> int:
+        if not 0 < size <= MAX_COUNT:
+            self.fail(f"batch_size {size} must be positive")
+        return size
+
+    @contextmanager
+    def reading(self, what: str) -> Iterator[None]:
+        """Name the layer where a file cannot be read."""
+        try:
+            yield
+        except FileError as error:
+            self.fail(f"{what} cannot be read: {error}")
+        except MissingExtra:
+            raise
+        except OSError as error:
+            self.fail(f"{what} cannot be read: {error}")

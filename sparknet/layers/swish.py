@@ -1,0 +1,17 @@
+"""Swish: x times its own sigmoid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparknet.layers.neuron import Neuron
+
+
+class Swish(Neuron):
+    """y = x * sigmoid(beta * x) (Caffe: swish_layer.cpp).  Values: beta."""
+
+    type = "Swish"
+    field = "swish_param"
+
+    def constants(self) -> dict[str, Any]:
+        return {"beta": self.options.beta}

@@ -1,0 +1,139 @@
+"""The world that a user's Python layer sees: ``caffe.Layer``, its blobs, ``import caffe``.
+
+Here, a blob is its shape; the arrays behind ``data`` and ``diff`` are made when asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from sparknet.layers.layer import MAX_AXES, MAX_COUNT, TEST, TRAIN, Shape, count
+from sparknet.proto import caffe_pb2
+
+Array = np.ndarray[Any, np.dtype[np.float32]]
+
+_caffe: ModuleType | None = None
+_import_lock = threading.RLock()
+
+
+class ShapeBlob:
+    """A blob without memory, as pycaffe shows it."""
+
+    def __init__(self, shape: Sequence[int] = ()) -> None:
+        self._shape: Shape = ()
+        self._arrays: dict[str, Array] = {}
+        self.reshape(*shape)
+
+    def reshape(self, *dims: int) -> None:
+        """Values are lost; nothing is allocated before they are looked at."""
+        shape = tuple(int(size) for size in dims)
+        if len(shape) > MAX_AXES or min(shape, default=0) < 0 or count(shape) > MAX_COUNT:
+            raise ValueError(f"no blob can have the shape {shape}")
+        if shape != self._shape:
+            self._shape, self._arrays = shape, {}
+
+    @property
+    def shape(self) -> list[int]:
+        return list(self._shape)
+
+    @property
+    def count(self) -> int:
+        return count(self._shape)
+
+    @property
+    def data(self) -> Array:
+        return self._array("data")
+
+    @property
+    def diff(self) -> Array:
+        return self._array("diff")
+
+    @property
+    def num(self) -> int:
+        return self._legacy(0)
+
+    @property
+    def channels(self) -> int:
+        return self._legacy(1)
+
+    @property
+    def height(self) -> int:
+        return self._legacy(2)
+
+    @property
+    def width(self) -> int:
+        return self._legacy(3)
+
+    def _legacy(self, axis: int) -> int:
+        if len(self._shape) > 4:
+            raise ValueError(
+                f"a blob of {len(self._shape)} axes has no num, channels, height, width"
+            )
+        return (*self._shape, 1, 1, 1, 1)[axis]
+
+    def _array(self, name: str) -> Array:
+        if name not in self._arrays:
+            self._arrays[name] = np.zeros(self._shape, np.float32)
+        return self._arrays[name]
+
+
+class ShapeBlobs(list[ShapeBlob]):
+    """``self.blobs`` of a Python layer."""
+
+    def add_blob(self, *dims: int) -> None:
+        self.append(ShapeBlob(dims))
+
+
+class UserLayer:
+    """The base class of Python layers: pycaffe's ``Layer``."""
+
+    def __init__(self, parameter: caffe_pb2.LayerParameter | None = None) -> None:
+        self.blobs: Any = ShapeBlobs()
+        self.param_str = parameter.python_param.param_str if parameter is not None else ""
+        self.phase = TRAIN
+        self.type = "Python"
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        """Called once, before the first ``reshape``."""
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        """Called before every forward pass: give the tops their shapes."""
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        """Compute the tops."""
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        """Compute the gradients of the bottoms that ask for one."""
+
+
+def use_caffe(module: ModuleType | None) -> None:
+    """Say which module a plain ``import caffe`` in a user's layer means."""
+    global _caffe
+    _caffe = module
+
+
+@contextmanager
+def caffe_importable() -> Iterator[None]:
+    """``import caffe`` works inside, with whatever module is set or a minimal one."""
+    with _import_lock:
+        if "caffe" in sys.modules:
+            yield
+            return
+        sys.modules["caffe"] = _caffe or _minimal()
+        try:
+            yield
+        finally:
+            sys.modules.pop("caffe", None)
+
+
+def _minimal() -> ModuleType:
+    module = ModuleType("caffe")
+    vars(module).update(Layer=UserLayer, TRAIN=TRAIN, TEST=TEST)
+    return module

@@ -1,0 +1,1 @@
+"""Where data comes from: databases, HDF5 files, images."""

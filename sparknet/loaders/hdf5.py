@@ -1,0 +1,54 @@
+"""HDF5 files as data sources: lists of files, and the shapes of their data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sparknet.errors import FileError, MissingExtra
+
+LARGEST_LIST = 1 << 26
+
+
+def read_list(path: str) -> list[str]:
+    """The file names in a list, one to a word (Caffe: hdf5_data_layer.cpp)."""
+    file = Path(path)
+    if not file.is_file():
+        raise FileError(path, "does not exist" if not file.exists() else "is no file")
+    if file.stat().st_size > LARGEST_LIST:
+        raise FileError(path, "is too long for a list of files")
+    return file.read_text(encoding="utf-8", errors="surrogateescape").split()
+
+
+def dataset_shapes(path: str, names: Sequence[str]) -> list[tuple[int, ...]]:
+    """The shapes of some data sets; only the headers are read."""
+    with open_hdf5(path) as file:
+        return [_shape(file, path, name) for name in names]
+
+
+def open_hdf5(path: str) -> Any:
+    """An HDF5 file for reading."""
+    try:
+        import h5py  # type: ignore[import-untyped,unused-ignore]
+    except ImportError as error:
+        raise MissingExtra("h5py", "hdf5", "reading an HDF5 file") from error
+    if not Path(path).is_file():
+        raise FileError(path, "does not exist" if not Path(path).exists() else "is no file")
+    try:
+        return h5py.File(path, "r")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise FileError(path, f"is no HDF5 file that can be read: {error}") from error
+
+
+def _shape(file: Any, path: str, name: str) -> tuple[int, ...]:
+    try:
+        dataset = file[name]
+        shape, kind = dataset.shape, dataset.dtype.kind
+    except (KeyError, AttributeError, OSError, RuntimeError, ValueError, TypeError) as error:
+        raise FileError(path, f"has no data set '{name}'") from error
+    if kind not in "fiu":
+        raise FileError(path, f"data set '{name}' holds no numbers")
+    if not shape:
+        raise FileError(path, f"data set '{name}' needs at least 1 axis")
+    return tuple(int(size) for size in shape)

@@ -1,0 +1,137 @@
+"""Accuracy and the losses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparknet.errors import LayerError
+from sparknet.layers import LAYERS
+from sparknet.proto import write_blob
+from tests.layers.nets import layer, plan
+
+LOSSES = [name for name in LAYERS if name.endswith(("Loss", "WithLoss"))]
+AROUND = {"axis": 1, "outer": 2, "channels": 3, "inner": 4}
+
+
+def test_losses_have_weight_and_a_top_of_their_own() -> None:
+    assert len(LOSSES) == 9
+    for name in LOSSES:
+        assert LAYERS[name].loss
+        assert LAYERS[name].auto_tops
+        assert LAYERS[name].gradient
+    assert not LAYERS["Accuracy"].loss
+    assert not LAYERS["Accuracy"].gradient
+
+
+def test_softmax_with_loss() -> None:
+    found = plan("SoftmaxWithLoss", "", (2, 3, 4), (2, 4))
+    assert found.tops == ((),)
+    assert found.values == {**AROUND, "normalization": "valid", "ignore_label": None}
+    options = "softmax_param { axis: -1 } loss_param { ignore_label: 255 normalize: false }"
+    found = plan("SoftmaxWithLoss", options, (2, 3, 4), (2, 1, 3), tops=2)
+    assert found.tops == ((), (2, 3, 4))
+    assert found.values["normalization"] == "batch_size"
+    assert found.values["ignore_label"] == 255
+    assert plan("SoftmaxWithLoss", "", (2, 3), (2,), tops=0).tops == ((),)
+
+
+@pytest.mark.parametrize(
+    ("options", "valid", "batch"),
+    [
+        ("", "valid", "batch_size"),
+        ("loss_param { normalize: true }", "valid", "valid"),
+        ("loss_param { normalize: false }", "batch_size", "batch_size"),
+        ("loss_param { normalization: FULL normalize: false }", "full", "full"),
+        ("loss_param { normalization: NONE }", "none", "none"),
+    ],
+)
+def test_normalization(options: str, valid: str, batch: str) -> None:
+    softmax = plan("SoftmaxWithLoss", options, (2, 3), (2,))
+    sigmoid = plan("SigmoidCrossEntropyLoss", options, (2, 3), (2, 3))
+    assert softmax.values["normalization"] == valid
+    assert sigmoid.values["normalization"] == batch
+
+
+def test_simple_losses() -> None:
+    assert plan("EuclideanLoss", "", (4, 3), (4, 3, 1)).values == {"num": 4}
+    hinge = plan("HingeLoss", "hinge_loss_param { norm: L2 }", (4, 3, 2), (4, 1))
+    assert hinge.values == {"num": 4, "channels": 6, "norm": "l2"}
+    multinomial = plan("MultinomialLogisticLoss", "", (4, 3), (4,))
+    assert multinomial.values == {"num": 4, "channels": 3}
+    sigmoid = plan("SigmoidCrossEntropyLoss", "", (4, 3, 2), (4, 6))
+    assert (sigmoid.values["outer"], sigmoid.values["inner"]) == (4, 6)
+    contrastive = plan("ContrastiveLoss", "", (4, 3), (4, 3, 1, 1), (4, 1))
+    assert contrastive.values == {"num": 4, "channels": 3, "margin": 1, "legacy_version": False}
+    smooth = plan("SmoothL1Loss", "smooth_l1_loss_param { sigma: 3 }", (4, 8), (4, 8), (4, 8))
+    assert smooth.values == {"num": 4, "sigma2": 9, "inside": True, "outside": False}
+
+
+@pytest.mark.parametrize(
+    ("kind", "bottoms", "reached"),
+    [
+        ("SoftmaxWithLoss", 2, [True, False]),
+        ("EuclideanLoss", 2, [True, True]),
+        ("ContrastiveLoss", 3, [True, True, False]),
+        ("InfogainLoss", 3, [True, False, False]),
+        ("SmoothL1Loss", 4, [True, True, False, False]),
+        ("MultiBoxLoss", 4, [True, True, False, False]),
+    ],
+)
+def test_force_backward(kind: str, bottoms: int, reached: list[bool]) -> None:
+    made = layer(kind, bottoms=bottoms)
+    assert [made.force_backward(i) for i in range(bottoms)] == reached
+
+
+@pytest.mark.parametrize(
+    ("kind", "shapes", "says"),
+    [
+        ("SoftmaxWithLoss", [(2, 3, 4), (2, 3)], "needs 8 labels; there are 6, of shape 2 x 3"),
+        ("SoftmaxWithLoss", [(2, 3), (3,)], "same first axis; their shapes are 2 x 3 and 3"),
+        ("SoftmaxWithLoss", [(2,), (2,)], "axis 1 is out of range"),
+        ("SoftmaxWithLoss", [(), ()], "at least 1 axis"),
+        ("EuclideanLoss", [(4, 3), (4, 2)], "hold as many values.*4 x 3 and 4 x 2"),
+        ("HingeLoss", [(4, 3), (2,)], "same first axis"),
+        ("HingeLoss", [(4, 3), (4, 3)], "one value for each item; their shape is 4 x 3"),
+        ("MultinomialLogisticLoss", [(4, 3), (4, 2)], "one value for each item"),
+        ("SigmoidCrossEntropyLoss", [(4, 3), (4, 2)], "hold as many values"),
+        ("ContrastiveLoss", [(4, 3), (4, 2), (4,)], "vectors of one length"),
+        ("ContrastiveLoss", [(4, 3, 2), (4, 3, 2), (4,)], "vectors of one length"),
+        ("ContrastiveLoss", [(4, 3), (4, 3), (3,)], "4 pairs need as many labels; there are 3"),
+        ("ContrastiveLoss", [(4, 3, 1, 1, 1), (4, 3), (4,)], "at most 4 axes"),
+        ("SmoothL1Loss", [(4, 3), (4, 3), (4, 2)], "bottom 2 is 4 x 2"),
+        ("InfogainLoss", [(4, 3), (4,)], "needs the matrix"),
+        ("InfogainLoss", [(4, 3), (4,), (2, 2)], "3 x 3 matrix; its shape is 2 x 2"),
+        ("Accuracy", [(4, 3), (3,)], "needs 4 labels; there are 3"),
+    ],
+)
+def test_refused(kind: str, shapes: list[tuple[int, ...]], says: str) -> None:
+    with pytest.raises(LayerError, match=says):
+        plan(kind, "", *shapes)
+
+
+def test_accuracy() -> None:
+    found = plan("Accuracy", "accuracy_param { top_k: 2 }", (2, 3, 4), (2, 4), tops=2)
+    assert found.tops == ((), (3,))
+    assert found.values == {**AROUND, "top_k": 2, "ignore_label": None}
+    for top_k, says in ((0, "at least 1"), (4, "more than the number of classes, 3")):
+        with pytest.raises(LayerError, match=f"top_k {top_k} .*{says}"):
+            plan("Accuracy", f"accuracy_param {{ top_k: {top_k} }}", (2, 3), (2,))
+
+
+def test_infogain(tmp_path: Path) -> None:
+    path = tmp_path / "h.binaryproto"
+    write_blob(path, np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3), legacy=True)
+    options = f"infogain_loss_param {{ source: '{path}' }}"
+    found = plan("InfogainLoss", options, (2, 3, 4), (2, 4), tops=2)
+    assert found.tops == ((), (2, 3, 4))
+    assert found.values["matrix"].tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    assert plan("InfogainLoss", "", (2, 3), (2,), (1, 1, 3, 3)).values["matrix"] is None
+    with pytest.raises(LayerError, match="4 classes need a 4 x 4 matrix"):
+        plan("InfogainLoss", options, (2, 4), (2,))
+    with pytest.raises(LayerError, match="cannot be read: gone"):
+        plan("InfogainLoss", "infogain_loss_param { source: 'gone' }", (2, 3), (2,))
+    with pytest.raises(LayerError, match="use normalization"):
+        plan("InfogainLoss", options + " loss_param { normalize: true }", (2, 3), (2,))

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import FileError
+from sparknet.loaders.datum import parse_datum
+from sparknet.loaders.lmdb import LMDB
+from tests.goldens import GOLDENS, needs_goldens
+
+
+def _make(path: Path, count: int) -> Path:
+    lmdb = pytest.importorskip("lmdb")
+    with (
+        lmdb.open(str(path), map_size=1 << 24) as environment,
+        environment.begin(write=True) as transaction,
+    ):
+        for i in range(count):
+            transaction.put(b"%05d" % i, b"x" * i)
+    return path
+
+
+@needs_goldens
+@pytest.mark.parametrize("name", ["rgb_lmdb", "gray_lmdb", "float_lmdb"])
+def test_databases_of_caffe(name: str) -> None:
+    path = str(GOLDENS / "data" / name)
+    with LMDB(path) as records, np.load(GOLDENS / "data/sources.npz") as sources:
+        data, labels = (sources[f"{name.split('_')[0]}/{part}"] for part in ("data", "label"))
+        assert len(records) == len(data)
+        assert records.first() == next(iter(records))
+        for i, (key, value) in enumerate(records):
+            datum = parse_datum(value, path, key)
+            assert datum.label == labels[i]
+            got: Any = np.frombuffer(datum.data, np.uint8) if datum.data else datum.float_data
+            assert (np.reshape(got, data[i].shape) == data[i]).all()
+    assert not (GOLDENS / "data" / name / "lock.mdb").exists()
+
+
+def test_many_records_in_key_order(tmp_path: Path) -> None:
+    with LMDB(str(_make(tmp_path / "db", 500))) as records:
+        assert len(records) == 500
+        assert [key for key, _ in records] == [b"%05d" % i for i in range(500)]
+        assert records.first() == (b"00000", b"")
+    with LMDB(str(tmp_path / "db" / "data.mdb")) as records:
+        assert len(records) == 500
+
+
+def test_refused(tmp_path: Path) -> None:
+    for path, says in ((tmp_path / "absent", "does not exist"), (tmp_path, "holds no data.mdb")):
+        with pytest.raises(FileError, match=says):
+            LMDB(str(path))
+    folder = _make(tmp_path / "db", 500)
+    whole = (folder / "data.mdb").read_bytes()
+    cut = tmp_path / "cut"
+    for size, says in (
+        (0, "does not begin with a meta page"),
+        (100, "does not begin with a meta page"),
+        (5000, "is cut short"),
+        (len(whole) // 2 // 4096 * 4096, "is cut short"),
+    ):
+        cut.mkdir(exist_ok=True)
+        (cut / "data.mdb").write_bytes(whole[:size])
+        with pytest.raises(FileError, match=says):
+            LMDB(str(cut))
+    (cut / "data.mdb").write_bytes(b"\0" * 8192)
+    with pytest.raises(FileError, match="is no LMDB"):
+        LMDB(str(cut))
+    with pytest.raises(FileError, match="is empty"), LMDB(str(_make(tmp_path / "none", 0))) as db:
+        db.first()
+
+
+def test_absurd_page_numbers(tmp_path: Path) -> None:
+    folder = _make(tmp_path / "db", 3)
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    whole = bytearray((copy / "data.mdb").read_bytes())
+    for start in (0, 4096):
+        whole[start + 16 + 120 : start + 16 + 128] = struct.pack("<Q", 2**40)
+    (copy / "data.mdb").write_bytes(whole)
+    with pytest.raises(FileError, match="is cut short"):
+        LMDB(str(copy))
