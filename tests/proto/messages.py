@@ -1,0 +1,64 @@
+"""Messages made at random, for the tests that any message must pass."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from hypothesis import strategies as st
+
+from sparknet.proto import caffe_pb2
+from sparknet.proto.text_fields import Field, table
+
+MESSAGES: list[Any] = [
+    getattr(caffe_pb2, name)
+    for name in ("NetParameter", "SolverParameter", "LayerParameter", "BlobProto", "Datum")
+]
+_FLOAT32 = st.integers(0, 2**32 - 1).map(lambda bits: struct.unpack("<f", struct.pack("<I", bits)))
+_SCALARS: dict[str, st.SearchStrategy[Any]] = {
+    "int32": st.integers(-(2**31), 2**31 - 1),
+    "int64": st.integers(-(2**63), 2**63 - 1),
+    "uint32": st.integers(0, 2**32 - 1),
+    "uint64": st.integers(0, 2**64 - 1),
+    "float": _FLOAT32.map(lambda unpacked: unpacked[0]) | st.floats(width=32),
+    "double": st.floats(),
+    "bool": st.booleans(),
+    "string": st.text(st.characters(codec="utf-8"), max_size=20),
+    "bytes": st.binary(max_size=20),
+}
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Any:
+    """A message of one of the main types, with required fields filled."""
+    message = draw(st.sampled_from(MESSAGES))()
+    _fill(draw, message, 3)
+    return message
+
+
+def _fill(draw: st.DrawFn, message: Any, depth: int) -> None:
+    fields = [field for field in table(message.DESCRIPTOR).values() if depth or not field.message]
+    for field in draw(st.lists(st.sampled_from(fields), max_size=4, unique_by=_name)):
+        for _ in range(draw(st.integers(1, 3)) if field.repeated else 1):
+            _set(draw, message, field, depth)
+    for field in table(message.DESCRIPTOR).values():
+        if message.DESCRIPTOR.fields_by_name[field.name].is_required:
+            _set(draw, message, field, depth)
+
+
+def _name(field: Field) -> str:
+    return field.name
+
+
+def _set(draw: st.DrawFn, message: Any, field: Field, depth: int) -> None:
+    target = getattr(message, field.name)
+    if field.message:
+        child = target.add() if field.repeated else target
+        child.SetInParent()
+        _fill(draw, child, depth - 1)
+        return
+    one = st.sampled_from(sorted(field.names)) if field.kind == "enum" else _SCALARS[field.kind]
+    if field.repeated:
+        target.append(draw(one))
+    else:
+        setattr(message, field.name, draw(one))
