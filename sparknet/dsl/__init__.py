@@ -1,0 +1,44 @@
+"""Nets in Python: SparkNet's Listing 2, and a builder for every Caffe layer type.
+
+``Convolution``, ``Pooling``, ``LRN`` … are made when first asked for; ``dir()``
+lists them all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparknet.dsl.builders import CaffeLayer, builder
+from sparknet.dsl.layer_spec import LayerSpec
+from sparknet.dsl.listing import ActivationLayer, ConvLayer, LinearLayer, PoolLayer, RDDLayer
+from sparknet.dsl.net import NetParams
+from sparknet.dsl.solver import SolverParams
+from sparknet.layers import LAYERS
+
+__all__ = [
+    "ActivationLayer",
+    "CaffeLayer",
+    "ConvLayer",
+    "LayerSpec",
+    "LinearLayer",
+    "NetParams",
+    "PoolLayer",
+    "RDDLayer",
+    "SolverParams",
+]
+
+TYPES = tuple(name for name in LAYERS if name.isidentifier() and name not in __all__)
+"""The layer types, each the name of a builder here."""
+
+__all__ += list(TYPES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in TYPES:
+        raise AttributeError(f"module 'sparknet.dsl' has no attribute {name!r}")
+    globals()[name] = made = builder(name)
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *TYPES})

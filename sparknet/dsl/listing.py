@@ -1,0 +1,101 @@
+"""SparkNet's own names for the layers of its Listing 2 (Moritz et al., ICLR 2016).
+
+Each is a thin reading of a Caffe type; whatever else that type takes goes
+through as a keyword.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sparknet.dsl.builders import build
+from sparknet.dsl.fields import shown, suggestion
+from sparknet.dsl.layer_spec import LayerSpec
+from sparknet.errors import LayerError
+
+ACTIVATIONS = {
+    "relu": "ReLU",
+    "sigmoid": "Sigmoid",
+    "tanh": "TanH",
+    "elu": "ELU",
+    "prelu": "PReLU",
+    "bnll": "BNLL",
+    "abs": "AbsVal",
+    "swish": "Swish",
+    "clip": "Clip",
+    "relu6": "ReLU6",
+}
+POOLS = {"max": "MAX", "ave": "AVE", "avg": "AVE", "average": "AVE", "stochastic": "STOCHASTIC"}
+
+
+def RDDLayer(name: str, shape: object, **options: object) -> LayerSpec:  # noqa: N802
+    """Data that comes from a Spark column: an Input layer of this shape, batch first."""
+    return build("Input", name, shape=shape, **options)  # type: ignore[arg-type]
+
+
+def ConvLayer(  # noqa: N802
+    name: str,
+    bottoms: object,
+    *,
+    kernel: object,
+    num_filters: object,
+    stride: object = None,
+    pad: object = None,
+    **options: object,
+) -> LayerSpec:
+    """A Convolution: ``kernel``, ``stride`` and ``pad`` are one number or one per axis."""
+    windows = {"kernel_size": kernel, "stride": stride, "pad": pad}
+    for word, value in windows.items():
+        options.update(_window(word, value))
+    return build("Convolution", name, bottoms, num_output=num_filters, **options)  # type: ignore[arg-type]
+
+
+def PoolLayer(  # noqa: N802
+    name: str,
+    bottoms: object,
+    *,
+    kernel: object = None,
+    pool: object = "max",
+    stride: object = None,
+    pad: object = None,
+    **options: object,
+) -> LayerSpec:
+    """A Pooling: ``pool`` is max, ave or stochastic; windows are one number or (height, width)."""
+    windows = {"kernel_size": kernel, "stride": stride, "pad": pad}
+    for word, value in windows.items():
+        if isinstance(value, Sequence) and len(value) != 2:
+            raise LayerError(name, f"{word}: {shown(value)} is not (height, width)")
+        options.update(_window(word, value))
+    method = _choice(name, "pool", pool, POOLS)
+    return build("Pooling", name, bottoms, pool=method, **options)  # type: ignore[arg-type]
+
+
+def LinearLayer(name: str, bottoms: object, *, num_outputs: object, **options: object) -> LayerSpec:  # noqa: N802
+    """An InnerProduct: every input value to each of ``num_outputs``."""
+    return build("InnerProduct", name, bottoms, num_output=num_outputs, **options)  # type: ignore[arg-type]
+
+
+def ActivationLayer(  # noqa: N802
+    name: str, bottoms: object, *, activation: object = "relu", **options: object
+) -> LayerSpec:
+    """ReLU, Sigmoid, TanH …, by ``activation``; ``in_place=True`` saves a blob."""
+    kind = _choice(name, "activation", activation, ACTIVATIONS)
+    return build(kind, name, bottoms, **options)  # type: ignore[arg-type]
+
+
+def _choice(layer: str, what: str, value: object, known: Mapping[str, str]) -> str:
+    found = known.get(value.lower()) if isinstance(value, str) else None
+    if found is None:
+        hint = suggestion(value, known)
+        raise LayerError(layer, f"{what}: {shown(value)} is none of {', '.join(known)}{hint}")
+    return found
+
+
+def _window(word: str, value: object) -> dict[str, object]:
+    """``(5, 5)`` as kernel_size 5, ``(5, 3)`` as kernel_h and kernel_w; others as they are."""
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        return {word: value}
+    if value[0] == value[1]:
+        return {word: value[0]}
+    stem = "kernel" if word == "kernel_size" else word
+    return {f"{stem}_h": value[0], f"{stem}_w": value[1]}

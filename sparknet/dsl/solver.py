@@ -1,0 +1,118 @@
+"""A solver's settings, checked by the same mechanism as layers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, NoReturn, cast
+
+from sparknet.dsl.fields import assign
+from sparknet.dsl.layer_spec import Content
+from sparknet.dsl.net import NetParams
+from sparknet.dsl.source import call_source
+from sparknet.errors import SolverError
+from sparknet.proto import (
+    caffe_pb2,
+    check_solver,
+    parse_solver,
+    read_solver,
+    upgrade_solver,
+    write_text,
+)
+
+_NETS = {"net": "net_param", "train_net": "train_net_param", "test_net": "test_net_param"}
+
+
+class SolverParams(Content):
+    """``SolverParams(net="net.prototxt", base_lr=0.01, lr_policy="step", …)``.
+
+    Keywords are SolverParameter's fields; ``net``, ``train_net`` and
+    ``test_net`` take a path or a `NetParams`.  Fields read as attributes.
+    """
+
+    __slots__ = ()
+    _message_class = caffe_pb2.SolverParameter
+
+    def __init__(self, *, check: bool = True, **fields: object) -> None:
+        solver = caffe_pb2.SolverParameter()
+        assign(solver, _with_nets(fields), _fail, "")
+        self._settle(solver, check)
+
+    def _settle(self, solver: Any, check: bool) -> None:
+        if check:
+            check_solver(solver)
+        self._freeze(solver)
+
+    @classmethod
+    def from_proto(cls, solver: Any, check: bool = True) -> SolverParams:
+        """The settings of a SolverParameter; old ones are upgraded."""
+        made = cls.__new__(cls)
+        made._settle(upgrade_solver(solver), check)
+        return made
+
+    @classmethod
+    def from_text(cls, text: str, check: bool = True, name: str = "<text>") -> SolverParams:
+        """The settings of a solver prototxt's text."""
+        return cls.from_proto(parse_solver(text, name), check)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], check: bool = True) -> SolverParams:
+        """The settings of a solver prototxt."""
+        return cls.from_proto(read_solver(path), check)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the prototxt."""
+        write_text(path, self.to_proto())
+
+    def to_source(self) -> str:
+        """Python source that binds ``solver`` to equal settings."""
+        return call_source("SolverParams", self.to_proto(), "solver")
+
+    def but(self, **fields: object) -> SolverParams:
+        """The same settings with some replaced; None resets a field."""
+        solver = self.to_proto()
+        for name, value in _with_nets(fields).items():
+            if name in solver.DESCRIPTOR.fields_by_name:
+                solver.ClearField(name)
+            assign(solver, {name: value}, _fail)
+        made = type(self).__new__(type(self))
+        made._settle(solver, True)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in caffe_pb2.SolverParameter.DESCRIPTOR.fields_by_name:
+            raise AttributeError(f"SolverParams has no field {name!r}")
+        return getattr(self.to_proto(), name)
+
+    def __str__(self) -> str:
+        return self.to_prototxt()
+
+    def __repr__(self) -> str:
+        return f"<SolverParams {self.type} base_lr={self.base_lr:g}, {self.fingerprint[:8]}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _thaw, (self._bytes,)
+
+
+def _thaw(data: bytes) -> SolverParams:
+    made = SolverParams.__new__(SolverParams)
+    made._settle(caffe_pb2.SolverParameter.FromString(data), False)
+    return made
+
+
+def _with_nets(fields: dict[str, object]) -> dict[str, object]:
+    """``net=NetParams(...)`` goes into net_param, a path stays where it is."""
+    found: dict[str, object] = {}
+    for key, value in fields.items():
+        several = isinstance(value, list | tuple) and key == "test_net" and len(value) > 0
+        items: list[Any] = list(cast(Iterable[Any], value)) if several else [value]
+        if key in _NETS and all(isinstance(item, NetParams) for item in items):
+            nets = [item.to_proto() for item in items]
+            found[_NETS[key]] = nets if several else nets[0]
+        else:
+            found[key] = value
+    return found
+
+
+def _fail(message: str) -> NoReturn:
+    raise SolverError(message)

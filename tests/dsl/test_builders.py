@@ -1,0 +1,214 @@
+"""A builder for every type: its keywords, its documentation, and any values in them."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+import sparknet.dsl as dsl
+from sparknet.dsl import CaffeLayer, Convolution, LayerSpec, NetParams, Pooling
+from sparknet.dsl.builders import COMMON, EXTRA, OWN, option_fields
+from sparknet.dsl.fields import is_repeated, kind
+from sparknet.errors import LayerError
+from sparknet.layers import LAYERS
+from sparknet.proto import caffe_pb2, parse_net
+from tests.dsl.nets import rebuilt
+
+LAYER_FIELDS: dict[str, Any] = dict(caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name)
+
+
+def refused(*args: object, build: Any = Convolution, **options: object) -> str:
+    with pytest.raises(LayerError) as caught:
+        build(*args, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("type_name", sorted(LAYERS))
+def test_every_type_has_a_documented_builder(type_name: str) -> None:
+    build = getattr(dsl, type_name)
+    assert build.__name__ == type_name
+    assert type_name in dir(dsl)
+    assert type_name in dsl.__all__
+    parameters = inspect.signature(build).parameters
+    assert list(parameters)[:2] == ["name", "bottoms"]
+    layer = LAYERS[type_name]
+    groups = [group for group in (layer.field, *layer.fields) if group]
+    for group in groups:
+        for field in LAYER_FIELDS[group].message_type.fields:
+            assert field.name in parameters
+            assert f"{field.name}: " in build.__doc__
+    assert pickle.loads(pickle.dumps(build)) is build
+
+
+def test_no_option_hides_a_field_of_the_layer_itself() -> None:
+    for type_name in LAYERS:
+        layer = LAYERS[type_name]
+        for group in (layer.field, *layer.fields):
+            for field in LAYER_FIELDS[group].message_type.fields if group else ():
+                assert field.name not in LAYER_FIELDS
+                assert field.name not in EXTRA
+
+
+def test_common_and_own_are_fields() -> None:
+    assert set(COMMON) | set(OWN) <= set(LAYER_FIELDS)
+
+
+def test_one_layer() -> None:
+    made = Convolution(
+        "conv",
+        "data",
+        num_output=8,
+        kernel_size=3,
+        weight_filler="msra",
+        lr_mult=[1, 2],
+        decay_mult=[1, 0],
+        loss_weight=0.5,
+        include=["TRAIN", {"phase": "test", "stage": ["a", "b"]}],
+        propagate_down=True,
+        phase="TEST",
+    ).to_proto()
+    want = caffe_pb2.LayerParameter(name="conv", type="Convolution", bottom=["data"], top=["conv"])
+    want.convolution_param.num_output = 8
+    want.convolution_param.kernel_size.append(3)
+    want.convolution_param.weight_filler.type = "msra"
+    want.param.add(lr_mult=1, decay_mult=1)
+    want.param.add(lr_mult=2, decay_mult=0)
+    want.loss_weight.append(0.5)
+    want.include.add(phase=caffe_pb2.TRAIN)
+    want.include.add(phase=caffe_pb2.TEST, stage=["a", "b"])
+    want.propagate_down.append(True)
+    want.phase = caffe_pb2.TEST
+    assert made == want
+
+
+def test_bottoms_and_tops() -> None:
+    data = dsl.Input("data", shape=[1, 2])
+    assert Pooling("p", data).bottoms == ("data",)
+    assert Pooling("p", [data, "x"]).bottoms == ("data", "x")
+    assert Pooling("p", bottom="x", top=["a", "b"]).tops == ("a", "b")
+    assert Pooling("p", "x", in_place=True).tops == ("x",)
+    assert dsl.Silence("s", "x").tops == ()
+    assert dsl.SoftmaxWithLoss("loss", ["a", "b"], tops=[]).tops == ()
+    two = dsl.Slice("two", "x", tops=["l", "r"])
+    assert refused("p", two, build=Pooling) == (
+        "layer 'p': bottom 'two' is a layer whose tops are 'l', 'r'; name one of them"
+    )
+    assert refused("p", 3, build=Pooling) == (
+        "layer 'p': bottom 3 is neither a blob name nor a layer"
+    )
+    assert refused("p", {"x": 1}, build=Pooling).startswith("layer 'p': bottom {'x': 1} is neither")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"num_filters": 3}, "Convolution has no field 'num_filters'; did you mean 'num_output'?"),
+        ({"num_outputs": 3}, "Convolution has no field 'num_outputs'; did you mean 'num_output'?"),
+        ({"kernelsize": 3}, "Convolution has no field 'kernelsize'; did you mean 'kernel_size'?"),
+        ({"num_output": 2.5}, "num_output: 2.5 is not an integer"),
+        ({"type": "x"}, "Convolution has no field 'type'"),
+        ({"lr_mult": 1, "param": {}}, "lr_mult and param exclude each other"),
+        ({"lr_mult": "fast"}, "lr_mult: 'fast' is not a number"),
+        ({"in_place": True, "tops": "x"}, "in_place and tops exclude each other"),
+        ({"in_place": 1}, "in_place: 1 is not a bool"),
+        ({"convolution_param": 3},
+         "convolution_param takes a dict of ConvolutionParameter fields, not 3"),
+    ],
+)  # fmt: skip
+def test_refusals_name_layer_field_and_value(options: dict[str, object], sentence: str) -> None:
+    said = refused("conv1", "data", **options)
+    assert said.startswith(f"layer 'conv1': {sentence}")
+
+
+def test_required_fields() -> None:
+    options = {"type": "PSROIPooling", "psroi_pooling_param": {"output_dim": 2, "group_size": 3}}
+    assert refused("r", "x", build=CaffeLayer, **options) == (
+        "layer 'r': psroi_pooling_param.spatial_scale is required"
+    )
+
+
+def test_in_place_needs_a_bottom() -> None:
+    assert refused("c", in_place=True) == "layer 'c': in_place needs a bottom"
+    assert refused(3) == "layer '3': name: 3 is not a string"
+
+
+def test_unknown_types_have_a_builder_too() -> None:
+    made = CaffeLayer("x", "y", type="MyOwn", permute_param={"order": [0, 2]}, loss_weight=1)
+    assert made.type == "MyOwn"
+    assert list(made.to_proto().permute_param.order) == [0, 2]
+    assert repr(made) == (
+        'CaffeLayer("x", ["y"], type="MyOwn", loss_weight=1, permute_param=dict(order=[0, 2]))'
+    )
+    with pytest.raises(AttributeError, match="no attribute 'Convolutoin'"):
+        dsl.Convolutoin  # noqa: B018
+
+
+def test_a_layer_is_frozen_and_compares_by_content() -> None:
+    made = Pooling("p", "x", kernel_size=2)
+    assert made == Pooling("p", "x", kernel_size=2)
+    assert hash(made) == hash(Pooling("p", "x", kernel_size=2))
+    assert made != Pooling("p", "x", kernel_size=3)
+    assert pickle.loads(pickle.dumps(made)) == made
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        made.name = "q"
+    made.to_proto().name = "q"
+    assert made.name == "p"
+
+
+def scalars(field: Any) -> st.SearchStrategy[Any]:
+    simple = {
+        "CPPTYPE_BOOL": st.booleans(),
+        "CPPTYPE_STRING": st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+        "TYPE_BYTES": st.binary(max_size=8),
+        "CPPTYPE_INT32": st.integers(-(2**31), 2**31 - 1),
+        "CPPTYPE_UINT32": st.integers(0, 2**32 - 1),
+        "CPPTYPE_INT64": st.integers(-(2**63), 2**63 - 1),
+        "CPPTYPE_UINT64": st.integers(0, 2**64 - 1),
+        "CPPTYPE_FLOAT": st.floats(width=32, allow_nan=False),
+        "CPPTYPE_DOUBLE": st.floats(allow_nan=False),
+    }
+    which = kind(field)
+    if which == "CPPTYPE_ENUM":
+        return st.sampled_from([v.name for v in field.enum_type.values])
+    return simple[which]
+
+
+def values(field: Any, depth: int = 2) -> st.SearchStrategy[Any]:
+    if field.message_type is None:
+        one = scalars(field)
+    else:
+        inner = [f for f in field.message_type.fields if depth or f.message_type is None]
+        one = st.fixed_dictionaries({}, optional={f.name: values(f, depth - 1) for f in inner})
+    return st.lists(one, max_size=3) if is_repeated(field) else one
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> LayerSpec:
+    type_name = draw(st.sampled_from(sorted(LAYERS)))
+    flat = {key: field for key, (_, field) in option_fields(type_name).items()}
+    every = flat | {k: f for k, f in LAYER_FIELDS.items() if k not in OWN}
+    chosen = draw(st.lists(st.sampled_from([*flat, *every]), unique=True, max_size=5))
+    options = {key: draw(values(every[key])) for key in chosen}
+    groups = {group for key, (group, _) in option_fields(type_name).items() if key in options}
+    options = {key: value for key, value in options.items() if key not in groups}
+    try:
+        made: LayerSpec = getattr(dsl, type_name)("x", ["a", "b"], **options)
+    except LayerError as error:
+        if "is required" not in str(error):  # some forks' messages have required fields
+            raise
+        reject()
+    return made
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(layers())
+def test_any_values_come_back_from_text_and_source(layer: LayerSpec) -> None:
+    net = NetParams("n", layer, check=False)
+    assert rebuilt(net.to_source()) == net
+    assert parse_net(net.to_prototxt()) == net.to_proto()
+    assert pickle.loads(pickle.dumps(net)) == net

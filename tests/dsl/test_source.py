@@ -1,0 +1,97 @@
+"""Nets from files, back to DSL source: every reference net rebuilds equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparknet.dsl import Dropout, LayerSpec, NetParams, PReLU, SolverParams
+from sparknet.proto import caffe_pb2
+from tests.dsl.nets import lenet, rebuilt
+from tests.goldens import GOLDENS, needs_goldens
+
+FOLDERS = ("nets", "layers", "formats/filter", "formats/binary", "solvers", "data")
+
+
+def prototxts(folder: str) -> list[Path]:
+    found = sorted((GOLDENS / folder).glob("*.prototxt"))
+    return [path for path in found if not path.name.endswith(".solver.prototxt")]
+
+
+@needs_goldens
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_reference_net(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(GOLDENS / folder)
+    paths = prototxts(folder)
+    assert paths
+    for path in paths:
+        net = NetParams.load(path, check=folder in ("nets", "layers", "solvers"))
+        assert rebuilt(net.to_source()) == net, path.name
+        assert NetParams.from_text(net.to_prototxt(), check=False) == net, path.name
+
+
+@needs_goldens
+def test_every_reference_solver() -> None:
+    paths = sorted((GOLDENS / "solvers").glob("*.solver.prototxt"))
+    assert paths
+    for path in paths:
+        solver = SolverParams.load(path)
+        assert rebuilt(solver.to_source(), "solver") == solver, path.name
+
+
+def test_lenet_reads_like_this() -> None:
+    assert (
+        lenet().to_source()
+        == """\
+from sparknet.dsl import (
+    Convolution,
+    InnerProduct,
+    NetParams,
+    Pooling,
+    RDDLayer,
+    ReLU,
+    SoftmaxWithLoss,
+)
+
+net = NetParams(
+    "lenet",
+    RDDLayer("data", shape=[64, 1, 28, 28]),
+    RDDLayer("label", shape=[64]),
+    Convolution("conv1", ["data"], num_output=20, kernel_size=5),
+    Pooling("pool1", ["conv1"], pool="MAX", kernel_size=2, stride=2),
+    Convolution("conv2", ["pool1"], num_output=50, kernel_size=5),
+    Pooling("pool2", ["conv2"], pool="MAX", kernel_size=2, stride=2),
+    InnerProduct("ip1", ["pool2"], num_output=500),
+    ReLU("relu1", ["ip1"]),
+    InnerProduct("ip2", ["relu1"], num_output=10),
+    SoftmaxWithLoss("loss", ["ip2", "label"]),
+)
+"""
+    )
+
+
+def of(**fields: Any) -> str:
+    return repr(LayerSpec(caffe_pb2.LayerParameter(**fields)))
+
+
+def test_spellings() -> None:
+    assert repr(Dropout("d", "x", dropout_ratio=0.1, in_place=True)) == (
+        'Dropout("d", ["x"], in_place=True, dropout_ratio=0.1)'
+    )
+    assert repr(PReLU("p", "x", filler={"type": "constant", "value": float("-inf")})) == (
+        'PReLU("p", ["x"], filler=dict(type="constant", value=float("-inf")))'
+    )
+    assert of(name='a"\n\\', type="ReLU") == "ReLU('a\"\\n\\\\', tops=[])"
+    assert of(name="é→", type="Silence") == 'Silence("é→")'
+    assert of(type="") == 'CaffeLayer("", type="")'
+    empty = caffe_pb2.LayerParameter(name="r", type="ReLU", top=["r"])
+    empty.relu_param.SetInParent()
+    assert repr(LayerSpec(empty)) == 'ReLU("r", relu_param=dict())'
+
+
+def test_options_of_another_type_survive() -> None:
+    odd = caffe_pb2.LayerParameter(name="r", type="ReLU", bottom=["x"], top=["r"])
+    odd.pooling_param.pool = caffe_pb2.PoolingParameter.AVE
+    assert repr(LayerSpec(odd)) == 'ReLU("r", ["x"], pooling_param=dict(pool="AVE"))'

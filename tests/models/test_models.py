@@ -1,0 +1,221 @@
+"""The models: published parameter counts and shapes, settings, and the files they generate."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+from typing import Any
+
+import pytest
+
+import models
+from models.resnet50.net import STAGES
+from sparknet.dsl import NetParams
+from sparknet.graph import Graph
+from tests.dsl.nets import rebuilt
+from tests.goldens import ROOT
+
+PARAMETERS = {
+    "alexnet": 60_965_224,
+    "caffenet": 60_965_224,
+    "cifar10_full": 89_578,
+    "cifar10_quick": 145_578,
+    "fcn": 134_432_597,
+    "googlenet": 13_378_280,
+    "lenet": 431_080,
+    "lstm_text": 25_614_801,
+    "mlp_tabular": 644_354,
+    "mobilenet": 4_253_891,
+    "resnet50": 25_610_269,
+    "squeezenet": 1_235_496,
+    "vgg16": 138_357_544,
+}
+"""All blobs, BatchNorm's running sums among them."""
+
+SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
+    "alexnet": {
+        "conv1": (96, 55, 55), "pool1": (96, 27, 27), "conv2": (256, 27, 27),
+        "pool2": (256, 13, 13), "pool5": (256, 6, 6), "fc6": (4096,), "fc8": (1000,),
+    },
+    "caffenet": {"norm1": (96, 27, 27), "norm2": (256, 13, 13), "pool5": (256, 6, 6)},
+    "cifar10_full": {"pool1": (32, 16, 16), "pool2": (32, 8, 8), "pool3": (64, 4, 4)},
+    "cifar10_quick": {"pool3": (64, 4, 4), "ip1": (64,), "ip2": (10,)},
+    "fcn": {
+        "conv1_1": (64, 698, 698), "pool5": (512, 22, 22), "score_fr": (21, 16, 16),
+        "upscore": (21, 544, 544), "score": (21, 500, 500),
+    },
+    "googlenet": {
+        "pool1/3x3_s2": (64, 56, 56), "pool2/3x3_s2": (192, 28, 28),
+        "inception_3a/output": (256, 28, 28), "inception_3b/output": (480, 28, 28),
+        "inception_4a/output": (512, 14, 14), "inception_4b/output": (512, 14, 14),
+        "inception_4c/output": (512, 14, 14), "inception_4d/output": (528, 14, 14),
+        "inception_4e/output": (832, 14, 14), "inception_5a/output": (832, 7, 7),
+        "inception_5b/output": (1024, 7, 7), "loss1/ave_pool": (512, 4, 4),
+        "loss2/ave_pool": (528, 4, 4), "pool5/7x7_s1": (1024, 1, 1),
+    },
+    "lenet": {
+        "conv1": (20, 24, 24), "pool1": (20, 12, 12), "conv2": (50, 8, 8), "pool2": (50, 4, 4),
+        "ip1": (500,), "ip2": (10,),
+    },
+    "mlp_tabular": {"data": (1000,), "ip1": (512,), "ip2": (256,), "ip3": (2,)},
+    "mobilenet": {
+        "conv1": (32, 112, 112), "conv2_2/sep": (128, 56, 56), "conv3_2/sep": (256, 28, 28),
+        "conv4_2/sep": (512, 14, 14), "conv5_6/sep": (1024, 7, 7), "conv6/sep": (1024, 7, 7),
+        "pool6": (1024, 1, 1), "fc7": (1000, 1, 1),
+    },
+    "resnet50": {
+        "conv1": (64, 112, 112), "pool1": (64, 56, 56), "res2c": (256, 56, 56),
+        "res3d": (512, 28, 28), "res4f": (1024, 14, 14), "res5c": (2048, 7, 7),
+        "pool5": (2048, 1, 1), "fc1000": (1000,),
+    },
+    "squeezenet": {
+        "conv1": (64, 113, 113), "pool1": (64, 56, 56), "fire3/concat": (128, 56, 56),
+        "fire5/concat": (256, 28, 28), "fire9/concat": (512, 14, 14), "conv10": (1000, 14, 14),
+        "pool10": (1000, 1, 1),
+    },
+    "vgg16": {
+        "pool1": (64, 112, 112), "pool3": (256, 28, 28), "pool5": (512, 7, 7), "fc8": (1000,),
+    },
+}  # fmt: skip
+"""Without the batch."""
+
+
+@cache
+def net(name: str) -> NetParams:
+    return models.net(name)
+
+
+@cache
+def graph(name: str, phase: str = "train") -> Graph:
+    return net(name).graph(phase)
+
+
+def learned(name: str) -> int:
+    """Parameters without BatchNorm's running sums: what papers count."""
+    sums = sum(node.param_count for node in graph(name).nodes if node.type == "BatchNorm")
+    return graph(name).param_count - sums
+
+
+def test_names_and_folders_agree() -> None:
+    folders = sorted(path.parent.name for path in models.ROOT.glob("*/net.py"))
+    assert list(models.NAMES) == folders == sorted(PARAMETERS)
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_committed_files_are_the_generated_ones(name: str) -> None:
+    for path, text in models.files(name).items():
+        assert path.read_text(encoding="utf-8") == text, "run python -m models"
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_parameter_counts(name: str) -> None:
+    assert graph(name).param_count == graph(name, "test").param_count == PARAMETERS[name]
+    assert f"{PARAMETERS[name]:,}" in (models.ROOT / name / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize("phase", ["train", "test"])
+def test_shapes(name: str, phase: str) -> None:
+    blobs = graph(name, phase).blobs
+    assert {blob: blobs[blob][1:] for blob in SHAPES[name]} == SHAPES[name]
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_phases_and_round_trips(name: str) -> None:
+    types = {phase: [n.type for n in graph(name, phase).nodes] for phase in ("train", "test")}
+    assert "Accuracy" not in types["train"]
+    assert "Accuracy" in types["test"]
+    assert "SoftmaxWithLoss" in types["train"]
+    assert rebuilt(net(name).to_source()) == net(name)
+    assert NetParams.load(models.ROOT / name / "net.prototxt") == net(name)
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_each_readme_says_what_is_known(name: str) -> None:
+    text = (models.ROOT / name / "README.md").read_text()
+    assert text.startswith("# ")
+    for heading in ("Origin", "Input", "Parameters", "Reaches"):
+        assert f"| {heading} |" in text
+    assert "not yet measured" in text
+
+
+def test_published_counts_without_running_sums() -> None:
+    assert learned("resnet50") == 25_557_032 + 64  # and the bias that the authors' conv1 has
+    assert learned("mobilenet") == 4_231_976
+    heads = [n for n in graph("googlenet").nodes if n.name.startswith(("loss1/", "loss2/"))]
+    assert learned("googlenet") - sum(n.param_count for n in heads) == 6_998_552
+
+
+def test_lstm_is_time_major() -> None:
+    blobs = graph("lstm_text").blobs
+    assert blobs["data"] == blobs["cont"] == blobs["label"] == (20, 100)
+    assert blobs["embedding"] == blobs["lstm1"] == (20, 100, 1000)
+    assert blobs["predict"] == (20, 100, 8801)
+
+
+def test_batch_sizes() -> None:
+    assert {name: graph(name).blobs["data"][0] for name in models.NAMES} == {
+        "alexnet": 256, "caffenet": 256, "cifar10_full": 100, "cifar10_quick": 100, "fcn": 1,
+        "googlenet": 32, "lenet": 64, "lstm_text": 20, "mlp_tabular": 256, "mobilenet": 64,
+        "resnet50": 256, "squeezenet": 32, "vgg16": 256,
+    }  # fmt: skip
+    from models.lenet.net import net as make
+
+    assert make(batch=7).graph().blobs["ip2"] == (7, 10)
+
+
+SOLVERS: dict[str, dict[str, Any]] = {
+    "alexnet": {"base_lr": 0.01, "lr_policy": "step", "stepsize": 100000, "max_iter": 450000},
+    "caffenet": {"base_lr": 0.01, "gamma": 0.1, "weight_decay": 0.0005, "momentum": 0.9},
+    "cifar10_full": {"base_lr": 0.001, "weight_decay": 0.004, "max_iter": 70000},
+    "cifar10_quick": {"base_lr": 0.001, "weight_decay": 0.004, "max_iter": 5000},
+    "fcn": {"base_lr": 1e-10, "momentum": 0.99, "lr_policy": "fixed", "max_iter": 100000},
+    "googlenet": {"base_lr": 0.01, "lr_policy": "poly", "power": 0.5, "max_iter": 2400000},
+    "lenet": {"base_lr": 0.01, "lr_policy": "inv", "gamma": 0.0001, "power": 0.75},
+    "lstm_text": {"base_lr": 0.1, "clip_gradients": 10, "gamma": 0.5, "stepsize": 20000},
+    "resnet50": {"base_lr": 0.1, "weight_decay": 0.0001, "max_iter": 600000},
+    "squeezenet": {"base_lr": 0.04, "iter_size": 16, "lr_policy": "poly", "power": 1},
+    "vgg16": {"base_lr": 0.01, "weight_decay": 0.0005, "max_iter": 370000},
+}
+
+
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_solver_settings(name: str) -> None:
+    solver = models.solver(name)
+    found = {key: getattr(solver, key) for key in SOLVERS[name]}
+    assert found == pytest.approx(SOLVERS[name]) or found == SOLVERS[name]
+    assert (ROOT / solver.net).is_file()
+
+
+def test_fillers_and_multipliers() -> None:
+    conv2 = net("alexnet")["conv2"].to_proto()
+    assert conv2.convolution_param.group == 2
+    assert conv2.convolution_param.bias_filler.value == pytest.approx(0.1)
+    assert [(p.lr_mult, p.decay_mult) for p in conv2.param] == [(1, 1), (2, 0)]
+    assert net("caffenet")["fc6"].to_proto().inner_product_param.bias_filler.value == 1
+    assert net("caffenet")["drop7"].to_proto().dropout_param.dropout_ratio == 0.5
+    lrn = net("googlenet")["pool1/norm1"].to_proto().lrn_param
+    assert (lrn.local_size, lrn.beta) == (5, 0.75)
+    assert lrn.alpha == pytest.approx(1e-4)
+    assert net("googlenet")["loss1/drop_fc"].to_proto().dropout_param.dropout_ratio == (
+        pytest.approx(0.7)
+    )
+    weights = {n.name: n.loss_weights for n in graph("googlenet").nodes if any(n.loss_weights)}
+    assert {k: pytest.approx(v[0]) for k, v in weights.items()} == {
+        "loss1/loss": 0.3, "loss2/loss": 0.3, "loss3/loss3": 1.0,
+    }  # fmt: skip
+    deep = net("mobilenet")["conv3_1/dw"].to_proto()
+    assert deep.convolution_param.group == deep.convolution_param.num_output == 128
+    up = net("fcn")["upscore"].to_proto()
+    assert up.convolution_param.weight_filler.type == "bilinear"
+    assert up.param[0].lr_mult == 0
+    assert sum(count for _, _, count in STAGES) == 16
+
+
+def test_the_generator_runs(tmp_path: Any) -> None:
+    listed = subprocess.run(
+        [sys.executable, "-c", "import models.__main__, models; print(len(models.NAMES))"],
+        cwd=ROOT, capture_output=True, check=True, text=True,
+    )  # fmt: skip
+    assert listed.stdout.strip() == "13"
