@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError
 from sparknet.layers.layer import Plan, Shape, between, count, shape_text
 from sparknet.layers.loss import Loss, check_label_count, ignore_label, normalization
 from sparknet.layers.softmax import around
@@ -62,5 +61,5 @@ class InfogainLoss(Loss):
             self.fail("needs the matrix: infogain_loss_param.source, or a third bottom")
         try:
             return read_blob(self.options.source)
-        except FileError as error:
+        except OSError as error:
             self.fail(f"the matrix cannot be read: {error}")

@@ -8,6 +8,8 @@ from typing import Any
 from sparknet.layers.layer import Layer, Plan, Shape, exactly
 from sparknet.layers.legacy_shape import legacy_shape
 
+MOST_RATIOS = 1000
+
 
 class PriorBox(Layer):
     """Boxes around every place of bottom 0, in units of the image, bottom 1.
@@ -60,6 +62,8 @@ class PriorBox(Layer):
         return {"min_sizes": least, "max_sizes": most}
 
     def _ratios(self) -> tuple[float, ...]:
+        if len(self.options.aspect_ratio) > MOST_RATIOS:
+            self.fail(f"takes at most {MOST_RATIOS} aspect_ratio")
         ratios = [1.0]
         for ratio in self.options.aspect_ratio:
             if not ratio > 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sparknet.errors import FileError, MissingExtra
 from sparknet.layers.layer import MAX_COUNT, Layer, Shape, at_least, exactly
 from sparknet.proto import caffe_pb2
 
@@ -31,9 +30,5 @@ class Source(Layer):
         """Name the layer where a file cannot be read."""
         try:
             yield
-        except FileError as error:
-            self.fail(f"{what} cannot be read: {error}")
-        except MissingExtra:
-            raise
         except OSError as error:
             self.fail(f"{what} cannot be read: {error}")

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError
 from sparknet.layers.layer import Layer, shape_text
 from sparknet.proto import caffe_pb2, read_blob
 
@@ -89,7 +88,7 @@ class Transform:
     def _mean(self, path: str) -> Array:
         try:
             blob = read_blob(path)
-        except FileError as error:
+        except OSError as error:
             self.layer.fail(f"the mean file cannot be read: {error}")
         if blob.ndim > 4 or (blob.ndim == 4 and blob.shape[0] != 1):
             self.layer.fail(f"the mean file '{path}' is {shape_text(blob.shape)}, not one image")

@@ -41,6 +41,7 @@ def test_prior_box() -> None:
         ("min_size: 2 max_size: 2", "max_size 2 must be greater than min_size 2"),
         ("min_size: 2 max_size: 3 max_size: 4", "there are 2 and 1"),
         ("min_size: 2 aspect_ratio: 0", "aspect_ratio 0 must be positive"),
+        ("min_size: 2" + " aspect_ratio: 2" * 1001, "at most 1000 aspect_ratio"),
         ("min_size: 2 variance: 1 variance: 1", "one variance or four"),
         ("min_size: 2 img_size: 2 img_h: 3", "either img_size or img_h and img_w"),
         ("min_size: 2 img_h: 3", "img_h and img_w must be positive; they are 3 and 0"),

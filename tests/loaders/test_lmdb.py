@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import contextlib
 import shutil
 import struct
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sparknet.errors import FileError
 from sparknet.loaders.datum import parse_datum
@@ -48,6 +52,56 @@ def test_many_records_in_key_order(tmp_path: Path) -> None:
         assert records.first() == (b"00000", b"")
     with LMDB(str(tmp_path / "db" / "data.mdb")) as records:
         assert len(records) == 500
+
+
+def test_long_values_deletions_and_depth(tmp_path: Path) -> None:
+    """The oracle is LMDB itself."""
+    lmdb = pytest.importorskip("lmdb")
+    random = np.random.default_rng(3)
+    path = str(tmp_path / "db")
+    with lmdb.open(path, map_size=1 << 28, sync=False) as environment:
+        for _ in range(3):
+            with environment.begin(write=True) as transaction:
+                for number in random.integers(0, 3000, 2000):
+                    key = b"%d" % number * 5
+                    if random.random() < 0.2:
+                        transaction.delete(key)
+                    else:
+                        size = int(random.choice([0, 1, 300, 2000, 5000, 20000]))
+                        transaction.put(key, random.bytes(size))
+        with environment.begin() as transaction:
+            want = list(transaction.cursor())
+    with LMDB(path) as records:
+        assert len(records) == len(want)
+        assert list(records) == want
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_no_damage_does_worse_than_raise(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = _make(Path(folder) / "db", 60) / "data.mdb"
+        whole = bytearray(path.read_bytes())
+        for _ in range(data.draw(st.integers(1, 5))):
+            # Headers and pointers more often than values.
+            page = data.draw(st.integers(0, len(whole) // 4096 - 1)) * 4096
+            at = data.draw(st.one_of(st.integers(0, 160), st.integers(0, 4095)))
+            whole[page + at] = data.draw(st.sampled_from([0, 1, 2, 4, 8, 16, 127, 128, 255]))
+        path.write_bytes(whole)
+        with contextlib.suppress(FileError), LMDB(str(path)) as records:
+            assert sum(len(value) for _, value in records) < 60 * len(whole)
+
+
+def test_a_circle_is_refused(tmp_path: Path) -> None:
+    path = _make(tmp_path / "db", 500) / "data.mdb"
+    whole = bytearray(path.read_bytes())
+    with LMDB(str(path)) as records:
+        root = records.tree.root * 4096
+    first = struct.unpack_from("<H", whole, root + 16)[0]
+    struct.pack_into("<HHH", whole, root + first, records.tree.root, 0, 0)
+    path.write_bytes(whole)
+    with pytest.raises(FileError, match="go round in a circle"), LMDB(str(path)) as records:
+        list(records)
 
 
 def test_refused(tmp_path: Path) -> None:
