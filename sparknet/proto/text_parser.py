@@ -26,6 +26,7 @@ from sparknet.proto.text_tokens import (
 )
 
 _DEEPEST = 100
+_LARGEST_FLOAT, _ROUNDS_TO_INFINITY = 3.4028234663852886e38, 3.4028235677973366e38
 _CLOSERS = {"{": "}", "<": ">"}
 
 
@@ -164,6 +165,8 @@ def _read_float(tokens: Tokens, field: Field) -> float:
         if text[1:2] in ("x", "X") or (is_octal(text) and text.isdigit()):
             _expected(tokens, "a decimal number", field)
         value = float(text.rstrip("fF"))
+        if _LARGEST_FLOAT < value < _ROUNDS_TO_INFINITY and field.kind == "float":
+            value = _LARGEST_FLOAT  # protobuf 4 in pure Python would make it infinite
     elif tokens.kind == NAME and text.lower() in ("inf", "infinity", "nan"):
         value = float(text)
     else:

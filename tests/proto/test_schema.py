@@ -16,6 +16,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
 
 from sparknet.proto import caffe_pb2
+from sparknet.proto._descriptor import SERIALIZED
 from tests.goldens import ROOT
 
 SCHEMA = Path(__file__).parent / "schema.json"
@@ -24,8 +25,7 @@ FieldProto = descriptor_pb2.FieldDescriptorProto
 
 def described() -> dict[str, dict[str, Any]]:
     """The schema in the form of schema.json."""
-    schema = descriptor_pb2.FileDescriptorProto()
-    caffe_pb2.DESCRIPTOR.CopyToProto(schema)
+    schema = descriptor_pb2.FileDescriptorProto.FromString(SERIALIZED)
     found: dict[str, dict[str, Any]] = {enum.name: _values(enum) for enum in schema.enum_type}
     for message in schema.message_type:
         found[message.name] = {field.name: _field(field) for field in message.field}

@@ -215,9 +215,9 @@ def test_any_message_survives(message: Any) -> None:
     back = parse_text(text, type(message))
     assert format_text(back) == text
     assert text_format.MessageToString(back) == text_format.MessageToString(message)
-    assert text_format.MessageToString(text_format.Parse(text, type(message)())) == (
-        text_format.MessageToString(message)
-    )
+    if "3.4028235e+38" not in text:  # infinite to protobuf 4 and 5 in pure Python
+        theirs = text_format.Parse(text, type(message)())
+        assert text_format.MessageToString(theirs) == text_format.MessageToString(message)
 
 
 WORDS = ["layer", "name", "pooling_param", "pool", "MAX", "data", "nan", "1", "0x1", "1.5f"]
