@@ -1,0 +1,113 @@
+"""BlobProto and Datum messages from arrays and back.
+
+Numbers cross as runs of bytes: the message is written or read on the wire, never
+through a Python list of floats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparknet.errors import ArrayError
+from sparknet.proto import caffe_pb2
+from sparknet.proto.source import Source
+from sparknet.proto.wire import Piece, header, load, walk
+
+Array = npt.NDArray[Any]
+
+FLOAT_DATA = 6
+"""Datum.float_data, which Caffe writes unpacked: a tag byte before each float."""
+
+
+def array_to_blobproto(arr: Array, diff: Array | None = None) -> caffe_pb2.BlobProto:
+    """A BlobProto of the shape and numbers of `arr`, with `diff` as its gradient."""
+    parts = [_packed(5, arr)]
+    if diff is not None:
+        parts.append(_packed(6, diff))
+    blob = caffe_pb2.BlobProto.FromString(b"".join(parts))
+    blob.shape.dim.extend(arr.shape)
+    return blob
+
+
+def blobproto_to_array(blob: caffe_pb2.BlobProto, return_diff: bool = False) -> Array:
+    """The numbers of a blob, or of its gradient, as float64 in the blob's shape."""
+    name = "diff" if return_diff else "data"
+    payload = walk(Source(blob.SerializeToString(), "BlobProto"), None)[1][0]
+    if not payload.count(name):
+        name = f"double_{name}"
+    flat = np.empty(payload.count(name), np.float32)
+    load(Source(blob.SerializeToString(), "BlobProto"), payload.pieces.get(name, []), flat)
+    return _reshaped(flat.astype(np.float64), _shape(blob), "BlobProto")
+
+
+def arraylist_to_blobprotovector_str(arraylist: Iterable[Array]) -> bytes:
+    """A serialized BlobProtoVector of the arrays."""
+    vector = caffe_pb2.BlobProtoVector()
+    vector.blobs.extend(array_to_blobproto(array) for array in arraylist)
+    return vector.SerializeToString()
+
+
+def blobprotovector_str_to_arraylist(str: bytes) -> list[Array]:
+    """The arrays of a serialized BlobProtoVector."""
+    vector = caffe_pb2.BlobProtoVector.FromString(str)
+    return [blobproto_to_array(blob) for blob in vector.blobs]
+
+
+def array_to_datum(arr: Array, label: int | None = None) -> caffe_pb2.Datum:
+    """A Datum of a (channels, height, width) array: bytes where it is uint8, else floats."""
+    if arr.ndim != 3:
+        raise ArrayError(f"a datum takes a 3-dimensional array, not one of shape {arr.shape}")
+    if arr.dtype == np.uint8:
+        datum = caffe_pb2.Datum(data=arr.tobytes())
+    else:
+        datum = caffe_pb2.Datum.FromString(_packed(FLOAT_DATA, arr))
+    datum.channels, datum.height, datum.width = arr.shape
+    if label is not None:
+        datum.label = int(label)
+    return datum
+
+
+def datum_to_array(datum: caffe_pb2.Datum) -> Array:
+    """The (channels, height, width) array of a datum: uint8 from bytes, float64 from floats."""
+    if datum.encoded:
+        raise ArrayError("the datum holds an encoded image: decode datum.data with an image reader")
+    shape = (datum.channels, datum.height, datum.width)
+    if datum.data:
+        flat: Array = np.frombuffer(datum.data, np.uint8).copy()
+    else:
+        flat = _float_data(datum)
+    return _reshaped(flat, shape, "Datum")
+
+
+def _packed(number: int, array: Array) -> bytes:
+    payload = np.ascontiguousarray(array, np.dtype("<f4")).tobytes()
+    return header(number, len(payload)) + payload
+
+
+def _float_data(datum: caffe_pb2.Datum) -> Array:
+    count = len(datum.float_data)
+    flat = np.empty(count, np.float32)
+    if count:
+        # The serializer writes fields by number; only the few of a Datum's head come before.
+        bare = caffe_pb2.Datum()
+        bare.float_data.MergeFrom(datum.float_data)
+        source = Source(bare.SerializeToString(), "Datum")
+        load(source, [Piece(0, count, 1, 4)], flat)
+    return flat.astype(np.float64)
+
+
+def _shape(blob: caffe_pb2.BlobProto) -> tuple[int, ...]:
+    if any(blob.HasField(name) for name in ("num", "channels", "height", "width")):
+        return (blob.num, blob.channels, blob.height, blob.width)
+    return tuple(blob.shape.dim)
+
+
+def _reshaped(flat: Array, shape: tuple[int, ...], what: str) -> Array:
+    if min(shape, default=0) < 0 or math.prod(shape) != len(flat):
+        raise ArrayError(f"the {what} says shape {shape} but holds {len(flat)} numbers")
+    return flat.reshape(shape)

@@ -1,0 +1,123 @@
+"""`resize_image`: the interpolation that pycaffe borrows, in numpy alone.
+
+Images of one or three channels are resized as scikit-image did it in Caffe's day
+(0.9 to 0.14): pixel centres are aligned, nothing is smoothed beforehand, and what lies
+beyond the border counts as the image's smallest value.  Other channel counts are resized
+as scipy's `zoom` does it: corner pixels are aligned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparknet.errors import ArrayError
+
+Array = npt.NDArray[Any]
+Taps = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
+"""Per output position: input positions, and their weights."""
+
+
+def resize_image(im: Array, new_dims: Sequence[int], interp_order: int = 1) -> Array:
+    """An (H, W, K) image at `new_dims` = (height, width), as float32.
+
+    `interp_order` is 0 (nearest), 1 (linear), 2 or 3 for one or three channels; 0 or 1 otherwise.
+    """
+    height, width = _checked(im, new_dims)
+    if im.shape[-1] not in (1, 3):
+        return _zoomed(im, (height, width), interp_order)
+    if interp_order not in _KERNELS:
+        raise ArrayError(f"resize_image: interpolation order {interp_order} is not 0, 1, 2 or 3")
+    low, high = float(im.min()), float(im.max())
+    if not high > low:
+        return np.full((height, width, im.shape[-1]), low, np.float32)
+    out = im.astype(np.float64) - low
+    for axis, size in enumerate((height, width)):
+        out = _apply(out, axis, _centred(im.shape[axis], size, _KERNELS[interp_order]))
+    return np.clip(out + low, low, high).astype(np.float32)
+
+
+def _checked(im: Array, new_dims: Sequence[int]) -> tuple[int, int]:
+    if im.ndim != 3 or 0 in im.shape:
+        raise ArrayError(f"resize_image takes an (H, W, K) image, not an array of {im.shape}")
+    dims = tuple(int(size) for size in new_dims)
+    if len(dims) != 2 or min(dims) < 1:
+        raise ArrayError(f"resize_image takes a new (height, width), not {dims}")
+    return dims[0], dims[1]
+
+
+def _nearest(at: npt.NDArray[np.float64]) -> Taps:
+    first = np.floor(at + 0.5).astype(np.int64)
+    return first[:, None], np.ones((len(at), 1))
+
+
+def _linear(at: npt.NDArray[np.float64]) -> Taps:
+    first = np.floor(at).astype(np.int64)
+    t = at - first
+    return first[:, None] + np.arange(2), np.stack([1 - t, t], 1)
+
+
+def _quadratic(at: npt.NDArray[np.float64]) -> Taps:
+    """The parabola through the three nearest pixels."""
+    first = np.floor(at + 0.5).astype(np.int64) - 1
+    t = at - first
+    weights = [(t - 1) * (t - 2) / 2, t * (2 - t), t * (t - 1) / 2]
+    return first[:, None] + np.arange(3), np.stack(weights, 1)
+
+
+def _cubic(at: npt.NDArray[np.float64]) -> Taps:
+    """Catmull and Rom's spline through the four nearest pixels."""
+    first = np.floor(at).astype(np.int64) - 1
+    t = at - first - 1
+    weights = [
+        -t * (1 - t) ** 2 / 2,
+        1 + t**2 * (3 * t - 5) / 2,
+        t * (1 + t * (4 - 3 * t)) / 2,
+        t**2 * (t - 1) / 2,
+    ]
+    return first[:, None] + np.arange(4), np.stack(weights, 1)
+
+
+_KERNELS: dict[int, Callable[[npt.NDArray[np.float64]], Taps]] = {
+    0: _nearest,
+    1: _linear,
+    2: _quadratic,
+    3: _cubic,
+}
+
+
+def _centred(old: int, new: int, kernel: Callable[[npt.NDArray[np.float64]], Taps]) -> Taps:
+    where, weights = kernel((np.arange(new, dtype=np.float64) + 0.5) * (old / new) - 0.5)
+    inside = (where >= 0) & (where < old)
+    return np.clip(where, 0, old - 1), weights * inside
+
+
+def _cornered(old: int, new: int, kernel: Callable[[npt.NDArray[np.float64]], Taps]) -> Taps:
+    step = (old - 1) / (new - 1) if new > 1 else 0.0
+    where, weights = kernel(np.arange(new, dtype=np.float64) * step)
+    return np.clip(where, 0, old - 1), weights
+
+
+def _zoomed(im: Array, dims: tuple[int, int], order: int) -> Array:
+    if order not in (0, 1):
+        channels = im.shape[-1]
+        raise ArrayError(
+            f"resize_image: interpolation order {order} is not 0 or 1, "
+            f"all that an image of {channels} channels can be resized with"
+        )
+    out = im.astype(np.float64)
+    for axis, size in enumerate(dims):
+        out = _apply(out, axis, _cornered(im.shape[axis], size, _KERNELS[order]))
+    return out.astype(np.float32)
+
+
+def _apply(image: npt.NDArray[np.float64], axis: int, taps: Taps) -> npt.NDArray[np.float64]:
+    where, weights = taps
+    spread = (-1, 1, 1) if axis == 0 else (1, -1, 1)
+    total = 0.0
+    for index, weight in zip(where.T, weights.T, strict=True):
+        total = total + np.take(image, index, axis) * weight.reshape(spread)
+    return np.asarray(total)

@@ -1,0 +1,64 @@
+"""The command `sparknet`: data to stdout, messages to stderr.
+
+Exit status: 0 success, 1 an error that is reported, 2 wrong use, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+
+from sparknet import __version__
+from sparknet.cli import draw, run, summary, upgrade
+from sparknet.cli.verb import Verb
+from sparknet.errors import SparkNetError
+
+__all__ = ["VERBS", "main"]
+
+VERBS: tuple[Verb, ...] = (
+    run.VERB,
+    summary.VERB,
+    draw.VERB,
+    upgrade.VERB,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; the exit status."""
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    verb: Verb | None = chosen.verb
+    if verb is None:
+        parser.print_help(sys.stderr)
+        return 2
+    return verb.execute(chosen) if verb.transparent else _reporting(verb, chosen)
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser("sparknet", description="Train and run Caffe networks on Apache Spark.")
+    parser.add_argument("--version", action="version", version=f"sparknet {__version__}")
+    parser.set_defaults(verb=None)
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB")
+    for verb in VERBS:
+        sub = verbs.add_parser(verb.name, help=verb.help, description=verb.help)
+        verb.arguments(sub)
+        sub.set_defaults(verb=verb)
+    return parser
+
+
+def _reporting(verb: Verb, chosen: object) -> int:
+    try:
+        status = verb.execute(chosen)  # type: ignore[arg-type]
+        sys.stdout.flush()
+    except SparkNetError as error:
+        print(f"sparknet {verb.name}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader of stdout has gone; nothing may be flushed to it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return status

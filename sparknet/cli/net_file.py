@@ -1,0 +1,42 @@
+"""The net that a verb is asked about: its file, and the state it is built in."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sparknet.graph import Graph
+    from sparknet.proto.caffe_pb2 import NetParameter
+
+MODELS = (".caffemodel",)
+
+
+def add_net(parser: ArgumentParser) -> None:
+    """The arguments FILE, --phase, --level and --stage."""
+    parser.add_argument("file", metavar="FILE", help="a net: .prototxt or .caffemodel")
+    parser.add_argument("--phase", choices=("train", "test"), default="train")
+    parser.add_argument("--level", type=int, default=0)
+    parser.add_argument(
+        "--stage", action="append", default=[], help="a stage to include; can be repeated"
+    )
+
+
+def read(path: str) -> NetParameter:
+    """The net of a text file or of a model with its weights."""
+    from sparknet.proto import read_model, read_net
+
+    return read_model(path).net if Path(path).suffix in MODELS else read_net(path)
+
+
+def phase_number(chosen: Namespace) -> int:
+    from sparknet.proto import caffe_pb2
+
+    return int(caffe_pb2.TEST if chosen.phase == "test" else caffe_pb2.TRAIN)
+
+
+def graph(chosen: Namespace) -> Graph:
+    from sparknet.graph import build
+
+    return build(read(chosen.file), phase_number(chosen), chosen.level, tuple(chosen.stage))

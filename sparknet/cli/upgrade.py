@@ -1,0 +1,84 @@
+"""`sparknet upgrade`: a net, solver or model file in the current generation.
+
+Does the work of Caffe's upgrade_net_proto_text, upgrade_net_proto_binary and
+upgrade_solver_proto_text.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from sparknet.cli.verb import Verb
+
+KINDS = ("net", "solver", "model")
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("old", metavar="IN", help="the file to upgrade")
+    parser.add_argument("new", metavar="OUT", help="where the result goes; may be IN")
+    parser.add_argument(
+        "--kind",
+        choices=KINDS,
+        help="what IN is; by default a .caffemodel is a model, and text is told by its fields",
+    )
+
+
+def _execute(chosen: Namespace) -> int:
+    from sparknet.proto import UpgradeWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UpgradeWarning)
+        kind = chosen.kind or _kind(chosen.old)
+        _UPGRADES[kind](chosen.old, chosen.new)
+    for warning in caught:
+        print(f"sparknet upgrade: {warning.message}", file=sys.stderr)
+    return 1 if any(issubclass(w.category, UpgradeWarning) for w in caught) else 0
+
+
+def _kind(path: str) -> str:
+    from sparknet.errors import TextError
+    from sparknet.proto import caffe_pb2, read_text
+
+    if Path(path).suffix == ".caffemodel":
+        return "model"
+    failures = []
+    for kind, message in (("net", caffe_pb2.NetParameter), ("solver", caffe_pb2.SolverParameter)):
+        try:
+            read_text(path, message)
+        except TextError as error:
+            failures.append(error)
+        else:
+            return kind
+    raise max(failures, key=lambda error: (error.line, error.column))
+
+
+def _upgrade_net(old: str, new: str) -> None:
+    from sparknet.proto import read_net, write_text
+
+    write_text(new, read_net(old))
+
+
+def _upgrade_solver(old: str, new: str) -> None:
+    from sparknet.proto import caffe_pb2, read_text, upgrade_solver, write_text
+
+    write_text(new, upgrade_solver(read_text(old, caffe_pb2.SolverParameter)))
+
+
+def _upgrade_model(old: str, new: str) -> None:
+    from sparknet.proto import read_model, write_model
+
+    write_model(new, read_model(old))
+
+
+_UPGRADES = {"net": _upgrade_net, "solver": _upgrade_solver, "model": _upgrade_model}
+
+VERB = Verb(
+    "upgrade",
+    "Write a net, solver or caffemodel of an earlier Caffe in the current form; "
+    "exit status 1 where something could not be translated.",
+    _arguments,
+    _execute,
+)

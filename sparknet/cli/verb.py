@@ -1,0 +1,22 @@
+"""What a verb of the command line is."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Verb:
+    """`execute` returns the exit status: 0 for success.
+
+    A `transparent` verb runs somebody's program: its exceptions end the process with a traceback,
+    as Python's own would.
+    """
+
+    name: str
+    help: str
+    arguments: Callable[[ArgumentParser], None]
+    execute: Callable[[Namespace], int]
+    transparent: bool = False
