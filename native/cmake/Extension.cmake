@@ -46,6 +46,8 @@ set_target_properties(_sparknet PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_R
 if(SPARKNET_ONEDNN_BUNDLE)
   if(SKBUILD_WHEEL)
     install(FILES "${SPARKNET_ONEDNN_BUNDLE}" DESTINATION sparknet/native RENAME libdnnl.so.3)
+    file(GLOB notices "${pip_prefix}/share/doc/onednn/*")
+    install(FILES ${notices} DESTINATION sparknet/native/onednn)
   else()
     add_custom_command(
       OUTPUT "${SPARKNET_OUTPUT}/native/libdnnl.so.3"

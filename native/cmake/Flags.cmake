@@ -6,6 +6,8 @@
 
 add_library(sparknet_flags INTERFACE)
 target_compile_options(sparknet_flags INTERFACE -ffp-contract=off -fno-math-errno)
+# POSIX, from headers that otherwise keep to ISO C.
+target_compile_definitions(sparknet_flags INTERFACE _GNU_SOURCE)
 
 if(SPARKNET_WERROR)
   target_compile_options(

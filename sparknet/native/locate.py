@@ -7,7 +7,6 @@ the package onednn-cpu-gomp) may lie elsewhere.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import sys
 from collections.abc import Iterator
@@ -39,6 +38,8 @@ def candidates() -> Iterator[Path]:
 
 def preload() -> None:
     """Loads oneDNN from the first place that has a usable one."""
+    import ctypes
+
     for path in candidates():
         if path.is_file():
             try:

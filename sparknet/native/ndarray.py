@@ -202,7 +202,8 @@ class NDArray(Buffer):
         return float(self.item())
 
     def __repr__(self) -> str:
-        text = np.array2string(self.numpy(), separator=", ", threshold=12, edgeitems=2)
+        edge = 2 if self.ndim < 3 else 1
+        text = np.array2string(self.numpy(), separator=", ", threshold=24, edgeitems=edge)
         lines = text.replace("\n", "\n" + " " * len("NDArray("))
         return f"NDArray({lines}, shape={self._shape}, dtype={self._dtype})"
 

@@ -1,0 +1,41 @@
+"""Versions, threads and loading."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparknet import native
+from sparknet.errors import NativeError
+from sparknet.native import locate
+
+
+def test_versions() -> None:
+    assert native.version().count(".") == 2
+    assert native.onednn_version() >= (3, 2, 0)
+
+
+def test_omp_num_threads_is_respected() -> None:
+    environment = dict(os.environ, OMP_NUM_THREADS="3")
+    program = "from sparknet.native import threads; print(threads())"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, check=True
+    )
+    assert done.stdout.strip() == b"3"
+
+
+def test_a_missing_onednn_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "broken").write_text("not a library")
+    monkeypatch.setattr(locate, "candidates", lambda: iter([tmp_path / "broken", tmp_path]))
+    with pytest.raises(NativeError, match="pip install onednn-cpu-gomp"):
+        locate.preload()
+
+
+def test_a_missing_extension_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locate, "EXTENSION", "sparknet.native._absent")
+    with pytest.raises(NativeError, match="pip install -e"):
+        locate.extension()
