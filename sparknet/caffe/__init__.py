@@ -7,6 +7,7 @@ Differences from pycaffe, each with its reason: docs/compatibility.md.
 from __future__ import annotations
 
 from sparknet.caffe import io, proto
+from sparknet.caffe.net import Net
 from sparknet.caffe.net_spec import NetSpec, layers, params, to_proto
 from sparknet.caffe.proto.caffe_pb2 import TEST, TRAIN
 
@@ -15,6 +16,7 @@ __version__ = "1.0.0"
 __all__ = [
     "TEST",
     "TRAIN",
+    "Net",
     "NetSpec",
     "__version__",
     "io",

@@ -22,6 +22,17 @@ def reshape_nodes(
     return tuple(_reshape_node(node, old, found, wanted) for node in nodes), tuple(found)
 
 
+def reshape_nodes_after(
+    nodes: Sequence[Node], old: Sequence[Shape], number: int, tops: Mapping[int, Sequence[int]]
+) -> tuple[tuple[Node, ...], tuple[Shape, ...]]:
+    """The same when layer ``number`` has given its tops, by blob number, other shapes."""
+    found = list(old)
+    for blob, shape in tops.items():
+        found[blob] = _checked(nodes[number].name, tuple(shape))
+    after = tuple(_reshape_node(node, old, found, {}) for node in nodes[number + 1 :])
+    return (*nodes[: number + 1], *after), tuple(found)
+
+
 def _reshape_node(
     node: Node, old: Sequence[Shape], found: list[Shape], wanted: Mapping[str, Shape]
 ) -> Node:

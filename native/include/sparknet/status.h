@@ -25,7 +25,9 @@ typedef enum sn_status {
     /* A file that is missing, too short or not accessible. The message begins after its name. */
     SN_ERROR_FILE = 4,
     /* Anything else, among it whatever oneDNN reports. */
-    SN_ERROR_INTERNAL = 5
+    SN_ERROR_INTERNAL = 5,
+    /* A layer refuses its input: sn_net_failed_layer says which; the message is about the rest. */
+    SN_ERROR_LAYER = 6
 } sn_status;
 
 /*

@@ -1,0 +1,55 @@
+#include "layer.hpp"
+
+namespace sn {
+
+namespace {
+[[noreturn]] void missing(const std::string& key) {
+    throw std::logic_error("option '" + key + "' was not resolved");
+}
+}  // namespace
+
+bool Options::has(const std::string& key) const {
+    return ints_.count(key) || reals_.count(key) || texts_.count(key);
+}
+
+int64_t Options::integer(const std::string& key) const {
+    const auto found = ints_.find(key);
+    if (found == ints_.end() || found->second.empty()) missing(key);
+    return found->second.front();
+}
+
+int64_t Options::integer(const std::string& key, int64_t otherwise) const {
+    return ints_.count(key) ? integer(key) : otherwise;
+}
+
+double Options::real(const std::string& key) const {
+    const auto found = reals_.find(key);
+    if (found == reals_.end() || found->second.empty()) return static_cast<double>(integer(key));
+    return found->second.front();
+}
+
+double Options::real(const std::string& key, double otherwise) const {
+    return reals_.count(key) || ints_.count(key) ? real(key) : otherwise;
+}
+
+std::vector<int64_t> Options::integers(const std::string& key) const {
+    const auto found = ints_.find(key);
+    if (found != ints_.end()) return found->second;
+    if (has(key)) missing(key);
+    return {};
+}
+
+std::vector<double> Options::reals(const std::string& key) const {
+    const auto found = reals_.find(key);
+    if (found != reals_.end()) return found->second;
+    const auto whole = integers(key);
+    return {whole.begin(), whole.end()};
+}
+
+const std::string& Options::text(const std::string& key) const {
+    const auto found = texts_.find(key);
+    if (found == texts_.end()) missing(key);
+    return found->second;
+}
+
+}  // namespace sn

@@ -1,0 +1,124 @@
+// What a layer is to the engine: blobs in, blobs out, parameters, options that
+// Python resolved (sparknet/layers/<type>.py), and a kernel that computes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "random.hpp"
+#include "tensor.hpp"
+
+namespace sn {
+
+// Refusals carry the layer's name to the message; the net adds it.
+class Refusal : public std::runtime_error {
+   public:
+    using std::runtime_error::runtime_error;
+};
+
+struct Blob {
+    std::string name;
+    Tensor data;
+    Tensor diff;
+
+    const Shape& shape() const { return data.shape(); }
+    int64_t count() const { return data.count(); }
+    void reshape(const Shape& shape) {
+        data.reshape(shape);
+        diff.reshape(shape);
+    }
+};
+
+// Values that Python resolved: Plan.values of the layer's shape rule.
+class Options {
+   public:
+    void set(const std::string& key, std::vector<int64_t> values) {
+        ints_[key] = std::move(values);
+    }
+    void set(const std::string& key, std::vector<double> values) {
+        reals_[key] = std::move(values);
+    }
+    void set(const std::string& key, std::string value) { texts_[key] = std::move(value); }
+    void clear() { ints_.clear(), reals_.clear(), texts_.clear(); }
+
+    bool has(const std::string& key) const;
+    int64_t integer(const std::string& key) const;
+    int64_t integer(const std::string& key, int64_t otherwise) const;
+    bool flag(const std::string& key) const { return integer(key) != 0; }
+    bool flag(const std::string& key, bool otherwise) const { return integer(key, otherwise) != 0; }
+    // Reals accept integers too.
+    double real(const std::string& key) const;
+    double real(const std::string& key, double otherwise) const;
+    std::vector<int64_t> integers(const std::string& key) const;
+    std::vector<double> reals(const std::string& key) const;
+    const std::string& text(const std::string& key) const;
+
+   private:
+    std::map<std::string, std::vector<int64_t>> ints_;
+    std::map<std::string, std::vector<double>> reals_;
+    std::map<std::string, std::string> texts_;
+};
+
+struct Net;
+struct Layer;
+
+class Kernel {
+   public:
+    virtual ~Kernel() = default;
+    // Shapes and options are set, or have changed: make primitives, take scratch memory.
+    // Blobs that only look at another's values are shared here.
+    virtual void reshape(Layer& layer) { static_cast<void>(layer); }
+    virtual void forward(Layer& layer) = 0;
+    // Writes the diff of every bottom i with layer.propagate[i]; adds to the diff of every
+    // parameter i with layer.learns[i].
+    virtual void backward(Layer& layer) { static_cast<void>(layer); }
+};
+
+struct Layer {
+    size_t index = 0;
+    std::string name;
+    std::string type;
+    bool train = true;
+    Options options;
+    std::vector<Blob*> bottoms;
+    std::vector<Blob*> tops;
+    std::vector<Blob*> params;
+    std::vector<bool> propagate;      // per bottom
+    std::vector<bool> learns;         // per parameter
+    std::vector<float> loss_weights;  // per top
+    bool backward = false;
+    // An in-place ReLU that follows and may be computed together with this layer (test phase).
+    Layer* fused_relu = nullptr;
+    // The layer that computes this one together with itself when both run.
+    Layer* fused_into = nullptr;
+    Net* net = nullptr;
+    Random random;
+    std::unique_ptr<Kernel> kernel;
+
+    bool in_place(size_t bottom = 0, size_t top = 0) const { return bottoms[bottom] == tops[top]; }
+    const Shape& shape(size_t bottom = 0) const { return bottoms[bottom]->shape(); }
+    // Plain rows.
+    const float* bottom(size_t i = 0) const { return bottoms[i]->data.read(); }
+    float* top(size_t i = 0) const { return tops[i]->data.write(); }
+    const float* top_diff(size_t i = 0) const { return tops[i]->diff.read(); }
+    float* bottom_diff(size_t i = 0) const { return bottoms[i]->diff.write(); }
+    const float* param(size_t i) const { return params[i]->data.read(); }
+    float* param_diff(size_t i) const { return params[i]->diff.edit(); }
+    [[noreturn]] void refuse(const std::string& message) const { throw Refusal(message); }
+};
+
+using Factory = std::unique_ptr<Kernel> (*)();
+
+// One line per layer type, in registry.cpp.
+const std::map<std::string, Factory>& kernels();
+
+template <class K>
+std::unique_ptr<Kernel> make() {
+    return std::make_unique<K>();
+}
+
+}  // namespace sn

@@ -1,0 +1,47 @@
+// A net as the engine runs it: blobs, layers in order, one native call per pass.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "layer.hpp"
+
+namespace sn {
+
+struct Net {
+    bool train = true;
+    uint64_t seed = 0;
+    // Deques: addresses stay when more is added.
+    std::deque<Blob> blobs;
+    std::deque<Blob> params;
+    std::deque<Layer> layers;
+
+    Blob& add_blob(const std::string& name);
+    Blob& add_param(const Shape& shape, std::shared_ptr<float> data, std::shared_ptr<float> diff);
+    Layer& add_layer(const std::string& type, const std::string& name);
+
+    // Builds or rebuilds the kernels of layers first … last for the shapes that are set.
+    void prepare(size_t first, size_t last);
+    // Layers first … last, in order; the sum of weighted losses.
+    double forward(size_t first, size_t last);
+    // Layers first down to last.
+    void backward(size_t first, size_t last);
+
+    void reseed(uint64_t from);
+
+    // The layer that is at work: whoever catches a refusal names it.
+    size_t running = 0;
+    // Whether the forward pass that runs now reaches this layer: kernels may then compute it too.
+    bool runs(const Layer* layer) const { return layer && layer->index <= pass_last_; }
+
+   private:
+    void find_fusions();
+    void settle();
+    template <class F>
+    void guarded(Layer& layer, F&& run);
+
+    size_t pass_last_ = 0;
+};
+
+}  // namespace sn

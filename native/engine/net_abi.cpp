@@ -1,0 +1,224 @@
+// include/sparknet/net.h over Net: checks numbers, holds the lock, turns exceptions into statuses.
+#include <sparknet/net.h>
+
+#include <mutex>
+
+#include "guard.hpp"
+#include "net.hpp"
+
+struct sn_net {
+    sn::Net net;
+    std::mutex lock;
+    int failed = -1;
+};
+
+namespace {
+
+sn_status fail(sn_status status, const std::string& message) {
+    return sn_fail(status, "%s", message.c_str());
+}
+
+// Runs body under the net's lock; a layer's refusal and a wrong number have statuses of their own.
+template <class Body>
+sn_status guard(sn_net* net, Body&& body) {
+    sn_status status = SN_OK;
+    const sn_status other = sn::guarded([&] {
+        const std::lock_guard<std::mutex> held(net->lock);
+        net->failed = -1;
+        try {
+            body(net->net);
+        } catch (const sn::Refusal& refusal) {
+            net->failed = static_cast<int>(net->net.running);
+            status = fail(SN_ERROR_LAYER, refusal.what());
+        } catch (const std::out_of_range& error) {
+            status = fail(SN_ERROR_INDEX, error.what());
+        }
+    });
+    return other != SN_OK ? other : status;
+}
+
+template <class List>
+auto& at(List& list, int number, const char* what) {
+    if (number < 0 || static_cast<size_t>(number) >= list.size())
+        throw std::out_of_range("there is no " + std::string(what) + " " + std::to_string(number));
+    return list[static_cast<size_t>(number)];
+}
+
+sn::Layer& layer_at(sn::Net& net, int number) {
+    return at(net.layers, number, "layer");
+}
+
+void range(sn::Net& net, int first, int last) {
+    layer_at(net, first);
+    layer_at(net, last);
+}
+
+std::vector<sn::Blob*> pick(std::deque<sn::Blob>& blobs, int count, const int* numbers) {
+    std::vector<sn::Blob*> picked;
+    for (int i = 0; i < count; ++i) picked.push_back(&at(blobs, numbers[i], "blob"));
+    return picked;
+}
+
+// The memory of a parameter, kept alive through a view of its own.
+std::shared_ptr<float> hold(const sn_array* array, sn::Shape& shape) {
+    sn_layout layout;
+    sn_array_describe(&layout, array);
+    if (layout.dtype != SN_FLOAT32 || !layout.contiguous || layout.readonly)
+        throw std::out_of_range("a parameter needs a writable float32 array without gaps");
+    shape.assign(layout.shape, layout.shape + layout.ndim);
+    sn_array* view = nullptr;
+    if (sn_array_reshape(&view, array, layout.ndim, layout.shape, 1) != SN_OK)
+        throw std::bad_alloc();
+    return {static_cast<float*>(layout.data), [view](float*) { sn_array_free(view); }};
+}
+
+}  // namespace
+
+sn_status sn_net_create(sn_net** out, int train, uint64_t seed) {
+    return sn::guarded([&] {
+        auto net = std::make_unique<sn_net>();
+        net->net.train = train != 0;
+        net->net.seed = seed;
+        *out = net.release();
+    });
+}
+
+void sn_net_free(sn_net* net) {
+    delete net;
+}
+
+sn_status sn_net_add_blob(int* out, sn_net* net, const char* name) {
+    return guard(net, [&](sn::Net& n) {
+        n.add_blob(name);
+        *out = static_cast<int>(n.blobs.size()) - 1;
+    });
+}
+
+sn_status sn_net_reshape_blob(sn_net* net, int blob, int ndim, const int64_t* shape) {
+    return guard(net, [&](sn::Net& n) {
+        at(n.blobs, blob, "blob").reshape(sn::Shape(shape, shape + ndim));
+    });
+}
+
+sn_status sn_net_add_param(int* out, sn_net* net, const sn_array* data, const sn_array* diff) {
+    return guard(net, [&](sn::Net& n) {
+        sn::Shape shape, other;
+        auto values = hold(data, shape), gradient = hold(diff, other);
+        if (shape != other) throw std::out_of_range("a parameter's data and diff differ in shape");
+        n.add_param(shape, std::move(values), std::move(gradient));
+        *out = static_cast<int>(n.params.size()) - 1;
+    });
+}
+
+sn_status sn_net_add_layer(int* out, sn_net* net, const char* type, const char* name,
+                           int bottom_count, const int* bottoms, int top_count, const int* tops,
+                           int param_count, const int* params) {
+    return guard(net, [&](sn::Net& n) {
+        const auto below = pick(n.blobs, bottom_count, bottoms);
+        const auto above = pick(n.blobs, top_count, tops);
+        const auto own = pick(n.params, param_count, params);
+        sn::Layer& layer = n.add_layer(type, name);
+        layer.bottoms = below;
+        layer.tops = above;
+        layer.params = own;
+        layer.propagate.assign(below.size(), false);
+        layer.learns.assign(own.size(), false);
+        layer.loss_weights.assign(above.size(), 0.0F);
+        *out = static_cast<int>(layer.index);
+    });
+}
+
+sn_status sn_layer_set_integers(sn_net* net, int layer, const char* key, int count,
+                                const int64_t* values) {
+    return guard(net, [&](sn::Net& n) {
+        layer_at(n, layer).options.set(key, std::vector<int64_t>(values, values + count));
+    });
+}
+
+sn_status sn_layer_set_reals(sn_net* net, int layer, const char* key, int count,
+                             const double* values) {
+    return guard(net, [&](sn::Net& n) {
+        layer_at(n, layer).options.set(key, std::vector<double>(values, values + count));
+    });
+}
+
+sn_status sn_layer_set_text(sn_net* net, int layer, const char* key, const char* value) {
+    return guard(net, [&](sn::Net& n) { layer_at(n, layer).options.set(key, std::string(value)); });
+}
+
+sn_status sn_layer_set_gradients(sn_net* net, int layer, int backward, const uint8_t* propagate,
+                                 const uint8_t* learns) {
+    return guard(net, [&](sn::Net& n) {
+        sn::Layer& to = layer_at(n, layer);
+        to.backward = backward != 0;
+        for (size_t i = 0; i < to.propagate.size(); ++i) to.propagate[i] = propagate[i] != 0;
+        for (size_t i = 0; i < to.learns.size(); ++i) to.learns[i] = learns[i] != 0;
+    });
+}
+
+sn_status sn_layer_set_loss_weights(sn_net* net, int layer, const float* weights) {
+    return guard(net, [&](sn::Net& n) {
+        sn::Layer& to = layer_at(n, layer);
+        to.loss_weights.assign(weights, weights + to.tops.size());
+    });
+}
+
+sn_status sn_net_prepare(sn_net* net, int first, int last) {
+    return guard(net, [&](sn::Net& n) {
+        range(n, first, last);
+        n.prepare(static_cast<size_t>(first), static_cast<size_t>(last));
+    });
+}
+
+sn_status sn_net_forward(double* loss, sn_net* net, int first, int last) {
+    return guard(net, [&](sn::Net& n) {
+        range(n, first, last);
+        *loss = n.forward(static_cast<size_t>(first), static_cast<size_t>(last));
+    });
+}
+
+sn_status sn_net_backward(sn_net* net, int first, int last) {
+    return guard(net, [&](sn::Net& n) {
+        range(n, first, last);
+        n.backward(static_cast<size_t>(first), static_cast<size_t>(last));
+    });
+}
+
+int sn_net_failed_layer(const sn_net* net) {
+    return net->failed;
+}
+
+sn_status sn_net_seed(sn_net* net, uint64_t seed) {
+    return guard(net, [&](sn::Net& n) { n.reseed(seed); });
+}
+
+sn_status sn_net_blob_shape(int* ndim, int64_t* shape, sn_net* net, int blob) {
+    return guard(net, [&](sn::Net& n) {
+        const sn::Shape& found = at(n.blobs, blob, "blob").shape();
+        std::copy(found.begin(), found.end(), shape);
+        *ndim = static_cast<int>(found.size());
+    });
+}
+
+sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff) {
+    sn_status made = SN_OK;
+    const sn_status status = guard(net, [&](sn::Net& n) {
+        sn::Blob& from = at(n.blobs, blob, "blob");
+        sn::Tensor& tensor = diff != 0 ? from.diff : from.data;
+        tensor.storage().expose();
+        float* values = tensor.edit();
+        auto* hold = new std::shared_ptr<float>(tensor.storage().hold());
+        made = sn_array_borrow(
+            out, values, SN_FLOAT32, static_cast<int>(tensor.shape().size()), tensor.shape().data(),
+            nullptr, 0, [](void* held) { delete static_cast<std::shared_ptr<float>*>(held); },
+            hold);
+        if (made != SN_OK) delete hold;
+    });
+    return status != SN_OK ? status : made;
+}
+
+const char* sn_kernel_type(int number) {
+    const auto& all = sn::kernels();
+    if (number < 0 || static_cast<size_t>(number) >= all.size()) return nullptr;
+    return std::next(all.begin(), number)->first.c_str();
+}

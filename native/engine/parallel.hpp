@@ -1,0 +1,60 @@
+// Loops over many values: chunks for threads, each chunk a plain loop that the compiler vectorises.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace sn {
+
+// Threads that a parallel region may use now (one in a child that forked after threads ran).
+int threads();
+
+// body(begin, end) over [0, n) in at most threads() chunks; small loops stay on this thread.
+// `cost` is about how many plain float operations one step is worth.
+template <class F>
+void parallel(int64_t n, F&& body, int64_t cost = 1) {
+    constexpr int64_t enough = 32768;
+    const int64_t parts = std::min<int64_t>(threads(), std::max<int64_t>(1, n * cost / enough));
+    if (parts <= 1) {
+        if (n > 0) body(int64_t{0}, n);
+        return;
+    }
+#pragma omp parallel num_threads(static_cast<int>(parts))
+    {
+        const int64_t team = omp_get_num_threads(), me = omp_get_thread_num();
+        const int64_t begin = n * me / team, end = n * (me + 1) / team;
+        if (begin < end) body(begin, end);
+    }
+}
+
+// Sums in fixed blocks: the result does not depend on the number of threads.
+template <class F>
+double parallel_sum(int64_t n, F&& term, int64_t cost = 1) {
+    constexpr int64_t block = 4096;
+    const int64_t blocks = (n + block - 1) / block;
+    if (blocks <= 1) {
+        double sum = 0;
+        for (int64_t i = 0; i < n; ++i) sum += term(i);
+        return sum;
+    }
+    std::vector<double> sums(static_cast<size_t>(blocks));
+    parallel(
+        blocks,
+        [&](int64_t begin, int64_t end) {
+            for (int64_t b = begin; b < end; ++b) {
+                double sum = 0;
+                const int64_t stop = std::min(n, (b + 1) * block);
+                for (int64_t i = b * block; i < stop; ++i) sum += term(i);
+                sums[static_cast<size_t>(b)] = sum;
+            }
+        },
+        block * cost);
+    double total = 0;
+    for (double sum : sums) total += sum;
+    return total;
+}
+
+}  // namespace sn

@@ -1,0 +1,111 @@
+// Where a blob's values lie: plain rows for Caffe and Python, or a layout of
+// oneDNN's choosing, and which of the two is newest (Caffe: SyncedMemory).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <vector>
+
+namespace sn {
+
+using Shape = std::vector<int64_t>;
+
+int64_t count(const Shape& shape);
+int64_t count(const Shape& shape, size_t from, size_t to);
+
+dnnl::engine& cpu();
+dnnl::stream& stream();
+
+// Row-major float32 memory of this shape; a scalar is one value on one axis.
+dnnl::memory::desc plain_desc(const Shape& shape);
+bool is_plain(const dnnl::memory::desc& desc);
+
+// Values under one or more tensors: split copies, reshaped and in-place blobs share one storage.
+class Storage {
+   public:
+    explicit Storage(size_t values);
+    // Memory that others write too, at any time: parameters.
+    Storage(std::shared_ptr<float> values, size_t size);
+
+    size_t size() const { return size_; }
+    // Makes room for at least this many values; what was there is kept only when it fits already.
+    void resize(size_t values);
+
+    float* read();
+    float* write();
+    float* edit();
+    dnnl::memory read(const dnnl::memory::desc& wanted);
+    // The same for values whose rows lie in the order that `rows` describes (convolution weights).
+    dnnl::memory read(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows);
+    dnnl::memory write(const dnnl::memory::desc& wanted);
+
+    // The layout of the newest values; `plain` is what the caller would call plain.
+    dnnl::memory::desc layout(const dnnl::memory::desc& plain) const;
+
+    // Python holds a view of the plain values: `settle` keeps it true after every run.
+    void expose() { exposed_ = true; }
+    void settle();
+
+    // The plain memory, for a view that may outlive this object.
+    std::shared_ptr<float> hold();
+
+   private:
+    struct Copy {
+        dnnl::memory memory;
+        bool valid = false;
+    };
+
+    void allocate();
+    void invalidate();
+    Copy& copy(const dnnl::memory::desc& wanted);
+    Copy* valid_copy();
+
+    std::shared_ptr<float> plain_;
+    size_t size_ = 0;
+    size_t capacity_ = 0;
+    bool plain_valid_ = true;
+    // Layouts that were asked for; kept, so that a step allocates nothing.
+    std::vector<Copy> copies_;
+    bool exposed_ = false;
+    // Written by others at any time (parameters): copies are never trusted.
+    bool borrowed_ = false;
+};
+
+// A shape over a storage.
+class Tensor {
+   public:
+    Tensor() : storage_(std::make_shared<Storage>(size_t{0})) {}
+
+    const Shape& shape() const { return shape_; }
+    int64_t count() const { return sn::count(shape_); }
+    void reshape(const Shape& shape);
+    // Looks at another tensor's values under its own shape from now on.
+    void share(const Tensor& other);
+    void share(std::shared_ptr<Storage> storage);
+    bool shares(const Tensor& other) const { return storage_ == other.storage_; }
+
+    // Plain rows: newest values; about to overwrite all of them; about to change some.
+    const float* read() const { return storage_->read(); }
+    float* write() { return storage_->write(); }
+    float* edit() { return storage_->edit(); }
+    // The same in a layout that a primitive asks for.
+    dnnl::memory read(const dnnl::memory::desc& wanted) const { return storage_->read(wanted); }
+    dnnl::memory read(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows) const {
+        return storage_->read(wanted, rows);
+    }
+    dnnl::memory write(const dnnl::memory::desc& wanted) { return storage_->write(wanted); }
+
+    dnnl::memory::desc plain() const { return plain_desc(shape_); }
+    // Where the newest values lie now, as an n-d layout of this shape where that is possible.
+    dnnl::memory::desc layout() const;
+    Storage& storage() const { return *storage_; }
+    const std::shared_ptr<Storage>& share_storage() const { return storage_; }
+
+   private:
+    Shape shape_;
+    std::shared_ptr<Storage> storage_;
+};
+
+}  // namespace sn

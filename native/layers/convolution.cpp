@@ -1,0 +1,178 @@
+#include "convolution.hpp"
+
+#include <algorithm>
+
+#include "../engine/net.hpp"
+
+namespace sn {
+
+using dnnl::memory;
+
+namespace {
+memory::desc any(const memory::dims& dims) {
+    return {dims, memory::data_type::f32, memory::format_tag::any};
+}
+}  // namespace
+
+void Accumulator::add_to(float* diff, const memory::desc& plain) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0F);
+    dnnl::primitive_attr attributes;
+    attributes.set_post_ops(sum);
+    memory into(plain, cpu(), diff);
+    dnnl::reorder(memory_, into, attributes).execute(stream(), memory_, into);
+    stream().wait();
+}
+
+Window::Window(const Layer& layer, bool reverse) {
+    const Options& options = layer.options;
+    const Shape& in = layer.bottoms[0]->shape();
+    const Shape& out = layer.tops[0]->shape();
+    const auto axis = static_cast<size_t>(options.integer("axis"));
+    const int64_t group = options.integer("group"), outer = count(in, 0, axis);
+    auto kernel = options.integers("kernel"), stride = options.integers("stride");
+    auto pad = options.integers("pad"), dilation = options.integers("dilation");
+    outputs = options.integer("num_output");
+    source = {outer, in[axis]};
+    target = {outer, outputs};
+    source.insert(source.end(), in.begin() + static_cast<long>(axis) + 1, in.end());
+    target.insert(target.end(), out.begin() + static_cast<long>(axis) + 1, out.end());
+    if (kernel.empty()) {  // no spatial axes: a window of one value
+        source.push_back(1), target.push_back(1);
+        kernel = stride = dilation = {1}, pad = {0};
+    }
+    if (kernel.size() > 3)
+        throw Refusal("takes at most 3 spatial axes; the input has " +
+                      std::to_string(kernel.size()));
+    strides = stride;
+    before = pad;
+    for (size_t i = 0; i < kernel.size(); ++i) {
+        dilations.push_back(dilation[i] - 1);
+        // Caffe's truncating division may need more zeros at the end than `pad` names.
+        const int64_t extent = dilation[i] * (kernel[i] - 1) + 1;
+        const int64_t need = (target[i + 2] - 1) * stride[i] + extent - source[i + 2] - pad[i];
+        after.push_back(reverse ? pad[i] : std::max(pad[i], need));
+    }
+    const int64_t rows = outputs / group, columns = in[axis] / group;
+    weights = {group, rows, columns};
+    weights.insert(weights.end(), kernel.begin(), kernel.end());
+    // Caffe keeps (outputs, inputs / group, …); for Deconvolution (inputs, outputs / group, …).
+    int64_t area = 1;
+    for (int64_t size : kernel) area *= size;
+    memory::dims steps = {rows * columns * area, columns * area, area};
+    if (reverse) steps[1] = area, steps[2] = rows * area;
+    for (size_t i = 0; i < kernel.size(); ++i) {
+        area /= kernel[i];
+        steps.push_back(area);
+    }
+    if (group == 1) weights.erase(weights.begin()), steps.erase(steps.begin());
+    plain_weights = {weights, memory::data_type::f32, steps};
+    bias = options.flag("bias_term");
+    plain_bias = {{outputs}, memory::data_type::f32, memory::format_tag::x};
+}
+
+template <class Family>
+void WindowKernel<Family>::make_forward(const Window& window, bool train) {
+    const auto kind =
+        train ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+    const auto describe = [&](const dnnl::primitive_attr& attributes) {
+        return typename Forward::primitive_desc(
+            cpu(), kind, Family::algorithm, any(window.source), any(window.weights),
+            window.bias ? window.plain_bias : memory::desc(), any(window.target), window.strides,
+            window.dilations, window.before, window.after, attributes);
+    };
+    forward_desc_ = describe({});
+    forward_ = Forward(forward_desc_);
+    if (has_fused_) {
+        dnnl::post_ops relu;
+        relu.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+        dnnl::primitive_attr attributes;
+        attributes.set_post_ops(relu);
+        fused_desc_ = describe(attributes);
+        fused_ = Forward(fused_desc_);
+    }
+}
+
+template <class Family>
+void WindowKernel<Family>::make_backward(Layer& layer, const Window& window) {
+    if (std::find(layer.propagate.begin(), layer.propagate.end(), true) != layer.propagate.end()) {
+        data_desc_ = typename BackwardData::primitive_desc(
+            cpu(), Family::algorithm, any(window.source), any(window.weights), any(window.target),
+            window.strides, window.dilations, window.before, window.after, forward_desc_);
+        data_ = BackwardData(data_desc_);
+    }
+    if (std::find(layer.learns.begin(), layer.learns.end(), true) != layer.learns.end()) {
+        weights_desc_ = typename BackwardWeights::primitive_desc(
+            cpu(), Family::algorithm, any(window.source), any(window.weights),
+            window.bias ? window.plain_bias : memory::desc(), any(window.target), window.strides,
+            window.dilations, window.before, window.after, forward_desc_);
+        weights_ = BackwardWeights(weights_desc_);
+    }
+}
+
+template <class Family>
+void WindowKernel<Family>::reshape(Layer& layer) {
+    window_.emplace(layer, Family::reverse);
+    has_fused_ = !Family::reverse && layer.fused_relu != nullptr;
+    if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
+    make_forward(*window_, layer.train || layer.backward);
+    if (layer.backward) make_backward(layer, *window_);
+}
+
+template <class Family>
+void WindowKernel<Family>::forward(Layer& layer) {
+    const bool fuse = has_fused_ && layer.net->runs(layer.fused_relu);
+    const auto& desc = fuse ? fused_desc_ : forward_desc_;
+    for (size_t i = 0; i < layer.bottoms.size(); ++i) {
+        if (layer.tops[i]->count() == 0) continue;
+        if (layer.bottoms[i]->count() == 0) {
+            layer.refuse("has nothing to read but something to write");
+        }
+        Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[i]->data.read(desc.src_desc())},
+                               {DNNL_ARG_WEIGHTS, layer.params[0]->data.read(
+                                                      desc.weights_desc(), window_->plain_weights)},
+                               {DNNL_ARG_DST, layer.tops[i]->data.write(desc.dst_desc())}};
+        if (window_->bias)
+            arguments[DNNL_ARG_BIAS] = layer.params[1]->data.read(window_->plain_bias);
+        run(fuse ? fused_ : forward_, arguments);
+    }
+}
+
+template <class Family>
+void WindowKernel<Family>::backward_weights(Layer& layer, size_t i) {
+    const auto& desc = weights_desc_;
+    Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[i]->data.read(desc.src_desc())},
+                           {DNNL_ARG_DIFF_DST, layer.tops[i]->diff.read(desc.diff_dst_desc())},
+                           {DNNL_ARG_DIFF_WEIGHTS, weight_sum_.target(desc.diff_weights_desc())}};
+    if (window_->bias) arguments[DNNL_ARG_DIFF_BIAS] = bias_sum_.target(window_->plain_bias);
+    run(weights_, arguments);
+    if (layer.learns[0]) weight_sum_.add_to(layer.param_diff(0), window_->plain_weights);
+    if (window_->bias && layer.learns[1])
+        bias_sum_.add_to(layer.param_diff(1), window_->plain_bias);
+}
+
+template <class Family>
+void WindowKernel<Family>::backward(Layer& layer) {
+    for (size_t i = 0; i < layer.tops.size(); ++i) {
+        if (layer.tops[i]->count() == 0) continue;
+        if (std::find(layer.learns.begin(), layer.learns.end(), true) != layer.learns.end())
+            backward_weights(layer, i);
+        if (!layer.propagate[i]) continue;
+        run(data_, {{DNNL_ARG_DIFF_DST, layer.tops[i]->diff.read(data_desc_.diff_dst_desc())},
+                    {DNNL_ARG_WEIGHTS,
+                     layer.params[0]->data.read(data_desc_.weights_desc(), window_->plain_weights)},
+                    {DNNL_ARG_DIFF_SRC, layer.bottoms[i]->diff.write(data_desc_.diff_src_desc())}});
+    }
+}
+
+template class WindowKernel<Convolutions>;
+template class WindowKernel<Deconvolutions>;
+
+std::unique_ptr<Kernel> make_convolution() {
+    return make<WindowKernel<Convolutions>>();
+}
+std::unique_ptr<Kernel> make_deconvolution() {
+    return make<WindowKernel<Deconvolutions>>();
+}
+
+}  // namespace sn

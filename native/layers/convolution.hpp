@@ -1,0 +1,85 @@
+// Convolution and Deconvolution on oneDNN: the same steps on two families of primitives.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "../engine/layer.hpp"
+
+namespace sn {
+
+// Runs a primitive; arguments that are in another layout have been brought into the wanted one.
+using Arguments = std::unordered_map<int, dnnl::memory>;
+inline void run(const dnnl::primitive& primitive, const Arguments& arguments) {
+    primitive.execute(stream(), arguments);
+    stream().wait();
+}
+
+// Adds a primitive's result to a diff that accumulates, in plain rows.
+class Accumulator {
+   public:
+    // Memory for the result in the layout `wanted`.
+    dnnl::memory target(const dnnl::memory::desc& wanted) {
+        if (!memory_ || memory_.get_desc() != wanted) memory_ = dnnl::memory(wanted, cpu());
+        return memory_;
+    }
+    void add_to(float* diff, const dnnl::memory::desc& plain);
+
+   private:
+    dnnl::memory memory_;
+};
+
+struct Convolutions {
+    using Forward = dnnl::convolution_forward;
+    using BackwardData = dnnl::convolution_backward_data;
+    using BackwardWeights = dnnl::convolution_backward_weights;
+    static constexpr auto algorithm = dnnl::algorithm::convolution_auto;
+    static constexpr bool reverse = false;
+};
+
+struct Deconvolutions {
+    using Forward = dnnl::deconvolution_forward;
+    using BackwardData = dnnl::deconvolution_backward_data;
+    using BackwardWeights = dnnl::deconvolution_backward_weights;
+    static constexpr auto algorithm = dnnl::algorithm::deconvolution_direct;
+    static constexpr bool reverse = true;
+};
+
+// The geometry that both share, as oneDNN wants it.
+struct Window {
+    explicit Window(const Layer& layer, bool reverse);
+
+    dnnl::memory::dims source, target, weights, strides, dilations, before, after;
+    dnnl::memory::desc plain_weights, plain_bias;
+    bool bias = false;
+    int64_t outputs = 0;
+};
+
+template <class Family>
+class WindowKernel final : public Kernel {
+   public:
+    void reshape(Layer& layer) override;
+    void forward(Layer& layer) override;
+    void backward(Layer& layer) override;
+
+   private:
+    using Forward = typename Family::Forward;
+    using BackwardData = typename Family::BackwardData;
+    using BackwardWeights = typename Family::BackwardWeights;
+
+    void make_forward(const Window& window, bool train);
+    void make_backward(Layer& layer, const Window& window);
+    void backward_weights(Layer& layer, size_t i);
+
+    std::optional<Window> window_;
+    typename Forward::primitive_desc forward_desc_, fused_desc_;
+    Forward forward_, fused_;
+    bool has_fused_ = false;
+    typename BackwardData::primitive_desc data_desc_;
+    BackwardData data_;
+    typename BackwardWeights::primitive_desc weights_desc_;
+    BackwardWeights weights_;
+    Accumulator weight_sum_, bias_sum_;
+};
+
+}  // namespace sn

@@ -1,0 +1,130 @@
+"""Blob: pycaffe's view of the engine's memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparknet.errors import ArrayError
+from sparknet.layers import Shape
+from sparknet.layers.layer import count, shape_text
+from sparknet.native import NDArray
+
+if TYPE_CHECKING:
+    from sparknet.caffe.runtime import Runtime
+
+Array = np.ndarray[Any, np.dtype[np.float32]]
+
+
+class Blob(ABC):
+    """Values and gradient of one blob, as float32 arrays that view the engine's memory."""
+
+    @property
+    @abstractmethod
+    def data(self) -> Array: ...
+
+    @property
+    @abstractmethod
+    def diff(self) -> Array: ...
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape: ...
+
+    @abstractmethod
+    def reshape(self, *shape: int) -> None: ...
+
+    @property
+    def count(self) -> int:
+        return count(self.shape)
+
+    @property
+    def num(self) -> int:
+        return self._legacy(0)
+
+    @property
+    def channels(self) -> int:
+        return self._legacy(1)
+
+    @property
+    def height(self) -> int:
+        return self._legacy(2)
+
+    @property
+    def width(self) -> int:
+        return self._legacy(3)
+
+    def _legacy(self, axis: int) -> int:
+        """Caffe: blob.hpp, LegacyShape: axes beyond the last have size 1; at most four axes."""
+        shape = self.shape
+        if len(shape) > 4:
+            raise ArrayError(
+                f"num, channels, height and width are for at most 4 axes; "
+                f"the blob is {shape_text(shape)}"
+            )
+        return shape[axis] if axis < len(shape) else 1
+
+
+class EngineBlob(Blob):
+    """A blob between layers.
+
+    Views that were handed out stay true: each pass leaves the newest values
+    in them and reads what was written into them.
+    """
+
+    def __init__(self, runtime: Runtime, number: int) -> None:
+        self._runtime = runtime
+        self._number = number
+        self._generation = -1
+        self._views: dict[bool, Array] = {}
+
+    def _view(self, diff: bool) -> Array:
+        if self._generation != self._runtime.generation:
+            self._views.clear()
+            self._generation = self._runtime.generation
+        if diff not in self._views:
+            self._views[diff] = np.asarray(self._runtime.native.blob_array(self._number, diff))
+        return self._views[diff]
+
+    @property
+    def data(self) -> Array:
+        return self._view(False)
+
+    @property
+    def diff(self) -> Array:
+        return self._view(True)
+
+    @property
+    def shape(self) -> Shape:
+        return self._runtime.native.blob_shape(self._number)
+
+    def reshape(self, *shape: int) -> None:
+        self._runtime.touch(self._number, shape)
+
+
+class ParamBlob(Blob):
+    """A learnable blob: a part of the net's flat buffers."""
+
+    def __init__(self, data: NDArray, diff: NDArray) -> None:
+        self._data, self._diff = np.asarray(data), np.asarray(diff)
+
+    @property
+    def data(self) -> Array:
+        return self._data
+
+    @property
+    def diff(self) -> Array:
+        return self._diff
+
+    @property
+    def shape(self) -> Shape:
+        return self._data.shape
+
+    def reshape(self, *shape: int) -> None:
+        if tuple(shape) != self.shape:
+            raise ArrayError(
+                f"a parameter cannot change its shape from {shape_text(self.shape)} "
+                f"to {shape_text(shape)}"
+            )

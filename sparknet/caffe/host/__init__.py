@@ -1,0 +1,27 @@
+"""Layers that live in Python: the user's own, and those that read files.
+
+One file per type; a line in HOSTS each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from sparknet.caffe.blob import ParamBlob
+from sparknet.caffe.host.host import Host
+from sparknet.graph import Node
+
+__all__ = ["HOSTS", "Host", "make_host"]
+
+HOSTS = {
+    # type: module in sparknet.caffe.host; the class is called <Type>Host
+    "DummyData": "dummy_data",
+    "Python": "python",
+}
+
+
+def make_host(node: Node, params: Sequence[ParamBlob], seed: int) -> Host:
+    module = import_module(f"sparknet.caffe.host.{HOSTS[node.type]}")
+    kind: type[Host] = getattr(module, f"{node.type}Host")
+    return kind(node, params, seed)

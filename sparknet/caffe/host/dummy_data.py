@@ -1,0 +1,29 @@
+"""DummyData: constants once, random values anew in each pass (Caffe: dummy_data_layer.cpp)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparknet.caffe.blob import Blob, ParamBlob
+from sparknet.caffe.host.host import Host
+from sparknet.graph import Node
+from sparknet.layers.fillers import fill
+
+
+class DummyDataHost(Host):
+    def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
+        super().__init__(node, params, seed)
+        self.rng = np.random.default_rng(seed)
+        self.filled = False
+
+    def reshape(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
+        self.filled = False
+
+    def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
+        values = self.node.plan.values
+        for top, filler, refill in zip(tops, values["fillers"], values["refill"], strict=True):
+            if refill or not self.filled:
+                top.data[...] = fill(filler, tuple(top.shape), self.rng)
+        self.filled = True

@@ -1,0 +1,36 @@
+"""What a layer that lives in Python does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from sparknet.caffe.blob import Blob, ParamBlob
+from sparknet.graph import Node
+
+
+class Host(ABC):
+    """A layer of a runtime; blobs are views of the engine's memory.
+
+    A host may give its tops other shapes in `forward`: what follows is then
+    inferred anew.
+    """
+
+    def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
+        self.node = node
+        self.params = params
+        self.seed = seed
+
+    def reshape(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
+        """Shapes are set, or have changed."""
+
+    @abstractmethod
+    def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None: ...
+
+    def backward(
+        self, tops: Sequence[Blob], propagate_down: Sequence[bool], bottoms: Sequence[Blob]
+    ) -> None:
+        """Sources have nothing to give back."""
+
+    def close(self) -> None:
+        """The net is gone: files and threads go too."""

@@ -1,0 +1,212 @@
+"""A graph in the engine: its memory, its passes, and what happens when shapes change.
+
+Runs of layers that the engine computes are one native call each.  Layers
+that live in Python (`sparknet.caffe.host`) lie between those runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparknet.caffe.blob import Blob, EngineBlob, ParamBlob
+from sparknet.caffe.host import HOSTS, Host, make_host
+from sparknet.graph import Graph, Node
+from sparknet.layers import Shape
+from sparknet.layers.fillers import fill
+from sparknet.layers.layer import TRAIN, count
+from sparknet.native import NDArray
+from sparknet.native.net import NativeNet
+
+RESHAPING = frozenset({"Filter", "DetectionOutput"})
+"""Types whose top shapes depend on data: what follows is inferred anew when they change."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Layers first … last, in one native call; or one layer that lives in Python."""
+
+    first: int
+    last: int
+    host: Host | None = None
+
+
+class Runtime:
+    """The memory and the passes of one net."""
+
+    def __init__(self, graph: Graph, seed: int) -> None:
+        self.graph = graph
+        self.seed = seed
+        self.generation = 0
+        self._stale = False
+        self.native = NativeNet(graph.phase == TRAIN, seed)
+        self._make_params()
+        self._make_blobs()
+        self._make_layers()
+        self.segments = list(self._segments())
+        self._prepare(0)
+
+    # -- building ------------------------------------------------------------------------
+
+    def _make_params(self) -> None:
+        """All parameters in one buffer, all their gradients in another, in order of first use."""
+        sizes = [count(param.shape) for param in self.graph.params]
+        self.flat_data = NDArray.zeros((sum(sizes),))
+        self.flat_diff = NDArray.zeros((sum(sizes),))
+        self.offsets = [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
+        data = np.asarray(self.flat_data)
+        rng = np.random.default_rng(self.seed)
+        for number, param in enumerate(self.graph.params):
+            part = slice(self.offsets[number], self.offsets[number + 1])
+            data[part] = fill(param.filler, param.shape, rng).ravel()
+        self._native_params: dict[tuple[int, Shape], int] = {}
+        self._param_blobs: dict[tuple[int, Shape], ParamBlob] = {}
+
+    def param(self, learnable: int, shape: Shape) -> ParamBlob:
+        """A parameter under one of the shapes that share it."""
+        key = (learnable, shape)
+        if key not in self._param_blobs:
+            begin, end = self.offsets[learnable], self.offsets[learnable + 1]
+            data = self.flat_data[begin:end].reshape(shape)
+            diff = self.flat_diff[begin:end].reshape(shape)
+            self._param_blobs[key] = ParamBlob(data, diff)
+            self._native_params[key] = self.native.add_param(data, diff)
+        return self._param_blobs[key]
+
+    def _make_blobs(self) -> None:
+        self.blobs: list[Blob] = []
+        for name, shape in zip(self.graph.blob_names, self.graph.blob_shapes, strict=True):
+            self.blobs.append(EngineBlob(self, self.native.add_blob(name, shape)))
+
+    def _make_layers(self) -> None:
+        self.params: list[list[ParamBlob]] = []
+        self._hosts: dict[int, Host] = {}
+        for number, node in enumerate(self.graph.nodes):
+            own = [self.param(ref.learnable, ref.shape) for ref in node.params]
+            self.params.append(own)
+            ids = [self._native_params[ref.learnable, ref.shape] for ref in node.params]
+            kind = "Host" if node.type in HOSTS else node.type
+            self.native.add_layer(kind, node.name, node.bottom_ids, node.top_ids, ids)
+            self._describe(number, node)
+            if node.type in HOSTS:
+                self._hosts[number] = make_host(node, own, self.seed + number)
+
+    def _describe(self, number: int, node: Node) -> None:
+        if node.type not in HOSTS:
+            self.native.set_options(number, node.plan.values)
+        learns = [ref.needs_gradient for ref in node.params]
+        self.native.set_gradients(number, node.needs_backward, node.propagate_down, learns)
+        self.native.set_loss_weights(number, node.loss_weights)
+
+    def _segments(self) -> Iterator[Segment]:
+        first = 0
+        for number, node in enumerate(self.graph.nodes):
+            if number in self._hosts:
+                if first < number:
+                    yield Segment(first, number - 1)
+                yield Segment(number, number, self._hosts[number])
+                first = number + 1
+            elif node.type in RESHAPING:
+                yield Segment(first, number)
+                first = number + 1
+        if first < len(self.graph.nodes):
+            yield Segment(first, len(self.graph.nodes) - 1)
+
+    def _prepare(self, first: int) -> None:
+        last = len(self.graph.nodes) - 1
+        if first <= last:
+            self.native.prepare(first, last)
+        for number, host in self._hosts.items():
+            if number >= first:
+                node = self.graph.nodes[number]
+                host.reshape(self._of(node.bottom_ids), self._of(node.top_ids))
+
+    def _of(self, ids: Sequence[int]) -> list[Blob]:
+        return [self.blobs[blob] for blob in ids]
+
+    # -- shapes --------------------------------------------------------------------------
+
+    def touch(self, blob: int, shape: Sequence[int]) -> None:
+        """A blob was given another shape from outside; the net follows at its next pass."""
+        self.native.reshape_blob(blob, shape)
+        self.generation += 1
+        self._stale = True
+
+    def reshape(self) -> None:
+        """Infer everything anew from the shapes that the inputs have now (Caffe: Net::Reshape)."""
+        sources = {
+            name: self.native.blob_shape(blob)
+            for node in self.graph.nodes
+            if not node.bottom_ids
+            for name, blob in zip(node.tops, node.top_ids, strict=True)
+        }
+        self._follow(self.graph.reshape(sources), 0)
+
+    def _follow(self, graph: Graph, first: int) -> None:
+        self.graph = graph
+        for blob, shape in enumerate(graph.blob_shapes):
+            self.native.reshape_blob(blob, shape)
+        self.generation += 1
+        self._stale = False
+        for number in range(first, len(graph.nodes)):
+            self._describe(number, graph.nodes[number])
+        self._prepare(first)
+
+    def _follow_data(self, number: int) -> None:
+        """A layer has given its tops other shapes: what comes after it follows."""
+        node = self.graph.nodes[number]
+        now = {blob: self.native.blob_shape(blob) for blob in node.top_ids}
+        if any(self.graph.blob_shapes[blob] != shape for blob, shape in now.items()):
+            self._follow(self.graph.reshape_after(number, now), number + 1)
+
+    # -- passes --------------------------------------------------------------------------
+
+    def forward(self, first: int, last: int) -> float:
+        if self._stale:
+            self.reshape()
+        loss = 0.0
+        for segment in self.segments:
+            begin, end = max(first, segment.first), min(last, segment.last)
+            if begin > end:
+                continue
+            if segment.host is None:
+                loss += self.native.forward(begin, end)
+            else:
+                loss += self._forward_host(segment.host, begin)
+            if segment.host is not None or self.graph.nodes[end].type in RESHAPING:
+                self._follow_data(end)
+        return loss
+
+    def _forward_host(self, host: Host, number: int) -> float:
+        node = self.graph.nodes[number]
+        tops = self._of(node.top_ids)
+        host.forward(self._of(node.bottom_ids), tops)
+        return sum(
+            float(np.vdot(top.data.astype(np.float64), top.diff))
+            for top, weight in zip(tops, node.loss_weights, strict=True)
+            if weight
+        )
+
+    def backward(self, first: int, last: int) -> None:
+        """Layers first down to last."""
+        for segment in reversed(self.segments):
+            begin, end = min(first, segment.last), max(last, segment.first)
+            if begin < end:
+                continue
+            if segment.host is None:
+                self.native.backward(begin, end)
+            elif self.graph.nodes[begin].needs_backward:
+                node = self.graph.nodes[begin]
+                segment.host.backward(
+                    self._of(node.top_ids), list(node.propagate_down), self._of(node.bottom_ids)
+                )
+
+    def reseed(self, seed: int) -> None:
+        self.seed = seed
+        self.native.seed(seed)
+
+    def clear_param_diffs(self) -> None:
+        self.flat_diff.fill(0)
+

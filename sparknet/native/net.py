@@ -1,0 +1,132 @@
+"""NativeNet: a net in the engine (native/include/sparknet/net.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import LayerError
+from sparknet.native.core import check, ffi, lib
+from sparknet.native.ndarray import NDArray
+
+Shape = tuple[int, ...]
+
+
+def kernel_types() -> list[str]:
+    """The layer types that the engine computes."""
+    names: list[str] = []
+    while (name := lib.sn_kernel_type(len(names))) != ffi.NULL:
+        names.append(ffi.string(name).decode())
+    return names
+
+
+class NativeNet:
+    """Blobs, parameters and layers, by number; one call a pass, without the interpreter's lock.
+
+    It holds no meaning: shapes, options and gradients are decided above
+    (sparknet.graph) and handed in.
+    """
+
+    def __init__(self, train: bool, seed: int) -> None:
+        out = ffi.new("sn_net **")
+        check(lib.sn_net_create(out, train, seed))
+        self._net = ffi.gc(out[0], lib.sn_net_free)
+        self._names: list[str] = []
+
+    def _check(self, status: int) -> None:
+        if status == lib.SN_ERROR_LAYER:
+            message = ffi.string(lib.sn_message()).decode(errors="replace")
+            raise LayerError(self._names[lib.sn_net_failed_layer(self._net)], message)
+        check(status)
+
+    def add_blob(self, name: str, shape: Sequence[int]) -> int:
+        out = ffi.new("int *")
+        check(lib.sn_net_add_blob(out, self._net, name.encode()))
+        self.reshape_blob(out[0], shape)
+        return int(out[0])
+
+    def reshape_blob(self, blob: int, shape: Sequence[int]) -> None:
+        check(lib.sn_net_reshape_blob(self._net, blob, len(shape), list(shape)))
+
+    def add_param(self, data: NDArray, diff: NDArray) -> int:
+        """A parameter over the storage of two arrays."""
+        out = ffi.new("int *")
+        check(lib.sn_net_add_param(out, self._net, data._handle, diff._handle))
+        return int(out[0])
+
+    def add_layer(
+        self,
+        type_name: str,
+        name: str,
+        bottoms: Sequence[int],
+        tops: Sequence[int],
+        params: Sequence[int],
+    ) -> int:
+        out = ffi.new("int *")
+        lists = [part for ids in (bottoms, tops, params) for part in (len(ids), list(ids))]
+        check(lib.sn_net_add_layer(out, self._net, type_name.encode(), name.encode(), *lists))
+        self._names.append(name)
+        return int(out[0])
+
+    def set_options(self, layer: int, values: Mapping[str, Any]) -> None:
+        """The resolved values of a layer's plan: whole numbers, reals, words, or tuples of them."""
+        for key, value in values.items():
+            self._set_option(layer, key, value)
+
+    def _set_option(self, layer: int, key: str, value: Any) -> None:
+        if value is None:
+            return
+        if isinstance(value, str):
+            check(lib.sn_layer_set_text(self._net, layer, key.encode(), value.encode()))
+            return
+        many = np.ravel(value).tolist()
+        if any(isinstance(one, Mapping) for one in many):
+            self._set_nested(layer, key, many)
+        elif any(isinstance(one, float) for one in many):
+            check(lib.sn_layer_set_reals(self._net, layer, key.encode(), len(many), many))
+        else:
+            check(lib.sn_layer_set_integers(self._net, layer, key.encode(), len(many), many))
+
+    def _set_nested(self, layer: int, key: str, parts: Sequence[Mapping[str, Any]]) -> None:
+        """``levels`` of n mappings becomes ``levels`` = n and ``levels.0.kernel`` …"""
+        self._set_option(layer, key, len(parts))
+        for number, part in enumerate(parts):
+            for name, value in part.items():
+                self._set_option(layer, f"{key}.{number}.{name}", value)
+
+    def set_gradients(
+        self, layer: int, backward: bool, propagate: Sequence[bool], learns: Sequence[bool]
+    ) -> None:
+        check(
+            lib.sn_layer_set_gradients(self._net, layer, backward, bytes(propagate), bytes(learns))
+        )
+
+    def set_loss_weights(self, layer: int, weights: Sequence[float]) -> None:
+        check(lib.sn_layer_set_loss_weights(self._net, layer, list(weights)))
+
+    def prepare(self, first: int, last: int) -> None:
+        self._check(lib.sn_net_prepare(self._net, first, last))
+
+    def forward(self, first: int, last: int) -> float:
+        out = ffi.new("double *")
+        self._check(lib.sn_net_forward(out, self._net, first, last))
+        return float(out[0])
+
+    def backward(self, first: int, last: int) -> None:
+        self._check(lib.sn_net_backward(self._net, first, last))
+
+    def seed(self, seed: int) -> None:
+        check(lib.sn_net_seed(self._net, seed))
+
+    def blob_shape(self, blob: int) -> Shape:
+        ndim, shape = ffi.new("int *"), ffi.new("int64_t[32]")
+        check(lib.sn_net_blob_shape(ndim, shape, self._net, blob))
+        return tuple(shape[0 : ndim[0]])
+
+    def blob_array(self, blob: int, diff: bool = False) -> NDArray:
+        """A view of the newest values; every later pass leaves its values there."""
+        out = ffi.new("sn_array **")
+        check(lib.sn_net_blob_array(out, self._net, blob, diff))
+        return NDArray._new(out)

@@ -1,0 +1,110 @@
+"""Gradients against finite differences, as Caffe's own tests do (test_gradient_check_util.hpp)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import sparknet.caffe as caffe
+from sparknet.proto import parse_net
+
+
+def input_layer(name: str, shape: Sequence[int]) -> str:
+    dims = " ".join(f"dim: {size}" for size in shape)
+    return (
+        f'layer {{ name: "in_{name}" type: "Input" top: "{name}" '
+        f"input_param {{ shape {{ {dims} }} }} }}\n"
+    )
+
+
+def make_net(layer: str, inputs: Mapping[str, Any], phase: int = 0) -> Any:
+    """A net of Input layers and the given text, in which every gradient is computed."""
+    text = "force_backward: true\n"
+    text += "".join(input_layer(name, np.shape(value)) for name, value in inputs.items())
+    net = caffe.Net.from_proto(parse_net(text + layer), phase)
+    for name, value in inputs.items():
+        net.blobs[name].data[...] = value
+    return net
+
+
+def check_gradients(
+    layer: str,
+    inputs: Mapping[str, Any],
+    params: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    of: Sequence[str] | None = None,
+    phase: int = 0,
+    step: float = 1e-2,
+    tolerance: float = 1e-2,
+    kinks: Sequence[float] = (),
+    seed: int = 1,
+) -> None:
+    """Compare every input and parameter gradient with central differences.
+
+    The objective is a random weighting of all outputs (of the losses themselves
+    where a top has a loss weight).  ``of`` names the inputs to check, all by
+    default; values closer than 2 * ``step`` to one of ``kinks`` are skipped.
+    """
+    net = make_net(layer, inputs, phase)
+    for name, values in (params or {}).items():
+        for blob, value in zip(net.params[name], values, strict=True):
+            blob.data[...] = value
+    rng = np.random.default_rng(seed)
+    weights = _weights(net, rng)
+    _objective(net, weights)
+    net.clear_param_diffs()
+    for name, weight in weights.items():
+        net.blobs[name].diff[...] = weight
+    net.backward()
+    checked = [(f"input {name}", net.blobs[name]) for name in (of if of is not None else inputs)]
+    checked += [(f"{name}[{i}]", b) for name, own in net.params.items() for i, b in enumerate(own)]
+    found = [(what, blob, np.array(blob.diff)) for what, blob in checked]
+    for what, blob, got in found:
+        _compare(net, weights, what, blob, got, step, tolerance, kinks)
+
+
+def _weights(net: Any, rng: np.random.Generator) -> dict[str, Any]:
+    net.forward()
+    weights = {}
+    for name in net.outputs:
+        loss = net.blob_loss_weights[name]
+        shape = net.blobs[name].data.shape
+        weights[name] = np.full(shape, loss) if loss else rng.uniform(-1, 1, shape)
+    return {name: weight.astype(np.float32) for name, weight in weights.items()}
+
+
+def _objective(net: Any, weights: Mapping[str, Any]) -> float:
+    net.forward()
+    return sum(
+        float(np.sum(net.blobs[name].data.astype(np.float64) * weight))
+        for name, weight in weights.items()
+    )
+
+
+def _compare(
+    net: Any,
+    weights: Mapping[str, Any],
+    what: str,
+    blob: Any,
+    got: Any,
+    step: float,
+    tolerance: float,
+    kinks: Sequence[float],
+) -> None:
+    values = blob.data
+    for place in np.ndindex(values.shape):
+        kept = float(values[place])
+        if any(abs(kept - kink) < 2 * step for kink in kinks):
+            continue
+        values[place] = kept + step
+        above = _objective(net, weights)
+        values[place] = kept - step
+        below = _objective(net, weights)
+        values[place] = kept
+        want = (above - below) / (2 * step)
+        scale = max(abs(want), abs(float(got[place])), 1.0)
+        assert abs(float(got[place]) - want) <= tolerance * scale, (
+            f"{what}{place}: backward says {got[place]}, differences say {want}"
+        )

@@ -1,0 +1,125 @@
+"""Replays a recorded case through a net, as goldens/README.md describes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tests.goldens import agrees
+
+Arrays = Mapping[str, Any]
+
+
+def keys(arrays: Arrays, prefix: str) -> Iterator[tuple[str, Any]]:
+    for key in arrays:
+        if key.startswith(prefix):
+            yield key[len(prefix) :], arrays[key]
+
+
+def set_params(net: Any, arrays: Arrays, prefix: str = "param/") -> None:
+    for key, value in keys(arrays, prefix):
+        layer, _, number = key.rpartition("/")
+        net.params[layer][int(number)].data[...] = value
+
+
+def set_inputs(net: Any, arrays: Arrays, prefix: str) -> None:
+    """Put the inputs in, reshaping the net where they are of another size."""
+    given = dict(keys(arrays, prefix))
+    changed = False
+    for blob, value in given.items():
+        if tuple(net.blobs[blob].data.shape) != value.shape:
+            net.blobs[blob].reshape(*value.shape)
+            changed = True
+    if changed:
+        net.reshape()
+    for blob, value in given.items():
+        net.blobs[blob].data[...] = value
+
+
+def close(case: Mapping[str, Any], got: Any, want: Any, what: str) -> None:
+    if not agrees(got, want, case["rtol"], case["atol"], case["floor"]):
+        got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
+        if got.shape != want.shape:
+            raise AssertionError(f"{what}: shape {got.shape}, expected {want.shape}")
+        worst = np.nanargmax(np.abs(got - want)) if got.size else 0
+        raise AssertionError(
+            f"{what}: {got.flat[worst]!r} at {worst}, expected {want.flat[worst]!r}; "
+            f"largest difference {np.nanmax(np.abs(got - want)):g}"
+        )
+
+
+def check_structure(case: Mapping[str, Any], net: Any) -> None:
+    assert list(net._layer_names) == case["layers"]
+    assert list(net.inputs) == case["inputs"]
+    assert list(net.outputs) == case["outputs"]
+    shapes = [[name, list(blob.data.shape)] for name, blob in net.blobs.items()]
+    assert shapes == case["blobs"]
+
+
+def play(case: Mapping[str, Any], net: Any, arrays: Arrays) -> None:
+    """Run a case's passes and compare all that was recorded."""
+    set_params(net, arrays)
+    for number in range(case["passes"]):
+        play_pass(case, net, arrays, number)
+
+
+def play_pass(case: Mapping[str, Any], net: Any, arrays: Arrays, number: int) -> None:
+    prefix = f"pass{number}/" if number else ""
+    set_inputs(net, arrays, f"{prefix}in/")
+    net.forward()
+    check = case.get("check", "values")
+    if check.startswith("dropout"):
+        return check_dropout(case, net, arrays, float(check.split()[1]))
+    if f"{prefix}loss" in arrays:
+        close(case, total_loss(net), arrays[f"{prefix}loss"], "loss")
+    for blob, want in keys(arrays, f"{prefix}out/"):
+        close(case, net.blobs[blob].data, want, f"out/{blob}")
+    for key, want in keys(arrays, f"{prefix}param_after/"):
+        layer, _, i = key.rpartition("/")
+        close(case, net.params[layer][int(i)].data, want, f"param_after/{key}")
+    if case["backward"]:
+        play_backward(case, net, arrays, prefix, number)
+
+
+def total_loss(net: Any) -> float:
+    return sum(
+        float(np.sum(net.blobs[name].data, dtype=np.float64)) * weight
+        for name, weight in net.blob_loss_weights.items()
+        if weight
+    )
+
+
+def play_backward(
+    case: Mapping[str, Any], net: Any, arrays: Arrays, prefix: str, number: int
+) -> None:
+    if number not in case.get("accumulate", ()):
+        net.clear_param_diffs()
+    for blob, value in keys(arrays, f"{prefix}topdiff/"):
+        net.blobs[blob].diff[...] = value
+    net.backward()
+    skipped = set(case.get("no_gradient", ()))
+    for blob, want in keys(arrays, f"{prefix}diff/"):
+        if blob not in skipped:
+            close(case, net.blobs[blob].diff, want, f"diff/{blob}")
+    for key, want in keys(arrays, f"{prefix}pdiff/"):
+        layer, _, i = key.rpartition("/")
+        close(case, net.params[layer][int(i)].diff, want, f"pdiff/{key}")
+
+
+def check_dropout(case: Mapping[str, Any], net: Any, arrays: Arrays, ratio: float) -> None:
+    """One sample cannot be compared; what must hold of any sample can."""
+    (name, x), *_ = keys(arrays, "in/")
+    out = next(iter(keys(arrays, "out/")))[0] if name not in dict(keys(arrays, "out/")) else name
+    y = np.array(net.blobs[out].data)
+    kept = y != 0
+    scale = 1 / (1 - ratio)
+    np.testing.assert_allclose(y[kept], (x * scale)[kept], rtol=1e-5)
+    share, spread = kept[x != 0].mean(), 6 * np.sqrt(ratio * (1 - ratio) / y.size)
+    assert abs(share - (1 - ratio)) <= spread
+    top = next((value for key, value in keys(arrays, "topdiff/")), None)
+    if case["backward"] and top is not None:
+        net.blobs[out].diff[...] = top
+        net.backward()
+        np.testing.assert_allclose(net.blobs[name].diff, top * scale * kept, rtol=1e-5)

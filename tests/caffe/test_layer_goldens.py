@@ -1,0 +1,25 @@
+"""Every layer case of the reference vectors: structure, values, loss, gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet.caffe as caffe
+from tests.caffe.replay import check_structure, play
+from tests.goldens import GOLDENS, index, needs_goldens
+
+pytestmark = needs_goldens
+
+CASES = index("layers")
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_layer(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(GOLDENS / "layers")
+    monkeypatch.syspath_prepend(str(GOLDENS / "layers"))
+    net = caffe.Net(f"{case['name']}.prototxt", getattr(caffe, case["phase"]))
+    check_structure(case, net)
+    play(case, net, np.load(f"{case['name']}.npz"))
