@@ -16,15 +16,14 @@ MADE_BY = "Made from proto/caffe.proto by proto/compile.py"
 
 
 def compile_schema(out: Path) -> None:
-    """Write both files; those that would not change are left alone."""
     with tempfile.TemporaryDirectory() as folder:
         descriptor_set = Path(folder) / "schema.bin"
         run_protoc(descriptor_set, Path(folder))
         serialized = only_file(descriptor_set.read_bytes())
         types = (Path(folder) / "caffe_pb2.pyi").read_text()
     out.mkdir(parents=True, exist_ok=True)
-    write_if_new(out / "_descriptor.py", descriptor_module(serialized))
-    write_if_new(out / "caffe_pb2.pyi", f"# {MADE_BY}.\n{for_strict_mypy(types)}")
+    (out / "_descriptor.py").write_text(descriptor_module(serialized))
+    (out / "caffe_pb2.pyi").write_text(f"# {MADE_BY}.\n{for_strict_mypy(types)}")
 
 
 def run_protoc(descriptor_set: Path, pyi_out: Path) -> None:
@@ -57,11 +56,6 @@ def descriptor_module(serialized: bytes) -> str:
         f'"""{MADE_BY}."""\n\nfrom __future__ import annotations\n\n'
         f"SERIALIZED: bytes = bytes.fromhex(\n{body}\n)\n"
     )
-
-
-def write_if_new(path: Path, text: str) -> None:
-    if not path.is_file() or path.read_text() != text:
-        path.write_text(text)
 
 
 if __name__ == "__main__":

@@ -120,6 +120,6 @@ def _blob_name(layer: str, what: str, item: object) -> str:
                 layer, f"{what} '{item.name}' is a layer whose tops are {tops}; name one of them"
             )
         return item.tops[0]
-    if not isinstance(item, str) or not item:
+    if not isinstance(item, str):
         raise LayerError(layer, f"{what} {item!r} is neither a blob name nor a layer")
     return item

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -52,9 +52,12 @@ class NetParams(Content):
         self._settle(net, check)
 
     def _settle(self, net: Any, check: bool) -> None:
+        """Hold what Caffe would read from the net's prototxt, weights aside."""
+        net = upgrade_net(net)
         clear_empty(net, "name")
         for layer in net.layer:
             clear_empty(layer, "name", "type")
+            layer.ClearField("blobs")
         if check:
             check_net(net)
         self._freeze(net)
@@ -68,9 +71,6 @@ class NetParams(Content):
     def from_proto(cls, net: Any, check: bool = True) -> NetParams:
         """The net of a NetParameter; old generations are upgraded, weights left out."""
         made = cls.__new__(cls)
-        net = upgrade_net(net)
-        for layer in net.layer:
-            layer.ClearField("blobs")
         made._settle(net, check)
         return made
 
@@ -89,7 +89,8 @@ class NetParams(Content):
             raise FileError(path, error.strerror or "cannot be read") from None
         if head.startswith(b"\x89HDF"):
             raise FileError(path, "an HDF5 file holds weights only; load the net's prototxt")
-        binary = any(byte < 32 and byte not in b"\t\n\v\f\r" for byte in head)
+        control = any(byte < 32 and byte not in b"\t\n\v\f\r" for byte in head)
+        binary = control and Path(path).suffix != ".prototxt"
         return cls.from_proto(read_model(path).net if binary else read_net(path), check)
 
     # what it gives
@@ -102,9 +103,12 @@ class NetParams(Content):
         """Write the prototxt."""
         write_text(path, self.to_proto())
 
-    def graph(self, phase: Phase = None) -> Graph:
-        """The net as Caffe would set it up: filtered, split, with shapes."""
-        return build(self.to_proto(), self._phase(phase))
+    def graph(self, phase: Phase = None, level: int = 0, stages: Sequence[str] = ()) -> Graph:
+        """The net as Caffe would set it up: filtered, split, with shapes.
+
+        Without a phase it is TRAIN, or TEST where the net has sources for TEST only.
+        """
+        return build(self.to_proto(), self._phase(phase), level, stages)
 
     def summary(self, phase: Phase = None) -> str:
         """A table: layer, type, output shape, parameters."""

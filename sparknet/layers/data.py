@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sparknet.layers.layer import Plan, Shape, between
 from sparknet.layers.source import Source
 from sparknet.layers.transform import Transform
@@ -25,7 +23,7 @@ class Data(Source):
     fields = ("transform_param",)
     tops = between(1, 2)
 
-    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+    def survey(self) -> Plan:
         options = self.options
         batch = self.batch(options.batch_size)
         transform = Transform(self, self.parameter.transform_param)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sparknet.layers.fillers import check_filler, constant
 from sparknet.layers.layer import Plan, Shape
 from sparknet.layers.source import Source
@@ -19,7 +17,7 @@ class DummyData(Source):
     type = "DummyData"
     field = "dummy_data_param"
 
-    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+    def survey(self) -> Plan:
         shapes = self._shapes(len(self.parameter.top))
         fillers = self._fillers(len(self.parameter.top))
         for filler, shape in zip(fillers, shapes, strict=True):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sparknet.layers.layer import Plan, Shape, shape_text
+from sparknet.layers.layer import Plan, shape_text
 from sparknet.layers.source import Source
 from sparknet.loaders.hdf5 import dataset_shapes, read_list
 
@@ -18,7 +16,7 @@ class HDF5Data(Source):
     type = "HDF5Data"
     field = "hdf5_data_param"
 
-    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+    def survey(self) -> Plan:
         if self.parameter.HasField("transform_param"):
             self.fail("does not transform data; remove transform_param")
         options = self.options

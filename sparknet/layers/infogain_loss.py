@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class InfogainLoss(Loss):
         options = self.parameter.loss_param
         if options.HasField("normalize"):
             self.fail("loss_param.normalize is not understood here; use normalization")
-        matrix = None if len(bottoms) > 2 else self._matrix()
+        matrix = None if len(bottoms) > 2 else self._matrix
         shape = bottoms[2] if matrix is None else matrix.shape
         classes = bottoms[0][axis]
         if count(shape) != classes * classes:
@@ -56,6 +57,7 @@ class InfogainLoss(Loss):
             "matrix": None if matrix is None else matrix.reshape(classes, classes),
         }
 
+    @cached_property
     def _matrix(self) -> np.ndarray[Any, np.dtype[np.float32]]:
         if not self.options.HasField("source"):
             self.fail("needs the matrix: infogain_loss_param.source, or a third bottom")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sparknet.layers.layer import Plan, Shape
+from sparknet.layers.layer import Plan
 from sparknet.layers.source import Source
 
 
@@ -14,7 +12,7 @@ class Input(Source):
     type = "Input"
     field = "input_param"
 
-    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+    def survey(self) -> Plan:
         shapes = [self.declared(shape) for shape in self.options.shape]
         tops = len(self.parameter.top)
         if len(shapes) not in (0, 1, tops):

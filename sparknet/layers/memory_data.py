@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sparknet.layers.layer import Plan, Shape, exactly
+from sparknet.layers.layer import Plan, exactly
 from sparknet.layers.source import Source
 
 
@@ -16,7 +14,7 @@ class MemoryData(Source):
     fields = ("transform_param",)
     tops = exactly(2)
 
-    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+    def survey(self) -> Plan:
         options = self.options
         names = ("batch_size", "channels", "height", "width")
         sizes = {name: getattr(options, name) for name in names}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sparknet.layers.fillers import constant
-from sparknet.layers.layer import Param, Plan, Shape, exactly
+from sparknet.layers.layer import Param, Plan, exactly
 from sparknet.layers.source import Source
 
 
@@ -17,6 +15,6 @@ class Parameter(Source):
     tops = exactly(1)
     gradient = True
 
-    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+    def survey(self) -> Plan:
         shape = self.declared(self.options.shape)
         return Plan(tops=(shape,), params=(Param(shape, constant()),))

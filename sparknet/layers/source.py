@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from sparknet.layers.layer import MAX_COUNT, Layer, Shape, at_least, exactly
+from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, at_least, exactly
 from sparknet.proto import caffe_pb2
 
 
 class Source(Layer):
-    """A data layer or a blob of its own."""
+    """A data layer or a blob of its own.  Files are looked at once: Caffe peeks in its set-up."""
 
     bottoms = exactly(0)
     tops = at_least(1)
     gradient = False
+
+    def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
+        super().__init__(parameter, phase)
+        self._surveyed: Plan | None = None
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        if self._surveyed is None:
+            self._surveyed = self.survey()
+        return self._surveyed
+
+    @abstractmethod
+    def survey(self) -> Plan:
+        """What `infer` gives, found once."""
 
     def declared(self, shape: caffe_pb2.BlobShape) -> Shape:
         """A ``shape { dim: ... }`` as written; `Layer.plan` checks its sizes."""
@@ -22,7 +36,7 @@ class Source(Layer):
 
     def batch(self, size: int) -> int:
         if not 0 < size <= MAX_COUNT:
-            self.fail(f"batch_size {size} must be positive")
+            self.fail(f"batch_size {size} must be from 1 to {MAX_COUNT}")
         return size
 
     @contextmanager

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sparknet.layers.layer import Plan, Shape, exactly, shape_text
+from sparknet.layers.layer import Plan, exactly, shape_text
 from sparknet.layers.source import Source
 from sparknet.layers.transform import Transform
 from sparknet.loaders.window import first_channels
@@ -22,7 +20,7 @@ class WindowData(Source):
     fields = ("transform_param",)
     tops = exactly(2)
 
-    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+    def survey(self) -> Plan:
         options = self.options
         batch = self.batch(options.batch_size)
         transform = Transform(self, self.parameter.transform_param)

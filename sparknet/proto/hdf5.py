@@ -10,7 +10,6 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,11 @@ from sparknet.errors import FileError, MissingExtra, SparkNetError, WeightsError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import Array, aligned, checked_count
 from sparknet.proto.model import LayerArrays, Model
-from sparknet.proto.source import Source, StrPath, open_source, replacing
+from sparknet.proto.source import FileSource, Source, StrPath, open_source, replacing
+from sparknet.proto.wire import Piece, load
 
 if TYPE_CHECKING:
-    import h5py
+    import h5py  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _LONGEST_NAME = 1 << 16
@@ -49,24 +49,25 @@ def read_hdf5_model(path: StrPath, diffs: bool = False) -> Model:
         diff_arrays: list[LayerArrays] = []
         for name, group in groups:
             layer = net.layer.add(name=name)
-            arrays.append(reader.numbered(group, f"layer '{name}'"))
+            arrays.append(reader.numbered(group, f"layer {name!r}"))
             for array in arrays[-1]:
                 layer.blobs.add().shape.dim.extend(() if array is None else array.shape)
             if name in gradients:
-                diff_arrays.append(reader.numbered(gradients[name], f"layer '{name}' diff"))
-            else:
-                diff_arrays.append([None if a is None else np.zeros_like(a) for a in arrays[-1]])
+                diff_arrays.append(reader.numbered(gradients[name], f"layer {name!r} diff"))
+            elif diffs:
+                diff_arrays.append(_zeros(arrays[-1]))
         return Model(net, arrays, diff_arrays if diffs else None, partial=True)
 
 
 def write_hdf5_model(path: StrPath, model: Model, write_diff: bool = False) -> None:
     """Writes an HDF5 caffemodel; the data of a shared parameter is written with its owner only."""
-    names = [layer.name for layer in model.net.layer]
-    for name in names:
-        if "/" in name or name in ("", "."):
-            raise WeightsError(name, "HDF5 cannot hold a layer of this name: rename it")
-        if names.count(name) > 1:
-            raise WeightsError(name, "HDF5 cannot hold two layers of one name")
+    names: set[str] = set()
+    for layer in model.net.layer:
+        if "/" in layer.name or layer.name in ("", "."):
+            raise WeightsError(layer.name, "HDF5 cannot hold a layer of this name: rename it")
+        if layer.name in names:
+            raise WeightsError(layer.name, "HDF5 cannot hold two layers of one name")
+        names.add(layer.name)
     with _writing(path) as file:
         data = file.create_group("data")
         diff = file.create_group("diff") if write_diff and model.diffs is not None else None
@@ -105,9 +106,9 @@ def write_hdf5_state(
 class _Reader:
     """A file of unknown origin: every dataset is examined before memory is taken for it."""
 
-    def __init__(self, h5: ModuleType, file: h5py.File, path: StrPath) -> None:
-        self.h5, self.file, self.path = h5, file, path
-        self.size = Path(path).stat().st_size
+    def __init__(self, h5: ModuleType, file: h5py.File, source: FileSource) -> None:
+        self.h5, self.file, self.source = h5, file, source
+        self.path, self.size = source.name, source.size
         self.read = 0
 
     def groups(self, name: str) -> list[tuple[str, h5py.Group]]:
@@ -117,7 +118,7 @@ class _Reader:
     def group(self, parent: h5py.Group, name: str) -> h5py.Group:
         found = self._linked(parent, name)
         if not isinstance(found, self.h5.Group):
-            raise FileError(self.path, f"'{name}' is not a group")
+            raise FileError(self.path, f"{name!r} is not a group")
         return found
 
     def numbered(self, group: h5py.Group, what: str) -> LayerArrays:
@@ -125,7 +126,7 @@ class _Reader:
         found: dict[int, Array] = {}
         for name in group:
             if not (name.isascii() and name.isdigit() and len(name) < 5 and str(int(name)) == name):
-                raise FileError(self.path, f"{what} has a member '{name}', numbers are expected")
+                raise FileError(self.path, f"{what} has a member {name!r}, numbers are expected")
             found[int(name)] = self.array(group, name, f"{what} blob {name}")
         return [found.get(index) for index in range(max(found, default=-1) + 1)]
 
@@ -134,10 +135,22 @@ class _Reader:
         if dataset.dtype.kind not in "fiu" or dataset.dtype.itemsize > 8:
             raise FileError(self.path, f"{what} holds {dataset.dtype}, numbers are expected")
         shape = self._checked_shape(dataset, what)
-        array = aligned(checked_count(os.fspath(self.path), what, shape)).reshape(shape)
-        if array.size:
-            dataset.read_direct(array)
-        return array
+        flat = aligned(checked_count(self.path, what, shape))
+        offset = self._place(dataset)
+        if flat.size and offset is not None:
+            load(self.source, [Piece(offset, flat.size, 0, 4)], flat)
+        elif flat.size:
+            dataset.read_direct(flat.reshape(shape))
+        return flat.reshape(shape)
+
+    def _place(self, dataset: h5py.Dataset) -> int | None:
+        """Where plain floats lie in one run, so that they can be read past libhdf5."""
+        layout = dataset.id.get_create_plist().get_layout()
+        if layout != self.h5.h5d.CONTIGUOUS or dataset.dtype != np.dtype("<f4"):
+            return None
+        if self.file.userblock_size or dataset.id.get_offset() is None:
+            return None
+        return int(dataset.id.get_offset())
 
     def integer(self, name: str) -> int:
         dataset = self._dataset(self.file, name, f"'{name}'")
@@ -164,7 +177,7 @@ class _Reader:
 
     def _linked(self, parent: h5py.Group, name: str) -> object:
         if not isinstance(parent.get(name, getlink=True), self.h5.HardLink):
-            raise FileError(self.path, f"'{name}' is missing, or a link to somewhere else")
+            raise FileError(self.path, f"{name!r} is missing, or a link to somewhere else")
         return parent[name]
 
     def _dataset(self, group: h5py.Group, name: str, what: str) -> h5py.Dataset:
@@ -180,7 +193,7 @@ class _Reader:
     def _checked_shape(self, dataset: h5py.Dataset, what: str) -> tuple[int, ...]:
         """The shape, once the file is known to be large enough for it."""
         shape = tuple(int(size) for size in dataset.shape)
-        needed = checked_count(os.fspath(self.path), what, shape) * dataset.dtype.itemsize
+        needed = checked_count(self.path, what, shape) * dataset.dtype.itemsize
         stored = min(dataset.id.get_storage_size(), self.size)
         plain = dataset.chunks is None
         self.read += needed if plain else needed // _UNPACKING
@@ -198,17 +211,19 @@ class _Reader:
 @contextmanager
 def _reading(path: StrPath) -> Iterator[_Reader]:
     h5 = _h5py(f"reading {os.fspath(path)}")
-    with open_source(path):
-        pass
     try:
-        with h5.File(path, "r", locking=False) as file:
-            yield _Reader(h5, file, path)
+        # As a Python file: what libhdf5 opens by name it may remember after damage, and confuse
+        # with the next file of that name.
+        with open_source(path) as source, source.stream() as raw, h5.File(raw, "r") as file:
+            yield _Reader(h5, file, source)
     except SparkNetError:
         raise
     except MemoryError as error:
         raise FileError(path, "needs more memory than there is") from error
     except Exception as error:  # h5py raises nearly every builtin exception for a damaged file
-        raise FileError(path, f"is damaged or not an HDF5 file: {error}") from error
+        raise FileError(
+            path, f"is damaged or not an HDF5 file: {' '.join(str(error).split())}"
+        ) from error
 
 
 @contextmanager
@@ -228,6 +243,10 @@ def _without_shared(
         if name:
             owned.add(name)
     return out
+
+
+def _zeros(arrays: LayerArrays) -> LayerArrays:
+    return [None if array is None else np.zeros(array.shape, np.float32) for array in arrays]
 
 
 def _write_numbered(group: h5py.Group, arrays: LayerArrays) -> None:

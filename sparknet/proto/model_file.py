@@ -70,7 +70,7 @@ def _layer_arrays(
 ) -> LayerArrays:
     return [
         load_blob(
-            source, blob, payloads[int(blob.data[0])], f"layer '{layer.name}' blob {index}", diff
+            source, blob, payloads[int(blob.data[0])], f"layer {layer.name!r} blob {index}", diff
         )
         for index, blob in enumerate(layer.blobs)
     ]

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from sparknet.errors import FileError
 
@@ -73,6 +74,11 @@ class FileSource(Source):
             if got == 0:
                 raise FileError(self.name, "is cut short")
             done += got
+
+    def stream(self) -> BinaryIO:
+        """The same file for a library that reads streams."""
+        stream = open(self._descriptor, "rb", buffering=0, closefd=False)  # noqa: SIM115
+        return cast(BinaryIO, stream)
 
     def _pread(self, position: int, count: int) -> bytes:
         try:

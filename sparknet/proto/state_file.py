@@ -75,7 +75,7 @@ def state_model_path(state: State, path: StrPath) -> Path | None:
                 return candidate
         except (OSError, ValueError):
             break
-    raise FileError(path, f"the model file '{state.learned_net}' that it names is missing")
+    raise FileError(path, f"the model file {state.learned_net!r} that it names is missing")
 
 
 def _parse(source: Source) -> State:

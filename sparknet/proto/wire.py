@@ -20,9 +20,11 @@ from sparknet.proto.source import Source
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
-MAX_FIELDS = 1_000_000
-MAX_DESCRIPTION = 32 << 20
-"""A skeleton is a net's description: far larger than this, it is not one."""
+# A skeleton is a net's description. The largest known (ResNet-1001) has 3,500 layers; a message
+# takes a hundred times its bytes when it is parsed, so that more than this is a trap.
+MAX_MESSAGES = 50_000
+MAX_FIELDS = 250_000
+MAX_DESCRIPTION = 8 << 20
 
 Kind: TypeAlias = "dict[int, Kind | None]"
 """The fields of a message that lead to blobs; None stands for a blob itself."""
@@ -118,7 +120,7 @@ class _Walker:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.payloads: list[Payload] = []
-        self.fields = 0
+        self.messages = self.fields = 0
         self.described = 0
 
     def message(self, start: int, stop: int, kind: Kind) -> bytes:
@@ -130,6 +132,7 @@ class _Walker:
             if entry.wire != BYTES or entry.number not in kind:
                 continue
             out.append(self.keep(kept, entry.start))
+            self.enter()
             inner_kind = kind[entry.number]
             if inner_kind is None:
                 inner = self.blob(entry.body, entry.stop)
@@ -192,6 +195,13 @@ class _Walker:
                 return count + int(other[0])
             count += most
             block = min(block * 4, 1 << 20)
+
+    def enter(self) -> None:
+        self.messages += 1
+        if self.messages > MAX_MESSAGES:
+            raise FileError(
+                self.source.name, f"has more than {MAX_MESSAGES} layers and blobs: not Caffe's"
+            )
 
     def field(self, position: int, stop: int) -> Field:
         self.fields += 1

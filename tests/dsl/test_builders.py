@@ -58,6 +58,12 @@ def test_common_and_own_are_fields() -> None:
     assert set(COMMON) | set(OWN) <= set(LAYER_FIELDS)
 
 
+def test_everything_can_be_imported() -> None:
+    space: dict[str, Any] = {}
+    exec("from sparknet.dsl import *", space)
+    assert {"NetParams", "Convolution", "SoftmaxWithLoss", *LAYERS} <= set(space)
+
+
 def test_one_layer() -> None:
     made = Convolution(
         "conv",
@@ -160,10 +166,13 @@ def test_a_layer_is_frozen_and_compares_by_content() -> None:
     assert made.name == "p"
 
 
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
 def scalars(field: Any) -> st.SearchStrategy[Any]:
     simple = {
         "CPPTYPE_BOOL": st.booleans(),
-        "CPPTYPE_STRING": st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+        "CPPTYPE_STRING": TEXT,
         "TYPE_BYTES": st.binary(max_size=8),
         "CPPTYPE_INT32": st.integers(-(2**31), 2**31 - 1),
         "CPPTYPE_UINT32": st.integers(0, 2**32 - 1),
@@ -196,8 +205,11 @@ def layers(draw: st.DrawFn) -> LayerSpec:
     options = {key: draw(values(every[key])) for key in chosen}
     groups = {group for key, (group, _) in option_fields(type_name).items() if key in options}
     options = {key: value for key, value in options.items() if key not in groups}
+    names = st.lists(TEXT, max_size=2)
+    tops = draw(st.none() | names)
     try:
-        made: LayerSpec = getattr(dsl, type_name)("x", ["a", "b"], **options)
+        build = getattr(dsl, type_name)
+        made: LayerSpec = build(draw(TEXT), draw(names), tops=tops, **options)
     except LayerError as error:
         if "is required" not in str(error):  # some forks' messages have required fields
             raise
@@ -205,10 +217,17 @@ def layers(draw: st.DrawFn) -> LayerSpec:
     return made
 
 
+@settings(max_examples=50, deadline=None)
+@given(TEXT, TEXT)
+def test_any_type_name_comes_back(name: str, type_name: str) -> None:
+    net = NetParams("n", CaffeLayer(name, type=type_name, tops=[]), check=False)
+    assert rebuilt(net.to_source()) == net
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(layers())
-def test_any_values_come_back_from_text_and_source(layer: LayerSpec) -> None:
-    net = NetParams("n", layer, check=False)
+@given(layers(), TEXT)
+def test_any_values_come_back_from_text_and_source(layer: LayerSpec, name: str) -> None:
+    net = NetParams(name, layer, check=False)
     assert rebuilt(net.to_source()) == net
     assert parse_net(net.to_prototxt()) == net.to_proto()
     assert pickle.loads(pickle.dumps(net)) == net

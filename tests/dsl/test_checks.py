@@ -115,7 +115,10 @@ def test_a_net_must_serve_some_phase() -> None:
 
 def test_stages_may_come_later() -> None:
     staged = RDDLayer("data", shape=[1, 3], include={"stage": "fit"})
-    assert len(NetParams("n", staged, ReLU("r", "data"))) == 2
+    net = NetParams("n", staged, ReLU("r", "data"))
+    assert net.graph("train", stages=["fit"]).blobs == {"data": (1, 3), "r": (1, 3)}
+    with pytest.raises(SpecError):
+        net.graph("train")
 
 
 def test_shapes_stay_open_where_a_file_is_missing() -> None:

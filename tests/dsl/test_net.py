@@ -23,7 +23,7 @@ from sparknet.dsl import (
     ReLU,
     Silence,
 )
-from sparknet.errors import FileError, LayerError, SpecError
+from sparknet.errors import FileError, LayerError, SpecError, TextError
 from sparknet.proto import caffe_pb2
 from tests.dsl.nets import lenet, rebuilt
 from tests.goldens import ROOT
@@ -88,7 +88,7 @@ def test_a_net_travels_between_processes() -> None:
 
 def test_a_net_is_frozen() -> None:
     with pytest.raises(AttributeError, match="NetParams cannot be changed; build another"):
-        NET.name = "x"  # type: ignore[misc]
+        NET.name = "x"
     with pytest.raises(AttributeError, match="cannot be changed"):
         del NET.name
     NET.to_proto().name = "x"
@@ -126,6 +126,12 @@ def test_a_caffemodel_gives_its_net(tmp_path: Path) -> None:
     path = tmp_path / "net.caffemodel"
     path.write_bytes(net.SerializeToString())
     assert NetParams.load(path) == NET
+
+
+def test_a_prototxt_is_read_as_text(tmp_path: Path) -> None:
+    (tmp_path / "odd.prototxt").write_bytes(b'name: "a"\n\x00')
+    with pytest.raises(TextError, match=r"odd\.prototxt:2:1: "):
+        NetParams.load(tmp_path / "odd.prototxt")
 
 
 def test_files_that_hold_no_net(tmp_path: Path) -> None:

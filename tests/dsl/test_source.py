@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from sparknet.dsl import Dropout, LayerSpec, NetParams, PReLU, SolverParams
+from sparknet.errors import SparkNetError
 from sparknet.proto import caffe_pb2
 from tests.dsl.nets import lenet, rebuilt
-from tests.goldens import GOLDENS, needs_goldens
+from tests.goldens import GOLDENS, index, needs_goldens
 
 FOLDERS = ("nets", "layers", "formats/filter", "formats/binary", "solvers", "data")
 
@@ -30,6 +31,38 @@ def test_every_reference_net(folder: str, monkeypatch: pytest.MonkeyPatch) -> No
         net = NetParams.load(path, check=folder in ("nets", "layers", "solvers"))
         assert rebuilt(net.to_source()) == net, path.name
         assert NetParams.from_text(net.to_prototxt(), check=False) == net, path.name
+
+
+@needs_goldens
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("folder", ["formats/upgrade", "formats/syntax"])
+def test_old_and_odd_reference_nets(folder: str) -> None:
+    entries = [entry for entry in index(folder) if entry["message"] == "NetParameter"]
+    assert entries
+    for entry in entries:
+        net = NetParams.load(GOLDENS / folder / f"{entry['name']}.in.prototxt", check=False)
+        assert rebuilt(net.to_source()) == net, entry["name"]
+
+
+@needs_goldens
+def test_every_reference_model() -> None:
+    paths = sorted((GOLDENS / "formats" / "binary").glob("*.caffemodel"))
+    assert paths
+    for path in paths:
+        net = NetParams.load(path, check=False)
+        assert len(net) > 0
+        assert rebuilt(net.to_source()) == net, path.name
+
+
+@needs_goldens
+def test_bad_reference_nets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(GOLDENS / "errors")
+    entries = [entry for entry in index("errors") if entry["action"] == "net"]
+    assert len(entries) > 50
+    for entry in entries:
+        with pytest.raises(SparkNetError) as caught:
+            NetParams.load(entry["file"]).graph(entry.get("phase"))
+        assert entry.get("layer", "") in str(caught.value), entry["file"]
 
 
 @needs_goldens

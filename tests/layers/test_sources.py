@@ -12,7 +12,7 @@ from sparknet.errors import LayerError
 from sparknet.layers import LAYERS
 from sparknet.proto import write_blob
 from tests.goldens import GOLDENS, index, needs_goldens
-from tests.layers.nets import plan, read, shapes_of_params, walk
+from tests.layers.nets import layer, plan, read, shapes_of_params, walk
 
 CASES = [case for case in index("data") if case["kind"] == "forward"]
 SOURCES = [
@@ -152,7 +152,7 @@ def test_hdf5_output() -> None:
         ({}, "mean_value: 1 mean_file: 'rgb_mean.binaryproto'", "not both"),
         ({}, "mean_file: 'absent'", "the mean file cannot be read: absent"),
         ({}, "resize_param { }", "resize_param belongs to SSD"),
-        ({"batch_size": "0"}, "", "batch_size 0 must be positive"),
+        ({"batch_size": "0"}, "", "batch_size 0 must be from 1 to"),
         (
             {"source": "'absent'"},
             "",
@@ -172,6 +172,15 @@ def test_data_refused(
     monkeypatch.chdir(GOLDENS / "data")
     with pytest.raises(LayerError, match=says):
         plan("Data", _rgb(transform, **change))
+
+
+@needs_goldens
+def test_files_are_looked_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(GOLDENS / "data")
+    made = layer("Data", _rgb("mean_file: 'rgb_mean.binaryproto'"), bottoms=0)
+    first = made.plan([])
+    monkeypatch.chdir(tmp_path)
+    assert made.plan([]) is first
 
 
 @needs_goldens

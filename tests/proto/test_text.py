@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import text_format
+from google.protobuf import descriptor_pb2, text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparknet.errors import FileError, TextError
-from sparknet.proto import caffe_pb2, format_text, parse_text, read_text, write_text
+from sparknet.proto import caffe_pb2, format_text, parse_text, read_net, read_text, write_text
 from sparknet.proto.text_printer import short_float
 from tests.goldens import GOLDENS, index, needs_goldens
 from tests.proto.messages import MESSAGES, messages
@@ -24,8 +24,8 @@ Net = caffe_pb2.NetParameter
 Layer = caffe_pb2.LayerParameter
 Blob = caffe_pb2.BlobProto
 SYNTAX, ERRORS = GOLDENS / "formats" / "syntax", GOLDENS / "errors"
-# Those that parse, and are refused later.
-LATER = {"text_layer_and_layers", "text_copy"}
+# Parses, and is refused by the upgrade (test_upgrade.py).
+LATER = {"text_layer_and_layers"}
 REFUSED = [
     case
     for case in index("errors")
@@ -279,6 +279,18 @@ def _seconds(action: Any) -> float:
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
+
+
+def test_messages_lie_only_so_deep() -> None:
+    text = "nested_type {" * 200 + "}" * 200
+    with pytest.raises(TextError, match="more than 100 deep"):
+        parse_text(text, descriptor_pb2.DescriptorProto)
+
+
+@needs_goldens
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(FileError, match=r"missing_file.prototxt: no such file"):
+        read_net(ERRORS / "missing_file.prototxt")
 
 
 def test_files(tmp_path: Path) -> None:

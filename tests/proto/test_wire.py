@@ -107,6 +107,10 @@ def test_too_many_fields_and_too_long_descriptions_are_refused(
     monkeypatch.setattr(wire, "MAX_FIELDS", 10)
     with pytest.raises(FileError, match="more than 10 fields"):
         wire.walk(Source(b"\x08\x01" * 11), None)
+    monkeypatch.setattr(wire, "MAX_FIELDS", 100)
+    monkeypatch.setattr(wire, "MAX_MESSAGES", 10)
+    with pytest.raises(FileError, match="more than 10 layers and blobs"):
+        wire.walk(Source(wire.header(100, 0) * 11), wire.NET)
     monkeypatch.setattr(wire, "MAX_DESCRIPTION", 1 << 20)
     with pytest.raises(FileError, match="more than 1 MiB beside"):
         wire.walk(Source(wire.header(1, 2 << 20) + bytes(2 << 20)), wire.NET)

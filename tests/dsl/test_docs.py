@@ -1,0 +1,41 @@
+"""docs/dsl.md is true: its examples run, its table and its error sentences are real."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sparknet.dsl as dsl
+from sparknet.errors import LayerError
+from tests.dsl.nets import lenet
+from tests.goldens import ROOT
+
+GUIDE = (ROOT / "docs" / "dsl.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| `(\w+\(.*?\))` \| `(layer .*?)` \|$", GUIDE, re.MULTILINE)
+
+
+def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    assert len(blocks) == 6
+    monkeypatch.chdir(tmp_path)
+    lenet().save("train_val.prototxt")
+    space: dict[str, Any] = {"Accuracy": dsl.Accuracy}
+    for block in blocks:
+        partial = block.startswith("RDDLayer")  # arguments, not statements
+        exec(f"parts = [{block}]" if partial else block, space)
+    assert space["net"].summary() in GUIDE
+    assert space["slower"].base_lr == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize(("written", "said"), ROWS)
+def test_mistakes(written: str, said: str) -> None:
+    with pytest.raises(LayerError) as caught:
+        eval(written, {"Convolution": dsl.Convolution, "Pooling": dsl.Pooling})
+    assert str(caught.value) == said
+
+
+def test_there_are_mistakes() -> None:
+    assert len(ROWS) == 3
