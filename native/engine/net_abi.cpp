@@ -110,6 +110,17 @@ sn_status sn_net_add_param(int* out, sn_net* net, const sn_array* data, const sn
     });
 }
 
+sn_status sn_net_share_param(sn_net* net, int param, const sn_array* data) {
+    return guard(net, [&](sn::Net& n) {
+        sn::Blob& blob = at(n.params, param, "parameter");
+        sn::Shape shape;
+        auto values = hold(data, shape);
+        if (shape != blob.shape()) throw std::out_of_range("a shared parameter differs in shape");
+        const auto size = static_cast<size_t>(blob.count());
+        blob.data.share(std::make_shared<sn::Storage>(std::move(values), size));
+    });
+}
+
 sn_status sn_net_add_layer(int* out, sn_net* net, const char* type, const char* name,
                            int bottom_count, const int* bottoms, int top_count, const int* tops,
                            int param_count, const int* params) {

@@ -108,7 +108,16 @@ class ParamBlob(Blob):
     """A learnable blob: a part of the net's flat buffers."""
 
     def __init__(self, data: NDArray, diff: NDArray) -> None:
+        self.array = data
         self._data, self._diff = np.asarray(data), np.asarray(diff)
+
+    def share(self, other: ParamBlob) -> None:
+        """Look at another parameter's values from now on; the gradient stays one's own."""
+        self.array, self._data = other.array, other._data
+
+    def shares_with(self, flat: NDArray) -> bool:
+        begin = flat.address
+        return begin <= self.array.address < begin + max(flat.nbytes, 1)
 
     @property
     def data(self) -> Array:

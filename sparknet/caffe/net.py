@@ -1,65 +1,369 @@
-"""Net: pycaffe's interface to a net, on the engine."""
+"""Net: pycaffe's interface to a net, on the engine.
+
+Caffe: python/caffe/_caffe.cpp and pycaffe.py.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sparknet.caffe.blob import Blob
+import numpy as np
+
+from sparknet.caffe import weights_io
+from sparknet.caffe.blob import Blob, ParamBlob
+from sparknet.caffe.random import next_seed
 from sparknet.caffe.runtime import Runtime
-from sparknet.graph import build
-from sparknet.proto import read_net
+from sparknet.errors import LayerError, SpecError, WeightsError
+from sparknet.graph import Graph, build, build_in_state
+from sparknet.layers.layer import shape_text
+from sparknet.native import NDArray
+from sparknet.proto import caffe_pb2, read_net
+
+StrPath = str | os.PathLike[str]
+Arrays = dict[str, Any]
+Callback = Callable[[int], Any]
+
+
+class LayerView:
+    """One entry of ``net.layers``: a type and its parameter blobs."""
+
+    def __init__(self, type_name: str, blobs: list[ParamBlob]) -> None:
+        self.type = type_name
+        self.blobs = blobs
+
+    def __repr__(self) -> str:
+        return f"<{self.type} layer, {len(self.blobs)} parameter blob(s)>"
 
 
 class Net:
-    def __init__(self, network_file: str, phase: int, level: int = 0, stages: Sequence[str] = ()) -> None:
-        self._runtime = Runtime(build(read_net(network_file), phase, level, stages or ()), 0)
+    """``Net(file, phase, level=0, stages=None, weights=None)`` or ``Net(file, weights, phase)``."""
+
+    def __init__(
+        self,
+        network_file: StrPath,
+        phase: int | StrPath | None = None,
+        level: int = 0,
+        stages: Sequence[str] | None = None,
+        weights: StrPath | int | None = None,
+    ) -> None:
+        # pycaffe's older form gives the weights second and the phase third.
+        if isinstance(phase, (str, os.PathLike)):
+            phase, weights, level = level, phase, 0
+        if phase not in (caffe_pb2.TRAIN, caffe_pb2.TEST) or isinstance(phase, (str, os.PathLike)):
+            raise SpecError(f"phase must be caffe.TRAIN or caffe.TEST; it is {phase!r}")
+        net = read_net(network_file)
+        self._start(build(net, int(phase), level, stages or ()))
+        if isinstance(weights, (str, os.PathLike)):
+            self.copy_from(weights)
 
     @classmethod
-    def from_proto(cls, proto: Any, phase: int) -> Net:
-        net = cls.__new__(cls)
-        net._runtime = Runtime(build(proto, phase), 0)
-        return net
+    def from_proto(
+        cls,
+        net: caffe_pb2.NetParameter,
+        phase: int | None = None,
+        level: int = 0,
+        stages: Sequence[str] = (),
+        seed: int | None = None,
+    ) -> Net:
+        """A net from a message; without a phase it is built in exactly the state it holds."""
+        made = cls.__new__(cls)
+        graph = build_in_state(net) if phase is None else build(net, phase, level, stages)
+        made._start(graph, seed)
+        return made
+
+    def _start(self, graph: Graph, seed: int | None = None) -> None:
+        self._runtime = Runtime(graph, next_seed() if seed is None else seed)
+        self._callbacks: dict[str, list[Callback]] = {
+            "before_forward": [],
+            "after_forward": [],
+            "before_backward": [],
+            "after_backward": [],
+        }
+        self._name_lists()
+
+    def _name_lists(self) -> None:
+        graph = self._runtime.graph
+        self.blobs: OrderedDict[str, Blob] = OrderedDict(
+            zip(graph.blob_names, self._runtime.blobs, strict=True)
+        )
+        pairs = list(zip(graph.nodes, self._runtime.params, strict=True))
+        self.params: OrderedDict[str, list[ParamBlob]] = OrderedDict(
+            (node.name, own) for node, own in pairs if own
+        )
+        self.layers = [LayerView(node.type, own) for node, own in pairs]
+        self._layer_names = graph.layers
+        self._blob_names = list(graph.blob_names)
+        self.inputs = list(graph.inputs)
+        self.outputs = list(graph.outputs)
+
+    # -- what it is ----------------------------------------------------------------------
 
     @property
-    def graph(self) -> Any:
+    def graph(self) -> Graph:
+        """Layers, shapes and gradients as they were worked out (ours, not pycaffe's)."""
         return self._runtime.graph
 
     @property
-    def _layer_names(self) -> list[str]:
-        return self.graph.layers
+    def name(self) -> str:
+        return self.graph.name
 
     @property
-    def blobs(self) -> OrderedDict[str, Blob]:
-        return OrderedDict(zip(self.graph.blob_names, self._runtime.blobs, strict=True))
+    def flat_params(self) -> NDArray:
+        """All parameters, in one buffer (ours, not pycaffe's)."""
+        return self._runtime.flat_data
 
     @property
-    def blob_loss_weights(self) -> dict[str, float]:
-        return {name: self.graph.loss_weights.get(name, 0.0) for name in self.graph.blob_names}
+    def flat_diffs(self) -> NDArray:
+        """All parameter gradients, in one buffer (ours, not pycaffe's)."""
+        return self._runtime.flat_diff
 
     @property
-    def params(self) -> OrderedDict[str, list[Blob]]:
-        pairs = zip(self.graph.nodes, self._runtime.params, strict=True)
-        return OrderedDict((node.name, list(own)) for node, own in pairs if own)
+    def blob_loss_weights(self) -> OrderedDict[str, float]:
+        weights = self.graph.loss_weights
+        return OrderedDict((name, weights.get(name, 0.0)) for name in self._blob_names)
 
     @property
-    def inputs(self) -> list[str]:
-        return list(self.graph.inputs)
+    def layer_dict(self) -> OrderedDict[str, LayerView]:
+        return OrderedDict(zip(self._layer_names, self.layers, strict=True))
 
     @property
-    def outputs(self) -> list[str]:
-        return list(self.graph.outputs)
+    def top_names(self) -> OrderedDict[str, list[str]]:
+        return OrderedDict((node.name, list(node.tops)) for node in self.graph.nodes)
 
-    def forward(self) -> dict[str, Any]:
-        self._runtime.forward(0, len(self.graph.nodes) - 1)
-        return {name: self.blobs[name].data for name in self.outputs}
+    @property
+    def bottom_names(self) -> OrderedDict[str, list[str]]:
+        return OrderedDict((node.name, list(node.bottoms)) for node in self.graph.nodes)
 
-    def backward(self) -> None:
-        self._runtime.backward(len(self.graph.nodes) - 1, 0)
+    def _bottom_ids(self, layer: int) -> list[int]:
+        return list(self.graph.nodes[layer].bottom_ids)
+
+    def _top_ids(self, layer: int) -> list[int]:
+        return list(self.graph.nodes[layer].top_ids)
+
+    # -- passes --------------------------------------------------------------------------
+
+    def _forward(self, start: int, end: int) -> float:
+        """Layers start … end, by number; the loss."""
+        loss: float = self._run(self._runtime.forward, "forward", range(start, end + 1))
+        return loss
+
+    def _backward(self, start: int, end: int) -> None:
+        """Layers start down to end, by number."""
+        self._run(self._runtime.backward, "backward", range(start, end - 1, -1))
+
+    def _run(self, work: Callable[[int, int], Any], name: str, layers: range) -> Any:
+        before, after = self._callbacks[f"before_{name}"], self._callbacks[f"after_{name}"]
+        if not (before or after):
+            return work(layers[0], layers[-1]) if layers else 0.0
+        total = 0.0
+        for layer in layers:
+            for callback in before:
+                callback(layer)
+            total += work(layer, layer) or 0.0
+            for callback in after:
+                callback(layer)
+        return total
+
+    def before_forward(self, callback: Callback) -> None:
+        """Call back with each layer's number before it runs; layers then run one by one."""
+        self._callbacks["before_forward"].append(callback)
+
+    def after_forward(self, callback: Callback) -> None:
+        self._callbacks["after_forward"].append(callback)
+
+    def before_backward(self, callback: Callback) -> None:
+        self._callbacks["before_backward"].append(callback)
+
+    def after_backward(self, callback: Callback) -> None:
+        self._callbacks["after_backward"].append(callback)
+
+    def _layer_number(self, name: str) -> int:
+        if name not in self.graph.node_index:
+            raise LayerError(name, "the net has no such layer")
+        return self._layer_names.index(name)
+
+    def forward(
+        self,
+        blobs: Sequence[str] | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        **kwargs: Any,
+    ) -> Arrays:
+        """Set the inputs given by name, run from ``start`` to ``end``, return the outputs.
+
+        ``blobs`` names further blobs to return.  The arrays are views of the
+        net's memory, which the next pass overwrites.
+        """
+        first = 0 if start is None else self._layer_number(start)
+        last = len(self.layers) - 1 if end is None else self._layer_number(end)
+        wanted = self.outputs if end is None else self.top_names[end]
+        if kwargs:
+            self._fill(kwargs, self.inputs, "input", lambda blob: blob.data)
+        self._forward(first, last)
+        return {name: self._blob(name).data for name in dict.fromkeys([*wanted, *(blobs or ())])}
+
+    def backward(
+        self,
+        diffs: Sequence[str] | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        **kwargs: Any,
+    ) -> Arrays:
+        """Set the output gradients given by name, run from ``start`` down to ``end``."""
+        first = len(self.layers) - 1 if start is None else self._layer_number(start)
+        last = 0 if end is None else self._layer_number(end)
+        wanted = self.inputs if end is None else self.bottom_names[end]
+        if kwargs:
+            tops = self.outputs if start is None else self.top_names[start]
+            self._fill(kwargs, tops, "output gradient", lambda blob: blob.diff)
+        self._backward(first, last)
+        return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
+
+    def _blob(self, name: str) -> Blob:
+        if name not in self.blobs:
+            raise SpecError(f"the net has no blob '{name}'")
+        return self.blobs[name]
+
+    def _fill(
+        self,
+        given: Mapping[str, Any],
+        expected: Sequence[str],
+        what: str,
+        memory: Callable[[Blob], Any],
+    ) -> None:
+        if set(given) != set(expected):
+            raise SpecError(
+                f"the {what}s given ({', '.join(sorted(given))}) are not those of the net "
+                f"({', '.join(sorted(expected))})"
+            )
+        for name, values in given.items():
+            blob, shape = self.blobs[name], np.shape(values)
+            if shape[:1] != tuple(blob.shape)[:1]:
+                raise SpecError(
+                    f"{what} '{name}' is {shape_text(shape)}, not batch sized: "
+                    f"the blob is {shape_text(blob.shape)}"
+                )
+            try:
+                memory(blob)[...] = values
+            except ValueError as error:
+                raise SpecError(
+                    f"{what} '{name}' is {shape_text(shape)}; the blob is {shape_text(blob.shape)}"
+                ) from error
+
+    def forward_all(self, blobs: Sequence[str] | None = None, **kwargs: Any) -> Arrays:
+        """Run any number of inputs in batches; outputs for each, the padding cut off."""
+        outs: dict[str, list[Any]] = {}
+        for batch in self._batch(kwargs):
+            for name, values in self.forward(blobs=blobs, **batch).items():
+                outs.setdefault(name, []).extend(np.array(values))
+        return _joined(outs, _length(kwargs))
+
+    def forward_backward_all(
+        self, blobs: Sequence[str] | None = None, diffs: Sequence[str] | None = None, **kwargs: Any
+    ) -> tuple[Arrays, Arrays]:
+        """Run any number of inputs and output gradients in batches, forward and backward."""
+        forward = {name: kwargs[name] for name in self.inputs if name in kwargs}
+        backward = {name: kwargs[name] for name in self.outputs if name in kwargs}
+        outs: dict[str, list[Any]] = {}
+        grads: dict[str, list[Any]] = {}
+        steps = zip(self._batch(forward), _or_empty(self._batch(backward)), strict=False)
+        for batch, tops in steps:
+            for name, values in self.forward(blobs=blobs, **batch).items():
+                outs.setdefault(name, []).extend(np.array(values))
+            for name, values in self.backward(diffs=diffs, **tops).items():
+                grads.setdefault(name, []).extend(np.array(values))
+        return _joined(outs, _length(kwargs)), _joined(grads, _length(kwargs))
+
+    def _batch(self, arrays: Mapping[str, Any]) -> Iterator[Arrays]:
+        """Batches of the net's size; the last one padded with zeros."""
+        if not arrays:
+            return
+        size = int(next(iter(self.blobs.values())).shape[0])
+        if size < 1:
+            raise SpecError("the net's batch size is 0")
+        for begin in range(0, _length(arrays), size):
+            batch = {}
+            for name, values in arrays.items():
+                part = np.asarray(values[begin : begin + size])
+                batch[name] = np.zeros((size, *part.shape[1:]), np.float32)
+                batch[name][: len(part)] = part
+            yield batch
+
+    # -- shapes, parameters, files -------------------------------------------------------
 
     def reshape(self) -> None:
+        """Let every layer follow the shapes that the inputs have now."""
         self._runtime.reshape()
 
     def clear_param_diffs(self) -> None:
         self._runtime.clear_param_diffs()
+
+    def copy_from(self, weights_file: StrPath) -> None:
+        """Copy the parameters of layers with the same names; ``.h5`` means HDF5."""
+        weights_io.copy_from(self._runtime, weights_file)
+
+    def load_hdf5(self, weights_file: StrPath) -> None:
+        self.copy_from(weights_file)
+
+    def save(self, path: StrPath) -> None:
+        """Write a caffemodel; a name that ends in .h5 makes it HDF5."""
+        weights_io.save(self._runtime, path)
+
+    def save_hdf5(self, path: StrPath, write_diff: bool = False) -> None:
+        if not os.fspath(path).endswith(".h5"):
+            raise SpecError(f"an HDF5 model's name ends in .h5; it is '{os.fspath(path)}'")
+        weights_io.save(self._runtime, path, write_diff)
+
+    def share_with(self, other: Net) -> None:
+        """Use another net's parameter memory for layers of the same name."""
+        theirs = {
+            node.name: own
+            for node, own in zip(other.graph.nodes, other._runtime.params, strict=True)
+        }
+        for node, own in zip(self.graph.nodes, self._runtime.params, strict=True):
+            if node.name in theirs:
+                _check_alike(node.name, own, theirs[node.name])
+        self._runtime.share_params(other._runtime)
+
+    def set_input_arrays(self, data: Any, labels: Any) -> None:
+        """Hand arrays to the MemoryData layer that the net begins with."""
+        host = self._runtime.segments[0].host if self._runtime.segments else None
+        if host is None or not hasattr(host, "set_arrays"):
+            raise SpecError("set_input_arrays needs a net whose first layer is MemoryData")
+        host.set_arrays(data, labels)
+
+    _set_input_arrays = set_input_arrays
+
+    def __getstate__(self) -> Any:
+        raise TypeError(f"a Net cannot be pickled: save '{self.name}' and load it where it is used")
+
+
+def _check_alike(name: str, mine: Sequence[Blob], theirs: Sequence[Blob]) -> None:
+    if len(mine) != len(theirs):
+        raise WeightsError(
+            name, f"{len(mine)} parameter blobs cannot share with {len(theirs)} of the other net"
+        )
+    for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+        if tuple(one.shape) != tuple(other.shape):
+            raise WeightsError(
+                name,
+                f"parameter {number} is {shape_text(one.shape)}, "
+                f"the other net's is {shape_text(other.shape)}",
+            )
+
+
+def _length(arrays: Mapping[str, Any]) -> int:
+    return len(next(iter(arrays.values()))) if arrays else 0
+
+
+def _or_empty(batches: Iterator[Arrays]) -> Iterator[Arrays]:
+    yield from batches
+    while True:
+        yield {}
+
+
+def _joined(parts: Mapping[str, Sequence[Any]], length: int) -> Arrays:
+    return {name: np.asarray(values)[:length] for name, values in parts.items()}

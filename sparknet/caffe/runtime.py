@@ -75,6 +75,23 @@ class Runtime:
             self._native_params[key] = self.native.add_param(data, diff)
         return self._param_blobs[key]
 
+    def share_params(self, other: Runtime) -> None:
+        """Use the memory of another net's parameters, layer by layer of the same name.
+
+        Where every parameter is found there, the flat buffer is the other's too.
+        """
+        theirs = dict(zip(other.graph.layers, other.params, strict=True))
+        for node, own in zip(self.graph.nodes, self.params, strict=True):
+            for ref, mine, source in zip(node.params, own, theirs.get(node.name, ()), strict=False):
+                mine.share(source)
+                number = self._native_params[ref.learnable, ref.shape]
+                self.native.share_param(number, source.array)
+        if self.graph.params and all(
+            blob.shares_with(other.flat_data) for own in self.params for blob in own
+        ):
+            self.flat_data = other.flat_data
+        self._prepare(0)
+
     def _make_blobs(self) -> None:
         self.blobs: list[Blob] = []
         for name, shape in zip(self.graph.blob_names, self.graph.blob_shapes, strict=True):
@@ -209,4 +226,3 @@ class Runtime:
 
     def clear_param_diffs(self) -> None:
         self.flat_diff.fill(0)
-

@@ -56,6 +56,10 @@ class NativeNet:
         check(lib.sn_net_add_param(out, self._net, data._handle, diff._handle))
         return int(out[0])
 
+    def share_param(self, param: int, data: NDArray) -> None:
+        """The parameter's values lie in this array from now on; prepare the layers again."""
+        check(lib.sn_net_share_param(self._net, param, data._handle))
+
     def add_layer(
         self,
         type_name: str,

@@ -44,6 +44,9 @@ SN_API sn_status sn_net_reshape_blob(sn_net *net, int blob, int ndim, const int6
 SN_API sn_status sn_net_add_param(int *out, sn_net *net, const sn_array *data,
                                   const sn_array *diff);
 
+/* Lets a parameter's values lie in another array of its shape. Prepare all layers afterwards. */
+SN_API sn_status sn_net_share_param(sn_net *net, int param, const sn_array *data);
+
 /* A layer over blobs and parameters, by number. SN_ERROR_INDEX if one does not exist. */
 SN_API sn_status sn_net_add_layer(int *out, sn_net *net, const char *type, const char *name,
                                   int bottom_count, const int *bottoms, int top_count,

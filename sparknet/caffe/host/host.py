@@ -21,16 +21,16 @@ class Host(ABC):
         self.params = params
         self.seed = seed
 
-    def reshape(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
+    def reshape(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:  # noqa: B027
         """Shapes are set, or have changed."""
 
     @abstractmethod
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None: ...
 
-    def backward(
+    def backward(  # noqa: B027
         self, tops: Sequence[Blob], propagate_down: Sequence[bool], bottoms: Sequence[Blob]
     ) -> None:
         """Sources have nothing to give back."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """The net is gone: files and threads go too."""

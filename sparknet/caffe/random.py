@@ -1,0 +1,26 @@
+"""The seed from which nets draw theirs: fixed by `set_random_seed`, else the system's own."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+
+import numpy as np
+
+_lock = threading.Lock()
+_sequence: np.random.Generator | None = None
+
+
+def set_random_seed(seed: int) -> None:
+    """From here on nets get the same numbers in every run of the program."""
+    global _sequence
+    with _lock:
+        _sequence = np.random.default_rng(seed)
+
+
+def next_seed() -> int:
+    """A seed for one net; nets that are built in the same order get the same ones."""
+    with _lock:
+        if _sequence is None:
+            return secrets.randbits(63)
+        return int(_sequence.integers(0, 2**63))

@@ -1,0 +1,50 @@
+"""A net's parameters and files: copying in, by layer name, and saving."""
+
+from __future__ import annotations
+
+import os
+
+from sparknet.caffe.runtime import Runtime
+from sparknet.proto import Model, caffe_pb2, read_model, write_model
+from sparknet.proto.model import LayerArrays, copy_arrays
+
+StrPath = str | os.PathLike[str]
+
+
+def copy_from(runtime: Runtime, path: StrPath) -> None:
+    """Caffe: net.cpp, CopyTrainedLayersFrom.  Nothing is copied unless all of it fits."""
+    copy_model(runtime, read_model(path))
+
+
+def copy_model(runtime: Runtime, model: Model) -> None:
+    graph = runtime.graph
+    targets = {node.name: [ref.shape for ref in node.params] for node in graph.nodes}
+    shared = {
+        (node.name, index)
+        for node in graph.nodes
+        for index, ref in enumerate(node.params)
+        if not ref.owned
+    }
+    found = copy_arrays(model, targets, shared)
+    for node, own in zip(graph.nodes, runtime.params, strict=True):
+        for blob, array in zip(own, found.get(node.name, ()), strict=False):
+            if array is not None:
+                blob.data[...] = array
+
+
+def save(runtime: Runtime, path: StrPath, write_diff: bool = False) -> None:
+    """Binary, or HDF5 where the name ends in .h5 (Caffe: net.cpp, ToProto and ToHDF5)."""
+    write_model(path, as_model(runtime, write_diff), write_diff)
+
+
+def as_model(runtime: Runtime, with_diffs: bool = False) -> Model:
+    """The net and views of its parameters; shared ones stand under every layer that uses them."""
+    net = caffe_pb2.NetParameter()
+    net.CopyFrom(runtime.graph.parameter)
+    arrays: list[LayerArrays] = [[blob.data for blob in own] for own in runtime.params]
+    diffs: list[LayerArrays] = [[blob.diff for blob in own] for own in runtime.params]
+    for layer, own in zip(net.layer, runtime.params, strict=True):
+        del layer.blobs[:]
+        for blob in own:
+            layer.blobs.add().shape.dim.extend(blob.shape)
+    return Model(net, arrays, diffs if with_diffs else None)
