@@ -37,11 +37,12 @@ def array_to_blobproto(arr: Array, diff: Array | None = None) -> caffe_pb2.BlobP
 def blobproto_to_array(blob: caffe_pb2.BlobProto, return_diff: bool = False) -> Array:
     """The numbers of a blob, or of its gradient, as float64 in the blob's shape."""
     name = "diff" if return_diff else "data"
-    payload = walk(Source(blob.SerializeToString(), "BlobProto"), None)[1][0]
+    source = Source(blob.SerializeToString(), "BlobProto")
+    payload = walk(source, None)[1][0]
     if not payload.count(name):
         name = f"double_{name}"
     flat = np.empty(payload.count(name), np.float32)
-    load(Source(blob.SerializeToString(), "BlobProto"), payload.pieces.get(name, []), flat)
+    load(source, payload.pieces.get(name, []), flat)
     return _reshaped(flat.astype(np.float64), _shape(blob), "BlobProto")
 
 

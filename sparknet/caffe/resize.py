@@ -24,13 +24,14 @@ Taps = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 def resize_image(im: Array, new_dims: Sequence[int], interp_order: int = 1) -> Array:
     """An (H, W, K) image at `new_dims` = (height, width), as float32.
 
-    `interp_order` is 0 (nearest), 1 (linear), 2 or 3 for one or three channels; 0 or 1 otherwise.
+    `interp_order` is 0 (nearest), 1 (linear) or 3 (cubic, for one or three
+    channels).
     """
     height, width = _checked(im, new_dims)
     if im.shape[-1] not in (1, 3):
         return _zoomed(im, (height, width), interp_order)
     if interp_order not in _KERNELS:
-        raise ArrayError(f"resize_image: interpolation order {interp_order} is not 0, 1, 2 or 3")
+        raise ArrayError(f"resize_image: interpolation order {interp_order} is not 0, 1 or 3")
     low, high = float(im.min()), float(im.max())
     if not high > low:
         return np.full((height, width, im.shape[-1]), low, np.float32)
@@ -60,14 +61,6 @@ def _linear(at: npt.NDArray[np.float64]) -> Taps:
     return first[:, None] + np.arange(2), np.stack([1 - t, t], 1)
 
 
-def _quadratic(at: npt.NDArray[np.float64]) -> Taps:
-    """The parabola through the three nearest pixels."""
-    first = np.floor(at + 0.5).astype(np.int64) - 1
-    t = at - first
-    weights = [(t - 1) * (t - 2) / 2, t * (2 - t), t * (t - 1) / 2]
-    return first[:, None] + np.arange(3), np.stack(weights, 1)
-
-
 def _cubic(at: npt.NDArray[np.float64]) -> Taps:
     """Catmull and Rom's spline through the four nearest pixels."""
     first = np.floor(at).astype(np.int64) - 1
@@ -84,7 +77,6 @@ def _cubic(at: npt.NDArray[np.float64]) -> Taps:
 _KERNELS: dict[int, Callable[[npt.NDArray[np.float64]], Taps]] = {
     0: _nearest,
     1: _linear,
-    2: _quadratic,
     3: _cubic,
 }
 

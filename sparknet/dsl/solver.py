@@ -30,8 +30,9 @@ class SolverParams(Content):
     ``test_net`` take a path or a `NetParams`.  Fields read as attributes.
     """
 
-    __slots__ = ()
+    __slots__ = ("checked",)
     _message_class = caffe_pb2.SolverParameter
+    checked: bool
 
     def __init__(self, *, check: bool = True, **fields: object) -> None:
         solver = caffe_pb2.SolverParameter()
@@ -42,6 +43,7 @@ class SolverParams(Content):
         if check:
             check_solver(solver)
         self._freeze(solver)
+        object.__setattr__(self, "checked", check)
 
     @classmethod
     def from_proto(cls, solver: Any, check: bool = True) -> SolverParams:
@@ -66,7 +68,7 @@ class SolverParams(Content):
 
     def to_source(self) -> str:
         """Python source that binds ``solver`` to equal settings."""
-        return call_source("SolverParams", self.to_proto(), "solver")
+        return call_source("SolverParams", self.to_proto(), "solver", self.checked)
 
     def but(self, **fields: object) -> SolverParams:
         """The same settings with some replaced; None resets a field."""
@@ -76,7 +78,7 @@ class SolverParams(Content):
                 solver.ClearField(name)
             assign(solver, {name: value}, _fail)
         made = type(self).__new__(type(self))
-        made._settle(solver, True)
+        made._settle(solver, self.checked)
         return made
 
     def __getattr__(self, name: str) -> Any:
@@ -91,12 +93,13 @@ class SolverParams(Content):
         return f"<SolverParams {self.type} base_lr={self.base_lr:g}, {self.fingerprint[:8]}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _thaw, (self._bytes,)
+        return _thaw, (self._bytes, self.checked)
 
 
-def _thaw(data: bytes) -> SolverParams:
+def _thaw(data: bytes, checked: bool) -> SolverParams:
     made = SolverParams.__new__(SolverParams)
     made._settle(caffe_pb2.SolverParameter.FromString(data), False)
+    object.__setattr__(made, "checked", checked)
     return made
 
 

@@ -35,9 +35,9 @@ def net_source(net: Any, checked: bool) -> str:
     return "\n".join([*lines, ")", ""])
 
 
-def call_source(name: str, message: Any, variable: str) -> str:
+def call_source(name: str, message: Any, variable: str, checked: bool) -> str:
     """``variable = name(field=value, …)`` with its import (SolverParams)."""
-    arguments = _keywords(message)
+    arguments = _keywords(message) + ([] if checked else ["check=False"])
     lines = [_imports({name}), "", f"{variable} = {name}(", *(f"    {a}," for a in arguments), ")"]
     return "\n".join([*lines, ""])
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import read_blob, write_blob
-from sparknet.proto.model import Model
-from sparknet.proto.model_file import read_model, write_model
+from sparknet.proto.model import Model, copy_arrays
+from sparknet.proto.model_file import parse_model, read_model, write_model
 from sparknet.proto.solver import SolverNets, check_construction, check_solver, solver_nets
-from sparknet.proto.state_file import State, read_state, write_state
+from sparknet.proto.state_file import State, parse_state, read_state, state_model_path, write_state
 from sparknet.proto.text import format_text, parse_text, read_text, write_text
 from sparknet.proto.text_files import parse_net, parse_solver, read_net, read_solver
 from sparknet.proto.upgrade import (
@@ -26,10 +26,13 @@ __all__ = [
     "caffe_pb2",
     "check_construction",
     "check_solver",
+    "copy_arrays",
     "format_text",
     "needs_upgrade",
+    "parse_model",
     "parse_net",
     "parse_solver",
+    "parse_state",
     "parse_text",
     "read_blob",
     "read_model",
@@ -39,6 +42,7 @@ __all__ = [
     "read_text",
     "solver_needs_upgrade",
     "solver_nets",
+    "state_model_path",
     "upgrade_net",
     "upgrade_solver",
     "write_blob",

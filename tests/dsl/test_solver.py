@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from sparknet.dsl import SolverParams
 from sparknet.errors import SolverError
+from sparknet.proto import caffe_pb2, parse_text
 from tests.dsl.nets import lenet, rebuilt
+from tests.dsl.values import values
 
 STEPS = SolverParams(
     net="net.prototxt",
@@ -82,6 +87,20 @@ def test_refusals(fields: dict[str, object], sentence: str) -> None:
     with pytest.raises(SolverError) as caught:
         STEPS.but(**fields)
     assert str(caught.value) == sentence
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_any_settings_come_back_from_text_and_source(data: st.DataObject) -> None:
+    nets = ("net_param", "train_net_param", "test_net_param")
+    fields = caffe_pb2.SolverParameter.DESCRIPTOR.fields
+    every = {field.name: field for field in fields if field.name not in nets}
+    chosen = data.draw(st.lists(st.sampled_from(sorted(every)), unique=True, max_size=8))
+    options: dict[str, Any] = {key: data.draw(values(every[key])) for key in chosen}
+    solver = SolverParams(check=False, **options)
+    assert rebuilt(solver.to_source(), "solver") == solver
+    assert parse_text(solver.to_prototxt(), caffe_pb2.SolverParameter) == solver.to_proto()
+    assert pickle.loads(pickle.dumps(solver)) == solver
 
 
 def test_settings_are_checked_together() -> None:

@@ -84,11 +84,11 @@ def run_batch(kind: str, files: list[bytes], seed: int, folder: Path) -> tuple[i
     os.close(writing)
     heard = listen(reading, child)
     _, status = os.waitpid(child, 0)
-    progress, _, problem = heard.partition(b"!")
+    progress, _, said = heard.partition(b"!")
+    problem = said.decode("utf-8", "replace")
     if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        problem = f"killed by {signal.Signals(number).name}".encode()
-    return len(progress), progress.count(b"y"), problem.decode("utf-8", "replace")
+        problem = f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
+    return len(progress), progress.count(b"y"), problem
 
 
 def listen(reading: int, child: int) -> bytes:

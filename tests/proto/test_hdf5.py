@@ -4,6 +4,7 @@ import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,75 +97,75 @@ def test_names_that_hdf5_cannot_hold(tmp_path: Path, name: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def huge(file: h5py.File) -> None:
+def huge(file: Any) -> None:
     file.create_dataset("data/ip/0", shape=(1 << 20, 1 << 20), dtype="f4")
 
 
-def huge_chunked(file: h5py.File) -> None:
+def huge_chunked(file: Any) -> None:
     file.create_dataset("data/ip/0", shape=(1 << 18, 1 << 18), dtype="f4", chunks=(64, 64))
 
 
-def bomb(file: h5py.File) -> None:
+def bomb(file: Any) -> None:
     file.create_dataset(
         "data/ip/0", data=np.zeros(1 << 23, np.float32), chunks=(1 << 20,), compression="gzip"
     )
 
 
-def many_links(file: h5py.File) -> None:
+def many_links(file: Any) -> None:
     first = file.create_dataset("data/ip/0", data=np.zeros(1 << 16, np.float32))
     for number in range(1, 100):
         file["data/ip"][str(number)] = first
 
 
-def cycle(file: h5py.File) -> None:
+def cycle(file: Any) -> None:
     file.create_group("data")["data"] = file["/"]
     file["data"]["ip"] = file["data"]
 
 
-def soft(file: h5py.File) -> None:
+def soft(file: Any) -> None:
     file.create_group("data/ip")["0"] = h5py.SoftLink("/data/ip/0")
 
 
-def external_link(file: h5py.File) -> None:
+def external_link(file: Any) -> None:
     file.create_group("data/ip")["0"] = h5py.ExternalLink("/etc/passwd", "/x")
 
 
-def external_data(file: h5py.File) -> None:
+def external_data(file: Any) -> None:
     storage = [("/etc/passwd", 0, 64)]
     file.create_dataset("data/ip/0", shape=(16,), dtype="f4", external=storage)
 
 
-def virtual(file: h5py.File) -> None:
+def virtual(file: Any) -> None:
     layout = h5py.VirtualLayout(shape=(4,), dtype="f4")
     layout[:] = h5py.VirtualSource("/other.h5", "x", shape=(4,))
     file.create_virtual_dataset("data/ip/0", layout)
 
 
-def strings(file: h5py.File) -> None:
+def strings(file: Any) -> None:
     file["data/ip/0"] = np.array([b"abc"])
 
 
-def compound(file: h5py.File) -> None:
+def compound(file: Any) -> None:
     file["data/ip/0"] = np.zeros(3, [("a", "f4"), ("b", "f4")])
 
 
-def group_for_data(file: h5py.File) -> None:
+def group_for_data(file: Any) -> None:
     file.create_group("data/ip/0")
 
 
-def dataset_for_group(file: h5py.File) -> None:
+def dataset_for_group(file: Any) -> None:
     file["data"] = np.zeros(3, np.float32)
 
 
-def misnamed(file: h5py.File) -> None:
+def misnamed(file: Any) -> None:
     file["data/ip/00"] = np.zeros(3, np.float32)
 
 
-def no_values(file: h5py.File) -> None:
+def no_values(file: Any) -> None:
     file["data/ip/0"] = h5py.Empty("f4")
 
 
-def nothing(file: h5py.File) -> None:
+def nothing(file: Any) -> None:
     file.attrs["x"] = 1
 
 
@@ -189,7 +190,7 @@ def nothing(file: h5py.File) -> None:
         (nothing, "'data' is missing"),
     ],
 )
-def test_hostile_files(tmp_path: Path, make: Callable[[h5py.File], None], word: str) -> None:
+def test_hostile_files(tmp_path: Path, make: Callable[[Any], None], word: str) -> None:
     path = tmp_path / "x.caffemodel.h5"
     with h5py.File(path, "w") as file:
         make(file)

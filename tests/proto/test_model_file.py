@@ -284,3 +284,26 @@ def test_a_model_that_does_not_fit_its_net_is_refused(tmp_path: Path) -> None:
 def test_no_such_folder(tmp_path: Path, suffix: str, call: Callable[[Path], object]) -> None:
     with pytest.raises(FileError, match="no such file"):
         call(tmp_path / "absent" / f"x{suffix}")
+
+
+@pytest.mark.slow
+def test_more_than_two_gigabytes(tmp_path: Path) -> None:
+    """The file has holes, so that it takes no room on the disk."""
+    shape, path = (1 << 15, 17_000), tmp_path / "big.caffemodel"
+    message = net("fc")
+    message.layer[0].blobs.add(shape={"dim": shape})
+    blob = message.layer[0].blobs[0].SerializeToString() + wire.header(5, 4 * np.prod(shape).item())
+    size = len(blob) + 4 * np.prod(shape).item()
+    name = b"\x0a\x02fc"
+    head = wire.header(7, size)
+    start = wire.header(100, len(name) + len(head) + size) + name + head + blob
+    with path.open("wb") as file:
+        file.write(start)
+        file.truncate(len(start) + size - len(blob))
+        file.seek(-4, 2)
+        file.write(np.float32(7).tobytes())
+    assert path.stat().st_size > 2 << 30
+    (got,) = read_model(path).layer_arrays("fc")
+    assert got is not None
+    assert got.shape == shape
+    assert (got[0, 0], got[-1, -1]) == (0, 7)

@@ -150,13 +150,14 @@ def test_a_file_is_read_in_windows_and_in_blocks(tmp_path: Path) -> None:
 
 def test_what_is_not_an_ordinary_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path, word in [
+    cases: list[tuple[Path | str, str]] = [
         (tmp_path / "absent", "no such file"),
         (tmp_path, "not an ordinary file"),
         (tmp_path / "pipe", "not an ordinary file"),
         ("/dev/zero", "not an ordinary file"),
         ("nul\0byte", "null"),
-    ]:
+    ]
+    for path, word in cases:
         with pytest.raises(FileError, match=word), open_source(path):
             pass
 

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparknet import __version__
+from sparknet.cli import VERBS, main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"sparknet {__version__}\n"
+
+
+def test_without_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    for verb in VERBS:
+        assert verb.name in err
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_every_verb_has_help_and_its_file(verb: object, capsys: pytest.CaptureFixture[str]) -> None:
+    name = verb.name  # type: ignore[attr-defined]
+    with pytest.raises(SystemExit) as caught:
+        main([name, "--help"])
+    assert caught.value.code == 0
+    assert f"sparknet {name}" in capsys.readouterr().out
+    assert (ROOT / "sparknet" / "cli" / f"{name}.py").is_file()
+
+
+def test_wrong_use() -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["nothing"])
+    assert caught.value.code == 2
+
+
+def test_an_error_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["summary", str(tmp_path / "no.prototxt")]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("sparknet summary: ")
+    assert "no.prototxt" in err
+    assert err.count("\n") == 1
+
+
+def test_the_command_is_declared() -> None:
+    assert 'sparknet = "sparknet.cli:main"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    (tmp_path / "x.prototxt").write_text('layer { name: "x" type: "Silence" bottom: "y" }')
+    command = f"{sys.executable} -m sparknet.cli draw --plain {tmp_path}/x.prototxt | true"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT)
+    assert done.stderr == ""

@@ -1,0 +1,79 @@
+"""`sparknet summary` and `sparknet draw`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparknet.cli import main
+
+NET = """
+name: "small"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+        inner_product_param { num_output: 4 } }
+layer { name: "train" type: "ReLU" bottom: "ip" top: "ip" include { phase: TRAIN } }
+layer { name: "test" type: "Softmax" bottom: "ip" top: "prob" include { phase: TEST } }
+layer { name: "odd" type: "TanH" bottom: "ip" top: "odd" include { min_level: 3 stage: "s" } }
+"""
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> str:
+    (tmp_path / "net.prototxt").write_text(NET)
+    return str(tmp_path / "net.prototxt")
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def test_summary(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "summary", net).splitlines()
+    assert lines[3].split() == ["ip", "InnerProduct", "2", "x", "4", "16"]
+    assert [line.split()[0] for line in lines[2:5]] == ["data", "ip", "train"]
+    assert lines[-1].startswith("16 parameters")
+
+
+def test_the_state(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "summary", net, "--phase", "test", "--level", "3", "--stage", "s")
+    names = [line.split()[0] for line in text.splitlines()[2:-2]]
+    assert names == ["data", "ip", "test", "odd"]
+    assert "Split" in printed(
+        capsys, "summary", net, "--phase=test", "--level=3", "--stage=s", "--splits"
+    )
+
+
+def test_a_model_with_weights(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from sparknet.proto import read_net
+
+    model = tmp_path / "net.caffemodel"
+    model.write_bytes(read_net(net).SerializeToString())
+    assert printed(capsys, "summary", str(model)) == printed(capsys, "summary", net)
+
+
+def test_draw_to_stdout(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "draw", net, "--rankdir", "LR")
+    assert text.startswith('digraph "small" {')
+    assert "rankdir=LR" in text
+    assert "2 x 4" in text
+
+
+def test_draw_plain(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "part.prototxt"
+    file.write_text('layer { name: "x" type: "Unheard" bottom: "a" top: "b" }')
+    assert '"x_Unheard" -> "b_blob"' in printed(capsys, "draw", "--plain", str(file))
+    assert main(["draw", str(file)]) == 1
+    assert "x" in capsys.readouterr().err
+
+
+def test_draw_to_a_file(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = tmp_path / "net.dot"
+    assert printed(capsys, "draw", net, str(out)) == ""
+    assert out.read_text() == printed(capsys, "draw", net)
+    assert main(["draw", net, str(tmp_path / "net.bmp")]) == 1
+    assert ".svg" in capsys.readouterr().err
