@@ -1,0 +1,82 @@
+"""Classifier: images in, class probabilities out (pycaffe: classifier.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.caffe.io import Transformer, oversample, resize_image
+from sparknet.caffe.net import Net, StrPath
+from sparknet.errors import SpecError
+from sparknet.proto import caffe_pb2
+
+CROPS = 10
+"""Crops that `oversample` makes of an image."""
+
+
+class Classifier(Net):
+    """A net in the test phase, and the way its first input wants its images."""
+
+    def __init__(
+        self,
+        model_file: StrPath,
+        pretrained_file: StrPath,
+        image_dims: Sequence[int] | None = None,
+        mean: Any = None,
+        input_scale: float | None = None,
+        raw_scale: float | None = None,
+        channel_swap: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(model_file, caffe_pb2.TEST, weights=pretrained_file)
+        self.transformer = image_transformer(self, mean, input_scale, raw_scale, channel_swap)
+        self.crop_dims = np.array(self.blobs[self.inputs[0]].shape[2:])
+        self.image_dims = self.crop_dims if image_dims is None else np.array(image_dims)
+
+    def predict(self, inputs: Sequence[Any], oversample: bool = True) -> Any:
+        """One row of outputs for each (height × width × channels) image.
+
+        With ``oversample`` it is the mean over the corners, the centre and
+        their mirrors; without, the centre counts alone.
+        """
+        if not len(inputs):
+            raise SpecError("predict needs at least one image; it was given none")
+        images = np.stack([resize_image(image, self.image_dims) for image in inputs])
+        crops = _ten_crops(images, self.crop_dims) if oversample else self._centre(images)
+        name = self.inputs[0]
+        batch = np.stack([self.transformer.preprocess(name, crop) for crop in crops])
+        outputs = self.forward_all(**{name: batch})[self.outputs[0]]
+        if oversample:
+            outputs = outputs.reshape(len(inputs), CROPS, -1).mean(axis=1)
+        return outputs
+
+    def _centre(self, images: Any) -> Any:
+        begin = ((self.image_dims - self.crop_dims) / 2.0).astype(int)
+        end = begin + self.crop_dims
+        return images[:, begin[0] : end[0], begin[1] : end[1], :]
+
+
+_ten_crops = oversample
+
+
+def image_transformer(
+    net: Net,
+    mean: Any,
+    input_scale: float | None,
+    raw_scale: float | None,
+    channel_swap: Sequence[int] | None,
+) -> Transformer:
+    """From height × width × channels to the layout and the range of the net's first input."""
+    name = net.inputs[0]
+    transformer = Transformer({name: net.blobs[name].data.shape})
+    transformer.set_transpose(name, (2, 0, 1))
+    if mean is not None:
+        transformer.set_mean(name, mean)
+    if input_scale is not None:
+        transformer.set_input_scale(name, input_scale)
+    if raw_scale is not None:
+        transformer.set_raw_scale(name, raw_scale)
+    if channel_swap is not None:
+        transformer.set_channel_swap(name, channel_swap)
+    return transformer

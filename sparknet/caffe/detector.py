@@ -1,0 +1,103 @@
+"""Detector: outputs for windows of images, as R-CNN does it (pycaffe: detector.py)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from sparknet.caffe.classifier import image_transformer
+from sparknet.caffe.io import load_image, resize_image
+from sparknet.caffe.net import Net, StrPath
+from sparknet.errors import MissingExtra
+from sparknet.proto import caffe_pb2
+
+
+class Detector(Net):
+    """A net in the test phase that looks at windows, each warped to the size of its input."""
+
+    def __init__(
+        self,
+        model_file: StrPath,
+        pretrained_file: StrPath,
+        mean: Any = None,
+        input_scale: float | None = None,
+        raw_scale: float | None = None,
+        channel_swap: Sequence[int] | None = None,
+        context_pad: int | None = None,
+    ) -> None:
+        super().__init__(model_file, caffe_pb2.TEST, weights=pretrained_file)
+        self.transformer = image_transformer(self, mean, input_scale, raw_scale, channel_swap)
+        self.configure_crop(context_pad)
+
+    def detect_windows(self, images_windows: Iterable[tuple[str, Any]]) -> list[dict[str, Any]]:
+        """Outputs for windows (ymin, xmin, ymax, xmax) of image files."""
+        found: list[dict[str, Any]] = []
+        crops = []
+        for filename, windows in images_windows:
+            image = load_image(filename).astype(np.float32)
+            for window in np.asarray(windows).reshape(-1, 4):
+                crops.append(self.crop(image, window))
+                found.append({"window": window, "filename": filename})
+        if not crops:
+            return found
+        name = self.inputs[0]
+        batch = np.stack([self.transformer.preprocess(name, crop) for crop in crops])
+        outputs = self.forward_all(**{name: batch})[self.outputs[0]]
+        for entry, output in zip(found, outputs, strict=True):
+            entry["prediction"] = output
+        return found
+
+    def detect_selective_search(self, image_fnames: Sequence[str]) -> list[dict[str, Any]]:
+        """Outputs for the windows that Selective Search proposes, by its own Python package."""
+        try:
+            search = import_module("selective_search_ijcv_with_python")
+        except ImportError:
+            raise MissingExtra(
+                "selective_search_ijcv_with_python", "images", "detect_selective_search"
+            ) from None
+        windows = search.get_windows(
+            [os.path.abspath(name) for name in image_fnames],  # noqa: PTH100
+            cmd="selective_search_rcnn",
+        )
+        return self.detect_windows(zip(image_fnames, windows, strict=True))
+
+    def crop(self, im: Any, window: Any) -> Any:
+        """The window, or with a context pad the window and its surroundings at the net's size."""
+        y0, x0, y1, x1 = (int(side) for side in window)
+        if not self.context_pad:
+            return im[y0:y1, x0:x1]
+        return self._with_context(im, np.array([y0, x0, y1, x1], float))
+
+    def _with_context(self, im: Any, window: Any) -> Any:
+        """Scale the window so that ``context_pad`` pixels around it show; beyond the image, mean."""
+        size = float(self.crop_size)
+        half = (window[2:] - window[:2] + 1) / 2
+        reach = half * size / (size - 2 * self.context_pad)
+        centre = window[:2] + half
+        low, high = np.round(centre - reach), np.round(centre + reach)
+        scale = size / (high - low + 1)
+        pad = np.round(np.maximum(0, -low) * scale)
+        limits = np.array(im.shape[:2], float)
+        low, high = np.clip(low, 0, limits), np.clip(high, 0, limits)
+        extent = np.minimum(np.round((high - low + 1) * scale), size - pad)
+        (y0, x0), (y1, x1) = low.astype(int), high.astype(int)
+        (top, left), (height, width) = pad.astype(int), extent.astype(int)
+        crop = np.array(self.crop_mean, np.float32)
+        if y1 > y0 and x1 > x0 and height > 0 and width > 0:
+            crop[top : top + height, left : left + width] = resize_image(
+                im[y0:y1, x0:x1], (height, width)
+            )
+        return crop
+
+    def configure_crop(self, context_pad: int | None) -> None:
+        """How much around a window is shown, and the mean that stands for what is not there."""
+        name = self.inputs[0]
+        self.crop_dims = tuple(self.blobs[name].shape[2:])
+        self.crop_size = self.crop_dims[-1]
+        self.context_pad = context_pad or 0
+        blank = np.zeros(self.blobs[name].shape[1:], np.float32)
+        self.crop_mean = self.transformer.deprocess(name, blank)

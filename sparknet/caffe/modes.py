@@ -1,0 +1,62 @@
+"""The switches of pycaffe that concern the process: device, random seed, logging, ranks."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+
+_logger = logging.getLogger("sparknet.caffe")
+_ranks = {"count": 1, "rank": 0, "multiprocess": False}
+
+
+def set_mode_cpu() -> None:
+    """The engine computes on the CPU; there is nothing to switch."""
+
+
+def set_mode_gpu() -> None:
+    warnings.warn("set_mode_gpu: sparknet has no GPU engine; the net runs on the CPU", stacklevel=2)
+
+
+def set_device(device: int) -> None:
+    warnings.warn(
+        f"set_device({device}): sparknet has no GPU engine; the net runs on the CPU", stacklevel=2
+    )
+
+
+def init_log(level: int = logging.INFO) -> None:
+    """Show what nets and solvers report, on stderr."""
+    if not _logger.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(levelname).1s%(asctime)s %(message)s"))
+        _logger.addHandler(handler)
+    _logger.setLevel(level if level >= logging.DEBUG else logging.INFO)
+
+
+def log(message: str) -> None:
+    _logger.info(message)
+
+
+def solver_count() -> int:
+    return int(_ranks["count"])
+
+
+def set_solver_count(count: int) -> None:
+    _ranks["count"] = count
+
+
+def solver_rank() -> int:
+    return int(_ranks["rank"])
+
+
+def set_solver_rank(rank: int) -> None:
+    _ranks["rank"] = rank
+
+
+def set_multiprocess(multiprocess: bool) -> None:
+    """Only kept: parallel training goes through sparknet's own strategies."""
+    _ranks["multiprocess"] = multiprocess
+
+
+def has_nccl() -> bool:
+    return False
