@@ -42,11 +42,15 @@ class Classifier(Net):
         """
         if not len(inputs):
             raise SpecError("predict needs at least one image; it was given none")
-        images = np.stack([resize_image(image, self.image_dims) for image in inputs])
-        crops = _ten_crops(images, self.crop_dims) if oversample else self._centre(images)
+        height, width = (int(size) for size in self.image_dims)
+        images = np.stack([resize_image(image, (height, width)) for image in inputs])
+        if oversample:
+            crops = _ten_crops(list(images), [int(size) for size in self.crop_dims])
+        else:
+            crops = self._centre(images)
         name = self.inputs[0]
         batch = np.stack([self.transformer.preprocess(name, crop) for crop in crops])
-        outputs = self.forward_all(**{name: batch})[self.outputs[0]]
+        outputs = self.forward_all(None, **{name: batch})[self.outputs[0]]
         if oversample:
             outputs = outputs.reshape(len(inputs), CROPS, -1).mean(axis=1)
         return outputs

@@ -46,7 +46,7 @@ class Detector(Net):
             return found
         name = self.inputs[0]
         batch = np.stack([self.transformer.preprocess(name, crop) for crop in crops])
-        outputs = self.forward_all(**{name: batch})[self.outputs[0]]
+        outputs = self.forward_all(None, **{name: batch})[self.outputs[0]]
         for entry, output in zip(found, outputs, strict=True):
             entry["prediction"] = output
         return found
@@ -73,7 +73,7 @@ class Detector(Net):
         return self._with_context(im, np.array([y0, x0, y1, x1], float))
 
     def _with_context(self, im: Any, window: Any) -> Any:
-        """Scale the window so that ``context_pad`` pixels around it show; beyond the image, mean."""
+        """The window with ``context_pad`` pixels around it; beyond the image there is the mean."""
         size = float(self.crop_size)
         half = (window[2:] - window[:2] + 1) / 2
         reach = half * size / (size - 2 * self.context_pad)
