@@ -74,7 +74,19 @@ void Net::find_fusions() {
     }
 }
 
+// Primitives are made for a number of threads.  Where that changes (sn_set_threads, or a fork,
+// whose child has one), they are made again.
+void Net::gather_threads() {
+    const int team = threads();
+    omp_set_num_threads(team);
+    if (team == threads_) return;
+    const bool ready = threads_ != 0;
+    threads_ = team;
+    if (ready && !layers.empty()) prepare(0, layers.size() - 1);
+}
+
 void Net::prepare(size_t first, size_t last) {
+    gather_threads();
     find_fusions();
     for (size_t i = first; i <= last && i < layers.size(); ++i) {
         Layer& layer = layers[i];
@@ -100,7 +112,7 @@ int threads() {
 }
 
 double Net::forward(size_t first, size_t last) {
-    omp_set_num_threads(threads());
+    gather_threads();
     double loss = 0;
     pass_last_ = last;
     for (size_t i = first; i <= last; ++i) {
@@ -122,7 +134,7 @@ double Net::forward(size_t first, size_t last) {
 }
 
 void Net::backward(size_t first, size_t last) {
-    omp_set_num_threads(threads());
+    gather_threads();
     for (size_t i = first + 1; i-- > last;) {
         Layer& layer = layers[i];
         if (!layer.backward) continue;

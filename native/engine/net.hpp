@@ -37,11 +37,13 @@ struct Net {
 
    private:
     void find_fusions();
+    void gather_threads();
     void settle();
     template <class F>
     void guarded(Layer& layer, F&& run);
 
     size_t pass_last_ = 0;
+    int threads_ = 0;
 };
 
 }  // namespace sn

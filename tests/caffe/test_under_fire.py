@@ -1,0 +1,190 @@
+"""Nets in threads, after a fork, by the thousand; views that outlive what they view."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import sparknet.caffe as caffe
+from sparknet.errors import LayerError, SpecError
+from sparknet.native.core import lib
+from sparknet.proto import parse_net
+
+TEXT = """
+layer { name: "in" type: "Input" top: "data" 
+  input_param { shape { dim: 4 dim: 3 dim: 9 dim: 9 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 16 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+"""
+
+
+def make(phase: int = caffe.TRAIN, seed: int = 7) -> caffe.Net:
+    return caffe.Net.from_proto(parse_net("force_backward: true " + TEXT), phase, seed=seed)
+
+
+def images(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(4, 3, 9, 9)).astype(np.float32)
+
+
+def test_parameters_are_views_of_one_buffer() -> None:
+    net = make()
+    flat = np.asarray(net.flat_params)
+    begin = 0
+    for own in net.params.values():
+        for blob in own:
+            assert blob.data.ctypes.data == flat.ctypes.data + 4 * begin
+            begin += blob.count
+    assert begin == flat.size == net.graph.param_count
+    net.params["ip"][1].data[...] = 3
+    assert flat[-5:].tolist() == [3] * 5
+    before = net.forward(data=images())["ip"].copy()
+    flat[-5:] = 4
+    np.testing.assert_allclose(net.forward(data=images())["ip"], before + 1, rtol=1e-6)
+
+
+def test_a_view_of_a_blob_follows_every_pass_and_is_read_by_the_next() -> None:
+    net = make()
+    conv, data = net.blobs["conv"].data, net.blobs["data"].data
+    data[...] = images()
+    first = net.forward()["ip"].copy()
+    assert conv.min() == 0 < conv.max()
+    seen = conv.copy()
+    data[...] = images(1)
+    net.forward()
+    assert not np.array_equal(conv, seen)
+    conv[...] = seen
+    assert net.blobs["conv"].data.ctypes.data == conv.ctypes.data
+    np.testing.assert_allclose(net.forward(start="ip")["ip"], first, rtol=1e-6)
+
+
+def test_a_partial_pass_stops_where_it_is_told() -> None:
+    net = make(caffe.TEST)
+    assert net.forward(end="conv", data=images())["conv"].min() < 0
+    assert net.forward(data=images(), blobs=["conv"])["conv"].min() == 0
+
+
+def test_a_view_outlives_its_net() -> None:
+    net = make()
+    net.forward(data=images())
+    conv, weights = net.blobs["conv"].data, net.params["conv"][0].data
+    want, kept = conv.copy(), weights.copy()
+    del net
+    gc.collect()
+    others = [make(seed=n) for n in range(5)]
+    for other in others:
+        other.forward(data=images(3))
+    np.testing.assert_array_equal(conv, want)
+    np.testing.assert_array_equal(weights, kept)
+
+
+def test_nets_run_in_many_threads() -> None:
+    want = make().forward(data=images())["ip"].copy()
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(10):
+            net = make()
+            for _ in range(3):
+                got = net.forward(data=images())["ip"]
+                net.backward(ip=np.ones((4, 5)))
+            if not np.array_equal(got, want):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_one_net_serves_many_threads_one_at_a_time() -> None:
+    net = make()
+    net.blobs["data"].data[...] = images()
+    want = net.forward()["ip"].copy()
+    threads = [threading.Thread(target=net.forward) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(net.blobs["ip"].data, want)
+
+
+FORK = """
+import os, sys
+import numpy as np
+sys.path.insert(0, {root!r})
+from tests.caffe.test_under_fire import images, make
+old = make() if {before} else None
+want = old and old.forward(data=images())["ip"].copy()
+child = os.fork()
+if child == 0:
+    for net in [make()] + ([old] if old else []):
+        got = net.forward(data=images())["ip"]
+        net.backward(ip=np.ones((4, 5)))
+        if want is not None and not np.allclose(got, want, rtol=1e-5):
+            os._exit(1)
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["after import", "after a pass"])
+def test_forking(before: bool) -> None:
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = FORK.format(root=root, before=before)
+    done = subprocess.run([sys.executable, "-c", code], timeout=120)
+    assert done.returncode == 0
+
+
+def test_a_thousand_nets_leak_nothing() -> None:
+    def some(count: int) -> None:
+        for number in range(count):
+            net = make(seed=number)
+            net.forward(data=images())
+            net.backward(ip=np.ones((4, 5)))
+        gc.collect()
+
+    some(50)
+    storages = lib.sn_live_storages()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    some(1000)
+    assert lib.sn_live_storages() == storages
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 32 * 1024
+
+
+def test_reshaping_back_and_forth() -> None:
+    net = make()
+    with pytest.raises(LayerError, match="layer 'ip'"):
+        net.blobs["data"].reshape(2, 3, 12, 12)
+        net.reshape()
+    net.blobs["data"].reshape(2, 3, 9, 9)
+    assert net.forward(data=images()[:2])["ip"].shape == (2, 5)
+    net.blobs["data"].reshape(4, 3, 9, 9)
+    want = make().forward(data=images())["ip"]
+    np.testing.assert_array_equal(net.forward(data=images())["ip"], want)
+
+
+def test_wrong_use_is_a_sentence() -> None:
+    net = make()
+    with pytest.raises(ValueError, match="layer 'nosuch': the net has no such layer"):
+        net.forward(start="nosuch")
+    with pytest.raises(SpecError, match="input 'data' is 2 x 3 x 9 x 9, not batch sized"):
+        net.forward(data=images()[:2])
+    with pytest.raises(SpecError, match=r"the inputs given \(x\) are not those of the net"):
+        net.forward(x=images())
+    with pytest.raises(SpecError, match="first layer is MemoryData"):
+        net.set_input_arrays(images(), np.zeros(4))
+    with pytest.raises(SpecError, match="phase must be caffe.TRAIN or caffe.TEST"):
+        caffe.Net("net.prototxt")
