@@ -33,6 +33,7 @@ void map(const Tensor& a, Tensor& out, bool keeps_zero, F f, int64_t cost = 1) {
     parallel(
         values(desc),
         [=](int64_t begin, int64_t end) {
+#pragma omp simd
             for (int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
         },
         cost);
@@ -49,6 +50,7 @@ void map(const Tensor& a, const Tensor& b, Tensor& out, bool keeps_zero, F f, in
     parallel(
         values(desc),
         [=](int64_t begin, int64_t end) {
+#pragma omp simd
             for (int64_t i = begin; i < end; ++i) y[i] = f(x[i], z[i]);
         },
         cost);
@@ -66,6 +68,7 @@ void map(const Tensor& a, const Tensor& b, const Tensor& c, Tensor& out, bool ke
     parallel(
         values(desc),
         [=](int64_t begin, int64_t end) {
+#pragma omp simd
             for (int64_t i = begin; i < end; ++i) y[i] = f(x[i], z[i], w[i]);
         },
         cost);

@@ -1,4 +1,6 @@
 // Fully connected: one matrix product each way (Caffe: inner_product_layer.cpp).
+#include <algorithm>
+
 #include "../engine/gemm.hpp"
 #include "../engine/layer.hpp"
 #include "../engine/parallel.hpp"
@@ -47,8 +49,7 @@ class InnerProduct final : public Kernel {
             parallel(
                 outputs_,
                 [&](int64_t begin, int64_t end) {
-                    for (int64_t r = 0; r < rows_; ++r)
-                        for (int64_t o = begin; o < end; ++o) sums[o] += dy[r * outputs_ + o];
+                    for (int64_t o = begin; o < end; o += 64) add_rows(dy, sums, o, end);
                 },
                 rows_);
         }
@@ -58,6 +59,16 @@ class InnerProduct final : public Kernel {
     }
 
    private:
+    // Up to 64 columns: rows are summed before the sum is added to what is there, so that
+    // gradients of shared parameters that cancel do so to the last bit, as in Caffe.
+    void add_rows(const float* dy, float* sums, int64_t first, int64_t end) const {
+        const int64_t width = std::min<int64_t>(64, end - first);
+        float part[64] = {};
+        for (int64_t r = 0; r < rows_; ++r)
+            for (int64_t o = 0; o < width; ++o) part[o] += dy[r * outputs_ + first + o];
+        for (int64_t o = 0; o < width; ++o) sums[first + o] += part[o];
+    }
+
     int64_t rows_ = 0, inputs_ = 0, outputs_ = 0;
     bool transpose_ = false, bias_ = false;
 };

@@ -1,0 +1,30 @@
+// oneDNN's value-by-value functions, in whatever layout the input has.
+#pragma once
+
+#include "tensor.hpp"
+
+namespace sn {
+
+class Activation {
+   public:
+    void run(dnnl::algorithm algorithm, const Tensor& from, Tensor& to, float alpha = 0) {
+        if (from.count() == 0) return;
+        const auto desc = from.layout();
+        if (!primitive_ || desc != desc_) make(algorithm, desc, alpha);
+        const auto source = from.read(desc), target = to.write(desc);
+        primitive_.execute(stream(), {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, target}});
+        stream().wait();
+    }
+
+   private:
+    void make(dnnl::algorithm algorithm, const dnnl::memory::desc& desc, float alpha) {
+        primitive_ = dnnl::eltwise_forward(
+            {cpu(), dnnl::prop_kind::forward_inference, algorithm, desc, desc, alpha, 0.0F});
+        desc_ = desc;
+    }
+
+    dnnl::eltwise_forward primitive_;
+    dnnl::memory::desc desc_;
+};
+
+}  // namespace sn

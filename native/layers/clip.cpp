@@ -1,0 +1,25 @@
+// Values held between two bounds (Caffe: clip_layer.cpp).
+#include "neuron.hpp"
+
+namespace sn {
+
+namespace {
+struct Clip {
+    static constexpr auto algorithm = dnnl::algorithm::undef;
+    static constexpr int64_t cost = 1;
+    explicit Clip(const Options& options)
+        : least(static_cast<float>(options.real("min"))),
+          most(static_cast<float>(options.real("max"))) {}
+    Needs needs() const { return Needs::input; }
+    float operator()(float x) const { return x < least ? least : (x > most ? most : x); }
+    float slope(float x) const { return x >= least && x <= most ? 1.0F : 0.0F; }
+
+    float least, most;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_clip() {
+    return make<Neuron<Clip>>();
+}
+
+}  // namespace sn

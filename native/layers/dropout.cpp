@@ -1,0 +1,67 @@
+// Drops a share of the values in TRAIN and scales the rest (Caffe: dropout_layer.cpp).
+#include "../engine/elementwise.hpp"
+#include "../engine/layer.hpp"
+
+namespace sn {
+
+namespace {
+class Dropout final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        train_ = layer.options.flag("train");
+        scale_ = static_cast<float>(layer.options.real("scale"));
+        bound_ = static_cast<uint64_t>(layer.options.real("ratio") * 0x1p40);
+    }
+
+    void forward(Layer& layer) override {
+        const Tensor& x = layer.bottoms[0]->data;
+        if (train_) {
+            draw_ = layer.random.draw();
+            desc_ = x.layout();
+            drop(x, layer.tops[0]->data);
+        } else if (!layer.in_place()) {
+            map(x, layer.tops[0]->data, true, [](float v) { return v; });
+        }
+    }
+
+    void backward(Layer& layer) override {
+        if (!layer.propagate[0]) return;
+        const Tensor& dy = layer.tops[0]->diff;
+        if (train_)
+            drop(dy, layer.bottoms[0]->diff);
+        else if (!layer.in_place())
+            map(dy, layer.bottoms[0]->diff, true, [](float v) { return v; });
+    }
+
+   private:
+    // The mask is not stored: the draw and the place of a value tell whether it is kept.
+    void drop(const Tensor& from, Tensor& to) const {
+        if (from.count() == 0) return;
+        const auto desc = desc_ ? desc_ : from.plain();
+        const auto source = from.read(desc), target = to.write(desc);
+        const float* x = floats(source);
+        float* y = floats(target);
+        parallel(
+            values(desc),
+            [=](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                    const bool kept = draw_.bits(static_cast<uint64_t>(i)) >> 24 >= bound_;
+                    y[i] = kept ? x[i] * scale_ : 0.0F;
+                }
+            },
+            4);
+    }
+
+    bool train_ = false;
+    float scale_ = 1;
+    uint64_t bound_ = 0;
+    Random::Draw draw_{0};
+    dnnl::memory::desc desc_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_dropout() {
+    return make<Dropout>();
+}
+
+}  // namespace sn

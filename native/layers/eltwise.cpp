@@ -1,0 +1,142 @@
+// The product, weighted sum or maximum of blobs of one shape (Caffe: eltwise_layer.cpp).
+#include "../engine/kept.hpp"
+
+namespace sn {
+
+namespace {
+class Eltwise final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        const std::string& name = layer.options.text("operation");
+        operation_ =
+            name == "prod" ? Operation::prod : (name == "sum" ? Operation::sum : Operation::max);
+        stable_ = layer.options.flag("stable_prod_grad");
+        coefficients_.clear();
+        for (double c : layer.options.reals("coeff"))
+            coefficients_.push_back(static_cast<float>(c));
+        values_.resize(layer.bottoms.size());
+    }
+
+    void forward(Layer& layer) override {
+        const bool quotient = operation_ == Operation::prod && !stable_;
+        first_.keep(layer.bottoms[0]->data,
+                    layer.backward && layer.in_place() && operation_ != Operation::sum);
+        const auto desc = layout(layer);
+        read(layer, desc, false);
+        const auto top = layer.tops[0]->data.write(desc);
+        combine(floats(top), sn::values(desc));
+        output_.keep(layer.tops[0]->data, layer.backward && quotient && overwritten(layer));
+    }
+
+    // In place the first bottom's gradient lies where the top's does: it comes last.
+    void backward(Layer& layer) override {
+        const auto desc = layout(layer);
+        if (operation_ != Operation::sum) read(layer, desc, true);
+        for (size_t i = layer.bottoms.size(); i-- > 0;)
+            if (layer.propagate[i]) differentiate(layer, desc, i);
+    }
+
+   private:
+    enum class Operation { prod, sum, max };
+
+    // The first blocked layout among the bottoms; rows if all have rows, or if padding would
+    // not stay zero.
+    dnnl::memory::desc layout(const Layer& layer) const {
+        const bool keeps_zero = operation_ != Operation::prod || stable_;
+        for (const Blob* bottom : layer.bottoms) {
+            const auto desc = walk(bottom->data, keeps_zero);
+            if (!is_plain(desc)) return desc;
+        }
+        return layer.bottoms[0]->data.plain();
+    }
+
+    void read(const Layer& layer, const dnnl::memory::desc& desc, bool as_it_was) {
+        for (size_t i = 0; i < values_.size(); ++i) {
+            const Tensor& data = layer.bottoms[i]->data;
+            values_[i] = floats((i == 0 && as_it_was ? first_.of(data) : data).read(desc));
+        }
+    }
+
+    void combine(float* y, int64_t n) const {
+        const float *a = values_[0], *b = values_[1];
+        switch (operation_) {
+            case Operation::prod:
+                each(n, [=](int64_t i) { y[i] = a[i] * b[i]; });
+                break;
+            case Operation::sum: {
+                const float p = coefficients_[0], q = coefficients_[1];
+                each(n, [=](int64_t i) { y[i] = p * a[i] + q * b[i]; });
+                break;
+            }
+            case Operation::max:  // of equals the second one counts
+                each(n, [=](int64_t i) { y[i] = a[i] > b[i] ? a[i] : b[i]; });
+        }
+        for (size_t k = 2; k < values_.size(); ++k) combine(y, values_[k], k, n);
+    }
+
+    void combine(float* y, const float* x, size_t k, int64_t n) const {
+        const float c = operation_ == Operation::sum ? coefficients_[k] : 1;
+        switch (operation_) {
+            case Operation::prod:
+                return each(n, [=](int64_t i) { y[i] *= x[i]; });
+            case Operation::sum:
+                return each(n, [=](int64_t i) { y[i] += c * x[i]; });
+            case Operation::max:
+                return each(n, [=](int64_t i) { y[i] = x[i] > y[i] ? x[i] : y[i]; });
+        }
+    }
+
+    void differentiate(Layer& layer, const dnnl::memory::desc& desc, size_t which) const {
+        const auto top = layer.tops[0]->diff.read(desc);
+        const auto bottom = layer.bottoms[which]->diff.write(desc);
+        const float* dy = floats(top);
+        float* dx = floats(bottom);
+        const int64_t n = sn::values(desc);
+        const float* const* x = values_.data();
+        const size_t many = values_.size();
+        if (operation_ == Operation::sum) {
+            const float c = coefficients_[which];
+            each(n, [=](int64_t i) { dx[i] = c * dy[i]; });
+        } else if (operation_ == Operation::max) {
+            each(n, [=](int64_t i) { dx[i] = largest(x, many, i) == which ? dy[i] : 0.0F; });
+        } else if (stable_) {
+            each(n, [=](int64_t i) {
+                float product = 1;
+                for (size_t k = 0; k < many; ++k)
+                    if (k != which) product *= x[k][i];
+                dx[i] = product * dy[i];
+            });
+        } else {
+            const auto output = output_.of(layer.tops[0]->data).read(desc);
+            const float *y = floats(output), *own = x[which];
+            each(n, [=](int64_t i) { dx[i] = y[i] / own[i] * dy[i]; });
+        }
+    }
+
+    static size_t largest(const float* const* x, size_t many, int64_t i) {
+        size_t best = x[0][i] > x[1][i] ? 0 : 1;
+        for (size_t k = 2; k < many; ++k)
+            if (x[k][i] > x[best][i]) best = k;
+        return best;
+    }
+
+    template <class F>
+    static void each(int64_t n, F step) {
+        parallel(n, [=](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) step(i);
+        });
+    }
+
+    Operation operation_ = Operation::sum;
+    bool stable_ = true;
+    std::vector<float> coefficients_;
+    std::vector<const float*> values_;
+    Kept first_, output_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_eltwise() {
+    return make<Eltwise>();
+}
+
+}  // namespace sn

@@ -1,0 +1,37 @@
+// Half the mean squared distance (Caffe: euclidean_loss_layer.cpp).
+#include "loss.hpp"
+
+namespace sn {
+
+namespace {
+class EuclideanLoss final : public Kernel {
+   public:
+    void forward(Layer& layer) override {
+        const float *a = layer.bottom(0), *b = layer.bottom(1);
+        const double sum = parallel_sum(layer.bottoms[0]->count(), [=](int64_t i) {
+            const auto d = static_cast<double>(a[i] - b[i]);
+            return d * d;
+        });
+        set_loss(layer, sum / items(layer) / 2);
+    }
+
+    void backward(Layer& layer) override {
+        const float *a = layer.bottom(0), *b = layer.bottom(1);
+        for (size_t k = 0; k < 2; ++k) {
+            if (!layer.propagate[k]) continue;
+            const float scale =
+                (k == 0 ? 1.0F : -1.0F) * weight(layer) / static_cast<float>(items(layer));
+            float* dx = layer.bottom_diff(k);
+            parallel(layer.bottoms[k]->count(), [=](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) dx[i] = scale * (a[i] - b[i]);
+            });
+        }
+    }
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_euclidean_loss() {
+    return make<EuclideanLoss>();
+}
+
+}  // namespace sn

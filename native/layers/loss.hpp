@@ -1,0 +1,83 @@
+// What losses share: labels that are checked, and what a sum is divided by (Caffe: loss_layer.cpp).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <sstream>
+
+#include "../engine/layer.hpp"
+#include "../engine/parallel.hpp"
+#include "no_gradient.hpp"
+
+namespace sn {
+
+// Labels as class numbers.  Fractions are cut off, as Caffe does.
+class Labels {
+   public:
+    static constexpr int32_t ignored = -1;
+
+    void reshape(const Layer& layer, int64_t classes) {
+        classes_ = classes;
+        ignore_.reset();
+        if (layer.options.has("ignore_label"))
+            ignore_ = static_cast<double>(layer.options.integer("ignore_label"));
+        numbers_.assign(static_cast<size_t>(layer.bottoms[1]->count()), 0);
+    }
+
+    // The labels of bottom 1; refuses one that is no class.
+    void read(const Layer& layer) {
+        const float* label = layer.bottom(1);
+        valid_ = 0;
+        for (size_t i = 0; i < numbers_.size(); ++i) {
+            numbers_[i] = number(layer, label[i]);
+            valid_ += numbers_[i] != ignored;
+        }
+    }
+
+    int32_t operator[](int64_t i) const { return numbers_[static_cast<size_t>(i)]; }
+    int64_t valid() const { return valid_; }
+
+   private:
+    int32_t number(const Layer& layer, float label) const {
+        const double whole = std::trunc(static_cast<double>(label));
+        if (ignore_ && whole == *ignore_) return ignored;
+        if (!(whole >= 0 && whole < static_cast<double>(classes_))) {
+            std::ostringstream message;
+            message << "label " << label << " is out of range: there are " << classes_
+                    << " classes";
+            layer.refuse(message.str());
+        }
+        return static_cast<int32_t>(whole);
+    }
+
+    int64_t classes_ = 0, valid_ = 0;
+    std::optional<double> ignore_;
+    std::vector<int32_t> numbers_;
+};
+
+// What a loss is divided by; never less than 1.
+inline double normalizer(const Layer& layer, int64_t outer, int64_t inner, int64_t valid) {
+    const std::string& mode = layer.options.text("normalization");
+    double by = 1;
+    if (mode == "full") by = static_cast<double>(outer * inner);
+    if (mode == "valid") by = static_cast<double>(valid);
+    if (mode == "batch_size") by = static_cast<double>(outer);
+    return std::max(1.0, by);
+}
+
+// What a loss that knows no normalization is divided by: the items, of which there may be none.
+inline double items(const Layer& layer) {
+    return static_cast<double>(std::max<int64_t>(1, layer.options.integer("num")));
+}
+
+inline void set_loss(const Layer& layer, double loss) {
+    layer.top()[0] = static_cast<float>(loss);
+}
+
+// The loss weight that arrives at the top.
+inline float weight(const Layer& layer) {
+    return layer.top_diff()[0];
+}
+
+}  // namespace sn

@@ -1,0 +1,57 @@
+// Layers that map each value to one value (Caffe: neuron_layer.hpp).
+#pragma once
+
+#include <cmath>
+#include <optional>
+
+#include "../engine/activation.hpp"
+#include "../engine/elementwise.hpp"
+#include "../engine/kept.hpp"
+
+namespace sn {
+
+// What the slope of a function is computed from.
+enum class Needs { nothing, input, output };
+
+// Function: made from Options; operator()(x) is the value; needs() and slope(v) its derivative,
+// from the input or the output; `algorithm` names oneDNN's own, where that is exact enough.
+template <class Function>
+class Neuron final : public Kernel {
+   public:
+    void reshape(Layer& layer) override { function_.emplace(layer.options); }
+
+    void forward(Layer& layer) override {
+        const Function f = *function_;
+        const Tensor& x = layer.bottoms[0]->data;
+        Tensor& y = layer.tops[0]->data;
+        if (f.needs() == Needs::input) kept_.keep(x, layer.backward && layer.in_place());
+        if constexpr (Function::algorithm == dnnl::algorithm::undef)
+            map(x, y, f(0.0F) == 0.0F, [=](float v) { return f(v); }, Function::cost);
+        else
+            activation_.run(Function::algorithm, x, y);
+        if (f.needs() == Needs::output) kept_.keep(y, layer.backward && overwritten(layer));
+    }
+
+    void backward(Layer& layer) override {
+        if (!layer.propagate[0]) return;
+        const Function f = *function_;
+        const Tensor& dy = layer.tops[0]->diff;
+        Tensor& dx = layer.bottoms[0]->diff;
+        if (f.needs() == Needs::nothing) {
+            const float slope = f.slope(0.0F);
+            map(dy, dx, true, [=](float d) { return d * slope; });
+            return;
+        }
+        const bool input = f.needs() == Needs::input;
+        const Tensor& v = kept_.of(input ? layer.bottoms[0]->data : layer.tops[0]->data);
+        const bool finite = std::isfinite(f.slope(0.0F));
+        map(dy, v, dx, finite, [=](float d, float at) { return d * f.slope(at); }, Function::cost);
+    }
+
+   private:
+    std::optional<Function> function_;
+    Kept kept_;
+    Activation activation_;
+};
+
+}  // namespace sn

@@ -1,0 +1,115 @@
+// x above zero, slope · x below, with learned slopes (Caffe: prelu_layer.cpp).
+#include "../engine/channels.hpp"
+#include "../engine/kept.hpp"
+
+namespace sn {
+
+namespace {
+class PReLU final : public Kernel {
+   public:
+    void reshape(Layer& layer) override { shared_ = layer.options.flag("channel_shared"); }
+
+    void forward(Layer& layer) override {
+        const Tensor& x = layer.bottoms[0]->data;
+        kept_.keep(x, layer.backward && layer.in_place());
+        const Channels at = spread(layer, x);
+        const auto from = x.read(at.desc), to = layer.tops[0]->data.write(at.desc);
+        each_row(at, [=, in = floats(from), out = floats(to)](int64_t begin, int64_t block,
+                                                              const float* slope) {
+            walk_row(at, begin, block, slope, [=](int64_t i, float a) {
+                const float v = in[i];
+                out[i] = std::max(v, 0.0F) + a * std::min(v, 0.0F);
+            });
+        });
+    }
+
+    void backward(Layer& layer) override {
+        const Tensor& x = kept_.of(layer.bottoms[0]->data);
+        const Channels at = spread(layer, x);
+        const auto in = x.read(at.desc), top = layer.tops[0]->diff.read(at.desc);
+        if (layer.learns[0]) learn(layer, at, floats(in), floats(top));
+        if (!layer.propagate[0]) return;
+        const auto bottom = layer.bottoms[0]->diff.write(at.desc);
+        each_row(at, [=, v = floats(in), dy = floats(top), dx = floats(bottom)](
+                         int64_t begin, int64_t block, const float* slope) {
+            walk_row(at, begin, block, slope,
+                     [=](int64_t i, float a) { dx[i] = dy[i] * (v[i] > 0 ? 1.0F : a); });
+        });
+    }
+
+   private:
+    // Slopes for every channel of the layout, zero where it is padded.
+    Channels spread(const Layer& layer, const Tensor& x) {
+        const Channels at = channels_of(x);
+        const float* slope = layer.param(0);
+        slopes_.assign(static_cast<size_t>(at.padded()), 0);
+        for (int64_t c = 0; c < at.channels; ++c)
+            slopes_[static_cast<size_t>(c)] = slope[shared_ ? 0 : c];
+        return at;
+    }
+
+    // step(first value, slopes of the row's channels), a row for each item and group.
+    template <class F>
+    void each_row(const Channels& at, F step) {
+        parallel(
+            at.rows(),
+            [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row)
+                    step(row * at.row_size(), at.block,
+                         slopes_.data() + row % at.groups * at.block);
+            },
+            at.row_size());
+    }
+
+    template <class F>
+    static void walk_row(const Channels& at, int64_t begin, int64_t block, const float* slope,
+                         F step) {
+        if (block == 1) {
+            for (int64_t i = 0; i < at.inner; ++i) step(begin + i, slope[0]);
+            return;
+        }
+        for (int64_t i = 0; i < at.inner; ++i)
+            for (int64_t b = 0; b < block; ++b) step(begin + i * block + b, slope[b]);
+    }
+
+    // Each row sums for itself; rows are added up in order, whoever computed them.
+    void learn(const Layer& layer, const Channels& at, const float* x, const float* dy) {
+        sums_.assign(static_cast<size_t>(at.rows() * at.block), 0);
+        parallel(
+            at.rows(),
+            [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                    const int64_t first = row * at.row_size();
+                    double* sum = sums_.data() + row * at.block;
+                    for (int64_t i = 0; i < at.inner; ++i)
+                        for (int64_t b = 0; b < at.block; ++b) {
+                            const int64_t k = first + i * at.block + b;
+                            sum[b] += static_cast<double>(dy[k] * std::min(x[k], 0.0F));
+                        }
+                }
+            },
+            at.row_size());
+        float* slope = layer.param_diff(0);
+        double shared = 0;
+        for (int64_t c = 0; c < at.channels; ++c) {
+            double total = 0;
+            for (int64_t n = 0; n < at.outer; ++n)
+                total += sums_[static_cast<size_t>(n * at.padded() + c)];
+            shared += total;
+            if (!shared_) slope[c] += static_cast<float>(total);
+        }
+        if (shared_) slope[0] += static_cast<float>(shared);
+    }
+
+    bool shared_ = false;
+    std::vector<float> slopes_;
+    std::vector<double> sums_;
+    Kept kept_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_prelu() {
+    return make<PReLU>();
+}
+
+}  // namespace sn

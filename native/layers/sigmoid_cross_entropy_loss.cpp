@@ -1,0 +1,69 @@
+// Independent yes-or-no losses on logits (Caffe: sigmoid_cross_entropy_loss_layer.cpp).
+#include "../engine/exponential.hpp"
+#include "loss.hpp"
+
+namespace sn {
+
+namespace {
+class SigmoidCrossEntropyLoss final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        outer_ = layer.options.integer("outer");
+        inner_ = layer.options.integer("inner");
+        ignores_ = layer.options.has("ignore_label");
+        ignore_ = ignores_ ? static_cast<float>(layer.options.integer("ignore_label")) : 0;
+    }
+
+    void forward(Layer& layer) override {
+        const float *x = layer.bottom(0), *target = layer.bottom(1);
+        const double sum = parallel_sum(
+            outer_ * inner_,
+            [&](int64_t i) {
+                if (ignored(target[i])) return 0.0;
+                const float v = x[i], above = v >= 0 ? 1.0F : 0.0F;
+                return static_cast<double>(std::log1p(fast_exp(-std::fabs(v))) -
+                                           v * (target[i] - above));
+            },
+            20);
+        set_loss(layer, sum / normalizer(layer, outer_, inner_, valid(target)));
+    }
+
+    void backward(Layer& layer) override {
+        refuse_gradient_of(layer, 1, "targets");
+        if (!layer.propagate[0]) return;
+        const float *x = layer.bottom(0), *target = layer.bottom(1);
+        const double by = normalizer(layer, outer_, inner_, valid(target));
+        const float scale = weight(layer) / static_cast<float>(by);
+        float* dx = layer.bottom_diff(0);
+        parallel(
+            outer_ * inner_,
+            [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                    const float d = (1.0F / (1.0F + fast_exp(-x[i])) - target[i]) * scale;
+                    dx[i] = ignored(target[i]) ? 0.0F : d;
+                }
+            },
+            10);
+    }
+
+   private:
+    // Targets are cut to whole numbers before they are compared, as in Caffe.
+    bool ignored(float target) const { return ignores_ && std::trunc(target) == ignore_; }
+
+    int64_t valid(const float* target) const {
+        int64_t number = 0;
+        for (int64_t i = 0; i < outer_ * inner_; ++i) number += !ignored(target[i]);
+        return number;
+    }
+
+    int64_t outer_ = 0, inner_ = 0;
+    bool ignores_ = false;
+    float ignore_ = 0;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_sigmoid_cross_entropy_loss() {
+    return make<SigmoidCrossEntropyLoss>();
+}
+
+}  // namespace sn

@@ -1,0 +1,24 @@
+// Takes blobs that nobody else wants (Caffe: silence_layer.cpp).
+#include <algorithm>
+
+#include "../engine/layer.hpp"
+
+namespace sn {
+
+namespace {
+class Silence final : public Kernel {
+   public:
+    void forward(Layer&) override {}
+    void backward(Layer& layer) override {
+        for (size_t i = 0; i < layer.bottoms.size(); ++i)
+            if (layer.propagate[i])
+                std::fill_n(layer.bottom_diff(i), layer.bottoms[i]->count(), 0.0F);
+    }
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_silence() {
+    return make<Silence>();
+}
+
+}  // namespace sn

@@ -1,0 +1,67 @@
+// Squared near zero, absolute beyond (Fast R-CNN: smooth_L1_loss_layer.cu).
+#include "loss.hpp"
+
+namespace sn {
+
+namespace {
+class SmoothL1Loss final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        sigma2_ = static_cast<float>(layer.options.real("sigma2"));
+    }
+
+    void forward(Layer& layer) override {
+        const View at(layer);
+        const float s = sigma2_, corner = 1 / s;
+        const double sum = parallel_sum(layer.bottoms[0]->count(), [=](int64_t i) {
+            const float d = at.difference(i), size = std::fabs(d);
+            const float error = size < corner ? 0.5F * d * d * s : size - 0.5F * corner;
+            return static_cast<double>(at.outside ? at.outside[i] * error : error);
+        });
+        set_loss(layer, sum / items(layer));
+    }
+
+    void backward(Layer& layer) override {
+        const View at(layer);
+        const float s = sigma2_, corner = 1 / s;
+        for (size_t k = 0; k < 2; ++k) {
+            if (!layer.propagate[k]) continue;
+            const float scale =
+                (k == 0 ? 1.0F : -1.0F) * weight(layer) / static_cast<float>(items(layer));
+            float* dx = layer.bottom_diff(k);
+            parallel(layer.bottoms[k]->count(), [=](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                    const float d = at.difference(i);
+                    const float away = d > 0 ? 1.0F : (d < 0 ? -1.0F : d);
+                    dx[i] = scale * (std::fabs(d) < corner ? s * d : away) * at.weight(i);
+                }
+            });
+        }
+        for (size_t k = 2; k < layer.bottoms.size(); ++k)  // the weights are constants
+            if (layer.propagate[k])
+                std::fill_n(layer.bottom_diff(k), layer.bottoms[k]->count(), 0.0F);
+    }
+
+   private:
+    struct View {
+        explicit View(const Layer& layer)
+            : a(layer.bottom(0)),
+              b(layer.bottom(1)),
+              inside(layer.bottoms.size() > 2 ? layer.bottom(2) : nullptr),
+              outside(layer.bottoms.size() > 3 ? layer.bottom(3) : nullptr) {}
+        float difference(int64_t i) const { return (a[i] - b[i]) * (inside ? inside[i] : 1.0F); }
+        float weight(int64_t i) const {
+            return (inside ? inside[i] : 1.0F) * (outside ? outside[i] : 1.0F);
+        }
+        const float *a, *b, *inside, *outside;
+    };
+
+    float sigma2_ = 1;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_smooth_l1_loss() {
+    return make<SmoothL1Loss>();
+}
+
+}  // namespace sn

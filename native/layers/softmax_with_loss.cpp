@@ -1,0 +1,66 @@
+// Softmax and cross entropy in one (Caffe: softmax_loss_layer.cpp).
+#include <cfloat>
+
+#include "loss.hpp"
+#include "probabilities.hpp"
+
+namespace sn {
+
+namespace {
+class SoftmaxWithLoss final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        p_.reshape(layer);
+        labels_.reshape(layer, p_.channels);
+    }
+
+    void forward(Layer& layer) override {
+        labels_.read(layer);
+        p_.compute(layer.bottom());
+        const double sum = parallel_sum(
+            p_.outer * p_.inner,
+            [&](int64_t i) {
+                if (labels_[i] == Labels::ignored) return 0.0;
+                const float p = p_.values()[p_.at(i / p_.inner, labels_[i], i % p_.inner)];
+                return -static_cast<double>(std::log(p < FLT_MIN ? FLT_MIN : p));
+            },
+            20);
+        set_loss(layer, sum / normalizer(layer, p_.outer, p_.inner, labels_.valid()));
+        if (layer.tops.size() > 1) std::copy(p_.values(), p_.values() + p_.count(), layer.top(1));
+    }
+
+    void backward(Layer& layer) override {
+        refuse_gradient_of(layer, 1, "labels");
+        if (!layer.propagate[0]) return;
+        labels_.read(layer);
+        const double by = normalizer(layer, p_.outer, p_.inner, labels_.valid());
+        const float scale = weight(layer) / static_cast<float>(by);
+        const float* p = p_.values();
+        float* dx = layer.bottom_diff(0);
+        parallel(
+            p_.outer * p_.channels,
+            [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                    const int64_t c = row % p_.channels, first = row / p_.channels * p_.inner;
+                    for (int64_t i = 0; i < p_.inner; ++i) {
+                        const int32_t label = labels_[first + i];
+                        const int64_t k = row * p_.inner + i;
+                        const float hit = label == c ? 1.0F : 0.0F;
+                        dx[k] = label == Labels::ignored ? 0.0F : (p[k] - hit) * scale;
+                    }
+                }
+            },
+            p_.inner * 2);
+    }
+
+   private:
+    Probabilities p_;
+    Labels labels_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_softmax_with_loss() {
+    return make<SoftmaxWithLoss>();
+}
+
+}  // namespace sn

@@ -1,0 +1,47 @@
+// x · sigmoid(beta · x) (Caffe: swish_layer.cpp).
+#include "../engine/activation.hpp"
+#include "../engine/kept.hpp"
+
+namespace sn {
+
+namespace {
+class Swish final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        beta_ = static_cast<float>(layer.options.real("beta"));
+        sigmoid_.reshape(layer.shape());
+    }
+
+    void forward(Layer& layer) override {
+        const float beta = beta_;
+        const Tensor& x = layer.bottoms[0]->data;
+        Tensor& y = layer.tops[0]->data;
+        map(x, sigmoid_, true, [=](float v) { return beta * v; });
+        activation_.run(dnnl::algorithm::eltwise_logistic, sigmoid_, sigmoid_);
+        map(x, sigmoid_, y, true, [](float v, float s) { return v * s; });
+        kept_.keep(y, layer.backward && overwritten(layer));
+    }
+
+    void backward(Layer& layer) override {
+        if (!layer.propagate[0]) return;
+        const float beta = beta_;
+        map(layer.tops[0]->diff, kept_.of(layer.tops[0]->data), sigmoid_, layer.bottoms[0]->diff,
+            true, [=](float dy, float y, float s) {
+                const float scaled = beta * y;
+                return dy * (scaled + s * (1.0F - scaled));
+            });
+    }
+
+   private:
+    float beta_ = 1;
+    Tensor sigmoid_;
+    Activation activation_;
+    Kept kept_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_swish() {
+    return make<Swish>();
+}
+
+}  // namespace sn
