@@ -71,7 +71,8 @@ def play_pass(case: Mapping[str, Any], net: Any, arrays: Arrays, number: int) ->
     net.forward()
     check = case.get("check", "values")
     if check.startswith("dropout"):
-        return check_dropout(case, net, arrays, float(check.split()[1]))
+        check_dropout(case, net, arrays, float(check.split()[1]))
+        return
     if f"{prefix}loss" in arrays:
         close(case, total_loss(net), arrays[f"{prefix}loss"], "loss")
     for blob, want in keys(arrays, f"{prefix}out/"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import resource
 import subprocess
 import sys
@@ -16,9 +15,10 @@ import sparknet.caffe as caffe
 from sparknet.errors import LayerError, SpecError
 from sparknet.native.core import lib
 from sparknet.proto import parse_net
+from tests.goldens import ROOT
 
 TEXT = """
-layer { name: "in" type: "Input" top: "data" 
+layer { name: "in" type: "Input" top: "data"
   input_param { shape { dim: 4 dim: 3 dim: 9 dim: 9 } } }
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
   convolution_param { num_output: 16 kernel_size: 3 weight_filler { type: "xavier" } } }
@@ -142,8 +142,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 @pytest.mark.parametrize("before", [False, True], ids=["after import", "after a pass"])
 def test_forking(before: bool) -> None:
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    code = FORK.format(root=root, before=before)
+    code = FORK.format(root=str(ROOT), before=before)
     done = subprocess.run([sys.executable, "-c", code], timeout=120)
     assert done.returncode == 0
 
@@ -166,8 +165,8 @@ def test_a_thousand_nets_leak_nothing() -> None:
 
 def test_reshaping_back_and_forth() -> None:
     net = make()
+    net.blobs["data"].reshape(2, 3, 12, 12)
     with pytest.raises(LayerError, match="layer 'ip'"):
-        net.blobs["data"].reshape(2, 3, 12, 12)
         net.reshape()
     net.blobs["data"].reshape(2, 3, 9, 9)
     assert net.forward(data=images()[:2])["ip"].shape == (2, 5)
@@ -186,5 +185,5 @@ def test_wrong_use_is_a_sentence() -> None:
         net.forward(x=images())
     with pytest.raises(SpecError, match="first layer is MemoryData"):
         net.set_input_arrays(images(), np.zeros(4))
-    with pytest.raises(SpecError, match="phase must be caffe.TRAIN or caffe.TEST"):
+    with pytest.raises(SpecError, match="phase must be caffe.TRAIN or"):
         caffe.Net("net.prototxt")
