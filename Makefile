@@ -30,6 +30,7 @@ test-slow: setup
 bench: setup
 	@$(PY) -m benchmarks.ndarray
 	@$(PY) -m benchmarks.model_file
+	@$(PY) -m benchmarks.text
 
 lint: setup
 	@echo '==> ruff, mypy, clang-format'

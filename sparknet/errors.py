@@ -21,9 +21,33 @@ sparknet still catches what they expect.
 
 from __future__ import annotations
 
+from typing import Any
+
+
+LONGEST_NAME = 200
+
+
+def shown(name: object) -> str:
+    """A name out of an untrusted file, as one line of a message can hold it."""
+    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(name))
+    return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
+
 
 class SparkNetError(Exception):
-    """The root of the tree."""
+    """The root of the tree.  Every error can be pickled: Spark's workers send theirs home."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, dict(vars(self)))
+
+
+def _rebuilt(
+    kind: type[SparkNetError], args: tuple[object, ...], state: dict[str, object]
+) -> SparkNetError:
+    """An error as it was, without calling a constructor that takes other arguments."""
+    error = kind.__new__(kind, *args)
+    BaseException.__init__(error, *args)
+    vars(error).update(state)
+    return error
 
 
 class SpecError(SparkNetError, ValueError):
@@ -42,7 +66,7 @@ class LayerError(SpecError):
     """One layer is at fault."""
 
     def __init__(self, layer: str, message: str) -> None:
-        super().__init__(f"layer '{layer}': {message}")
+        super().__init__(f"layer '{shown(layer)}': {message}")
         self.layer = layer
 
 
@@ -62,7 +86,7 @@ class WeightsError(SparkNetError, ValueError):
     """Weights that do not fit the net."""
 
     def __init__(self, layer: str, message: str) -> None:
-        super().__init__(f"layer '{layer}': {message}")
+        super().__init__(f"layer '{shown(layer)}': {message}")
         self.layer = layer
 
 

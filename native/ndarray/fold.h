@@ -8,7 +8,7 @@
  * Sums run in so many lanes side by side, whatever the processor, and lanes are added in
  * pairs. Each SN_CHUNK elements give one partial result; these are added in order.
  */
-enum { SN_LANES = 16, SN_CHUNK = 16 * 1024 };
+enum { SN_LANES = 32, SN_CHUNK = 16 * 1024 };
 
 /* Adds `count` elements to the lanes; only the last call of a chunk has an odd count. */
 typedef void (*sn_fold_kernel)(double* lanes, const void* const* in, int64_t count,

@@ -1,10 +1,12 @@
 /* The weighted mean of many arrays in one pass. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernel.h"
 #include "map.h"
 #include "stream.h"
+#include "sums.h"
 #include "threads.h"
 #include "walk.h"
 
@@ -15,30 +17,36 @@ typedef struct mean_job {
     int64_t size;
     int count;
     bool stream;
+    sn_add_weighted add;
 } mean_job;
 
-SN_KERNEL static void begin_sum(double* sum, const float* in, int64_t count, double weight) {
-    SN_EACH(i, count) sum[i] = weight * (double)in[i];
-}
-
-SN_KERNEL static void add_to_sum(double* sum, const float* in, int64_t count, double weight) {
-    SN_EACH(i, count) sum[i] += weight * (double)in[i];
-}
+/* So many arrays at once that their pointers and buffers stay at hand. */
+enum { SN_TOGETHER = 8 };
 
 SN_KERNEL static void round_sum(float* out, const double* sum, int64_t count) {
     SN_EACH(i, count) out[i] = (float)sum[i];
 }
 
+static void mean_block(const mean_job* job, int64_t start, int64_t count,
+                       float (*gathered)[SN_BLOCK], double* sum) {
+    memset(sum, 0, (size_t)count * sizeof *sum);
+    for (int first = 0; first < job->count; first += SN_TOGETHER) {
+        const int left = job->count - first, arrays = left < SN_TOGETHER ? left : SN_TOGETHER;
+        const float* in[SN_TOGETHER];
+        for (int k = 0; k < arrays; ++k)
+            in[k] = sn_walk_read(&job->in[first + k], start, count, gathered[k]);
+        job->add(sum, in, job->weights + first, arrays, count);
+    }
+}
+
 static void mean_blocks(void* context, int64_t begin, int64_t end) {
     const mean_job* job = context;
-    _Alignas(64) float gathered[SN_BLOCK], computed[SN_BLOCK];
+    _Alignas(64) float gathered[SN_TOGETHER][SN_BLOCK], computed[SN_BLOCK];
     _Alignas(64) double sum[SN_BLOCK];
     for (int64_t block = begin; block < end; ++block) {
         const int64_t start = block * SN_BLOCK, rest = job->size - start;
         const int64_t count = rest < SN_BLOCK ? rest : SN_BLOCK;
-        for (int k = 0; k < job->count; ++k)
-            (k == 0 ? begin_sum : add_to_sum)(
-                sum, sn_walk_read(&job->in[k], start, count, gathered), count, job->weights[k]);
+        mean_block(job, start, count, gathered, sum);
         float* target = job->stream ? computed : sn_walk_target(&job->out, start, computed);
         round_sum(target, sum, count);
         if (job->stream)
@@ -92,7 +100,7 @@ sn_status sn_weighted_mean(sn_array* out, int count, const sn_array* const* arra
     sn_status status = sn_check_float32(out);
     if (status == SN_OK) status = sn_check_writable(out);
     if (status != SN_OK) return status;
-    mean_job job = {.count = count, .size = out->size};
+    mean_job job = {.count = count, .size = out->size, .add = sn_sums()->add_weighted};
     sn_walk_init(&job.out, out);
     job.stream = out->contiguous && sn_stream_pays((size_t)out->size * sizeof(float));
     job.in = calloc((size_t)count, sizeof *job.in);

@@ -2,60 +2,18 @@
 #include <math.h>
 
 #include "fold.h"
-#include "kernel.h"
 #include "map.h"
+#include "sums.h"
 
-/* Element i goes to lane i modulo SN_LANES. */
-#define FOLD(name, statement) FOLD_OF(float, name, statement)
-
-#define FOLD_OF(type, name, statement)                                                 \
-    SN_KERNEL static void name(double* lanes, const void* const* in, int64_t count,    \
-                               const double* settings) {                               \
-        const type *a = in[0], *b = in[1];                                             \
-        (void)b, (void)settings;                                                       \
-        double sum[SN_LANES];                                                          \
-        for (int lane = 0; lane < SN_LANES; ++lane) sum[lane] = lanes[lane];           \
-        int64_t first = 0;                                                             \
-        for (; first + SN_LANES <= count; first += SN_LANES) SN_EACH(lane, SN_LANES) { \
-                const int64_t i = first + lane;                                        \
-                statement;                                                             \
-            }                                                                          \
-        for (int64_t lane = 0; first + lane < count; ++lane) {                         \
-            const int64_t i = first + lane;                                            \
-            statement;                                                                 \
-        }                                                                              \
-        for (int lane = 0; lane < SN_LANES; ++lane) lanes[lane] = sum[lane];           \
-    }
-
-static inline double smaller(double a, double b) {
-    return b < a || b != b ? b : a;
-}
-static inline double larger(double a, double b) {
-    return b > a || b != b ? b : a;
-}
-static double add(double a, double b) {
+static double join_sums(double a, double b) {
     return a + b;
 }
 static double join_smaller(double a, double b) {
-    return a != a ? a : smaller(a, b);
+    return a != a || a < b ? a : b;
 }
 static double join_larger(double a, double b) {
-    return a != a ? a : larger(a, b);
+    return a != a || a > b ? a : b;
 }
-
-#define A ((double)a[i])
-#define B ((double)b[i])
-
-FOLD(fold_sum, sum[lane] += A)
-FOLD(fold_dot, sum[lane] += A * B)
-FOLD(fold_norm1, sum[lane] += fabs(A))
-FOLD(fold_norm2, sum[lane] += A * A)
-FOLD(fold_distance1, sum[lane] += fabs(A - B))
-FOLD(fold_distance2, sum[lane] += (A - B) * (A - B))
-FOLD(fold_not_finite, sum[lane] += A - A == 0 ? 0.0 : 1.0)
-FOLD(fold_min, sum[lane] = sum[lane] != sum[lane] ? sum[lane] : smaller(sum[lane], A))
-FOLD(fold_max, sum[lane] = sum[lane] != sum[lane] ? sum[lane] : larger(sum[lane], A))
-FOLD(fold_max_abs, sum[lane] = sum[lane] != sum[lane] ? sum[lane] : larger(sum[lane], fabs(A)))
 
 static sn_status reduce(double* out, sn_fold_kernel kernel, sn_join join, double start,
                         const sn_array* a, const sn_array* b) {
@@ -66,31 +24,31 @@ static sn_status reduce(double* out, sn_fold_kernel kernel, sn_join join, double
 }
 
 sn_status sn_sum(double* out, const sn_array* a) {
-    return reduce(out, fold_sum, add, 0, a, NULL);
+    return reduce(out, sn_sums()->sum, join_sums, 0, a, NULL);
 }
 
 sn_status sn_dot(double* out, const sn_array* a, const sn_array* b) {
-    return reduce(out, fold_dot, add, 0, a, b);
+    return reduce(out, sn_sums()->dot, join_sums, 0, a, b);
 }
 
 sn_status sn_norm1(double* out, const sn_array* a) {
-    return reduce(out, fold_norm1, add, 0, a, NULL);
+    return reduce(out, sn_sums()->norm1, join_sums, 0, a, NULL);
 }
 
 sn_status sn_norm2(double* out, const sn_array* a) {
     double squares;
-    const sn_status status = reduce(&squares, fold_norm2, add, 0, a, NULL);
+    const sn_status status = reduce(&squares, sn_sums()->norm2, join_sums, 0, a, NULL);
     if (status == SN_OK) *out = sqrt(squares);
     return status;
 }
 
 sn_status sn_distance1(double* out, const sn_array* a, const sn_array* b) {
-    return reduce(out, fold_distance1, add, 0, a, b);
+    return reduce(out, sn_sums()->distance1, join_sums, 0, a, b);
 }
 
 sn_status sn_distance2(double* out, const sn_array* a, const sn_array* b) {
     double squares;
-    const sn_status status = reduce(&squares, fold_distance2, add, 0, a, b);
+    const sn_status status = reduce(&squares, sn_sums()->distance2, join_sums, 0, a, b);
     if (status == SN_OK) *out = sqrt(squares);
     return status;
 }
@@ -102,33 +60,24 @@ static sn_status check_not_empty(const sn_array* a, const char* what) {
 
 sn_status sn_min(double* out, const sn_array* a) {
     const sn_status status = check_not_empty(a, "minimum");
-    return status == SN_OK ? reduce(out, fold_min, join_smaller, INFINITY, a, NULL) : status;
+    return status == SN_OK ? reduce(out, sn_sums()->min, join_smaller, INFINITY, a, NULL) : status;
 }
 
 sn_status sn_max(double* out, const sn_array* a) {
     const sn_status status = check_not_empty(a, "maximum");
-    return status == SN_OK ? reduce(out, fold_max, join_larger, -INFINITY, a, NULL) : status;
+    return status == SN_OK ? reduce(out, sn_sums()->max, join_larger, -INFINITY, a, NULL) : status;
 }
 
 sn_status sn_max_abs(double* out, const sn_array* a) {
-    return reduce(out, fold_max_abs, join_larger, 0, a, NULL);
+    return reduce(out, sn_sums()->max_abs, join_larger, 0, a, NULL);
 }
 
 sn_status sn_count_not_finite(int64_t* out, const sn_array* a) {
     double count;
-    const sn_status status = reduce(&count, fold_not_finite, add, 0, a, NULL);
+    const sn_status status = reduce(&count, sn_sums()->not_finite, join_sums, 0, a, NULL);
     if (status == SN_OK) *out = (int64_t)count;
     return status;
 }
-
-/* Equal infinities do not differ; any other infinite difference is beyond all tolerance. */
-#define GAP fabs(A - B)
-#define FAR                                                                                       \
-    (a[i] == b[i] || (GAP <= settings[1] + settings[0] * fabs(B) && GAP < (double)INFINITY) ? 0.0 \
-                                                                                            : 1.0)
-
-FOLD_OF(float, fold_far_float, sum[lane] += FAR)
-FOLD_OF(double, fold_far_double, sum[lane] += FAR)
 
 sn_status sn_count_far(int64_t* out, const sn_array* a, const sn_array* b, double relative,
                        double absolute) {
@@ -136,8 +85,11 @@ sn_status sn_count_far(int64_t* out, const sn_array* a, const sn_array* b, doubl
         return sn_fail(SN_ERROR_ARRAY, "a tolerance of %g is negative or not a number",
                        relative >= 0 ? absolute : relative);
     const bool plain = a->dtype == SN_FLOAT32 && b->dtype == SN_FLOAT32;
-    const sn_fold fold = {plain ? fold_far_float : fold_far_double,
-                          add,
+    const bool exact = relative == 0 && absolute == 0;
+    const sn_fold fold = {!plain  ? sn_sums()->far_double
+                          : exact ? sn_sums()->differ
+                                  : sn_sums()->far_float,
+                          join_sums,
                           0,
                           {relative, absolute},
                           plain ? SN_FLOAT32 : SN_FLOAT64};

@@ -12,10 +12,10 @@ static void copies_convert(void) {
                                 {0, 255, 0, 255, 0, 255, 127},
                                 {0, 127, -128, 127, -3, 127, 127}};
     const sn_dtype types[] = {SN_INT32, SN_UINT8, SN_INT8};
-    sn_array *source = made(SN_FLOAT64, 1, SHAPE(7));
+    sn_array* source = made(SN_FLOAT64, 1, SHAPE(7));
     for (int64_t i = 0; i < 7; ++i) SUCCEEDS(sn_array_set(source, &i, values[i]));
     for (int type = 0; type < 3; ++type) {
-        sn_array *target = made(types[type], 1, SHAPE(7));
+        sn_array* target = made(types[type], 1, SHAPE(7));
         SUCCEEDS(sn_array_copy(target, source));
         for (int64_t i = 0; i < 7; ++i) EXPECT(element(target, &i) == wanted[type][i]);
         sn_array_free(target);
@@ -56,7 +56,7 @@ static void sums_do_not_depend_on_threads(void) {
 
 static void momentum_is_one_pass(void) {
     sn_array *weights = counting(1, SHAPE(MANY)), *history = counting(1, SHAPE(MANY));
-    sn_array *gradient = counting(1, SHAPE(MANY));
+    sn_array* gradient = counting(1, SHAPE(MANY));
     SUCCEEDS(sn_momentum_update(weights, history, gradient, 0.25f, 0.5f));
     for (int64_t i = 0; i < MANY; ++i) {
         EXPECT(floats(history)[i] == 0.75f * (float)i);
@@ -70,7 +70,7 @@ static void momentum_is_one_pass(void) {
 
 static void means_and_extremes(void) {
     sn_array *a = counting(1, SHAPE(MANY)), *b = made(SN_FLOAT32, 1, SHAPE(MANY)), *empty;
-    const sn_array *const both[] = {a, b};
+    const sn_array* const both[] = {a, b};
     double value;
     int64_t count;
     SUCCEEDS(sn_weighted_mean(b, 2, both, (const double[]){1, 3}));

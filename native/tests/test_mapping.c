@@ -6,7 +6,7 @@
 
 static char path[] = "sparknet-mapping-XXXXXX";
 
-static void map_as(sn_array **out, sn_map_mode mode, int64_t count, int64_t offset) {
+static void map_as(sn_array** out, sn_map_mode mode, int64_t count, int64_t offset) {
     SUCCEEDS(sn_array_map(out, path, SN_FLOAT32, 1, SHAPE(count), mode, offset));
 }
 
@@ -27,7 +27,7 @@ static void modes(void) {
 }
 
 static void refusals(void) {
-    sn_array *out = NULL;
+    sn_array* out = NULL;
     EXPECT(sn_array_map(&out, path, SN_FLOAT32, 1, SHAPE(5001), SN_MAP_READ, 0) == SN_ERROR_FILE);
     EXPECT(strstr(sn_message(), "holds 20000 bytes where 20004 are needed") != NULL);
     EXPECT(sn_array_map(&out, path, SN_FLOAT32, 1, SHAPE(1), SN_MAP_READ, 2) == SN_ERROR_ARRAY);
@@ -35,8 +35,7 @@ static void refusals(void) {
     EXPECT(sn_array_map(&out, path, SN_UINT8, 1, SHAPE(1), SN_MAP_READ, INT64_MAX) ==
            SN_ERROR_FILE);
     EXPECT(sn_array_map(&out, "/", SN_UINT8, 1, SHAPE(1), SN_MAP_READ, 0) == SN_ERROR_FILE);
-    EXPECT(sn_array_map(&out, "not there", SN_UINT8, 1, SHAPE(1), SN_MAP_READ, 0) ==
-           SN_ERROR_FILE);
+    EXPECT(sn_array_map(&out, "not there", SN_UINT8, 1, SHAPE(1), SN_MAP_READ, 0) == SN_ERROR_FILE);
     EXPECT(out == NULL);
 }
 

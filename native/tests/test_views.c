@@ -5,7 +5,9 @@
 
 static int released;
 
-static void release(void *context) { *(int *)context += 1; }
+static void release(void* context) {
+    *(int*)context += 1;
+}
 
 static void views_share_memory(void) {
     sn_array *array = counting(3, SHAPE(2, 3, 4)), *slice, *row, *turned, *flat;
@@ -46,7 +48,7 @@ static void ranges_are_checked(void) {
 }
 
 static void sizes_are_checked(void) {
-    sn_array *out = NULL;
+    sn_array* out = NULL;
     int64_t many[33] = {0};
     EXPECT(sn_array_create(&out, SN_FLOAT32, 2, SHAPE(INT64_MAX, 8), 0) == SN_ERROR_MEMORY);
     EXPECT(sn_array_create(&out, SN_FLOAT32, 1, SHAPE(-1), 0) == SN_ERROR_ARRAY);
@@ -55,7 +57,7 @@ static void sizes_are_checked(void) {
     float number = 0;
     EXPECT(sn_array_borrow(&out, &number, SN_FLOAT32, 1, SHAPE(3), SHAPE(INT64_MAX - 3), 0, NULL,
                            NULL) == SN_ERROR_ARRAY);
-    EXPECT(sn_array_borrow(&out, (char *)&number + 1, SN_FLOAT32, 0, NULL, NULL, 0, release,
+    EXPECT(sn_array_borrow(&out, (char*)&number + 1, SN_FLOAT32, 0, NULL, NULL, 0, release,
                            &released) == SN_ERROR_ARRAY);
     EXPECT(out == NULL && released == 0 && sn_live_storages() == 0);
 }
@@ -76,9 +78,8 @@ static void lenders_are_told(void) {
 
 static void shared_elements_are_not_written(void) {
     float number = 1;
-    sn_array *array;
-    SUCCEEDS(
-        sn_array_borrow(&array, &number, SN_FLOAT32, 1, SHAPE(5), SHAPE(0), 0, NULL, NULL));
+    sn_array* array;
+    SUCCEEDS(sn_array_borrow(&array, &number, SN_FLOAT32, 1, SHAPE(5), SHAPE(0), 0, NULL, NULL));
     double sum = 0;
     SUCCEEDS(sn_sum(&sum, array));
     EXPECT(sum == 5);

@@ -125,18 +125,21 @@ def as_array(data: object, default: Any) -> Array:
     return np.require(array, requirements="A")
 
 
-def dlpack(array: Array, options: dict[str, Any]) -> object:
-    """The capsule for array.__dlpack__(**options), also with a numpy that lacks some options."""
-    if options.pop("stream", None) is not None:
+def dlpack(
+    array: Array,
+    stream: object,
+    max_version: tuple[int, int] | None,
+    dl_device: tuple[int, int] | None,
+    copy: bool | None,
+) -> Any:
+    """The capsule for __dlpack__, also with a numpy that lacks some of its options."""
+    if stream is not None:
         raise BufferError("memory of the CPU has no stream")
-    device = options.pop("dl_device", None)
-    if device is not None and tuple(device) != CPU:
-        raise BufferError(f"an NDArray lies in the memory of the CPU, not of device {device}")
+    if dl_device is not None and tuple(dl_device) != CPU:
+        raise BufferError(f"an NDArray lies in the memory of the CPU, not of device {dl_device}")
     if _NEW_DLPACK:
-        return array.__dlpack__(**options)
-    if options.get("copy"):
-        array = array.copy()
-    return array.__dlpack__()
+        return array.__dlpack__(max_version=max_version, copy=copy)
+    return (array.copy() if copy else array).__dlpack__()
 
 
 def from_dlpack(source: Any, copy: bool | None) -> Array:

@@ -495,8 +495,15 @@ class NDArray(Buffer):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> exchange.Array:
         return exchange.numpy_array(self.numpy(), dtype, copy)
 
-    def __dlpack__(self, **options: Any) -> object:
-        return exchange.dlpack(self.numpy(), options)
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        return exchange.dlpack(self.numpy(), stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return exchange.CPU

@@ -185,5 +185,5 @@ def test_wrong_use_is_a_sentence() -> None:
         net.forward(x=images())
     with pytest.raises(SpecError, match="first layer is MemoryData"):
         net.set_input_arrays(images(), np.zeros(4))
-    with pytest.raises(SpecError, match="phase must be caffe.TRAIN or"):
+    with pytest.raises(SpecError, match="phase must be"):
         caffe.Net("net.prototxt")

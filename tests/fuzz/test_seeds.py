@@ -20,9 +20,9 @@ def test_seed(seed: Path, tmp_path: Path) -> None:
     kind = seed.name.rpartition("-")[0]
     path = tmp_path / ("x.h5" if kind.endswith("h5") else "x")
     path.write_bytes(seed.read_bytes())
-    start = time.perf_counter()
+    start = time.process_time()
     check(kind, path)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 20
 
 
 @pytest.mark.parametrize("kind", sorted(READERS))

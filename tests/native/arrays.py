@@ -23,7 +23,8 @@ def layouts(draw: st.DrawFn, shape: tuple[int, ...], dtype: Any = np.float32) ->
     steps = [draw(st.sampled_from([1, 1, 2, -1, -3])) for _ in shape]
     sides = [shape[axis] * abs(steps[axis]) for axis in order]
     whole = np.ones(sides, dtype).transpose(np.argsort(order))
-    part = whole[(..., *(slice(None, None, step) for step in steps))]
+    key: Any = (..., *(slice(None, None, step) for step in steps))
+    part: Numbers = whole[key]
     assert part.shape == shape
     return part
 

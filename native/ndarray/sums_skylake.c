@@ -1,0 +1,2 @@
+#define SN_TABLE sn_sums_skylake
+#include "sums_loops.h"

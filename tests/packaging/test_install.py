@@ -1,0 +1,161 @@
+"""Every way to install sparknet, each ending in a program that runs the native core.
+
+Nothing but the installed files may be needed: no LD_LIBRARY_PATH, no source tree.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.goldens import ROOT
+
+pytestmark = pytest.mark.slow
+
+PROBE = """
+import sparknet.native as native
+from sparknet.proto import caffe_pb2
+assert native.onednn_version() >= (3, 2, 0)
+assert native.NDArray([1, 2, 3]).sum() == 6
+assert caffe_pb2.NetParameter(name="x").name == "x"
+print(native.__file__)
+"""
+
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", "bench-results"
+)
+
+
+def run(*command: object, cwd: Path, path: Path | None = None) -> str:
+    """Runs a program without whatever in our environment could help it."""
+    helpful = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "VIRTUAL_ENV", "CMAKE_PREFIX_PATH")
+    environment = {key: value for key, value in os.environ.items() if key not in helpful}
+    if path is not None:
+        environment["PYTHONPATH"] = str(path)
+    words = [str(word) for word in command]
+    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def probe(python: Path, cwd: Path, path: Path | None = None) -> Path:
+    """Runs the program; returns where it found the native core."""
+    return Path(run(python, "-c", PROBE, cwd=cwd, path=path).strip())
+
+
+def make_venv(folder: Path, python: str = sys.executable) -> Path:
+    """A fresh virtual environment; returns its Python."""
+    run(python, "-m", "venv", folder, cwd=folder.parent)
+    return folder / "bin" / "python"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A copy of the source tree, with whatever an editable build has put into it."""
+    return Path(shutil.copytree(ROOT, tmp_path / "source", ignore=LEFT_OUT, symlinks=True))
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A working folder in which there is no sparknet."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    return folder
+
+
+def test_into_a_venv_that_moves(tmp_path: Path, source: Path, elsewhere: Path) -> None:
+    python = make_venv(tmp_path / "venv")
+    run(python, "-m", "pip", "install", source, cwd=elsewhere)
+    shutil.rmtree(source)
+    assert tmp_path / "venv" in probe(python, elsewhere).parents
+    packed = tmp_path / "venv.tar"
+    with tarfile.open(packed, "w") as archive:
+        archive.add(tmp_path / "venv", "moved")
+    shutil.rmtree(tmp_path / "venv")
+    with tarfile.open(packed) as archive:
+        archive.extractall(elsewhere)  # our own archive
+    assert elsewhere / "moved" in probe(elsewhere / "moved/bin/python", elsewhere).parents
+
+
+def test_editable(tmp_path: Path, source: Path, elsewhere: Path) -> None:
+    for made in ("sparknet/native/*.so*", "sparknet/proto/_descriptor.py", "sparknet/proto/*.pyi"):
+        for file in source.glob(made):
+            file.unlink()
+    python = make_venv(tmp_path / "venv")
+    run(python, "-m", "pip", "install", "-e", source, cwd=elsewhere)
+    assert source in probe(python, elsewhere).parents
+    assert (source / "sparknet/proto/caffe_pb2.pyi").is_file()
+
+
+def test_into_a_target_folder_that_moves(tmp_path: Path, source: Path, elsewhere: Path) -> None:
+    python = make_venv(tmp_path / "venv")
+    target = tmp_path / "target"
+    run(python, "-m", "pip", "install", "--target", target, source, cwd=elsewhere)
+    shutil.rmtree(source)
+    assert target in probe(python, elsewhere, target).parents
+    packed = shutil.make_archive(str(tmp_path / "target"), "zip", target)
+    shutil.rmtree(target)
+    with zipfile.ZipFile(packed) as archive:
+        archive.extractall(elsewhere / "unpacked")
+    assert elsewhere / "unpacked" in probe(python, elsewhere, elsewhere / "unpacked").parents
+
+
+def other_pythons() -> list[str]:
+    """Interpreters of other versions that can make virtual environments."""
+    found = [shutil.which(f"python3.{minor}") for minor in range(10, 15)]
+    check = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))"
+    return [
+        python
+        for python in found
+        if python and subprocess.run([python, "-c", check], capture_output=True).returncode == 0
+    ]
+
+
+def test_one_wheel_for_every_python(tmp_path: Path, source: Path, elsewhere: Path) -> None:
+    pytest.importorskip("build")
+    run(sys.executable, "-m", "build", "--outdir", tmp_path / "dist", source, cwd=elsewhere)
+    shutil.rmtree(source)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    (sdist,) = (tmp_path / "dist").glob("*.tar.gz")
+    assert "-cp310-abi3-" in wheel.name
+    assert sdist.stat().st_size < 10 << 20
+    with tarfile.open(sdist) as archive:
+        assert not [name for name in archive.getnames() if ".so" in name or ".venv" in name]
+    with zipfile.ZipFile(wheel) as contents:
+        names = contents.namelist()
+        extension = contents.read("sparknet/native/_sparknet.abi3.so")
+    assert {"sparknet/native/libdnnl.so.3", "sparknet/proto/_descriptor.py"} <= set(names)
+    assert not [name for name in names if name.startswith(("tests/", "native/"))]
+    assert str(tmp_path).encode() not in extension
+    assert b"pip-build-env" not in extension
+    for number, python in enumerate(other_pythons() or [sys.executable]):
+        installed = make_venv(tmp_path / f"venv{number}", python)
+        run(installed, "-m", "pip", "install", wheel, cwd=elsewhere)
+        probe(installed, elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (["-DCMAKE_DISABLE_FIND_PACKAGE_dnnl=ON"], "pip install onednn-devel-cpu-gomp"),
+        (["-DCMAKE_DISABLE_FIND_PACKAGE_OpenMP=ON"], "libgomp"),
+        (["-DCMAKE_CXX_COMPILER=no-such-compiler"], "compiler"),
+    ],
+)
+def test_what_is_missing_is_named(options: list[str], remedy: str, tmp_path: Path) -> None:
+    cmake = Path(sys.executable).with_name("cmake")
+    if not cmake.exists():
+        pytest.skip("no cmake in this environment")
+    python = f"-DPython_EXECUTABLE={sys.executable}"
+    done = subprocess.run(
+        [cmake, "-S", ROOT, "-B", tmp_path, python, *options], capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert remedy in " ".join(done.stderr.split())
