@@ -7,7 +7,7 @@
     │   ├── TextError                  a text file that does not parse: file, line, column
     │   ├── LayerError                 one layer is at fault; `.layer` is its name
     │   └── SolverError                a solver setting is at fault
-    ├── FileError (OSError)            a file that is missing, cut short or of another format; `.path`
+    ├── FileError (OSError)            a missing, truncated or foreign file; `.path`
     ├── WeightsError (ValueError)      weights that do not fit the net; `.layer`
     ├── ArrayError (ValueError)        an NDArray operation refused: shape, dtype, read-only
     ├── IndexOutOfRange (IndexError)   an index outside an array
