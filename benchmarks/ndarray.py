@@ -91,7 +91,7 @@ class Workspace:
             Kernel("distance2", 2, lambda: x.distance2(y), lambda: np.linalg.norm(a - b)),
             Kernel("max_abs", 1, x.max_abs, lambda: max(a.max(), -a.min())),
             Kernel("is_finite", 1, x.is_finite, lambda: np.isfinite(a).all()),
-            Kernel("equals", 2, lambda: x.equals(x), lambda: np.array_equal(a, a)),
+            Kernel("equals", 2, lambda: x.equals(y), lambda: np.array_equal(a, b)),
             Kernel("allclose", 2, lambda: x.allclose(y), lambda: np.allclose(a, b)),
         ]
 

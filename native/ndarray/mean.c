@@ -1,9 +1,7 @@
 /* The weighted mean of many arrays in one pass. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "kernel.h"
 #include "map.h"
 #include "stream.h"
 #include "sums.h"
@@ -23,32 +21,27 @@ typedef struct mean_job {
 /* So many arrays at once that their pointers and buffers stay at hand. */
 enum { SN_TOGETHER = 8 };
 
-SN_KERNEL static void round_sum(float* out, const double* sum, int64_t count) {
-    SN_EACH(i, count) out[i] = (float)sum[i];
-}
-
 static void mean_block(const mean_job* job, int64_t start, int64_t count,
-                       float (*gathered)[SN_BLOCK], double* sum) {
-    memset(sum, 0, (size_t)count * sizeof *sum);
+                       float (*gathered)[SN_BLOCK], float* target) {
+    _Alignas(64) double sum[SN_BLOCK];
     for (int first = 0; first < job->count; first += SN_TOGETHER) {
         const int left = job->count - first, arrays = left < SN_TOGETHER ? left : SN_TOGETHER;
         const float* in[SN_TOGETHER];
         for (int k = 0; k < arrays; ++k)
             in[k] = sn_walk_read(&job->in[first + k], start, count, gathered[k]);
-        job->add(sum, in, job->weights + first, arrays, count);
+        float* out = first + arrays == job->count ? target : NULL;
+        job->add(sum, out, in, job->weights + first, arrays, count, first == 0);
     }
 }
 
 static void mean_blocks(void* context, int64_t begin, int64_t end) {
     const mean_job* job = context;
     _Alignas(64) float gathered[SN_TOGETHER][SN_BLOCK], computed[SN_BLOCK];
-    _Alignas(64) double sum[SN_BLOCK];
     for (int64_t block = begin; block < end; ++block) {
         const int64_t start = block * SN_BLOCK, rest = job->size - start;
         const int64_t count = rest < SN_BLOCK ? rest : SN_BLOCK;
-        mean_block(job, start, count, gathered, sum);
         float* target = job->stream ? computed : sn_walk_target(&job->out, start, computed);
-        round_sum(target, sum, count);
+        mean_block(job, start, count, gathered, target);
         if (job->stream)
             sn_stream(job->out.data + start * job->out.item, computed,
                       (size_t)count * sizeof(float));

@@ -4,9 +4,12 @@
 
 #include "fold.h"
 
-/* Adds weights[k] times each of a few arrays to `count` sums. */
-typedef void (*sn_add_weighted)(double* sum, const float* const* in, const double* weights,
-                                int arrays, int64_t count);
+/*
+ * Adds weights[k] times each of a few arrays to `count` sums, which begin at 0 the `first` time;
+ * the last time the sums go to `out`, which is NULL before.
+ */
+typedef void (*sn_add_weighted)(double* sum, float* out, const float* const* in,
+                                const double* weights, int arrays, int64_t count, bool first);
 
 typedef struct sn_sum_kernels {
     sn_fold_kernel sum, dot, norm1, norm2, distance1, distance2;

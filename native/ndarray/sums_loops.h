@@ -127,18 +127,29 @@ SCAN(fold_min, element, <)
 SCAN(fold_max, element, >)
 SCAN(fold_max_abs, sn_magnitude_floats(element), >)
 
-static void add_weighted(double* sum, const float* const* in, const double* weights, int arrays,
-                         int64_t count) {
-    for (int64_t start = 0; start + SN_LANES <= count; start += SN_LANES) {
-        sn_doubles group[GROUPS];
-        memcpy(group, sum + start, sizeof group);
+static void add_weighted(double* sum, float* out, const float* const* in, const double* weights,
+                         int arrays, int64_t count, bool first) {
+    int64_t start = 0;
+    for (; start + SN_LANES <= count; start += SN_LANES) {
+        sn_doubles group[GROUPS] = {{0}};
+        if (!first) memcpy(group, sum + start, sizeof group);
         for (int k = 0; k < arrays; ++k)
             _Pragma("GCC unroll 8") for (int i = 0; i < GROUPS; ++i) group[i] +=
                 weights[k] * sn_widen(in[k] + start + i * WIDE);
-        memcpy(sum + start, group, sizeof group);
+        if (out == NULL)
+            memcpy(sum + start, group, sizeof group);
+        else
+            _Pragma("GCC unroll 8") for (int i = 0; i < GROUPS; ++i)
+                sn_narrow(out + start + i * WIDE, group[i]);
     }
-    for (int64_t i = count - count % SN_LANES; i < count; ++i)
-        for (int k = 0; k < arrays; ++k) sum[i] += weights[k] * (double)in[k][i];
+    for (int64_t i = start; i < count; ++i) {
+        double total = first ? 0 : sum[i];
+        for (int k = 0; k < arrays; ++k) total += weights[k] * (double)in[k][i];
+        if (out == NULL)
+            sum[i] = total;
+        else
+            out[i] = (float)total;
+    }
 }
 
 const sn_sum_kernels SN_TABLE = {

@@ -8,7 +8,7 @@
 
 #include "failure.h"
 
-enum { MOST_THREADS = 4096 };
+enum { MOST_THREADS = 4096, PIECES = 8 };
 
 static _Atomic int wanted;
 static _Atomic bool woken;
@@ -52,11 +52,12 @@ void sn_parallel(int64_t blocks, int64_t elements, sn_body body, void* context) 
         if (blocks > 0) body(context, 0, blocks);
         return;
     }
-#pragma omp parallel num_threads((int)team)
-    {
-        const int64_t size = omp_get_num_threads(), rank = omp_get_thread_num();
-        const int64_t share = blocks / size, more = blocks % size;
-        const int64_t begin = rank * share + (rank < more ? rank : more);
-        body(context, begin, begin + share + (rank < more));
+    /* Several pieces for each thread: one that is held up by other work takes fewer. */
+    const int64_t pieces = blocks < team * PIECES ? blocks : team * PIECES;
+    const int64_t share = blocks / pieces, more = blocks % pieces;
+#pragma omp parallel for num_threads((int)team) schedule(dynamic)
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+        const int64_t begin = piece * share + (piece < more ? piece : more);
+        body(context, begin, begin + share + (piece < more));
     }
 }

@@ -14,7 +14,7 @@ enum { SN_PARALLEL_FROM = 1 << 16 };
 /* Handles the blocks numbered begin .. end - 1. */
 typedef void (*sn_body)(void* context, int64_t begin, int64_t end);
 
-/* Runs body over all blocks, in one contiguous range for each thread. */
+/* Runs body over all blocks, in contiguous ranges; which thread takes which is left open. */
 void sn_parallel(int64_t blocks, int64_t elements, sn_body body, void* context);
 
 /*

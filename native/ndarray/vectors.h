@@ -29,6 +29,11 @@ SN_INLINE sn_doubles sn_widen(const float* from) {
     return __builtin_convertvector(half, sn_doubles);
 }
 
+SN_INLINE void sn_narrow(float* to, sn_doubles x) {
+    const sn_half half = __builtin_convertvector(x, sn_half);
+    memcpy(to, &half, sizeof half);
+}
+
 SN_INLINE sn_doubles sn_load_doubles(const double* from) {
     sn_doubles out;
     memcpy(&out, from, sizeof out);

@@ -5,6 +5,7 @@ numpy speaks every exchange protocol already, so each of ours goes through a num
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,11 @@ class Owners:
 
     def __init__(self) -> None:
         self._lent: dict[int, object] = {}
-        self._next = 1
+        self._tickets = count(1)
 
     def lend(self, owner: object) -> int:
         """Keeps `owner` alive; returns its ticket."""
-        ticket = self._next
-        self._next += 1
+        ticket = next(self._tickets)
         self._lent[ticket] = owner
         return ticket
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from sparknet.errors import ArrayError, IndexOutOfRange
 from sparknet.native import exchange
-from sparknet.native._buffer import Buffer
 from sparknet.native.core import check, ffi, lib
-from sparknet.native.dtypes import DTYPES, number_of
+from sparknet.native.dtypes import number_of
 from sparknet.native.indexing import Selection, position, select
+from sparknet.native.strided import Strided
 
 ArrayLike = Union["NDArray", exchange.Array, Sequence[Any], float]
 Shape = int | Sequence[int]
@@ -37,7 +37,7 @@ def _sizes(shape: Shape) -> tuple[int, ...]:
     return sizes
 
 
-class NDArray(Buffer):
+class NDArray(Strided):
     """A strided array of float32 (or float64, int32, uint8, int8) elements.
 
     `NDArray(data)` copies; `NDArray.view(data)` shares. Slices, transpositions and
@@ -47,8 +47,7 @@ class NDArray(Buffer):
     equal shapes (or a number). NDArrays compare by identity: see `equals`.
     """
 
-    __slots__ = ("__weakref__", "_address", "_contiguous", "_dtype", "_handle", "_readonly",
-                 "_shape", "_strides")  # fmt: skip
+    __slots__ = ()
 
     __array_priority__ = 100.0
 
@@ -64,24 +63,13 @@ class NDArray(Buffer):
         self._adopt(_create(source.shape, dtype, zeroed=False))
         self.copy_from(_borrowed(source))
 
-    # ---- Making -------------------------------------------------------------------
+    # ---- Making
 
     @classmethod
     def _new(cls, handle: Any) -> NDArray:
         array = cls.__new__(cls)
         array._adopt(handle)
         return array
-
-    def _adopt(self, handle: Any) -> None:
-        layout = ffi.new("sn_layout *")
-        self._handle = ffi.gc(handle[0], lib.sn_array_free)
-        lib.sn_array_describe(layout, self._handle)
-        self._address = int(ffi.cast("uintptr_t", layout.data))
-        self._dtype = DTYPES[layout.dtype]
-        self._shape: tuple[int, ...] = tuple(layout.shape[0 : layout.ndim])
-        self._strides: tuple[int, ...] = tuple(layout.strides[0 : layout.ndim])
-        self._readonly = bool(layout.readonly)
-        self._contiguous = bool(layout.contiguous)
 
     @classmethod
     def zeros(cls, shape: Shape, dtype: Any = np.float32) -> NDArray:
@@ -140,74 +128,7 @@ class NDArray(Buffer):
         """The memory of any DLPack exporter; copied only if `copy` is true."""
         return cls.view(exchange.from_dlpack(source, copy))
 
-    # ---- What it is ------------------------------------------------------------------
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Elements along each axis."""
-        return self._shape
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Bytes from one element to the next along each axis."""
-        return self._strides
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The elements' type."""
-        return self._dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self._shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self._shape)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes that the elements take."""
-        return self.size * self._dtype.itemsize
-
-    @property
-    def address(self) -> int:
-        """Where the first element lies."""
-        return self._address
-
-    @property
-    def readonly(self) -> bool:
-        """Whether writing raises."""
-        return self._readonly
-
-    @property
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie side by side in row-major order."""
-        return self._contiguous
-
-    def __len__(self) -> int:
-        if not self._shape:
-            raise TypeError("an NDArray without axes has no length")
-        return self._shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
-
-    def __bool__(self) -> bool:
-        return bool(self.item())
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __repr__(self) -> str:
-        edge = 2 if self.ndim < 3 else 1
-        text = np.array2string(self.numpy(), separator=", ", threshold=24, edgeitems=edge)
-        lines = text.replace("\n", "\n" + " " * len("NDArray("))
-        return f"NDArray({lines}, shape={self._shape}, dtype={self._dtype})"
-
-    # ---- Views -----------------------------------------------------------------------
+    # ---- Views
 
     def subarray(self, start: Sequence[int], stop: Sequence[int]) -> NDArray:
         """From `start` to before `stop` along every axis."""
@@ -285,7 +206,7 @@ class NDArray(Buffer):
             shape = wanted.shape
             view._reshaped(shape, view_only=True).copy_from(value)
 
-    # ---- Elements --------------------------------------------------------------------
+    # ---- Elements
 
     def get(self, *index: int) -> float | int:
         """One element."""
@@ -334,16 +255,12 @@ class NDArray(Buffer):
         """A one-dimensional numpy copy, row-major."""
         return self.flat().numpy()
 
-    def numpy(self) -> exchange.Array:
-        """numpy's view of the same memory, which it keeps alive."""
-        return np.asarray(exchange.Exported(self, self.__array_interface__))
-
     def flush(self) -> NDArray:
         """Waits until a mapped file holds what was written."""
         check(lib.sn_array_flush(self._handle), path="mapped file")
         return self
 
-    # ---- Arithmetic in place -----------------------------------------------------------
+    # ---- Arithmetic in place
 
     def add(self, other: ArrayLike) -> NDArray:
         """self += other"""
@@ -402,7 +319,7 @@ class NDArray(Buffer):
         check(lib.sn_weighted_mean(target._handle, len(handles), handles, numbers))
         return target
 
-    # ---- Operators -----------------------------------------------------------------------
+    # ---- Operators
 
     def __add__(self, other: ArrayLike) -> NDArray:
         return _add(NDArray.empty(self._shape), self, other)
@@ -425,7 +342,7 @@ class NDArray(Buffer):
     def __neg__(self) -> NDArray:
         return _multiply(NDArray.empty(self._shape), self, -1.0)
 
-    # ---- Reductions ------------------------------------------------------------------------
+    # ---- Reductions
 
     def sum(self) -> float:
         """The sum, in double; like all of these the same for any number of threads."""
@@ -480,36 +397,16 @@ class NDArray(Buffer):
         operand = _any_operand(other)
         return operand.shape == self._shape and self.allclose(operand, 0.0, tolerance)
 
-    # ---- For others --------------------------------------------------------------------------
+    # ---- As Python has it
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return {
-            "version": 3,
-            "shape": self._shape,
-            "typestr": self._dtype.str,
-            "data": (self._address, self._readonly),
-            "strides": self._strides,
-        }
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> exchange.Array:
-        return exchange.numpy_array(self.numpy(), dtype, copy)
+    def __bool__(self) -> bool:
+        return bool(self.item())
 
-    def __dlpack__(
-        self,
-        *,
-        stream: None = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        return exchange.dlpack(self.numpy(), stream, max_version, dl_device, copy)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return exchange.CPU
-
-    def _exporter(self) -> exchange.Array:
-        return self.numpy()
+    def __float__(self) -> float:
+        return float(self.item())
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         plain = self if self._contiguous else self.copy()
@@ -523,7 +420,7 @@ class NDArray(Buffer):
     def __deepcopy__(self, memo: object) -> NDArray:
         return self.copy()
 
-    # ---- Inside --------------------------------------------------------------------------------
+    # ---- Inside
 
     def _names_element(self, key: Any, wanted: Selection) -> bool:
         """An integer for every axis gives a number; `array[...]` is always a view."""
