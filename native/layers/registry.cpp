@@ -16,6 +16,7 @@ std::unique_ptr<Kernel> make_clip();
 std::unique_ptr<Kernel> make_contrastive_loss();
 std::unique_ptr<Kernel> make_convolution();
 std::unique_ptr<Kernel> make_deconvolution();
+std::unique_ptr<Kernel> make_detection_output();
 std::unique_ptr<Kernel> make_dropout();
 std::unique_ptr<Kernel> make_eltwise();
 std::unique_ptr<Kernel> make_elu();
@@ -29,6 +30,7 @@ std::unique_ptr<Kernel> make_inner_product();
 std::unique_ptr<Kernel> make_input();
 std::unique_ptr<Kernel> make_log();
 std::unique_ptr<Kernel> make_lrn();
+std::unique_ptr<Kernel> make_multibox_loss();
 std::unique_ptr<Kernel> make_multinomial_logistic_loss();
 std::unique_ptr<Kernel> make_mvn();
 std::unique_ptr<Kernel> make_normalize();
@@ -36,6 +38,7 @@ std::unique_ptr<Kernel> make_parameter();
 std::unique_ptr<Kernel> make_pooling();
 std::unique_ptr<Kernel> make_power();
 std::unique_ptr<Kernel> make_prelu();
+std::unique_ptr<Kernel> make_prior_box();
 std::unique_ptr<Kernel> make_relu();
 std::unique_ptr<Kernel> make_relu6();
 std::unique_ptr<Kernel> make_scale();
@@ -65,6 +68,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Convolution", make_convolution},
         {"Deconvolution", make_deconvolution},
         {"DepthwiseConvolution", make_convolution},
+        {"DetectionOutput", make_detection_output},
         {"Dropout", make_dropout},
         {"Eltwise", make_eltwise},
         {"ELU", make_elu},
@@ -78,6 +82,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Input", make_input},
         {"Log", make_log},
         {"LRN", make_lrn},
+        {"MultiBoxLoss", make_multibox_loss},
         {"MultinomialLogisticLoss", make_multinomial_logistic_loss},
         {"MVN", make_mvn},
         {"Normalize", make_normalize},
@@ -85,6 +90,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Pooling", make_pooling},
         {"Power", make_power},
         {"PReLU", make_prelu},
+        {"PriorBox", make_prior_box},
         {"ReLU", make_relu},
         {"ReLU6", make_relu6},
         {"Scale", make_scale},
