@@ -112,7 +112,8 @@ def compare_models(case: dict[str, Any], mine: Path, theirs: Path) -> None:
     assert [layer.name for layer in got.net.layer] == [layer.name for layer in want.net.layer]
     pairs = [(got.arrays, want.arrays)]
     if with_diffs:
-        assert got.diffs is not None and want.diffs is not None
+        assert got.diffs is not None
+        assert want.diffs is not None
         pairs.append((got.diffs, want.diffs))
     for one, other in pairs:
         for name, mine_, theirs_ in zip(names(got), one, other, strict=True):
