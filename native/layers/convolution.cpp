@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../engine/net.hpp"
+#include "nd_convolution.hpp"
 
 namespace sn {
 
@@ -41,9 +42,6 @@ Window::Window(const Layer& layer, bool reverse) {
         source.push_back(1), target.push_back(1);
         kernel = stride = dilation = {1}, pad = {0};
     }
-    if (kernel.size() > 3)
-        throw Refusal("takes at most 3 spatial axes; the input has " +
-                      std::to_string(kernel.size()));
     strides = stride;
     before = pad;
     for (size_t i = 0; i < kernel.size(); ++i) {
@@ -112,6 +110,11 @@ void WindowKernel<Family>::make_backward(Layer& layer, const Window& window) {
 
 template <class Family>
 void WindowKernel<Family>::reshape(Layer& layer) {
+    many_axes_.reset();
+    if (layer.options.integers("kernel").size() > 3) {
+        many_axes_ = make_nd_convolution(Family::reverse);
+        return many_axes_->reshape(layer);
+    }
     window_.emplace(layer, Family::reverse);
     has_fused_ = !Family::reverse && layer.fused_relu != nullptr;
     if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
@@ -121,6 +124,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
 
 template <class Family>
 void WindowKernel<Family>::forward(Layer& layer) {
+    if (many_axes_) return many_axes_->forward(layer);
     const bool fuse = has_fused_ && layer.net->runs(layer.fused_relu);
     const auto& desc = fuse ? fused_desc_ : forward_desc_;
     for (size_t i = 0; i < layer.bottoms.size(); ++i) {
@@ -153,6 +157,7 @@ void WindowKernel<Family>::backward_weights(Layer& layer, size_t i) {
 
 template <class Family>
 void WindowKernel<Family>::backward(Layer& layer) {
+    if (many_axes_) return many_axes_->backward(layer);
     for (size_t i = 0; i < layer.tops.size(); ++i) {
         if (layer.tops[i]->count() == 0) continue;
         if (std::find(layer.learns.begin(), layer.learns.end(), true) != layer.learns.end())

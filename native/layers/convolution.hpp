@@ -5,15 +5,9 @@
 #include <optional>
 
 #include "../engine/layer.hpp"
+#include "../engine/primitive.hpp"
 
 namespace sn {
-
-// Runs a primitive; arguments that are in another layout have been brought into the wanted one.
-using Arguments = std::unordered_map<int, dnnl::memory>;
-inline void run(const dnnl::primitive& primitive, const Arguments& arguments) {
-    primitive.execute(stream(), arguments);
-    stream().wait();
-}
 
 // Adds a primitive's result to a diff that accumulates, in plain rows.
 class Accumulator {
@@ -71,6 +65,8 @@ class WindowKernel final : public Kernel {
     void make_backward(Layer& layer, const Window& window);
     void backward_weights(Layer& layer, size_t i);
 
+    // More spatial axes than oneDNN has.
+    std::unique_ptr<Kernel> many_axes_;
     std::optional<Window> window_;
     typename Forward::primitive_desc forward_desc_, fused_desc_;
     Forward forward_, fused_;

@@ -29,6 +29,16 @@ from sparknet.caffe.net import Net
 from sparknet.caffe.net_spec import NetSpec, layers, params, to_proto
 from sparknet.caffe.proto.caffe_pb2 import TEST, TRAIN
 from sparknet.caffe.random import set_random_seed
+from sparknet.caffe.solvers import (
+    AdaDeltaSolver,
+    AdaGradSolver,
+    AdamSolver,
+    NesterovSolver,
+    RMSPropSolver,
+    SGDSolver,
+    get_solver,
+    solver_from_text,
+)
 from sparknet.layers.user_layer import UserLayer as Layer
 from sparknet.layers.user_layer import use_caffe
 
@@ -37,13 +47,20 @@ __version__ = "1.0.0"
 __all__ = [
     "TEST",
     "TRAIN",
+    "AdaDeltaSolver",
+    "AdaGradSolver",
+    "AdamSolver",
     "Blob",
     "Classifier",
     "Detector",
     "Layer",
+    "NesterovSolver",
     "Net",
     "NetSpec",
+    "RMSPropSolver",
+    "SGDSolver",
     "__version__",
+    "get_solver",
     "has_nccl",
     "init_log",
     "io",
@@ -60,6 +77,7 @@ __all__ = [
     "set_solver_count",
     "set_solver_rank",
     "solver_count",
+    "solver_from_text",
     "solver_rank",
     "to_proto",
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Layer, Shape
+from sparknet.layers.layer import Layer, Shape, shape_text
+from sparknet.layers.layer import count as values_in
 from sparknet.layers.legacy_shape import legacy_shape
 
 
@@ -20,10 +21,18 @@ def check_predictions(layer: Layer, bottoms: Sequence[Shape], classes: int, shar
             f"they are {locations[0]} and {confidences[0]}"
         )
     count = priors[2] // 4
+    if not count or priors[2] % 4 or values_in(bottoms[2]) < 8 * count:
+        layer.fail(
+            "priors are rows of corners and of variances, 1 x 2 x 4 times their number; "
+            f"the shape is {shape_text(bottoms[2])}"
+        )
     for name, found, expected in (
         ("locations", locations[1], count * 4 * (1 if shared else classes)),
         ("confidences", confidences[1], count * classes),
     ):
         if found != expected:
             layer.fail(f"{count} priors need {expected} {name} for each image; there are {found}")
+    for name, shape in (("locations", locations), ("confidences", confidences)):
+        if shape[2:] != (1, 1):
+            layer.fail(f"{name} must be one row for each image; their shape is {shape_text(shape)}")
     return count

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparknet.layers.boxes import check_predictions
-from sparknet.layers.layer import Shape, exactly, shape_text
+from sparknet.layers.layer import Shape, count, exactly, shape_text
 from sparknet.layers.legacy_shape import legacy_shape
 from sparknet.layers.loss import Loss, normalization
 
@@ -33,9 +33,11 @@ CHOICES = ("loc_loss_type", "conf_loss_type", "match_type", "code_type", "mining
 class MultiBoxLoss(Loss):
     """Of SSD (multibox_loss_layer.cpp).  Bottoms: locations, confidences, priors, true boxes.
 
-    Values: priors, normalization (default "valid"), nms_threshold, top_k (-1: all), eta, and
-    every option under its own name, enumerations as lowercase words; mining_type is "none"
-    where the older ``do_neg_mining: false`` says so.
+    Values: priors, truths (rows of true boxes), normalization (default "valid"), nms (whether
+    nms_param is given), nms_threshold, top_k (-1: all), loc_counts and conf_counts (whether
+    that part is in the loss: propagate_down), and every option under its own name,
+    enumerations as lowercase words; mining_type is "none" where the older
+    ``do_neg_mining: false`` says so.
     """
 
     type = "MultiBoxLoss"
@@ -50,28 +52,36 @@ class MultiBoxLoss(Loss):
         options = self.options
         self._check_options()
         priors = check_predictions(self, bottoms, options.num_classes, options.share_location)
-        if legacy_shape(self, bottoms[3], "the true boxes")[3] != 8:
+        truths = legacy_shape(self, bottoms[3], "the true boxes")
+        if truths[3] != 8:
             self.fail(
                 "a true box is a row of 8 values (item, label, instance, 4 corners, difficult); "
                 f"the shape is {shape_text(bottoms[3])}"
             )
         nms = options.nms_param
+        parts = (*self.parameter.propagate_down, True, True)
         return {
             "priors": priors,
+            "truths": truths[2] if count(truths) else 0,
+            "loc_counts": parts[0],
+            "conf_counts": parts[1],
+            "nms": options.HasField("nms_param"),
             **{name: getattr(options, name) for name in PLAIN},
             **{name: self.choice(name) for name in CHOICES},
             "mining_type": self._mining(),
             "normalization": normalization(self.parameter.loss_param, default="valid"),
             "nms_threshold": nms.nms_threshold,
             "top_k": nms.top_k if nms.HasField("top_k") else -1,
-            "eta": nms.eta,
         }
 
     def _mining(self) -> str:
         """``mining_type``; the older ``do_neg_mining`` counts where it is given."""
+        mining = self.choice("mining_type")
         if self.options.HasField("do_neg_mining"):
-            return "max_negative" if self.options.do_neg_mining else "none"
-        return self.choice("mining_type")
+            if not self.options.do_neg_mining:
+                return "none"
+            return "max_negative" if mining == "none" else mining
+        return mining
 
     def _check_options(self) -> None:
         options = self.options
@@ -82,5 +92,19 @@ class MultiBoxLoss(Loss):
                 self.fail("mining of negatives needs share_location: true")
             if not options.neg_pos_ratio > 0:
                 self.fail(f"neg_pos_ratio {options.neg_pos_ratio:g} must be positive")
+        if self._mining() == "hard_example" and not options.sample_size > 0:
+            self.fail(f"sample_size {options.sample_size} must be positive")
+        self._check_background()
+
+    def _check_background(self) -> None:
+        options = self.options
+        classes, background = options.num_classes, options.background_label_id
+        needed = self._mining() != "none" or self.choice("conf_loss_type") == "softmax"
+        if needed and background >= classes:
+            self.fail(
+                f"background_label_id {background} is out of range: there are {classes} classes"
+            )
         if options.map_object_to_agnostic and options.num_classes != 2:
-            self.fail(f"map_object_to_agnostic needs 2 classes; there are {options.num_classes}")
+            self.fail(f"map_object_to_agnostic needs 2 classes; there are {classes}")
+        if options.map_object_to_agnostic and background:
+            self.fail(f"map_object_to_agnostic needs background_label_id 0; it is {background}")

@@ -86,3 +86,24 @@ def test_multibox_loss() -> None:
         plan("MultiBoxLoss", text.replace("3", "4"), *PREDICTIONS, boxes)
     with pytest.raises(LayerError, match="needs share_location"):
         plan("MultiBoxLoss", text.replace("3", "3 share_location: false"), *PREDICTIONS, boxes)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("background_label_id: 3", "background_label_id 3 is out of range: there are 3 classes"),
+        ("mining_type: HARD_EXAMPLE sample_size: 0", "sample_size 0 must be positive"),
+        ("map_object_to_agnostic: true", "needs 2 classes; there are 3"),
+    ],
+)
+def test_multibox_loss_refused(options: str, says: str) -> None:
+    text = f"multibox_loss_param {{ num_classes: 3 {options} }}"
+    with pytest.raises(LayerError, match=says):
+        plan("MultiBoxLoss", text, *PREDICTIONS, (1, 1, 6, 8))
+
+
+@pytest.mark.parametrize("priors", [(1, 1, 20), (1, 2, 22), (1, 2, 0), (0, 2, 20)])
+def test_priors_refused(priors: tuple[int, ...]) -> None:
+    text = "detection_output_param { num_classes: 3 }"
+    with pytest.raises(LayerError, match="priors are rows of corners and of variances"):
+        plan("DetectionOutput", text, *PREDICTIONS[:2], priors)

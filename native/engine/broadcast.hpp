@@ -1,0 +1,109 @@
+// A tensor seen from one run of axes: which values of it meet which value of a small operand
+// (a factor or bias for each channel, the statistics of each channel).
+#pragma once
+
+#include <vector>
+
+#include "elementwise.hpp"
+
+namespace sn {
+
+// Values lie as (outer, blocks, inner, lanes); value (o, b, i, l) meets operand b * lanes + l.
+// Plain rows have one lane. oneDNN's layouts have eight or sixteen, channels-last has them all.
+struct Broadcast {
+    int64_t outer = 1, blocks = 1, inner = 1, lanes = 1;
+    // Values of the operand; in the last block fewer lanes may count.
+    int64_t operands = 1;
+    dnnl::memory::desc desc;
+
+    int64_t padded() const { return blocks * lanes; }
+};
+
+// The view of a tensor from `axes` axes on from `axis`, in the tensor's present layout where
+// these are the channels, else in plain rows.
+Broadcast broadcast(const Tensor& tensor, size_t axis, size_t axes);
+
+// sums[c] = the sum of term(values, c) over all values that meet operand c; in an order that
+// does not depend on the number of threads.  `term` gets the place of a value in memory.
+class OperandSums {
+   public:
+    template <class F>
+    const std::vector<double>& add_up(const Broadcast& view, F&& term) {
+        const int64_t lanes = view.lanes;
+        const int64_t rows = std::max<int64_t>(64, 4096 / std::max<int64_t>(1, lanes));
+        const int64_t chunks = std::max<int64_t>(1, (view.inner + rows - 1) / rows);
+        const int64_t strip = 256, strips = (lanes + strip - 1) / strip;
+        const int64_t items = view.outer * view.blocks * chunks;
+        parts_.assign(static_cast<size_t>(items * lanes), 0.0);
+        parallel(
+            items * strips,
+            [&](int64_t begin, int64_t end) {
+                for (int64_t at = begin; at < end; ++at) {
+                    const int64_t item = at / strips, lane = at % strips * strip;
+                    const int64_t first = item % chunks * rows;
+                    const int64_t last = std::min(view.inner, first + rows);
+                    const int64_t base = item / chunks * view.inner * lanes;
+                    double* sums = parts_.data() + item * lanes;
+                    if (lanes == 1) {
+                        sums[0] = row(base + first, base + last, term);
+                        continue;
+                    }
+                    const int64_t stop = std::min(lanes, lane + strip);
+                    for (int64_t i = first; i < last; ++i)
+                        for (int64_t l = lane; l < stop; ++l)
+                            sums[l] += static_cast<double>(term(base + i * lanes + l));
+                }
+            },
+            std::min(view.inner, rows) * std::min(lanes, strip));
+        sums_.assign(static_cast<size_t>(view.padded()), 0.0);
+        for (int64_t item = 0; item < items; ++item) {
+            double* sum = sums_.data() + item / chunks % view.blocks * lanes;
+            const double* part = parts_.data() + item * lanes;
+            for (int64_t l = 0; l < lanes; ++l) sum[l] += part[l];
+        }
+        return sums_;
+    }
+
+   private:
+    // Eight running sums, so that the compiler may use its vectors.
+    template <class F>
+    static double row(int64_t begin, int64_t end, F&& term) {
+        double sums[8] = {};
+        int64_t i = begin;
+        for (; i + 8 <= end; i += 8)
+            for (int64_t k = 0; k < 8; ++k) sums[k] += static_cast<double>(term(i + k));
+        double rest = 0;
+        for (; i < end; ++i) rest += static_cast<double>(term(i));
+        return ((sums[0] + sums[4]) + (sums[1] + sums[5])) +
+               ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest;
+    }
+
+    std::vector<double> parts_, sums_;
+};
+
+// step(place, operand) for every value, in threads.
+template <class F>
+void each(const Broadcast& view, F&& step) {
+    const int64_t lanes = view.lanes, inner = view.inner, blocks = view.blocks;
+    if (lanes == 1) {
+        parallel(view.outer * blocks * inner, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end;) {
+                const int64_t row = i / inner, operand = row % blocks;
+                for (const int64_t stop = std::min(end, (row + 1) * inner); i < stop; ++i)
+                    step(i, operand);
+            }
+        });
+        return;
+    }
+    parallel(
+        view.outer * blocks * inner,
+        [&](int64_t begin, int64_t end) {
+            for (int64_t r = begin; r < end; ++r) {
+                const int64_t operand = r / inner % blocks * lanes;
+                for (int64_t l = 0; l < lanes; ++l) step(r * lanes + l, operand + l);
+            }
+        },
+        lanes);
+}
+
+}  // namespace sn

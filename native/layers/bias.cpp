@@ -1,0 +1,42 @@
+// y = x + bias, broadcast over the other axes (Caffe: bias_layer.cpp).
+#include "operand.hpp"
+
+namespace sn {
+
+namespace {
+class Bias final : public Kernel {
+   public:
+    void reshape(Layer& layer) override { learned_ = layer.bottoms.size() == 1; }
+
+    void forward(Layer& layer) override {
+        Tensor& x = layer.bottoms[0]->data;
+        const Broadcast view = meet(layer, x);
+        const float* shifts = shift_.padded(learned_ ? layer.param(0) : layer.bottom(1), view);
+        const float* from = floats(x.read(view.desc));
+        float* to = floats(layer.tops[0]->data.write(view.desc));
+        each(view, [=](int64_t i, int64_t c) { to[i] = from[i] + shifts[c]; });
+    }
+
+    void backward(Layer& layer) override {
+        Tensor& dy = layer.tops[0]->diff;
+        const Broadcast view = meet(layer, dy);
+        const float* from = floats(dy.read(view.desc));
+        if (learned_ ? layer.learns[0] : layer.propagate[1])
+            give(sums_.add_up(view, [=](int64_t i) { return from[i]; }), view.operands,
+                 learned_ ? layer.param_diff(0) : layer.bottom_diff(1), learned_);
+        if (layer.propagate[0] && !layer.in_place())
+            map(dy, layer.bottoms[0]->diff, true, [](float v) { return v; });
+    }
+
+   private:
+    bool learned_ = true;
+    Operand shift_;
+    OperandSums sums_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_bias() {
+    return make<Bias>();
+}
+
+}  // namespace sn

@@ -1,0 +1,39 @@
+// What Scale and Bias share: a small operand, learned or the second bottom, that meets a run of
+// axes of the first (Caffe: scale_layer.cpp, bias_layer.cpp).
+#pragma once
+
+#include <vector>
+
+#include "../engine/broadcast.hpp"
+#include "../engine/layer.hpp"
+
+namespace sn {
+
+// One operand of a layer, filled up with zeros to the lanes of a layout.
+class Operand {
+   public:
+    const float* padded(const float* values, const Broadcast& view) {
+        if (view.padded() == view.operands) return values;
+        values_.assign(static_cast<size_t>(view.padded()), 0.0F);
+        std::copy(values, values + view.operands, values_.begin());
+        return values_.data();
+    }
+
+   private:
+    std::vector<float> values_;
+};
+
+inline Broadcast meet(const Layer& layer, const Tensor& tensor) {
+    return broadcast(tensor, static_cast<size_t>(layer.options.integer("axis")),
+                     static_cast<size_t>(layer.options.integer("num_axes")));
+}
+
+// Into a gradient: added for a parameter, put there for a bottom.
+inline void give(const std::vector<double>& sums, int64_t n, float* diff, bool adds) {
+    for (int64_t i = 0; i < n; ++i) {
+        const auto sum = static_cast<float>(sums[static_cast<size_t>(i)]);
+        diff[i] = adds ? diff[i] + sum : sum;
+    }
+}
+
+}  // namespace sn

@@ -1,0 +1,165 @@
+// The maximum, the average or a random pick of each window (Caffe: pooling_layer.cpp).
+// oneDNN computes what it defines as Caffe does; the rest are plain loops.
+#include <algorithm>
+
+#include "../engine/parallel.hpp"
+#include "../engine/primitive.hpp"
+#include "plane_pool.hpp"
+
+namespace sn {
+
+using dnnl::memory;
+using dnnl::pooling_backward;
+using dnnl::pooling_forward;
+
+namespace {
+// oneDNN's name for this pooling; none where its results would be others.
+dnnl::algorithm algorithm_of(const PlanePool& pool) {
+    const auto none = dnnl::algorithm::undef;
+    const Span spans[] = {pool.rows(), pool.columns()};
+    for (const Span& span : spans)
+        if (std::max({span.kernel, span.stride, span.pad}) > 4096) return none;
+    if (pool.has_empty()) return none;
+    if (pool.method() == PlanePool::Method::max) return dnnl::algorithm::pooling_max;
+    if (pool.method() != PlanePool::Method::ave) return none;
+    // Without padding Caffe divides by what lies inside; with it by the window, if that ends
+    // inside the padding.
+    bool padded = false, whole = true;
+    for (const Span& span : spans) {
+        padded = padded || span.pad > 0;
+        whole = whole && span.padded(span.outputs - 1) == span.kernel;
+    }
+    if (!padded) return dnnl::algorithm::pooling_avg_exclude_padding;
+    return whole ? dnnl::algorithm::pooling_avg_include_padding : none;
+}
+
+class Pooling final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        const Shape& top = layer.tops[0]->shape();
+        pool_ = PlanePool(layer, "", top[2], top[3]);
+        desc_ = {};
+        workspace_ = {};
+        const bool nothing = layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0;
+        algorithm_ =
+            nothing || layer.tops.size() > 1 ? dnnl::algorithm::undef : algorithm_of(pool_);
+        primitive_ =
+            algorithm_ != dnnl::algorithm::undef && make(layer, layer.bottoms[0]->data.plain());
+        const bool keeps =
+            !primitive_ && pool_.picks() && (layer.backward || layer.tops.size() > 1);
+        picked_.resize(keeps ? static_cast<size_t>(layer.tops[0]->count()) : 0);
+    }
+
+    void forward(Layer& layer) override {
+        if (!primitive_) return forward_plain(layer);
+        const auto found = layer.bottoms[0]->data.layout();
+        if (found != desc_ && !make(layer, found)) make(layer, layer.bottoms[0]->data.plain());
+        Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
+                               {DNNL_ARG_DST, layer.tops[0]->data.write(out_)}};
+        if (workspace_) arguments[DNNL_ARG_WORKSPACE] = workspace_;
+        run(forward_, arguments);
+    }
+
+    void backward(Layer& layer) override {
+        if (!layer.propagate[0]) return;
+        if (!primitive_) return backward_plain(layer);
+        Arguments arguments = {{DNNL_ARG_DIFF_DST, layer.tops[0]->diff.read(out_)},
+                               {DNNL_ARG_DIFF_SRC, layer.bottoms[0]->diff.write(desc_)}};
+        if (workspace_) arguments[DNNL_ARG_WORKSPACE] = workspace_;
+        run(backward_, arguments);
+    }
+
+   private:
+    // Primitives for the layout that the input comes in: the same at every pass.
+    bool make(const Layer& layer, const memory::desc& desc) {
+        memory::dims kernel, strides, before, after;
+        for (const Span& span : {pool_.rows(), pool_.columns()}) {
+            kernel.push_back(span.kernel);
+            strides.push_back(span.stride);
+            before.push_back(span.pad);
+            const int64_t reach = (span.outputs - 1) * span.stride + span.kernel;
+            after.push_back(std::max<int64_t>(0, reach - span.size - span.pad));
+        }
+        const Shape& top = layer.tops[0]->shape();
+        const memory::dims dims(top.begin(), top.end());
+        const auto out = is_plain(desc)
+                             ? plain_desc(top)
+                             : memory::desc(dims, memory::data_type::f32, memory::format_tag::any);
+        const auto kind =
+            layer.backward ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+        const memory::dims dense = {0, 0};
+        const pooling_forward::primitive_desc forward(cpu(), kind, algorithm_, desc, out, strides,
+                                                      kernel, dense, before, after, {}, true);
+        if (!forward) return false;
+        if (layer.backward) {
+            const pooling_backward::primitive_desc backward(
+                cpu(), algorithm_, desc, forward.dst_desc(), strides, kernel, dense, before, after,
+                forward, {}, true);
+            if (!backward) return false;
+            backward_ = pooling_backward(backward);
+            const auto notes = forward.workspace_desc();
+            if (notes.get_size() == 0)
+                workspace_ = {};
+            else if (!workspace_ || workspace_.get_desc() != notes)
+                workspace_ = memory(notes, cpu());
+        }
+        forward_ = pooling_forward(forward);
+        out_ = forward.dst_desc();
+        desc_ = desc;
+        return true;
+    }
+
+    template <class F>
+    void planes(const Layer& layer, F&& body) const {
+        const Span &rows = pool_.rows(), &columns = pool_.columns();
+        const int64_t cells =
+            std::min(rows.kernel, rows.size) * std::min(columns.kernel, columns.size);
+        parallel(
+            count(layer.shape(), 0, 2),
+            [&](int64_t begin, int64_t end) {
+                for (int64_t p = begin; p < end; ++p) body(p);
+            },
+            pool_.outputs() * (cells + 4));
+    }
+
+    void forward_plain(Layer& layer) {
+        const float* in = layer.bottom();
+        float* out = layer.top();
+        int32_t* picked = picked_.empty() ? nullptr : picked_.data();
+        const auto draw = layer.random.draw();
+        planes(layer, [&](int64_t p) {
+            const int64_t at = p * pool_.outputs();
+            pool_.forward(in + p * pool_.inputs(), out + at, picked ? picked + at : nullptr, draw,
+                          at);
+        });
+        if (layer.tops.size() > 1) std::copy(picked_.begin(), picked_.end(), layer.top(1));
+    }
+
+    void backward_plain(Layer& layer) {
+        const float *in = layer.bottom(), *dout = layer.top_diff(),
+                    *out = layer.tops[0]->data.read();
+        float* din = layer.bottom_diff();
+        planes(layer, [&](int64_t p) {
+            const int64_t from = p * pool_.inputs(), at = p * pool_.outputs();
+            std::fill(din + from, din + from + pool_.inputs(), 0.0F);
+            const int32_t* picked = picked_.empty() ? nullptr : picked_.data() + at;
+            pool_.backward(in + from, out + at, picked, dout + at, din + from);
+        });
+    }
+
+    PlanePool pool_;
+    dnnl::algorithm algorithm_ = dnnl::algorithm::undef;
+    bool primitive_ = false;
+    memory::desc desc_, out_;
+    memory workspace_;
+    pooling_forward forward_;
+    pooling_backward backward_;
+    std::vector<int32_t> picked_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_pooling() {
+    return make<Pooling>();
+}
+
+}  // namespace sn

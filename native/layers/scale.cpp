@@ -1,0 +1,67 @@
+// y = x * factor + bias, broadcast over the other axes (Caffe: scale_layer.cpp).
+#include "operand.hpp"
+
+namespace sn {
+
+namespace {
+class Scale final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        learned_ = layer.bottoms.size() == 1;
+        bias_ = layer.options.flag("bias_term");
+        keeps_ =
+            layer.in_place() && layer.backward && (learned_ ? layer.learns[0] : layer.propagate[1]);
+        if (keeps_) kept_.reshape(layer.shape());
+    }
+
+    void forward(Layer& layer) override {
+        Tensor& x = layer.bottoms[0]->data;
+        if (keeps_) map(x, kept_, true, [](float v) { return v; });
+        const Broadcast view = meet(layer, x);
+        const float* factors = factor_.padded(factor(layer), view);
+        const float* from = floats(x.read(view.desc));
+        float* to = floats(layer.tops[0]->data.write(view.desc));
+        if (bias_) {
+            const float* shifts = shift_.padded(layer.param(learned_ ? 1 : 0), view);
+            each(view, [=](int64_t i, int64_t c) { to[i] = from[i] * factors[c] + shifts[c]; });
+        } else {
+            each(view, [=](int64_t i, int64_t c) { to[i] = from[i] * factors[c]; });
+        }
+    }
+
+    void backward(Layer& layer) override {
+        Tensor& dy = layer.tops[0]->diff;
+        const Broadcast view = meet(layer, dy);
+        const float* from = floats(dy.read(view.desc));
+        const size_t shift = learned_ ? 1 : 0;
+        if (bias_ && layer.learns[shift])
+            give(sums_.add_up(view, [=](int64_t i) { return from[i]; }), view.operands,
+                 layer.param_diff(shift), true);
+        if (learned_ ? layer.learns[0] : layer.propagate[1]) {
+            const float* x = floats((keeps_ ? kept_ : layer.bottoms[0]->data).read(view.desc));
+            give(sums_.add_up(view, [=](int64_t i) { return from[i] * x[i]; }), view.operands,
+                 learned_ ? layer.param_diff(0) : layer.bottom_diff(1), learned_);
+        }
+        if (!layer.propagate[0]) return;
+        const float* factors = factor_.padded(factor(layer), view);
+        float* to = floats(layer.bottoms[0]->diff.write(view.desc));
+        each(view, [=](int64_t i, int64_t c) { to[i] = from[i] * factors[c]; });
+    }
+
+   private:
+    const float* factor(const Layer& layer) const {
+        return learned_ ? layer.param(0) : layer.bottom(1);
+    }
+
+    bool learned_ = true, bias_ = false, keeps_ = false;
+    Tensor kept_;
+    Operand factor_, shift_;
+    OperandSums sums_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_scale() {
+    return make<Scale>();
+}
+
+}  // namespace sn

@@ -1,0 +1,71 @@
+// Probabilities along one axis (Caffe: softmax_layer.cpp).
+#include "../engine/layer.hpp"
+#include "../engine/primitive.hpp"
+
+namespace sn {
+
+using dnnl::softmax_backward;
+using dnnl::softmax_forward;
+
+namespace {
+class Softmax final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        const Options& options = layer.options;
+        const auto outer = options.integer("outer"), channels = options.integer("channels"),
+                   inner = options.integer("inner");
+        // With the axis innermost: oneDNN has fast code for that.
+        around_ = {{outer, channels, inner},
+                   dnnl::memory::data_type::f32,
+                   dnnl::memory::dims{channels * inner, 1, channels}};
+        if (inner == 1) around_ = plain_desc({outer, channels});
+        axis_ = static_cast<int>(options.integer("axis"));
+        desc_ = {};
+    }
+
+    void forward(Layer& layer) override {
+        if (layer.bottoms[0]->count() == 0) return;
+        prepare(layer);
+        run(forward_, {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
+                       {DNNL_ARG_DST, layer.tops[0]->data.write(desc_)}});
+    }
+
+    void backward(Layer& layer) override {
+        if (!layer.propagate[0] || layer.bottoms[0]->count() == 0) return;
+        if (desc_.is_zero()) prepare(layer);
+        run(backward_, {{DNNL_ARG_DST, layer.tops[0]->data.read(desc_)},
+                        {DNNL_ARG_DIFF_DST, layer.tops[0]->diff.read(desc_)},
+                        {DNNL_ARG_DIFF_SRC, layer.bottoms[0]->diff.write(desc_)}});
+    }
+
+   private:
+    // Primitives for the layout that the input comes in: the same at every pass.
+    void prepare(const Layer& layer) {
+        auto desc = layer.bottoms[0]->data.layout();
+        const bool plain = is_plain(desc);
+        if (plain) desc = around_;
+        if (desc == desc_) return;
+        const int axis = plain ? 1 : axis_;
+        const auto algorithm = dnnl::algorithm::softmax_accurate;
+        const softmax_forward::primitive_desc forward(cpu(), dnnl::prop_kind::forward_training,
+                                                      algorithm, desc, desc, axis);
+        forward_ = softmax_forward(forward);
+        if (layer.backward)
+            backward_ = softmax_backward(softmax_backward::primitive_desc(
+                cpu(), algorithm, desc, desc, desc, axis, forward));
+        desc_ = desc;
+    }
+
+    dnnl::memory::desc around_;
+    int axis_ = 1;
+    dnnl::memory::desc desc_;
+    softmax_forward forward_;
+    softmax_backward backward_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_softmax() {
+    return make<Softmax>();
+}
+
+}  // namespace sn

@@ -1,0 +1,19 @@
+/* Caffe: nesterov_solver.cpp */
+#include "step.h"
+
+SN_KERNEL static void rule(const sn_stretch* stretch, const float* settings) {
+    float *weights = stretch->weights, *gradient = stretch->gradient;
+    float* history = stretch->history[0];
+    const float rate = stretch->rate, momentum = settings[0], over = 1 + momentum;
+    SN_EACH(i, stretch->count) {
+        const float old = history[i], now = momentum * old + rate * gradient[i];
+        const float step = over * now - momentum * old;
+        history[i] = now;
+        gradient[i] = step;
+        weights[i] -= step;
+    }
+}
+
+sn_status sn_nesterov_step(const sn_step* step, float momentum) {
+    return sn_take_step(step, 1, rule, &momentum);
+}

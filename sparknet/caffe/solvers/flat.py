@@ -1,0 +1,86 @@
+"""A solver's memory: its histories beside the net's flat parameters, stepped in one pass."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from sparknet.caffe.net import Net
+from sparknet.layers import Shape
+from sparknet.native import NDArray
+from sparknet.native.solver import Step
+
+Array = np.ndarray[Any, Any]
+
+_FLOAT_BYTES = 4
+
+
+class Flat:
+    """Histories in flat buffers as long as the net's parameters."""
+
+    def __init__(self, net: Net, histories: int) -> None:
+        self._runtime = net._runtime
+        params = self._runtime.graph.params
+        self._owners = [self._runtime.params[param.node][param.index] for param in params]
+        self._rates = [param.lr_mult for param in params]
+        self._decays = [param.decay_mult for param in params]
+        self._buffers = [NDArray.zeros((self._runtime.offsets[-1],)) for _ in range(histories)]
+        self.shapes: list[Shape] = [param.shape for param in params] * histories
+        """Of the history blobs, in the order of a solverstate."""
+        self._bind()
+
+    @property
+    def history(self) -> list[Array]:
+        """The history blobs as views, in the order of a solverstate: buffer after buffer."""
+        offsets, shapes = self._runtime.offsets, iter(self.shapes)
+        return [
+            np.asarray(buffer)[begin:end].reshape(next(shapes))
+            for buffer in self._buffers
+            for begin, end in pairwise(offsets)
+        ]
+
+    def gradient_norm(self) -> float:
+        """The Euclidean norm of all gradients together, a float32 number."""
+        return float(np.float32(self._runtime.flat_diff.norm2()))
+
+    def take(self, rule: str, settings: tuple[float, ...], **numbers: Any) -> None:
+        """One update of all parameters (`Step.take`)."""
+        now = [owner.array for owner in self._owners]
+        if any(one is not other for one, other in zip(now, self._bound, strict=True)):
+            self._bind()
+        if self._copy is None:
+            self._step.take(rule, settings, **numbers)
+            return
+        flat = np.asarray(self._copy)
+        np.concatenate([owner.data.ravel() for owner in self._owners], out=flat)
+        self._step.take(rule, settings, **numbers)
+        for owner, part in zip(self._owners, self._parts(flat), strict=True):
+            owner.data[...] = part.reshape(owner.shape)
+
+    def _parts(self, flat: Array) -> list[Array]:
+        return np.split(flat, self._runtime.offsets[1:-1])
+
+    def _bind(self) -> None:
+        """Find where the parameters lie: in the flat buffer, unless they share another net's."""
+        runtime = self._runtime
+        self._bound = [owner.array for owner in self._owners]
+        begin = runtime.flat_data.address
+        flat = (
+            all(
+                array.address == begin + _FLOAT_BYTES * offset
+                for array, offset in zip(self._bound, runtime.offsets, strict=False)
+                if array.size
+            )
+            and runtime.flat_data.size == runtime.offsets[-1]
+        )
+        self._copy = None if flat else NDArray.zeros((runtime.offsets[-1],))
+        self._step = Step(
+            runtime.flat_data if self._copy is None else self._copy,
+            runtime.flat_diff,
+            self._buffers,
+            runtime.offsets[1:],
+            self._rates,
+            self._decays,
+        )

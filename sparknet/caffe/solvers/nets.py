@@ -1,0 +1,64 @@
+"""The nets of a solver.  Caffe: solver.cpp, InitTrainNet, InitTestNets and Test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparknet.caffe.modes import solver_rank
+from sparknet.caffe.net import Net
+from sparknet.caffe.random import next_seed, set_random_seed
+from sparknet.proto import caffe_pb2, solver_nets
+
+Array = np.ndarray[Any, Any]
+
+
+def build(solver: caffe_pb2.SolverParameter) -> tuple[Net, list[Net]]:
+    """The net for training and those for testing, with the weights that the solver names."""
+    described = solver_nets(solver)
+    seeds = _seeds(solver.random_seed, 1 + len(described.tests))
+    built = [
+        Net.from_proto(net, seed=seed)
+        for net, seed in zip([described.train, *described.tests], seeds, strict=True)
+    ]
+    for net in built:
+        for names in solver.weights:
+            for name in names.split(","):
+                net.copy_from(name.strip(" "))
+    return built[0], built[1:]
+
+
+def _seeds(seed: int, count: int) -> list[int]:
+    """A seed for each net: by random_seed always the same, whatever other threads build."""
+    if seed < 0:
+        return [next_seed() for _ in range(count)]
+    seed += solver_rank()
+    set_random_seed(seed)
+    for _ in range(count):  # nets that are built later draw others
+        next_seed()
+    sequence = np.random.default_rng(seed)
+    return [int(sequence.integers(0, 2**63)) for _ in range(count)]
+
+
+def share(test: Net, train: Net) -> None:
+    """Let a test net look at the trained weights, unless it does already."""
+    theirs = dict(zip(train.graph.layers, train._runtime.params, strict=True))
+    for node, own in zip(test.graph.nodes, test._runtime.params, strict=True):
+        pairs = zip(own, theirs.get(node.name, ()), strict=False)
+        if any(mine.array is not other.array for mine, other in pairs):
+            test.share_with(train)
+            return
+
+
+def mean_outputs(net: Net, passes: int) -> tuple[float, dict[str, Array]]:
+    """The means of the loss and of the outputs over some forward passes."""
+    loss = 0.0
+    sums: dict[str, Array] = {}
+    for number in range(passes):
+        loss += net._forward(0, len(net.layers) - 1)
+        for name in net.outputs:
+            values = np.array(net.blobs[name].data)
+            sums[name] = values if number == 0 else sums[name] + values
+    count = np.float32(max(passes, 1))
+    return loss / max(passes, 1), {name: total / count for name, total in sums.items()}

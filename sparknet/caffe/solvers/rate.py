@@ -1,0 +1,41 @@
+"""Learning rate policies.  Caffe: sgd_solver.cpp, GetLearningRate, in its mix of precisions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparknet.proto import caffe_pb2
+
+_ONE = np.float32(1)
+
+
+def current_step(solver: caffe_pb2.SolverParameter, iteration: int, before: int) -> int:
+    """How often the rate has been lowered; multistep advances at most once per iteration."""
+    if solver.lr_policy == "step":
+        return iteration // solver.stepsize
+    if solver.lr_policy == "multistep":
+        values = solver.stepvalue
+        return before + (before < len(values) and iteration >= values[before])
+    return before
+
+
+def learning_rate(solver: caffe_pb2.SolverParameter, iteration: int, step: int) -> float:
+    """The rate of an iteration, a float32 number; ``step`` is what `current_step` gave."""
+    with np.errstate(all="ignore"):
+        return float(np.float32(solver.base_lr * _factor(solver, iteration, step)))
+
+
+def _factor(solver: caffe_pb2.SolverParameter, iteration: int, step: int) -> float:
+    policy = solver.lr_policy
+    if policy in ("step", "multistep"):
+        return float(np.power(np.float64(solver.gamma), step))
+    if policy == "exp":
+        return float(np.power(np.float64(solver.gamma), iteration))
+    gamma, power, now = map(np.float32, (solver.gamma, solver.power, iteration))
+    if policy == "inv":
+        return float(np.power(_ONE + gamma * now, -power))
+    if policy == "poly":
+        return float(np.power(_ONE - now / np.float32(solver.max_iter), power))
+    if policy == "sigmoid":
+        return float(_ONE / (_ONE + np.exp(-gamma * (now - np.float32(solver.stepsize)))))
+    return 1.0

@@ -1,0 +1,235 @@
+"""Solver: pycaffe's training loop.  Caffe: solver.cpp and sgd_solver.cpp."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sparknet.caffe import weights_io
+from sparknet.caffe.net import Net
+from sparknet.caffe.solvers import nets, rate, snapshot
+from sparknet.caffe.solvers.flat import Flat
+from sparknet.caffe.solvers.report import Progress, say, say_outputs
+from sparknet.caffe.solvers.snapshot import StrPath
+from sparknet.caffe.solvers.source import Source, settings
+from sparknet.proto import check_construction
+from sparknet.proto.solver import check_step
+
+Array = np.ndarray[Any, Any]
+Callback = Callable[[], Any]
+
+
+class Solver(ABC):
+    """Trains a net.
+
+    ``source`` is a solver file, a SolverParameter or `sparknet.dsl.SolverParams`.  A ``net``
+    (a file, a NetParameter, `NetSpec` or `NetParams`) replaces the one that the source names.
+    File names count from the working directory, as in Caffe.
+    """
+
+    type: ClassVar[str]
+    rule: ClassVar[str]
+    """Its update among `sparknet.native.solver.RULES`."""
+    histories: ClassVar[int] = 1
+    """How many numbers it remembers for each parameter."""
+
+    def __init__(self, source: Source, net: Any = None) -> None:
+        self.param = settings(source, net)
+        """The settings in force: what is changed here counts from the next iteration on."""
+        self.param.type = self.type
+        check_construction(self.param)
+        snapshot.check_place(self.param)
+        self._net, self._test_nets = nets.build(self.param)
+        self._flat = Flat(self._net, self.histories)
+        self._iter = 0
+        self._current_step = 0
+        self._callbacks: list[tuple[Callback | None, Callback | None]] = []
+        if self.param.debug_info:
+            say("debug_info is not supported: nothing is shown for single layers")
+
+    @abstractmethod
+    def _settings(self) -> tuple[float, ...]:
+        """What the rule needs beside the rate, in the order of solver.h."""
+
+    # -- what it is ----------------------------------------------------------------------
+
+    @property
+    def net(self) -> Net:
+        return self._net
+
+    @property
+    def test_nets(self) -> list[Net]:
+        """The nets for testing; the trained weights are theirs from the first test on."""
+        return self._test_nets
+
+    @property
+    def iter(self) -> int:
+        """How often the weights have been updated."""
+        return self._iter
+
+    @property
+    def max_iter(self) -> int:
+        return int(self.param.max_iter)
+
+    @property
+    def history(self) -> list[Array]:
+        """The history blobs, in the order of a solverstate, as views (ours, not pycaffe's)."""
+        return self._flat.history
+
+    def __getstate__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be pickled: snapshot it instead")
+
+    # -- training ------------------------------------------------------------------------
+
+    def add_callback(
+        self, on_start: Callback | None, on_gradients_ready: Callback | None = None
+    ) -> None:
+        """Call back before each iteration's first pass, and before each update."""
+        self._callbacks.append((on_start, on_gradients_ready))
+
+    def step(self, iterations: int) -> None:
+        """Train for some iterations.  Caffe: solver.cpp, Step."""
+        check_step(self.param)
+        self._progress = Progress(self.param, self._iter)
+        for _ in range(iterations):
+            self._net.clear_param_diffs()
+            if self._tests_are_due() and (self._iter > 0 or self.param.test_initialization):
+                self.test_all()
+            self._call_back(0)
+            loss = sum(self._forward_backward() for _ in range(self.param.iter_size))
+            self._progress.add(self._net, self._iter, loss / self.param.iter_size)
+            self._call_back(1)
+            self.apply_update()
+            if self.param.snapshot and self._iter % self.param.snapshot == 0:
+                self.snapshot()
+
+    def solve(self, resume_file: StrPath | None = None) -> None:
+        """Train up to max_iter, from where a solverstate left off.  Caffe: solver.cpp, Solve."""
+        say(f"Solving {self._net.name}")
+        say(f"Learning Rate Policy: {self.param.lr_policy}")
+        if resume_file:
+            say(f"Restoring previous solver status from {resume_file}")
+            self.restore(resume_file)
+        self.step(self.max_iter - self._iter)
+        self._snapshot_after_training()
+        if self.param.display and self._iter % self.param.display == 0:
+            loss = self._progress.smoothed(self._forward())
+            say(f"Iteration {self._iter}, loss = {loss:g}")
+        if self._tests_are_due():
+            self.test_all()
+        say("Optimization Done.")
+
+    def _forward(self) -> float:
+        return self._net._forward(0, len(self._net.layers) - 1)
+
+    def _forward_backward(self) -> float:
+        loss = self._forward()
+        self._net._backward(len(self._net.layers) - 1, 0)
+        return loss
+
+    def _call_back(self, moment: int) -> None:
+        for pair in self._callbacks:
+            callback = pair[moment]
+            if callback is not None:
+                callback()
+
+    # -- the update ----------------------------------------------------------------------
+
+    def apply_update(self) -> None:
+        """Update the weights by the gradients as they are; an iteration is done.
+
+        Afterwards the parameters' diffs hold what was subtracted.  Caffe: sgd_solver.cpp,
+        ApplyUpdate.
+        """
+        check_step(self.param)
+        now = self._next_rate()
+        if self.param.display and self._iter % self.param.display == 0:
+            say(f"Iteration {self._iter}, lr = {now:g}")
+        self._flat.take(
+            self.rule,
+            self._settings(),
+            rate=now,
+            decay=self.param.weight_decay,
+            l1=self.param.regularization_type == "L1",
+            clip=self._clip(),
+            share=float(np.float32(1) / np.float32(self.param.iter_size)),
+        )
+        self._iter += 1
+
+    def _next_rate(self) -> float:
+        before = self._current_step
+        self._current_step = rate.current_step(self.param, self._iter, before)
+        if self.param.lr_policy == "multistep" and self._current_step != before:
+            say(f"MultiStep Status: Iteration {self._iter}, step = {self._current_step}")
+        return rate.learning_rate(self.param, self._iter, self._current_step)
+
+    def _clip(self) -> float:
+        """The factor that brings the norm of all gradients down to clip_gradients."""
+        limit = self.param.clip_gradients
+        if limit < 0:
+            return 1.0
+        norm = self._flat.gradient_norm()
+        if not norm > limit:
+            return 1.0
+        factor = float(np.float32(limit) / np.float32(norm))
+        say(
+            f"Gradient clipping: scaling down gradients (L2 norm {norm:g} > {limit:g}) "
+            f"by scale factor {factor:g}"
+        )
+        return factor
+
+    # -- testing -------------------------------------------------------------------------
+
+    def _tests_are_due(self) -> bool:
+        interval = self.param.test_interval
+        return bool(interval) and self._iter % interval == 0
+
+    def test_all(self) -> list[dict[str, Array]]:
+        """Test with every test net (ours, not pycaffe's)."""
+        return [self.test(number) for number in range(len(self._test_nets))]
+
+    def test(self, number: int = 0) -> dict[str, Array]:
+        """The means of a test net's outputs over its test_iter passes (ours, not pycaffe's)."""
+        say(f"Iteration {self._iter}, Testing net (#{number})")
+        net = self._test_nets[number]
+        nets.share(net, self._net)
+        loss, means = nets.mean_outputs(net, self.param.test_iter[number])
+        if self.param.test_compute_loss:
+            say(f"Test loss: {loss:g}")
+        say_outputs("Test", means, net.blob_loss_weights)
+        return means
+
+    # -- weights and files ---------------------------------------------------------------
+
+    def share_weights(self, net: Net) -> None:
+        """Let another net look at the weights that are being trained."""
+        net.share_with(self._net)
+
+    def snapshot(self) -> None:
+        """Write the weights, and what is needed to go on from here, next to each other."""
+        model, state = snapshot.save(
+            self.param, self._net, self._iter, self._current_step, self.history
+        )
+        say(f"Snapshotting to {model}")
+        say(f"Snapshotting solver state to {state}")
+
+    def _snapshot_after_training(self) -> None:
+        every = self.param.snapshot
+        if not self.param.snapshot_after_train or (every and self._iter % every == 0):
+            return
+        if self.param.HasField("snapshot_prefix"):
+            self.snapshot()
+        else:
+            say("No snapshot after training: there is no snapshot_prefix")
+
+    def restore(self, state_file: StrPath) -> None:
+        """Go back to a snapshot.  Nothing changes unless all of it fits."""
+        state, model = snapshot.load(state_file, self._flat.shapes)
+        if model is not None:
+            weights_io.copy_model(self._net._runtime, model)
+        for mine, stored in zip(self.history, state.history, strict=True):
+            mine[...] = stored.reshape(mine.shape)
+        self._iter, self._current_step = state.iteration, state.current_step

@@ -1,0 +1,63 @@
+"""Step: a solver's pass over a net's flat buffers (native/include/sparknet/solver.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparknet.native.core import check, ffi, lib
+from sparknet.native.ndarray import NDArray
+
+RULES: dict[str, Any] = {
+    "sgd": lib.sn_sgd_step,
+    "nesterov": lib.sn_nesterov_step,
+    "adagrad": lib.sn_adagrad_step,
+    "rmsprop": lib.sn_rmsprop_step,
+    "adadelta": lib.sn_adadelta_step,
+    "adam": lib.sn_adam_step,
+}
+
+
+class Step:
+    """The buffers of a net and of its solver, ready to be stepped over again and again.
+
+    Parameter i ends before element ``ends[i]`` of each buffer, and has its own
+    factors for the learning rate and for the weight decay.
+    """
+
+    def __init__(
+        self,
+        weights: NDArray,
+        gradient: NDArray,
+        history: Sequence[NDArray],
+        ends: Sequence[int],
+        rate_factors: Sequence[float],
+        decay_factors: Sequence[float],
+    ) -> None:
+        self._buffers = (weights, gradient, *history)
+        self._step = ffi.new("sn_step *")
+        names = ("weights", "gradient", "history", "history2")
+        for name, buffer in zip(names, self._buffers, strict=False):
+            setattr(self._step, name, buffer._handle)
+        self._lists = (
+            ffi.new("int64_t[]", list(ends)),
+            ffi.new("float[]", list(rate_factors)),
+            ffi.new("float[]", list(decay_factors)),
+        )
+        self._step.count = len(ends)
+        self._step.ends, self._step.rate_factors, self._step.decay_factors = self._lists
+
+    def take(
+        self,
+        rule: str,
+        settings: Sequence[float],
+        rate: float,
+        decay: float = 0.0,
+        l1: bool = False,
+        clip: float = 1.0,
+        share: float = 1.0,
+    ) -> None:
+        """One step by one of the RULES; what each number means stands in solver.h."""
+        step = self._step
+        step.rate, step.decay, step.l1, step.clip, step.share = rate, decay, l1, clip, share
+        check(RULES[rule](step, *settings))
