@@ -1,4 +1,4 @@
-"""``python -m docs`` (``make docs``) writes docs/layers.md again from the registry and the schema."""
+"""``make docs`` writes docs/layers.md again from the registry and the schema."""
 
 from __future__ import annotations
 
