@@ -1,0 +1,37 @@
+// oneDNN's layouts by what they mean, so that a layer can carry one over to another shape.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+
+#include "../engine/tensor.hpp"
+
+namespace sn {
+
+// The layout `like`, which is blocked or channels-last, for a blob of another shape with as many
+// axes; nothing where `like` is plain or of a kind that no rule is known for.
+std::optional<dnnl::memory::desc> alike(const dnnl::memory::desc& like, const Shape& shape);
+
+// How many values of neighbouring channels lie side by side in such a layout.
+int64_t together(const dnnl::memory::desc& desc);
+
+// Images in whatever layout they are in: `outer` planes of high × wide × `inner` values, and the
+// same for the images that are made of them.
+struct Planes {
+    Planes(const Tensor& from, const Shape& made);
+
+    dnnl::memory::desc source, target;
+    int64_t outer = 0, inner = 1;
+};
+
+// A reorder that is made again only when its layouts change.
+class Reorder {
+   public:
+    void operator()(dnnl::memory from, dnnl::memory to);
+
+   private:
+    dnnl::memory::desc from_, to_;
+    dnnl::reorder primitive_;
+};
+
+}  // namespace sn

@@ -1,0 +1,68 @@
+// Long short-term memory over a sequence (Caffe: lstm_layer.cpp).
+#include "lstm_cell.hpp"
+#include "recurrence.hpp"
+#include "rows.hpp"
+
+namespace sn {
+
+namespace {
+class LSTM final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        walk_.reshape(layer, 4);
+        const auto state = static_cast<size_t>(walk_.state_size());
+        const auto steps = static_cast<size_t>(walk_.steps);
+        cells_.resize((steps + 1) * state);
+        squashed_.resize(steps * state);
+        hidden_.resize(state), dcell_.resize(state);
+    }
+
+    void forward(Layer& layer) override {
+        const int64_t state = walk_.state_size();
+        walk_.transform(layer);
+        std::copy_n(walk_.first(layer, 0), state, hidden_.data());
+        std::copy_n(walk_.first(layer, 1), state, cells_.data());
+        float* y = layer.top();
+        for (int64_t t = 0; t < walk_.steps; ++t) {
+            walk_.recur(layer, t, hidden_.data());
+            float* gates = walk_.sums.data() + t * 4 * state;
+            lstm_forward(walk_.streams, walk_.units, walk_.cont(layer, t), cells(t), gates, gates,
+                         cells(t + 1), squashed_.data() + t * state, hidden_.data());
+            std::copy_n(hidden_.data(), state, y + t * state);
+        }
+        walk_.last(layer, 0, hidden_.data());
+        walk_.last(layer, 1, cells(walk_.steps));
+    }
+
+    void backward(Layer& layer) override {
+        if (layer.propagate[1]) layer.refuse("no gradient can reach the sequence indicators");
+        const int64_t state = walk_.state_size();
+        const float* dy = layer.top_diff();
+        std::fill(hidden_.begin(), hidden_.end(), 0.0F);
+        std::fill(dcell_.begin(), dcell_.end(), 0.0F);
+        for (int64_t t = walk_.steps; t-- > 0;) {
+            for (int64_t i = 0; i < state; ++i)
+                hidden_[static_cast<size_t>(i)] += dy[t * state + i];
+            lstm_backward(walk_.streams, walk_.units, cells(t), walk_.sums.data() + t * 4 * state,
+                          squashed_.data() + t * state, dcell_.data(), hidden_.data(),
+                          dcell_.data(), walk_.dsums.data() + t * 4 * state);
+            if (t > 0) walk_.reach_back(layer, t, hidden_.data());
+        }
+        walk_.gradients(layer);
+    }
+
+   private:
+    float* cells(int64_t t) { return cells_.data() + t * walk_.state_size(); }
+
+    Recurrence walk_;
+    // Cells from before the first step on, and their tanh; the hidden state, and in backward the
+    // gradients of both.
+    std::vector<float> cells_, squashed_, hidden_, dcell_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_lstm() {
+    return make<LSTM>();
+}
+
+}  // namespace sn

@@ -1,0 +1,83 @@
+// The axes in another order (permute_layer.cpp of SSD): one reorder out of whatever layout the
+// input is in.
+#include "../engine/layer.hpp"
+#include "formats.hpp"
+#include "rows.hpp"
+
+namespace sn {
+
+using dnnl::memory;
+
+namespace {
+// to[…] = from[…] with axis i of `to` being axis order[i] of `from`; for blobs with more axes
+// than oneDNN describes.
+void permute_rows(const float* from, const Shape& shape, const std::vector<int64_t>& order,
+                  float* to, bool back) {
+    const size_t axes = shape.size();
+    Shape steps(axes, 1), at(axes, 0);
+    for (size_t i = axes - 1; i > 0; --i) steps[i - 1] = steps[i] * shape[i];
+    const int64_t total = count(shape);
+    for (int64_t k = 0, place = 0; k < total; ++k) {
+        if (back)
+            to[place] = from[k];
+        else
+            to[k] = from[place];
+        for (size_t i = axes; i-- > 0;) {
+            const auto axis = static_cast<size_t>(order[i]);
+            place += steps[axis];
+            if (++at[i] < shape[axis]) break;
+            place -= at[i] * steps[axis];
+            at[i] = 0;
+        }
+    }
+}
+
+class Permute final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        order_ = layer.options.integers("order");
+        there_ = {}, back_ = {};
+        forward_.assign(order_.size(), 0), backward_.assign(order_.size(), 0);
+        for (size_t i = 0; i < order_.size(); ++i) {
+            forward_[static_cast<size_t>(order_[i])] = static_cast<int>(i);
+            backward_[i] = static_cast<int>(order_[i]);
+        }
+        small_ = order_.size() <= 12 && !order_.empty() && layer.bottoms[0]->count() > 0;
+    }
+
+    void forward(Layer& layer) override {
+        const Tensor& x = layer.bottoms[0]->data;
+        if (!small_) {
+            permute_rows(x.read(), x.shape(), order_, layer.top(), false);
+            return;
+        }
+        const auto layout = x.layout();
+        there_({layout.permute_axes(forward_), cpu(), x.read(layout).get_data_handle()},
+               layer.tops[0]->data.write(layer.tops[0]->data.plain()));
+    }
+
+    void backward(Layer& layer) override {
+        if (!layer.propagate[0]) return;
+        const Tensor& dy = layer.tops[0]->diff;
+        if (!small_) {
+            permute_rows(dy.read(), layer.shape(), order_, layer.bottom_diff(), true);
+            return;
+        }
+        const auto layout = dy.layout();
+        back_({layout.permute_axes(backward_), cpu(), dy.read(layout).get_data_handle()},
+              layer.bottoms[0]->diff.write(layer.bottoms[0]->data.layout()));
+    }
+
+   private:
+    std::vector<int64_t> order_;
+    std::vector<int> forward_, backward_;  // where each axis goes
+    bool small_ = false;
+    Reorder there_, back_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_permute() {
+    return make<Permute>();
+}
+
+}  // namespace sn

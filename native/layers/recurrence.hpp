@@ -1,0 +1,59 @@
+// What RNN and LSTM share: the weights around their steps, and the state that outlives a pass
+// (Caffe: recurrent_layer.cpp).
+#pragma once
+
+#include "../engine/layer.hpp"
+
+namespace sn {
+
+class Recurrence {
+   public:
+    // `gates` sums per unit and step.
+    void reshape(const Layer& layer, int64_t gates);
+
+    // sums = W x + b, + W x_static, of all steps at once.
+    void transform(const Layer& layer);
+    // The hidden state that a pass begins with (h, or c of LSTM): that of the pass before, or a
+    // bottom.
+    const float* first(const Layer& layer, size_t state) const;
+    // Step t: sums += W_h (cont · hidden).
+    void recur(const Layer& layer, int64_t t, const float* hidden);
+    // Keeps a state for the next pass, or hands it out as a top.
+    void last(const Layer& layer, size_t state, const float* values);
+
+    // hidden gradient of step t - 1: what dsums of step t send through cont · W_h.
+    void reach_back(const Layer& layer, int64_t t, float* dhidden) const;
+    // From dsums of all steps the gradients of the weights and the inputs.
+    void gradients(const Layer& layer);
+
+    // The number of the first parameter behind those of sums.
+    size_t next_param() const { return static_param_ + (fixed_ > 0 ? 2 : 1); }
+    const float* cont(const Layer& layer, int64_t t) const { return layer.bottom(1) + t * streams; }
+
+    int64_t steps = 0, streams = 0, units = 0, width = 0;
+    int64_t state_size() const { return streams * units; }
+    std::vector<float> sums, dsums;
+
+   private:
+    // Keeps its beginning when it shrinks, and when it grows again to what it was; zero otherwise,
+    // as Caffe's blobs do.
+    struct Carried {
+        std::vector<float> values;
+        void resize(int64_t size) {
+            if (static_cast<size_t>(size) > values.size())
+                values.assign(static_cast<size_t>(size), 0.0F);
+        }
+    };
+
+    static constexpr size_t static_param_ = 2;
+    size_t hidden_param() const { return static_param_ + (fixed_ > 0 ? 1 : 0); }
+    void backward_static(const Layer& layer);
+
+    int64_t inputs_ = 0, fixed_ = 0;
+    bool exposed_ = false;
+    std::vector<Carried> states_;
+    // cont · hidden state before each step; W x_static, later the gradient of it.
+    std::vector<float> conted_, static_sums_;
+};
+
+}  // namespace sn
