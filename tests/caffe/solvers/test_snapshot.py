@@ -1,0 +1,110 @@
+"""Snapshots: names, whole files, and going on as if nothing had happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparknet import caffe
+from sparknet.caffe.solvers import Solver
+from sparknet.errors import FileError, SolverError
+from sparknet.proto import State, write_state
+from tests.caffe.solvers import small
+
+RATES = 'lr_policy: "multistep" gamma: 0.5 stepvalue: 2 stepvalue: 3 weight_decay: 0.01'
+
+
+def saving(kind: str, prefix: Path, form: str = "BINARYPROTO", more: str = "") -> Solver:
+    text = f'{RATES} snapshot_prefix: "{prefix}" snapshot_format: {form} {more}'
+    return small.made(kind, text)
+
+
+@pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5"])
+@pytest.mark.parametrize("kind", small.KINDS)
+def test_resuming_changes_nothing(kind: str, form: str, tmp_path: Path) -> None:
+    straight = saving(kind, tmp_path / "a", form)
+    small.train(straight, 4)
+    straight.snapshot()
+    small.train(straight, 5)
+    resumed = saving(kind, tmp_path / "b", form, "random_seed: 8")
+    resumed.restore(tmp_path / ("a_iter_4.solverstate" + (".h5" if form == "HDF5" else "")))
+    assert resumed.iter == 4
+    small.train(resumed, 5)
+    assert np.array_equal(small.weights(resumed), small.weights(straight))
+    pairs = zip(resumed.history, straight.history, strict=True)
+    assert all(np.array_equal(one, other) for one, other in pairs)
+
+
+def test_names_and_moments(tmp_path: Path) -> None:
+    solver = saving("SGD", tmp_path / "net", more="snapshot: 2 max_iter: 5")
+    small.feed(solver, 0)
+    solver.solve()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"net_iter_{at}.{end}" for at in (2, 4, 5) for end in ("caffemodel", "solverstate")
+    ]
+    again = saving("SGD", tmp_path / "net", more="snapshot: 2 max_iter: 4 random_seed: 9")
+    again.solve(tmp_path / "net_iter_4.solverstate")
+    assert again.iter == 4
+    small.train(again, 1)
+
+
+def test_without_a_prefix_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small.made("SGD", "max_iter: 1").solve()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5"])
+def test_a_failing_write_leaves_the_old_files(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solver = saving("Adam", tmp_path / "net", form)
+    small.train(solver, 2)
+    solver.snapshot()
+    old = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    small.train(solver, 1)
+    solver._iter = 2  # the same names again
+    with monkeypatch.context() as broken:
+        broken.setattr("sparknet.proto.source.Path.replace", full)
+        with pytest.raises(FileError, match="no space left"):
+            solver.snapshot()
+        state = State(2, "", 0, solver.history)
+        with pytest.raises(FileError, match="no space left"):
+            write_state(next(tmp_path.glob("*.solverstate*")), state)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == old
+
+
+def test_a_state_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
+    adam, sgd = saving("Adam", tmp_path / "adam"), saving("SGD", tmp_path / "sgd")
+    small.train(adam, 1)
+    adam.snapshot()
+    before = small.weights(sgd)
+    with pytest.raises(SolverError, match=r"holds 8 history blobs, .* needs 4"):
+        sgd.restore(tmp_path / "adam_iter_1.solverstate")
+    other = small.settings("SGD")
+    other.net_param.layer[4].inner_product_param.num_output = 3
+    other.net_param.layer[1].input_param.shape[0].dim[1] = 3
+    small.train(sgd, 1)
+    sgd.snapshot()
+    with pytest.raises(SolverError, match=r"history blob 2 is 2 x 5.*needs 3 x 5"):
+        caffe.get_solver(other).restore(tmp_path / "sgd_iter_1.solverstate")
+    (tmp_path / "sgd_iter_1.caffemodel").unlink()
+    with pytest.raises(FileError, match="missing"):
+        sgd.restore(tmp_path / "sgd_iter_1.solverstate")
+    assert sgd.iter == 1
+    assert not np.array_equal(small.weights(sgd), before)
+
+
+def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(SolverError, match="missing or cannot be written"):
+        saving("SGD", tmp_path / "no" / "net", more="snapshot: 1")
+    with pytest.raises(SolverError, match="no snapshot_prefix"):
+        small.made("SGD", "snapshot: 1")

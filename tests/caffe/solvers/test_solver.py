@@ -1,0 +1,246 @@
+"""The training loop: sources, callbacks, tests, what is shown, interruption."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet import caffe
+from sparknet.caffe.solvers import SOLVERS, Solver, rate
+from sparknet.caffe.solvers.report import SmoothedLoss
+from sparknet.dsl import SolverParams
+from sparknet.errors import SolverError
+from sparknet.proto import format_text, parse_net, parse_text
+from tests.caffe.solvers import small
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    caplog.set_level(logging.INFO, "sparknet.caffe")
+
+    class Lines(list[str]):
+        def __iter__(self) -> Any:
+            return iter(caplog.messages)
+
+    return Lines()
+
+
+def test_sources(tmp_path: Path) -> None:
+    net, file = tmp_path / "net.prototxt", tmp_path / "solver.prototxt"
+    net.write_text(small.NET)
+    text = f'net: "{net}" type: "Adam" base_lr: 0.1 lr_policy: "fixed" random_seed: 7'
+    file.write_text(text)
+    solvers = [
+        caffe.get_solver(str(file)),
+        caffe.get_solver(file),
+        caffe.AdamSolver(str(file)),
+        caffe.solver_from_text(text),
+        caffe.get_solver(SolverParams(net=str(net), type="Adam", base_lr=0.1, lr_policy="fixed",
+                                      random_seed=7)),
+        caffe.AdamSolver(small.settings("Adam"), net=parse_net(small.NET)),
+        caffe.get_solver(small.settings("Adam"), net=str(net)),
+    ]  # fmt: skip
+    assert {type(solver) for solver in solvers} == {caffe.AdamSolver}
+    first = small.weights(solvers[0])
+    assert all(np.array_equal(small.weights(solver), first) for solver in solvers)
+    assert solvers[0].param.snapshot_prefix == str(tmp_path / "solver")
+    assert isinstance(caffe.SGDSolver(str(file)), caffe.SGDSolver)
+    with pytest.raises(SolverError, match="AdaGrad takes none"):
+        caffe.AdaGradSolver(small.settings("SGD"))
+    with pytest.raises(SolverError, match="from a int"):
+        caffe.get_solver(7)
+
+
+def test_net_spec() -> None:
+    from sparknet.caffe import layers as L
+
+    n = caffe.NetSpec()
+    n.x = L.Input(shape={"dim": [4, 3]})
+    n.t = L.Input(shape={"dim": [4, 2]})
+    n.y = L.InnerProduct(n.x, num_output=2, weight_filler={"type": "xavier"})
+    n.loss = L.EuclideanLoss(n.y, n.t)
+    solver = caffe.get_solver(small.settings(), net=n)
+    small.train(solver, 2)
+    assert solver.net._layer_names == ["x", "t", "y", "loss"]
+    assert solver.iter == 2
+
+
+def test_every_solver_is_pycaffes() -> None:
+    for kind, made in SOLVERS.items():
+        assert getattr(caffe, f"{kind}Solver") is made
+    with pytest.raises(TypeError):
+        Solver("file")  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize("kind", small.KINDS)
+def test_training_helps(kind: str) -> None:
+    solver = small.made(kind, "base_lr: 10" if kind == "AdaDelta" else "")
+    small.feed(solver, 0)
+    first = solver._forward()
+    solver.step(60)
+    assert solver._forward() < 0.9 * first
+
+
+def test_callbacks_come_at_their_moments() -> None:
+    solver, seen = small.made("SGD", "iter_size: 2"), []
+    diffs = np.asarray(solver.net.flat_diffs)
+    small.feed(solver, 0)
+    solver.add_callback(
+        lambda: seen.append(("start", solver.iter, bool(diffs.any()))),
+        lambda: seen.append(("gradients", solver.iter, bool(diffs.any()))),
+    )
+    solver.step(2)
+    assert seen == [
+        ("start", 0, False),
+        ("gradients", 0, True),
+        ("start", 1, False),
+        ("gradients", 1, True),
+    ]
+
+
+def test_a_callback_may_change_the_rate() -> None:
+    solver = small.made("SGD", "momentum: 0")
+    small.feed(solver, 0)
+
+    def halt() -> None:
+        solver.param.base_lr = 0
+
+    solver.add_callback(halt)
+    before = small.weights(solver)
+    solver.step(1)
+    assert np.array_equal(before, small.weights(solver))
+
+
+def test_display(lines: list[str]) -> None:
+    solver = small.made("SGD", "display: 2 max_iter: 4 average_loss: 2 clip_gradients: 0.01")
+    small.feed(solver, 0)
+    solver.solve()
+    text = "\n".join(lines)
+    assert "Solving small" in text
+    assert "Iteration 0 (0 iter/s, " in text
+    assert "    Train net output #0: loss = " in text
+    assert "(* 1 = " in text
+    assert "Iteration 2, lr = 0.05" in text
+    assert "Iteration 1" not in text
+    assert "Gradient clipping: scaling down gradients (L2 norm " in text
+    assert "Iteration 4, loss = " in text
+    assert text.endswith("Optimization Done.")
+
+
+def test_smoothed_loss() -> None:
+    loss = SmoothedLoss(3)
+    assert [loss.add(value) for value in (3.0, 1.0, 2.0, 6.0, 1.0)] == [3, 2, 2, 3, 3]
+
+
+TESTS = "test_iter: 3 test_interval: 2"
+
+
+def test_test_nets_share_at_the_first_test(lines: list[str]) -> None:
+    solver = small.made("SGD", TESTS + " test_initialization: false test_compute_loss: true")
+    (net,) = solver.test_nets
+    small.train(solver, 2)
+    assert not np.array_equal(net.params["ip1"][0].data, solver.net.params["ip1"][0].data)
+    assert not any("Testing" in line for line in lines)
+    small.train(solver, 1)
+    assert net.params["ip1"][0].data is solver.net.params["ip1"][0].data
+    assert "Iteration 2, Testing net (#0)" in list(lines)
+    assert any(line.startswith("Test loss: ") for line in lines)
+    net.blobs["x"].data[...] = solver.net.blobs["x"].data
+    net.blobs["t"].data[...] = solver.net.blobs["t"].data
+    assert solver.test()["loss"] == pytest.approx(solver._forward(), rel=1e-6)
+
+
+def test_initial_test(lines: list[str]) -> None:
+    solver = small.made("SGD", TESTS)
+    solver.step(1)
+    assert "Iteration 0, Testing net (#0)" in list(lines)
+
+
+def test_share_weights() -> None:
+    solver = small.made()
+    net = caffe.Net.from_proto(parse_net(small.NET), caffe.TEST)
+    solver.share_weights(net)
+    small.train(solver, 2)
+    assert np.array_equal(net.params["ip2"][0].data, solver.net.params["ip2"][0].data)
+
+
+def test_the_trained_net_may_use_other_memory() -> None:
+    """Parameters that lie in another net's buffer, at other places, are trained there."""
+    plain, sharing = small.made(), small.made()
+    extra = 'layer { name: "more" type: "InnerProduct" bottom: "x" top: "z" inner_product_param'
+    first = small.NET.replace(
+        'layer { name: "ip1"', extra + ' { num_output: 2 } }\nlayer { name: "ip1"', 1
+    )
+    other = caffe.Net.from_proto(parse_net(first), caffe.TRAIN)
+    for name in ("ip1", "ip2"):
+        for mine, theirs in zip(plain.net.params[name], other.params[name], strict=True):
+            theirs.data[...] = mine.data
+    sharing.net.share_with(other)
+    small.train(plain, 3)
+    small.train(sharing, 3)
+    for name in ("ip1", "ip2"):
+        for mine, theirs in zip(plain.net.params[name], other.params[name], strict=True):
+            assert np.array_equal(mine.data, theirs.data)
+
+
+def test_seeds() -> None:
+    assert np.array_equal(small.weights(small.made()), small.weights(small.made()))
+    other = small.made("SGD", "random_seed: 8")
+    assert not np.array_equal(small.weights(small.made()), small.weights(other))
+    test = small.made("SGD", TESTS).test_nets[0]
+    assert not np.array_equal(np.array(test.flat_params), small.weights(small.made()))
+
+
+def test_interrupted_within_an_iteration() -> None:
+    solver = small.made()
+
+    def interrupt() -> None:
+        if solver.iter == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    solver.add_callback(None, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        solver.step(1_000_000_000)
+    assert solver.iter == 3
+    solver._callbacks.clear()
+    solver.step(1)
+    assert solver.iter == 4
+
+
+def test_training_goes_on_after_nan() -> None:
+    solver = small.made()
+    small.feed(solver, 0)
+    solver.net.blobs["t"].data[...] = np.nan
+    solver.step(2)
+    assert solver.iter == 2
+    assert np.isnan(small.weights(solver)).any()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('lr_policy: "step" gamma: 0.5 stepsize: 2', [1, 1, 0.5, 0.5, 0.25]),
+        ('lr_policy: "exp" gamma: 0.5', [1, 0.5, 0.25, 0.125, 0.0625]),
+        ('lr_policy: "inv" gamma: 1 power: 1', [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]),
+        ('lr_policy: "poly" power: 2 max_iter: 4', [1, 9 / 16, 4 / 16, 1 / 16, 0]),
+        ('lr_policy: "multistep" gamma: 0.5 stepvalue: 1 stepvalue: 1', [1, 0.5, 0.25, 0.25, 0.25]),
+        ('lr_policy: "sigmoid" gamma: 1 stepsize: 1', [1 / (1 + np.exp(1 - i)) for i in range(5)]),
+    ],
+    ids=lambda value: value.split('"')[1] if isinstance(value, str) else "",
+)  # fmt: skip
+def test_rates(text: str, wanted: list[float]) -> None:
+    solver, used = small.made("SGD", "base_lr: 1 " + text), []
+    for _ in wanted:
+        solver.apply_update()
+        used.append(rate.learning_rate(solver.param, solver.iter - 1, solver._current_step))
+    np.testing.assert_allclose(used, wanted, rtol=1e-6)
+
+
+def test_a_solver_can_be_written_down() -> None:
+    described = small.settings("Nesterov")
+    assert parse_text(format_text(described), type(described)) == described
