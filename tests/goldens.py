@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -36,3 +37,43 @@ def agrees(got: object, want: object, rtol: float, atol: float, floor: float) ->
     allowed = rtol * np.abs(b) + atol * scale + floor
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     return bool((same | (np.abs(a - b) <= allowed)).all())
+
+
+SUITES = {
+    "layers": 475,
+    "nets": 12,
+    "solvers": 57,
+    "solvers/snapshots": 16,
+    "solvers/testnets": 1,
+    "solvers/weights": 1,
+    "data": 23,
+    "data/fillers": 15,
+    "errors": 148,
+    "formats/arrays": 8,
+    "formats/binary": 6,
+    "formats/filter": 7,
+    "formats/netspec": 8,
+    "formats/syntax": 7,
+    "formats/upgrade": 14,
+}
+"""How many cases each suite lists."""
+
+
+Test = TypeVar("Test", bound=Callable[..., object])
+
+
+def cases(suite: str, entries: Sequence[dict[str, Any]] | None = None) -> Callable[[Test], Test]:
+    """Run a test once for each case of a suite, as its argument ``case``, and count the cases."""
+    chosen = index(suite) if entries is None else entries
+    names = [str(entry["name"]) for entry in chosen]
+
+    def decorate(test: Test) -> Test:
+        made: Test = golden(suite)(pytest.mark.parametrize("case", chosen, ids=names)(test))
+        return made
+
+    return decorate
+
+
+def golden(suite: str, *names: str) -> pytest.MarkDecorator:
+    """Count what a test replays: the cases named, or the one that its parameters name."""
+    return pytest.mark.golden(suite, *names)

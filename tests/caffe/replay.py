@@ -20,8 +20,7 @@ def keys(arrays: Arrays, prefix: str) -> Iterator[tuple[str, Any]]:
 
 def set_params(net: Any, arrays: Arrays, prefix: str = "param/") -> None:
     for key, value in keys(arrays, prefix):
-        layer, _, number = key.rpartition("/")
-        net.params[layer][int(number)].data[...] = value
+        param(net, key).data[...] = value
 
 
 def set_inputs(net: Any, arrays: Arrays, prefix: str) -> None:
@@ -58,6 +57,23 @@ def check_structure(case: Mapping[str, Any], net: Any) -> None:
     assert shapes == case["blobs"]
 
 
+def param(net: Any, key: str) -> Any:
+    """The parameter that a key such as ``conv1/0`` names; layer names may hold slashes."""
+    layer, _, number = key.rpartition("/")
+    return net.params[layer][int(number)]
+
+
+def check_stats(case: Mapping[str, Any], net: Any, arrays: Arrays) -> None:
+    """The first blob, in order, whose mean, deviation, least, most or norm is another one."""
+    recorded = dict(keys(arrays, "stat/"))
+    for name, blob in net.blobs.items():
+        if name in recorded:
+            values = np.asarray(blob.data, np.float64)
+            norm = np.sqrt(np.sum(values**2))
+            found = [values.mean(), values.std(), values.min(), values.max(), norm]
+            close(case, found, recorded[name], f"stat/{name}")
+
+
 def play(case: Mapping[str, Any], net: Any, arrays: Arrays) -> None:
     """Run a case's passes and compare all that was recorded."""
     set_params(net, arrays)
@@ -69,6 +85,8 @@ def play_pass(case: Mapping[str, Any], net: Any, arrays: Arrays, number: int) ->
     prefix = f"pass{number}/" if number else ""
     set_inputs(net, arrays, f"{prefix}in/")
     net.forward()
+    if not number:
+        check_stats(case, net, arrays)
     check = case.get("check", "values")
     if check.startswith("dropout"):
         check_dropout(case, net, arrays, float(check.split()[1]))
@@ -78,17 +96,18 @@ def play_pass(case: Mapping[str, Any], net: Any, arrays: Arrays, number: int) ->
     for blob, want in keys(arrays, f"{prefix}out/"):
         close(case, net.blobs[blob].data, want, f"out/{blob}")
     for key, want in keys(arrays, f"{prefix}param_after/"):
-        layer, _, i = key.rpartition("/")
-        close(case, net.params[layer][int(i)].data, want, f"param_after/{key}")
+        close(case, param(net, key).data, want, f"param_after/{key}")
     if case["backward"]:
         play_backward(case, net, arrays, prefix, number)
 
 
 def total_loss(net: Any) -> float:
-    return sum(
-        float(np.sum(net.blobs[name].data, dtype=np.float64)) * weight
-        for name, weight in net.blob_loss_weights.items()
-        if weight
+    return float(
+        sum(
+            np.sum(net.blobs[name].data, dtype=np.float64) * weight
+            for name, weight in net.blob_loss_weights.items()
+            if weight
+        )
     )
 
 
@@ -105,8 +124,7 @@ def play_backward(
         if blob not in skipped:
             close(case, net.blobs[blob].diff, want, f"diff/{blob}")
     for key, want in keys(arrays, f"{prefix}pdiff/"):
-        layer, _, i = key.rpartition("/")
-        close(case, net.params[layer][int(i)].diff, want, f"pdiff/{key}")
+        close(case, param(net, key).diff, want, f"pdiff/{key}")
 
 
 def check_dropout(case: Mapping[str, Any], net: Any, arrays: Arrays, ratio: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from sparknet.caffe import alias, io
 from sparknet.proto import caffe_pb2
-from tests.goldens import GOLDENS, agrees, index, needs_goldens
+from tests.goldens import GOLDENS, agrees, cases, golden, index, needs_goldens
 
 FORMATS = GOLDENS / "formats"
 ARRAYS = FORMATS / "arrays"
@@ -23,6 +23,7 @@ def test_every_case_is_here() -> None:
     assert len(index("formats/arrays")) == 8
 
 
+@golden("formats/netspec")
 @pytest.mark.parametrize("name", [case["name"] for case in index("formats/netspec")])
 def test_net_specification(name: str) -> None:
     from sparknet.proto import format_text, parse_text
@@ -57,6 +58,7 @@ def same(got: object, want: object) -> bool:
     return agrees(got, want, 1e-5, 1e-6, 1e-9)
 
 
+@golden("formats/arrays", "blob")
 def test_blob(arrays: dict[str, Any]) -> None:
     message = caffe_pb2.BlobProto.FromString((ARRAYS / "blob.binaryproto").read_bytes())
     assert io.array_to_blobproto(arrays["blob/data"], arrays["blob/diff"]) == message
@@ -64,6 +66,7 @@ def test_blob(arrays: dict[str, Any]) -> None:
     assert np.array_equal(io.blobproto_to_array(message, True), arrays["blob/diff"])
 
 
+@golden("formats/arrays", "blob_legacy")
 def test_blob_legacy(arrays: dict[str, Any]) -> None:
     message = caffe_pb2.BlobProto.FromString((ARRAYS / "blob_legacy.binaryproto").read_bytes())
     got = io.blobproto_to_array(message)
@@ -71,6 +74,7 @@ def test_blob_legacy(arrays: dict[str, Any]) -> None:
     assert np.array_equal(got, arrays["blob_legacy/data"])
 
 
+@golden("formats/arrays", "datum_float")
 def test_datum_float(arrays: dict[str, Any]) -> None:
     data = (ARRAYS / "datum_float.bin").read_bytes()
     datum = io.array_to_datum(arrays["datum_float/data"], 7)
@@ -79,9 +83,7 @@ def test_datum_float(arrays: dict[str, Any]) -> None:
     assert np.array_equal(io.datum_to_array(datum), arrays["datum_float/data"])
 
 
-@pytest.mark.parametrize(
-    "case", [c for c in index("formats/arrays") if "settings" in c], ids=lambda c: c["name"]
-)
+@cases("formats/arrays", [c for c in index("formats/arrays") if "settings" in c])
 def test_transformer(case: dict[str, Any], arrays: dict[str, Any]) -> None:
     transformer = io.Transformer({k: tuple(v) for k, v in case["inputs"].items()})
     for setting, value in case["settings"].items():
@@ -94,6 +96,7 @@ def test_transformer(case: dict[str, Any], arrays: dict[str, Any]) -> None:
     assert same(transformer.deprocess("data", got), arrays[f"{name}/deprocessed"])
 
 
+@golden("formats/arrays", "oversample")
 def test_oversample(arrays: dict[str, Any]) -> None:
     crops = io.oversample(arrays["oversample/images"], (5, 6))
     assert np.array_equal(crops, arrays["oversample/crops"])

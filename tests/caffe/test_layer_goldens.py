@@ -9,14 +9,12 @@ import pytest
 
 import sparknet.caffe as caffe
 from tests.caffe.replay import check_structure, play
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, cases, needs_goldens
 
 pytestmark = needs_goldens
 
-CASES = index("layers")
 
-
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+@cases("layers")
 def test_layer(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(GOLDENS / "layers")
     monkeypatch.syspath_prepend(str(GOLDENS / "layers"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sparknet.errors import LayerError
 from sparknet.layers.fillers import FILLERS, check_filler, constant, fill
 from sparknet.proto import caffe_pb2
-from tests.goldens import GOLDENS, agrees, index, needs_goldens
+from tests.goldens import GOLDENS, agrees, cases, index, needs_goldens
 from tests.layers.nets import read
 
 CASES = index("data/fillers")
@@ -33,7 +33,7 @@ def _golden(case: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 @needs_goldens
-@pytest.mark.parametrize("case", [c for c in CASES if c["exact"]], ids=lambda c: str(c["name"]))
+@cases("data/fillers", [c for c in CASES if c["exact"]])
 def test_exact_fillers_are_caffes(case: dict[str, Any]) -> None:
     with np.load(GOLDENS / "data/fillers" / f"{case['name']}.npz") as arrays:
         want = arrays[arrays.files[0]]
@@ -41,7 +41,7 @@ def test_exact_fillers_are_caffes(case: dict[str, Any]) -> None:
 
 
 @needs_goldens
-@pytest.mark.parametrize("case", [c for c in CASES if not c["exact"]], ids=lambda c: str(c["name"]))
+@cases("data/fillers", [c for c in CASES if not c["exact"]])
 def test_random_fillers_have_caffes_statistics(case: dict[str, Any]) -> None:
     values, stats = _golden(case), case["stats"]
     count, share = values.size, stats["zero_share"]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sparknet.errors import FileError, TextError
 from sparknet.proto import caffe_pb2, format_text, parse_text, read_net, read_text, write_text
 from sparknet.proto.text_printer import short_float
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, cases, index, needs_goldens
 from tests.proto.messages import MESSAGES, messages
 
 Net = caffe_pb2.NetParameter
@@ -61,7 +61,7 @@ def same(got: Any, want: Any) -> bool:
 
 
 @needs_goldens
-@pytest.mark.parametrize("case", index("formats/syntax"), ids=lambda case: str(case["name"]))
+@cases("formats/syntax")
 def test_unusual_spelling(case: dict[str, Any]) -> None:
     message_class = getattr(caffe_pb2, case["message"])
     got = read_text(SYNTAX / f"{case['name']}.in.prototxt", message_class)

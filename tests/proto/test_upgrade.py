@@ -21,7 +21,7 @@ from sparknet.proto import (
     upgrade_net,
     upgrade_solver,
 )
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, cases, needs_goldens
 
 FOLDER = GOLDENS / "formats" / "upgrade"
 
@@ -34,7 +34,7 @@ def equal(got: Any, want: Any) -> bool:
 
 
 @needs_goldens
-@pytest.mark.parametrize("case", index("formats/upgrade"), ids=lambda case: str(case["name"]))
+@cases("formats/upgrade")
 def test_upgrades_as_caffe_does(case: dict[str, Any], recwarn: pytest.WarningsRecorder) -> None:
     message_class = getattr(caffe_pb2, case["message"])
     given = read_text(FOLDER / f"{case['name']}.in.prototxt", message_class)

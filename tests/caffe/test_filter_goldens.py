@@ -1,0 +1,25 @@
+"""The nets that each state selects: layers, blobs, bottoms and tops, through ``caffe.Net``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sparknet.caffe as caffe
+from tests.goldens import GOLDENS, cases, needs_goldens
+
+pytestmark = needs_goldens
+
+
+@cases("formats/filter")
+def test_states(case: dict[str, Any]) -> None:
+    file = str(GOLDENS / "formats" / "filter" / f"{case['name']}.prototxt")
+    assert case["states"]
+    for state in case["states"]:
+        phase = getattr(caffe, state["phase"])
+        net = caffe.Net(file, phase, level=state["level"], stages=state["stages"])
+        assert list(net._layer_names) == state["layers"]
+        assert list(net.blobs) == state["blobs"]
+        assert list(net.inputs) == state["inputs"]
+        assert list(net.outputs) == state["outputs"]
+        assert dict(net.bottom_names) == state["bottoms"]
+        assert dict(net.top_names) == state["tops"]

@@ -1,0 +1,99 @@
+"""Counts the recorded cases that a run replays, prints the counts, and fails where one is missing.
+
+A test says what it replays with `tests.goldens.cases` or `golden`.  A suite
+counts as touched when one of its cases ran; then all of them must, unless the
+run was narrowed down (-k, -m, --lf, a single test).  A run of all tests must
+touch every suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.goldens import GOLDENS, SUITES, index
+
+PROPERTY = "golden"
+TESTS = Path(__file__).resolve().parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "golden(suite, *names): replays recorded cases of a suite")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark in item.iter_markers("golden"):
+            suite, *names = mark.args
+            for name in names or _names(item):
+                item.user_properties.append((PROPERTY, f"{suite}:{name}"))
+
+
+def _names(item: pytest.Item) -> Iterator[str]:
+    parameters = item.callspec.params if isinstance(item, pytest.Function) else {}
+    for value in (parameters.get(key) for key in ("case", "entry", "name")):
+        if value is not None:
+            yield str(value["name"] if isinstance(value, dict) else value)
+            return
+
+
+def _replayed(reports: Iterable[Any]) -> dict[str, set[str]]:
+    """Suite → cases."""
+    found: dict[str, set[str]] = {}
+    for report in reports:
+        for key, value in getattr(report, "user_properties", ()):
+            if key == PROPERTY:
+                suite, _, name = value.partition(":")
+                found.setdefault(suite, set()).add(name)
+    return found
+
+
+def _missing(config: pytest.Config, ran: dict[str, set[str]]) -> dict[str, list[str]]:
+    option = config.option
+    narrowed = option.keyword or option.markexpr or getattr(option, "lf", False)
+    if narrowed or any("::" in arg for arg in config.args) or not GOLDENS.is_dir():
+        return {}
+    everything = any(Path(arg).resolve() in (TESTS, TESTS.parent) for arg in config.args)
+    suites = [suite for suite in SUITES if everything or suite in ran]
+    listed = {suite: [str(entry["name"]) for entry in index(suite)] for suite in suites}
+    return {
+        suite: [name for name in names if name not in ran.get(suite, set())]
+        for suite, names in listed.items()
+        if set(names) - ran.get(suite, set())
+    }
+
+
+def _outcomes(config: pytest.Config) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """What was replayed, and what of it failed."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    stats = reporter.stats if reporter else {}
+    failed = _replayed([*stats.get("failed", ()), *stats.get("error", ())])
+    ran = _replayed([*stats.get("passed", ()), *stats.get("failed", ()), *stats.get("error", ())])
+    return ran, failed
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    config = session.config
+    stopped = session.shouldstop or session.shouldfail or config.option.collectonly
+    if exitstatus != pytest.ExitCode.OK or stopped or hasattr(config, "workerinput"):
+        return
+    if _missing(config, _outcomes(config)[0]):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    ran, failed = _outcomes(config)
+    if not ran:
+        return
+    parts = []
+    for suite in (suite for suite in SUITES if suite in ran):
+        part = f"{suite} {len(ran[suite] - failed.get(suite, set()))}"
+        parts.append(part + (f" ({len(failed[suite])} failed)" if suite in failed else ""))
+    terminalreporter.write_line(f"goldens: {', '.join(parts)}")
+    for suite, names in _missing(config, ran).items():
+        shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+        terminalreporter.write_line(f"goldens: {len(names)} of {suite} did not run: {shown}")
