@@ -11,7 +11,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from sparknet import __version__
-from sparknet.cli import draw, run, summary, upgrade
+from sparknet.cli import convert, draw, run, summary, upgrade
 from sparknet.cli.verb import Verb
 from sparknet.errors import SparkNetError
 
@@ -22,6 +22,7 @@ VERBS: tuple[Verb, ...] = (
     summary.VERB,
     draw.VERB,
     upgrade.VERB,
+    convert.VERB,
 )
 
 

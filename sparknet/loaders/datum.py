@@ -47,3 +47,16 @@ def check_size(datum: Any, shape: tuple[int, int, int], source: str, key: bytes)
             source,
             f"record {key!r} says {channels} x {height} x {width} and holds {values} values",
         )
+
+
+def datum_bytes(pixels: Any, label: int) -> bytes:
+    """An image of channels x height x width bytes as a record."""
+    channels, height, width = pixels.shape
+    datum = caffe_pb2.Datum(channels=channels, height=height, width=width, label=label)
+    datum.data = pixels.tobytes()
+    return datum.SerializeToString()
+
+
+def encoded_bytes(image: bytes, label: int) -> bytes:
+    """A compressed image as a record."""
+    return caffe_pb2.Datum(data=image, label=label, encoded=True).SerializeToString()

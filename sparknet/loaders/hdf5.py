@@ -1,8 +1,8 @@
-"""HDF5 files as data sources: lists of files, and the shapes of their data sets."""
+"""HDF5 files as data sources: lists of files, and the shapes of their data sets; and as results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,7 @@ def dataset_shapes(path: str, names: Sequence[str]) -> list[tuple[int, ...]]:
 
 def open_hdf5(path: str) -> Any:
     """An HDF5 file for reading."""
-    try:
-        import h5py  # type: ignore[import-untyped,unused-ignore]
-    except ImportError as error:
-        raise MissingExtra("h5py", "hdf5", "reading an HDF5 file") from error
+    h5py = _h5py("reading an HDF5 file")
     if not Path(path).is_file():
         raise FileError(path, "does not exist" if not Path(path).exists() else "is no file")
     try:
@@ -52,3 +49,37 @@ def _shape(file: Any, path: str, name: str) -> tuple[int, ...]:
     if not shape:
         raise FileError(path, f"data set '{name}' needs at least 1 axis")
     return tuple(int(size) for size in shape)
+
+
+def append_rows(path: str, rows: Mapping[str, Any], anew: bool) -> None:
+    """Add rows to the data sets of a file; ``anew`` begins the file."""
+    h5py = _h5py("writing an HDF5 file")
+    try:
+        with h5py.File(path, "w" if anew else "a") as file:
+            for name, values in rows.items():
+                if name in file:
+                    before = len(file[name])
+                    if file[name].shape[1:] != values.shape[1:]:
+                        raise FileError(
+                            path,
+                            f"data set '{name}' has rows of {file[name].shape[1:]}; "
+                            f"{values.shape[1:]} cannot be added",
+                        )
+                    file[name].resize(before + len(values), axis=0)
+                    file[name][before:] = values
+                else:
+                    chunk = tuple(max(size, 1) for size in values.shape)
+                    growing = (None, *values.shape[1:])
+                    file.create_dataset(name, data=values, maxshape=growing, chunks=chunk)
+    except FileError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        raise FileError(path, f"cannot be written: {error}") from error
+
+
+def _h5py(purpose: str) -> Any:
+    try:
+        import h5py  # type: ignore[import-untyped,unused-ignore]
+    except ImportError as error:
+        raise MissingExtra("h5py", "hdf5", purpose) from error
+    return h5py

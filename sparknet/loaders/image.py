@@ -1,4 +1,4 @@
-"""Image files: their shapes, and lists of them."""
+"""Image files: their shapes and pixels, and lists of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sparknet.errors import FileError, MissingExtra
+from sparknet.native.transform import resize_image
+
+Pixels = np.ndarray[Any, np.dtype[np.uint8]]
+Size = tuple[int, int]
 
 LONGEST_LINE = 1 << 16
+DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 CHANNELS = {"1": 1, "L": 1, "I": 1, "F": 1, "I;16": 1, "I;16B": 1, "LA": 4, "RGBA": 4, "PA": 4}
 """Channels by PIL mode as OpenCV's unchanged decoding has them; any other mode is colour, 3."""
 
@@ -61,3 +68,53 @@ def _entry(line: str, path: str, number: int) -> tuple[str, int]:
         return name.strip(), int(label)
     except ValueError:
         raise FileError(path, f"line {number} is not a file name and a label") from None
+
+
+def decode(image: str | bytes, name: str, color: bool | None, size: Size | None = None) -> Pixels:
+    """An image as channels x height x width bytes, channels in OpenCV's order: blue, green, red.
+
+    ``color`` forces colour or grey; None: as stored (OpenCV: IMREAD_UNCHANGED).  ``size`` is a
+    height and a width to resize to.
+    """
+    with open_image(image, name) as picture:
+        try:
+            pixels = _pixels(picture, name, color)
+        except (FileError, MemoryError):
+            raise
+        except Exception as error:
+            raise FileError(name, f"is a damaged image: {error}") from error
+    if size is not None:
+        pixels = resize_image(pixels, *size)
+    if pixels.ndim == 2:
+        return pixels[np.newaxis]
+    # RGB becomes BGR and RGBA BGRA, by looking at the same memory in another order.
+    channels: Pixels = pixels.transpose(2, 0, 1)
+    return channels[::-1] if len(channels) == 3 else channels[[2, 1, 0, 3]]
+
+
+def _pixels(picture: Any, name: str, color: bool | None) -> Pixels:
+    """Height x width of grey, or height x width x 3 or 4."""
+    if color is None:
+        channels = CHANNELS.get(picture.mode, 3)
+        if picture.mode in DEEP:
+            raise FileError(name, "has more than 8 bits a value")
+        mode = {1: "L", 3: "RGB", 4: "RGBA"}[channels]
+    else:
+        mode = "RGB" if color else "L"
+        if not color:
+            # A JPEG holds its luminance; OpenCV takes that (libjpeg: JCS_GRAYSCALE).
+            picture.draft("L", picture.size)
+    if picture.mode in DEEP:
+        picture = _eight_bits(picture)
+    return np.asarray(picture if picture.mode == mode else picture.convert(mode), np.uint8)
+
+
+def _eight_bits(picture: Any) -> Any:
+    """16 bits lose their lower half, as in OpenCV."""
+    from PIL import Image
+
+    if picture.mode == "F":
+        values = np.clip(np.rint(np.asarray(picture)), 0, 255)
+    else:
+        values = np.clip(np.asarray(picture).astype(np.int64) >> 8, 0, 255)
+    return Image.fromarray(values.astype(np.uint8))

@@ -1,7 +1,7 @@
 """LMDB databases, read in key order; no library, no writing, no lock.
 
 A database is a tree of pages in one file.  LMDB itself maps that file and trusts it: a damaged
-one kills the process.  Here pages are read one by one, and every number in them is checked.
+one kills the process.  Here the file is mapped as well, but every number in it is checked.
 Layout: mdb.c of LMDB 0.9 (64 bit, little endian).
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 from sparknet.errors import FileError
 
@@ -50,11 +51,11 @@ class LMDB:
         if not file.is_file():
             missing = not Path(path).exists()
             raise FileError(path, "does not exist" if missing else "holds no data.mdb")
-        self._file = file.open("rb")
+        self.memory = _map(file, path)
         try:
-            self.tree = read_tree(self._file, path, file.stat().st_size)
+            self.tree = read_tree(self.memory, path)
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
     def __enter__(self) -> LMDB:
@@ -69,13 +70,22 @@ class LMDB:
         self.close()
 
     def close(self) -> None:
-        self._file.close()
+        """Let go of the file; records that are still looked at keep it mapped."""
+        if isinstance(self.memory, mmap):
+            with suppress(BufferError):
+                self.memory.close()
 
     def __len__(self) -> int:
         return self.tree.entries
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        """The records by key, walking the tree from its root."""
+        """The records by key."""
+        memory = self.memory
+        for key, start, size in self.places():
+            yield key, memory[start : start + size]
+
+    def places(self) -> Iterator[tuple[bytes, int, int]]:
+        """The keys in order, and where in `memory` their values lie: start and size."""
         visits = self.tree.last_page + 1
         waiting = [(self.tree.root, 0)] if self.tree.root != EMPTY else []
         while waiting:
@@ -85,7 +95,8 @@ class LMDB:
                 raise self._damaged("its pages go round in a circle")
             flags, page, nodes = self._page(number)
             if flags & LEAF:
-                yield from (self._record(page, at) for at in nodes)
+                begin = number * self.tree.page_size
+                yield from (self._record(page, begin, at) for at in nodes)
             else:
                 waiting += [(self._child(page, at), depth + 1) for at in reversed(nodes)]
 
@@ -98,7 +109,8 @@ class LMDB:
 
     def _page(self, number: int) -> tuple[int, bytes, list[int]]:
         """The flags of a branch or leaf page, its bytes, and where its nodes begin."""
-        page = self._read(number, 0, self.tree.page_size)
+        start = self._inside(number, 0, self.tree.page_size)
+        page = self.memory[start : start + self.tree.page_size]
         found, flags, lower, _ = PAGE.unpack_from(page)
         if found != number or flags & 0x3F not in (BRANCH, LEAF):
             raise self._damaged(f"page {number} is neither a branch nor a leaf")
@@ -106,7 +118,7 @@ class LMDB:
         if pointers < 0 or pointers % 2 or lower > len(page):
             raise self._damaged(f"page {number} has {pointers} bytes of pointers")
         nodes = list(struct.unpack_from(f"<{pointers // 2}H", page, PAGE.size))
-        if any(at + NODE.size > len(page) for at in nodes):
+        if nodes and max(nodes) + NODE.size > len(page):
             raise self._damaged(f"page {number} has a node outside itself")
         return flags, page, nodes
 
@@ -114,7 +126,7 @@ class LMDB:
         low, high, top, _ = NODE.unpack_from(page, at)
         return int(low | high << 16 | top << 32)
 
-    def _record(self, page: bytes, at: int) -> tuple[bytes, bytes]:
+    def _record(self, page: bytes, begin: int, at: int) -> tuple[bytes, int, int]:
         low, high, flags, key_size = NODE.unpack_from(page, at)
         start = at + NODE.size + key_size
         size = low | high << 16
@@ -125,36 +137,44 @@ class LMDB:
             raise self._damaged("a record reaches past its page")
         key = page[at + NODE.size : start]
         if flags & BIG:
-            return key, self._overflow(int.from_bytes(page[start:end], "little"), size)
-        return key, page[start:end]
+            return key, self._overflow(int.from_bytes(page[start:end], "little"), size), size
+        return key, begin + start, size
 
-    def _overflow(self, number: int, size: int) -> bytes:
-        found, flags, _, _ = PAGE.unpack(self._read(number, 0, PAGE.size))
+    def _overflow(self, number: int, size: int) -> int:
+        start = self._inside(number, 0, PAGE.size)
+        found, flags, _, _ = PAGE.unpack_from(self.memory, start)
         if found != number or not flags & OVERFLOW:
             raise self._damaged(f"page {number} holds no long value")
-        return self._read(number, PAGE.size, size)
+        return self._inside(number, PAGE.size, size)
 
-    def _read(self, number: int, skip: int, size: int) -> bytes:
+    def _inside(self, number: int, skip: int, size: int) -> int:
+        """Where a part of a page or of several begins, if the file reaches so far."""
         start = number * self.tree.page_size + skip
         if start + size > (self.tree.last_page + 1) * self.tree.page_size:
             raise self._damaged(f"page {number} lies behind its end")
-        self._file.seek(start)
-        data = self._file.read(size)
-        if len(data) != size:
-            raise FileError(self.path, "is cut short")
-        return data
+        return start
 
     def _damaged(self, what: str) -> FileError:
         return FileError(self.path, f"is damaged: {what}")
 
 
-def read_tree(file: BinaryIO, path: str, size: int) -> Tree:
+def _map(file: Path, path: str) -> mmap | bytes:
+    with file.open("rb") as opened:
+        if file.stat().st_size == 0:
+            return b""
+        try:
+            return mmap(opened.fileno(), 0, access=ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise FileError(path, f"cannot be mapped: {error}") from error
+
+
+def read_tree(memory: mmap | bytes, path: str) -> Tree:
     """The newer of the two meta pages, if the file is as long as it says."""
-    first = _meta(file.read(META.size))
+    size = len(memory)
+    first = _meta(memory[: META.size])
     if first is None:
         raise FileError(path, "is no LMDB: it does not begin with a meta page")
-    file.seek(first.page_size)
-    second = _meta(file.read(META.size))
+    second = _meta(memory[first.page_size : first.page_size + META.size])
     tree = first if second is None or second.transaction < first.transaction else second
     needed = (tree.last_page + 1) * tree.page_size
     if needed > size or tree.page_size != first.page_size:

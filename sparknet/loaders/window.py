@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from sparknet.errors import FileError
+from sparknet.loaders.image import Pixels
 
 HEAD = 1 << 16
+LARGEST = 2**31 - 1
+BOX = ("image", "label", "x1", "y1", "x2", "y2")
+Boxes = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Cut(NamedTuple):
+    """A part of an image, the size that it is warped to, and the empty margins around it."""
+
+    pixels: Pixels
+    height: int
+    width: int
+    top: int
+    left: int
+    right: int
 
 
 def first_channels(path: str) -> int:
@@ -28,3 +49,151 @@ def first_channels(path: str) -> int:
     if not 0 < channels < 2**31:
         raise FileError(path, f"'{words[3]}' is no number of channels")
     return channels
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Images, and boxes in them: one row a box with the columns of `BOX`."""
+
+    images: tuple[str, ...]
+    channels: tuple[int, ...]
+    foreground: Boxes
+    background: Boxes
+
+
+def read_windows(path: str, foreground: float, background: float) -> Windows:
+    """All of a window file; boxes that overlap between the two thresholds are left out.
+
+    A background box has label 0, whatever the file says.
+    """
+    images: list[str] = []
+    channels: list[int] = []
+    found: dict[bool, list[tuple[int, ...]]] = {True: [], False: []}
+    words = _Words(path)
+    while words.more():
+        if words.text("'#'") != "#":
+            raise words.wrong("image", len(images), "does not begin with '#'")
+        number = words.integer("image number")
+        if number != len(images):
+            raise words.wrong("image", len(images), f"has the number {number}")
+        images.append(words.text("file name"))
+        channels.append(words.integer("channels"))
+        _ = words.integer("height"), words.integer("width")
+        for _ in range(words.integer("windows")):
+            label, overlap = words.integer("label"), words.real("overlap")
+            box = tuple(words.integer("corner") for _ in range(4))
+            if overlap >= foreground:
+                if label < 1:
+                    raise words.wrong("image", number, f"has foreground of label {label}")
+                found[True].append((number, label, *box))
+            elif overlap < background:
+                found[False].append((number, 0, *box))
+    if not images:
+        raise FileError(path, "is empty")
+    boxes = (np.array(found[kind], np.int64).reshape(-1, len(BOX)) for kind in (True, False))
+    return Windows(tuple(images), tuple(channels), *boxes)
+
+
+class _Words:
+    """The words of a window file, line by line."""
+
+    def __init__(self, path: str) -> None:
+        if not Path(path).is_file():
+            raise FileError(path, "does not exist" if not Path(path).exists() else "is no file")
+        self.path = path
+        self.words = self._read()
+        self.ahead: str | None = None
+
+    def _read(self) -> Iterator[str]:
+        with Path(self.path).open(encoding="utf-8", errors="surrogateescape") as lines:
+            while line := lines.readline(HEAD):
+                yield from line.split()
+
+    def more(self) -> bool:
+        self.ahead = next(self.words, None)
+        return self.ahead is not None
+
+    def text(self, what: str) -> str:
+        word, self.ahead = self.ahead or next(self.words, None), None
+        if word is None:
+            raise FileError(self.path, f"ends where a {what} is expected")
+        return word
+
+    def integer(self, what: str) -> int:
+        word = self.text(what)
+        try:
+            value = int(word)
+        except ValueError:
+            value = LARGEST + 1
+        if abs(value) > LARGEST:
+            raise FileError(self.path, f"has '{word[:40]}' where a {what} is expected")
+        return value
+
+    def real(self, what: str) -> float:
+        word = self.text(what)
+        try:
+            return float(word)
+        except ValueError:
+            raise FileError(self.path, f"has '{word[:40]}' where a {what} is expected") from None
+
+    def wrong(self, noun: str, number: int, what: str) -> FileError:
+        return FileError(self.path, f"{noun} {number} {what}")
+
+
+def cut(image: Pixels, box: Sequence[int], crop: int, pad: int, square: bool) -> Cut:
+    """A window of an image, warped to at most crop x crop, and where it lies in there.
+
+    With a context or a square the window is enlarged about its middle; what reaches over the
+    image's edge stays empty (Caffe: window_data_layer.cpp, load_batch).  Float32 throughout,
+    halves rounded away from zero, as there.
+    """
+    height, width = image.shape[:2]
+    x1, y1, x2, y2 = (int(corner) for corner in box)
+    left = right = top = 0
+    size = [crop, crop]
+    if pad > 0 or square:
+        columns, rows = _enlarged(x1, x2, y1, y2, crop, pad, square)
+        (x1, x2, left, right), width_out = _clipped(*columns, width, crop)
+        (y1, y2, top, _), height_out = _clipped(*rows, height, crop)
+        size = [height_out, width_out]
+    if not (0 <= x1 <= x2 < width and 0 <= y1 <= y2 < height):
+        raise ValueError(f"the window {tuple(map(int, box))} is not in {width} x {height}")
+    size[0] = min(size[0], crop - top)
+    room = crop - left, crop - right
+    if min(size[0], size[1], *room) < 1:
+        raise ValueError(f"nothing is left of the window {tuple(map(int, box))}")
+    part = image[y1 : y2 + 1, x1 : x2 + 1]
+    return Cut(part, size[0], size[1], top, left, right)
+
+
+def _enlarged(
+    x1: int, x2: int, y1: int, y2: int, crop: int, pad: int, square: bool
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    if crop <= 2 * pad:
+        raise ValueError(f"crop_size {crop} has no room for context_pad {pad}")
+    f = np.float32
+    scale = f(crop) / f(crop - 2 * pad)
+    half_height, half_width = f(y2 - y1 + 1) / f(2), f(x2 - x1 + 1) / f(2)
+    middle_x, middle_y = f(x1) + half_width, f(y1) + half_height
+    if square:
+        half_height = half_width = max(half_height, half_width)
+    columns = _round(middle_x - half_width * scale), _round(middle_x + half_width * scale)
+    rows = _round(middle_y - half_height * scale), _round(middle_y + half_height * scale)
+    return columns, rows
+
+
+def _clipped(first: int, last: int, size: int, crop: int) -> tuple[tuple[int, int, int, int], int]:
+    """First and last inside, the padding before and after in pixels of the crop; the length."""
+    f = np.float32
+    whole = last - first + 1
+    before, after = max(0, -first), max(0, last - size + 1)
+    first, last = first + before, last - after
+    scale = f(crop) / f(max(whole, 1))
+    length = _round(f(last - first + 1) * scale)
+    return (first, last, _round(f(before) * scale), _round(f(after) * scale)), length
+
+
+def _round(value: Any) -> int:
+    """C's round."""
+    size = math.floor(abs(float(value)) + 0.5)
+    return size if value >= 0 else -size

@@ -16,8 +16,14 @@ __all__ = ["HOSTS", "Host", "make_host"]
 
 HOSTS = {
     # type: module in sparknet.caffe.host; the class is called <Type>Host
+    "Data": "data",
     "DummyData": "dummy_data",
+    "HDF5Data": "hdf5_data",
+    "HDF5Output": "hdf5_output",
+    "ImageData": "image_data",
+    "MemoryData": "memory_data",
     "Python": "python",
+    "WindowData": "window_data",
 }
 
 

@@ -1,0 +1,80 @@
+/*
+ * Records of data sources: Datum messages read, batches made of them.
+ *
+ * A record is where the values of one item lie, and how far apart: bytes or
+ * floats, channel by channel or pixel by pixel, in any order of channels. Whoever
+ * fills in a record by hand keeps its memory alive.
+ */
+#ifndef SPARKNET_TRANSFORM_H
+#define SPARKNET_TRANSFORM_H
+
+#include <sparknet/status.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sn_record_kind {
+    SN_RECORD_BYTES = 0,
+    SN_RECORD_FLOATS = 1,
+    /* A compressed image of `size` bytes at `values`. */
+    SN_RECORD_ENCODED = 2,
+    /* Floats in several places: to be read by other means. */
+    SN_RECORD_SCATTERED = 3
+} sn_record_kind;
+
+typedef struct sn_record {
+    const void* values;
+    /* Bytes from one value to the next along each axis; may be negative. */
+    int64_t channel_step, row_step, column_step;
+    int64_t channels, height, width;
+    int64_t label;
+    int64_t kind;
+    int64_t size;
+} sn_record;
+
+/*
+ * Finds the values of `count` Datum messages that lie in one memory of `size` bytes.
+ * SN_ERROR_ARRAY with the number of the first that is none, or whose values do
+ * not fit its shape, in `failed`; the message begins after its name.
+ */
+SN_API sn_status sn_scan_datums(sn_record* out, int64_t* failed, const void* memory, int64_t size,
+                                int64_t count, const int64_t* offsets, const int64_t* sizes);
+
+typedef struct sn_transform {
+    /* The shape of one item of the batch. */
+    int64_t channels, height, width;
+    /* Crop to that height and width: at random, else in the middle. Else records have that size. */
+    int crop, random_crop;
+    /* Mirror half of the items, chosen at random. */
+    int mirror;
+    float scale;
+    /* Subtracted: an image of the records' size, or NULL and one value a channel. */
+    const float* mean;
+    int64_t mean_height, mean_width;
+    const float* mean_values;
+    uint64_t seed;
+} sn_transform;
+
+/*
+ * Writes `count` items: (value - mean) * scale, mirrored. Item i draws the random numbers of
+ * item first + i, whatever the batch. SN_ERROR_ARRAY with the number of a record that does
+ * not fit in `failed`. Without `threaded` it stays on this thread.
+ */
+SN_API sn_status sn_transform_records(float* out, int64_t* failed, const sn_transform* how,
+                                      int64_t count, const sn_record* records, uint64_t first,
+                                      int threaded);
+
+/*
+ * Resizes an image of bytes, pixel by pixel, with linear interpolation; the numbers
+ * are those of OpenCV's cv::resize.
+ */
+SN_API sn_status sn_resize_image(uint8_t* out, int64_t height, int64_t width, const uint8_t* in,
+                                 int64_t in_height, int64_t in_width, int64_t channels);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,59 @@
+"""Data: batches from a LevelDB or LMDB of Datum records (Caffe: data_layer.cpp)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from sparknet.caffe.host.batches import BatchHost, transformation
+from sparknet.caffe.host.decode import Decoders
+from sparknet.caffe.host.prefetch import Array, Arrays, Maker, room
+from sparknet.loaders.image import decode
+from sparknet.loaders.records import Cursor
+from sparknet.native.transform import ENCODED, RecordError, Records, Transformation
+
+
+class DataHost(BatchHost):
+    def maker(self) -> Callable[[int], Maker]:
+        values = self.node.plan.values
+        transform = transformation(values, self.node.layer.phase, self.seed)
+        return partial(DataMaker, values, transform)
+
+
+class DataMaker:
+    def __init__(self, values: Mapping[str, Any], transform: Transformation, first: int) -> None:
+        self.size: int = values["batch_size"]
+        self.labels: bool = values["labels"]
+        forced = values["force_color"] or values["force_gray"]
+        self.color: bool | None = values["force_color"] if forced else None
+        self.transform = transform
+        self.decoders = Decoders()
+        self.cursor = Cursor(values["source"], values["backend"], first * self.size)
+
+    def make(self, number: int, spare: Arrays) -> list[Array]:
+        keys, records = self.cursor.take(self.size)
+        self._decode(keys, records)
+        shape = (self.size, *self.transform.shape(records.shape()))
+        out = room([shape, (self.size,)] if self.labels else [shape], spare)
+        try:
+            self.transform.apply(out[0], records, number * self.size)
+        except RecordError as error:
+            raise self.cursor.blame(keys, error) from error
+        if self.labels:
+            out[1][:] = records.labels
+        return out
+
+    def _decode(self, keys: list[bytes], records: Records) -> None:
+        encoded = records.of_kind(ENCODED)
+
+        def image(number: int) -> Any:
+            name = f"{self.cursor.source}, record {keys[number]!r}"
+            return decode(records.encoded(number), name, self.color)
+
+        for number, values in zip(encoded, self.decoders.map(image, encoded), strict=True):
+            records.put(number, values)
+
+    def close(self) -> None:
+        self.decoders.close()
+        self.cursor.close()

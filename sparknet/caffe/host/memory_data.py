@@ -1,0 +1,60 @@
+"""MemoryData: batches from arrays that the caller hands over (Caffe: memory_data_layer.cpp)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from sparknet.caffe.blob import Blob, ParamBlob
+from sparknet.caffe.host.host import Host
+from sparknet.errors import LayerError
+from sparknet.graph import Node
+from sparknet.layers.layer import shape_text
+
+
+class MemoryDataHost(Host):
+    """The arrays are looked at, not copied, where they are float32 in C order."""
+
+    def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
+        super().__init__(node, params, seed)
+        self.batch: int = node.plan.values["batch_size"]
+        self.arrays: tuple[Any, ...] = ()
+        self.position = 0
+
+    def set_arrays(self, data: Any, labels: Any) -> None:
+        """Begin anew with these (Caffe: _caffe.cpp, Net_SetInputArrays; pycaffe.py)."""
+        values = self.node.plan.values
+        shape = (values["channels"], values["height"], values["width"])
+        data, labels = self._floats(data, "data"), self._floats(labels, "labels")
+        if data.ndim != 4 or data.shape[1:] != shape:
+            self._refuse(f"data must be N x {shape_text(shape)}; it is {shape_text(data.shape)}")
+        if labels.ndim == 0 or labels.size != len(labels) or len(labels) != len(data):
+            self._refuse(
+                f"{len(data)} items need as many labels; they are {shape_text(labels.shape)}"
+            )
+        if len(data) == 0 or len(data) % self.batch:
+            self._refuse(f"{len(data)} items are no multiple of the batch size {self.batch}")
+        # Four axes, whatever the label's shape was before the first pass (Forward_cpu).
+        self.arrays, self.position = (data, labels.reshape(-1, 1, 1, 1)), 0
+
+    def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
+        if not self.arrays:
+            self._refuse("has no data yet: call set_input_arrays first")
+        part = slice(self.position, self.position + self.batch)
+        for top, values in zip(tops, self.arrays, strict=True):
+            batch = values[part]
+            if tuple(top.shape) != batch.shape:
+                top.reshape(*batch.shape)
+            top.data[...] = batch
+        self.position = part.stop % len(self.arrays[0])
+
+    def _floats(self, array: Any, what: str) -> Any:
+        try:
+            return np.ascontiguousarray(array, np.float32)
+        except (ValueError, TypeError) as error:
+            self._refuse(f"{what} cannot be made float32: {error}")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise LayerError(self.node.name, f"MemoryData: {reason}")

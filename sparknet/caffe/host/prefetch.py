@@ -1,0 +1,106 @@
+"""Batches made ahead of their use, in a thread of their own."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[np.float32]]
+Arrays = Sequence[Array]
+
+AHEAD = 2
+"""Batches that are ready or being made while another is in use."""
+
+
+class Maker(Protocol):
+    """Makes the batches of a source, one after the other."""
+
+    def make(self, number: int, spare: Arrays) -> Arrays:
+        """Batch `number`, in the arrays of an earlier batch where they fit."""
+
+    def close(self) -> None:
+        """Let go of files and threads."""
+
+
+class Prefetch:
+    """The batches of one source, in order.
+
+    The thread starts at the first `take`, and again in a forked child, at the batch that the
+    child is to see next.  Whoever drops the last owner calls `stop`, which takes no lock: a
+    garbage collector may do so, in any thread.
+    """
+
+    def __init__(self, open_maker: Callable[[int], Maker]) -> None:
+        self._open = open_maker
+        self._taken = 0
+        self._process = -1
+        self._orders: SimpleQueue[Arrays | None] = SimpleQueue()
+        self._ready: SimpleQueue[Arrays | BaseException] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def take(self) -> Arrays:
+        """The next batch; what went wrong with it is raised here."""
+        if self._thread is None or self._process != os.getpid():
+            self._start()
+        made = self._ready.get()
+        if isinstance(made, BaseException):
+            self._thread = None
+            raise made
+        self._taken += 1
+        return made
+
+    def give_back(self, arrays: Arrays) -> None:
+        """The batch is used up; its memory serves a later one."""
+        self._orders.put(arrays)
+
+    def stop(self) -> None:
+        """End the thread when it has made what it is making."""
+        self._orders.put(None)
+
+    def close(self) -> None:
+        """End the thread, and wait for that."""
+        self.stop()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _start(self) -> None:
+        self._process = os.getpid()
+        self._orders, self._ready = SimpleQueue(), SimpleQueue()
+        for _ in range(AHEAD):
+            self._orders.put(())
+        work = (self._open, self._taken, self._orders, self._ready)
+        self._thread = threading.Thread(target=_work, args=work, name="sparknet-data", daemon=True)
+        self._thread.start()
+
+
+def _work(
+    open_maker: Callable[[int], Maker],
+    number: int,
+    orders: SimpleQueue[Arrays | None],
+    ready: SimpleQueue[Arrays | BaseException],
+) -> None:
+    maker: Maker | None = None
+    try:
+        while (spare := orders.get()) is not None:
+            if maker is None:
+                maker = open_maker(number)
+            ready.put(maker.make(number, spare))
+            number += 1
+    except BaseException as error:
+        ready.put(error)
+    finally:
+        if maker is not None:
+            maker.close()
+
+
+def room(shapes: Sequence[tuple[int, ...]], spare: Arrays) -> list[Array]:
+    """Arrays of these shapes: those of an earlier batch, or new ones."""
+    if [array.shape for array in spare] == list(shapes):
+        return list(spare)
+    return [np.empty(shape, np.float32) for shape in shapes]

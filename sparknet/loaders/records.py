@@ -1,0 +1,73 @@
+"""Datum records out of a database, a batch at a time and round and round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import FileError
+from sparknet.loaders.datum import check_size, parse_datum
+from sparknet.loaders.leveldb import LevelDB
+from sparknet.loaders.lmdb import LMDB
+from sparknet.native.transform import SCATTERED, RecordError, Records
+
+
+class Cursor:
+    """A place in a LevelDB or LMDB; behind the last record comes the first."""
+
+    def __init__(self, source: str, backend: str, skip: int = 0) -> None:
+        self.source = source
+        self.database: LMDB | LevelDB = LMDB(source) if backend == "lmdb" else LevelDB(source)
+        try:
+            skip = skip and skip % max(len(self.database), 1)
+            self._records = islice(self._around(), skip, None)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.database.close()
+
+    def take(self, count: int) -> tuple[list[bytes], Records]:
+        """The next records: their keys, and where their values lie."""
+        keys, *rest = (list(column) for column in zip(*islice(self._records, count), strict=True))
+        if isinstance(self.database, LMDB):
+            return self._scan(keys, self.database.memory, rest[0], rest[1])
+        sizes = [len(value) for value in rest[0]]
+        starts = [0, *accumulate(sizes[:-1])]
+        return self._scan(keys, b"".join(rest[0]), starts, sizes)
+
+    def blame(self, keys: list[bytes], error: RecordError) -> FileError:
+        """An error of one record, under its name."""
+        return FileError(self.source, f"record {keys[error.number]!r} {error}")
+
+    def _around(self) -> Iterator[Any]:
+        """LMDB: keys and the places of values in the file's memory.  LevelDB: keys and values."""
+        database = self.database
+        while True:
+            empty = True
+            for record in database.places() if isinstance(database, LMDB) else database:
+                empty = False
+                yield record
+            if empty:
+                raise FileError(self.source, "is empty")
+
+    def _scan(
+        self, keys: list[bytes], memory: Any, starts: Sequence[int], sizes: Sequence[int]
+    ) -> tuple[list[bytes], Records]:
+        records = Records(len(keys))
+        try:
+            records.scan(memory, starts, sizes)
+        except RecordError as error:
+            raise self.blame(keys, error) from error
+        for number in records.of_kind(SCATTERED):
+            start = int(starts[number])
+            value = bytes(memory[start : start + int(sizes[number])])
+            datum = parse_datum(value, self.source, keys[number])
+            shape = (datum.channels, datum.height, datum.width)
+            check_size(datum, shape, self.source, keys[number])
+            records.put(number, np.array(datum.float_data, np.float32).reshape(shape))
+        return keys, records

@@ -1,0 +1,170 @@
+"""Records of data sources, and the one pass that makes a batch of them.
+
+native/include/sparknet/transform.h
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import ArrayError
+from sparknet.native.core import check, ffi, lib
+
+Array = np.ndarray[Any, np.dtype[np.float32]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Shape3 = tuple[int, int, int]
+
+FIELDS = (
+    "channel_step",
+    "row_step",
+    "column_step",
+    "channels",
+    "height",
+    "width",
+    "label",
+    "kind",
+    "size",
+)
+RECORD = np.dtype([("values", np.uintp), *((name, np.int64) for name in FIELDS)])
+BYTES, FLOATS, ENCODED, SCATTERED = 0, 1, 2, 3
+
+
+class RecordError(ArrayError):
+    """One record is at fault; `number` is its place in the batch."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+class Records:
+    """The items of one batch: where their values lie.  The memory behind them is kept alive."""
+
+    def __init__(self, count: int) -> None:
+        self.table = np.zeros(count, RECORD)
+        self._kept: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def scan(self, memory: Any, offsets: Sequence[int], sizes: Sequence[int]) -> None:
+        """Find the values of serialized Datum messages in one memory."""
+        buffer = ffi.from_buffer(memory)
+        self._kept.append(buffer)
+        failed = ffi.new("int64_t *")
+        starts, lengths = np.array(offsets, np.int64), np.array(sizes, np.int64)
+        status = lib.sn_scan_datums(
+            self._pointer(),
+            failed,
+            buffer,
+            len(buffer),
+            len(self),
+            ffi.cast("int64_t *", starts.ctypes.data),
+            ffi.cast("int64_t *", lengths.ctypes.data),
+        )
+        _check(status, failed[0])
+
+    def shape(self, number: int = 0) -> Shape3:
+        """Channels, height and width of one item."""
+        row = self.table[number]
+        return int(row["channels"]), int(row["height"]), int(row["width"])
+
+    @property
+    def labels(self) -> Array:
+        return self.table["label"].astype(np.float32)
+
+    def of_kind(self, kind: int) -> list[int]:
+        numbers: list[int] = np.flatnonzero(self.table["kind"] == kind).tolist()
+        return numbers
+
+    def encoded(self, number: int) -> bytes:
+        """The compressed image of a record."""
+        row = self.table[number]
+        size = int(row["size"])
+        return bytes(ffi.buffer(ffi.cast("char *", int(row["values"])), size)) if size else b""
+
+    def put(self, number: int, values: Array | Bytes) -> None:
+        """The values of an item: channels x height x width, of whatever strides."""
+        self._kept.append(values)
+        row = self.table[number]
+        row["values"] = values.ctypes.data
+        row["channels"], row["height"], row["width"] = values.shape
+        row["channel_step"], row["row_step"], row["column_step"] = values.strides
+        row["kind"] = BYTES if values.dtype == np.uint8 else FLOATS
+        row["size"] = values.size
+
+    def _pointer(self) -> Any:
+        return ffi.cast("sn_record *", self.table.ctypes.data)
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """Crop, mean, scale and mirror; `mean` is an image, `mean_values` one value a channel or one.
+
+    Caffe: data_transformer.cpp.  Item n of the data gets the same random numbers in whatever
+    batch it comes.
+    """
+
+    crop: int = 0
+    random_crop: bool = False
+    mirror: bool = False
+    scale: float = 1.0
+    mean: Array | None = None
+    mean_values: tuple[float, ...] = ()
+    seed: int = 0
+
+    def shape(self, stored: Shape3) -> Shape3:
+        """The shape of an item after the transformation."""
+        return (stored[0], self.crop, self.crop) if self.crop else stored
+
+    def apply(self, out: Array, records: Records, first: int, threaded: bool = False) -> None:
+        """Fill a batch; `first` is the number of its first item."""
+        if out.dtype != np.float32 or not out.flags.c_contiguous or len(out) != len(records):
+            raise ArrayError(f"a batch of {len(records)} items cannot be written to this array")
+        channels, height, width = out.shape[1:]
+        values = np.zeros(max(channels, 1), np.float32)
+        values[:] = self.mean_values or 0.0
+        mean = None if self.mean is None else np.ascontiguousarray(self.mean, np.float32)
+        if mean is not None and mean.shape[0] != channels:
+            raise ArrayError(f"a mean of {mean.shape[0]} channels for data of {channels}")
+        how = ffi.new("sn_transform *")
+        how.channels, how.height, how.width = channels, height, width
+        how.crop, how.random_crop, how.mirror = bool(self.crop), self.random_crop, self.mirror
+        how.scale, how.seed = self.scale, self.seed & (2**64 - 1)
+        how.mean_values = ffi.cast("float *", values.ctypes.data)
+        if mean is not None:
+            how.mean = ffi.cast("float *", mean.ctypes.data)
+            how.mean_height, how.mean_width = mean.shape[1:]
+        failed = ffi.new("int64_t *")
+        target = ffi.cast("float *", out.ctypes.data)
+        status = lib.sn_transform_records(
+            target, failed, how, len(records), records._pointer(), first, threaded
+        )
+        _check(status, failed[0])
+
+
+def resize_image(image: Bytes, height: int, width: int) -> Bytes:
+    """An image of height x width (x channels) bytes in another size, as OpenCV would have it."""
+    source = np.ascontiguousarray(image, np.uint8)
+    channels = 1 if source.ndim == 2 else source.shape[2]
+    out = np.empty((height, width, *source.shape[2:]), np.uint8)
+    status = lib.sn_resize_image(
+        ffi.cast("uint8_t *", out.ctypes.data),
+        height,
+        width,
+        ffi.cast("uint8_t *", source.ctypes.data),
+        *source.shape[:2],
+        channels,
+    )
+    check(status)
+    return out
+
+
+def _check(status: int, number: int) -> None:
+    if status == lib.SN_ERROR_ARRAY:
+        raise RecordError(number, ffi.string(lib.sn_message()).decode(errors="replace"))
+    check(status)
