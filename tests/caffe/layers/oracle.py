@@ -1,0 +1,84 @@
+"""Forward and backward of one layer, for comparison with slow numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import sparknet.caffe as caffe
+from sparknet import native
+from tests.caffe.gradient import make_net
+
+
+def layer_text(kind: str, options: str = "", bottom: str = "x", top: str = "y") -> str:
+    bottoms = " ".join(f'bottom: "{name}"' for name in bottom.split())
+    tops = " ".join(f'top: "{name}"' for name in top.split())
+    return f'layer {{ name: "l" type: "{kind}" {bottoms} {tops} {options} }}\n'
+
+
+def blocked(channels: int) -> str:
+    """A convolution that hands `x` on as `x0`: what follows gets oneDNN's layout."""
+    return (
+        'layer { name: "front" type: "Convolution" bottom: "x" top: "x0" convolution_param '
+        f"{{ num_output: {channels} kernel_size: 1 bias_term: false }} }}\n"
+    )
+
+
+def values(*shape: int, seed: int = 0) -> Any:
+    """Values of which no two are closer than a gradient check's step."""
+    count = int(np.prod(shape))
+    order = np.random.default_rng(seed).permutation(count)
+    return ((order + 0.5) * 0.06 - count * 0.03).reshape(shape).astype(np.float32)
+
+
+def passes(
+    text: str, inputs: Mapping[str, Any], top: str = "y", phase: int = 0, seed: int = 5
+) -> tuple[Any, Any, Any]:
+    """Output, its random gradient, and the net after both passes."""
+    net = make_net(text, inputs, phase)
+    if "front" in net.params:
+        channels = net.params["front"][0].data.shape[0]
+        net.params["front"][0].data[...] = np.eye(channels).reshape(channels, channels, 1, 1)
+    net.forward()
+    y = np.array(net.blobs[top].data)
+    dy = np.random.default_rng(seed).uniform(-1, 1, y.shape).astype(np.float32)
+    net.blobs[top].diff[...] = dy
+    net.backward()
+    return y, dy, net
+
+
+def results(text: str, inputs: Mapping[str, Any], phase: int = 0) -> list[Any]:
+    caffe.set_random_seed(3)
+    y, _, net = passes(text, inputs, phase=phase)
+    gradients = [np.array(net.blobs[name].diff) for name in inputs]
+    learned = [np.array(b.diff) for blobs in net.params.values() for b in blobs]
+    return [y, *gradients, *learned]
+
+
+def same_in_any_number_of_threads(text: str, inputs: Mapping[str, Any], phase: int = 0) -> None:
+    kept = native.threads()
+    try:
+        native.set_threads(1)
+        one = results(text, inputs, phase)
+        native.set_threads(2)
+        two = results(text, inputs, phase)
+    finally:
+        native.set_threads(kept)
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def same_in_blocks(kind: str, options: str, x: Any, of: Sequence[str] = ("x",)) -> None:
+    """A layer gives the same behind a convolution, in oneDNN's layout, as on plain rows."""
+    plain, _, first = passes(layer_text(kind, options), {"x": x})
+    text = blocked(x.shape[1]) + layer_text(kind, options, bottom="x0")
+    behind, _, second = passes(text, {"x": x})
+    np.testing.assert_allclose(behind, plain, rtol=2e-5, atol=2e-5)
+    for name in of:
+        np.testing.assert_allclose(
+            second.blobs[name].diff, first.blobs[name].diff, rtol=2e-4, atol=2e-5
+        )
+    for a, b in zip(second.params.get("l", ()), first.params.get("l", ()), strict=True):
+        np.testing.assert_allclose(a.diff, b.diff, rtol=2e-4, atol=1e-4)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet.caffe as caffe
+from tests.caffe.gradient import make_net
+from tests.caffe.layers.oracle import layer_text, same_in_blocks, values
+
+SHAPES = [(5, 3), (4, 3, 4), (3, 2, 3, 2), (2, 3, 2, 2, 2), (2, 3, 2, 1, 2, 2), (3, 16, 2, 2)]
+
+
+def batch_norm(x: Any, dy: Any, eps: float = 1e-5) -> tuple[Any, Any]:
+    axes = (0, *range(2, x.ndim))
+    x, dy = x.astype(np.float64), dy.astype(np.float64)
+    deviation = np.sqrt(x.var(axes, keepdims=True) + eps)
+    y = (x - x.mean(axes, keepdims=True)) / deviation
+    tilt = (dy * y).mean(axes, keepdims=True)
+    return y, (dy - dy.mean(axes, keepdims=True) - tilt * y) / deviation
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
+def test_batch_statistics(shape: tuple[int, ...], in_place: bool, phase: int) -> None:
+    """In place behind a Power and before a Scale, as residual nets have it."""
+    x, dy = values(*shape), values(*shape, seed=3)
+    top = "p" if in_place else "y"
+    text = layer_text("Power", top="p").replace('"l"', '"front_p"')
+    text += layer_text("BatchNorm", "batch_norm_param { use_global_stats: false }", "p", top)
+    text += layer_text("Scale", "scale_param { filler { value: 3 } }", top, top).replace(
+        '"l"', '"after"'
+    )
+    net = make_net(text, {"x": x}, phase)
+    net.forward()
+    y, dx = batch_norm(x, 3 * dy)
+    np.testing.assert_allclose(net.blobs[top].data, 3 * y, rtol=1e-4, atol=1e-4)
+    net.blobs[top].diff[...] = dy
+    net.backward()
+    np.testing.assert_allclose(net.blobs["x"].diff, dx, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        net.params["after"][0].diff, (dy * y).sum((0, *range(2, x.ndim))), rtol=1e-3, atol=1e-3
+    )
+    count = x.size // shape[1]
+    axes = (0, *range(2, x.ndim))
+    mean, variance, factor = (blob.data for blob in net.params["l"])
+    np.testing.assert_allclose(mean, x.mean(axes), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(variance, x.var(axes) * count / (count - 1), rtol=1e-4)
+    assert factor[0] == 1
+    net.forward()
+    assert factor[0] == np.float32(0.999) + 1
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("in_place", [False, True])
+def test_running_statistics(shape: tuple[int, ...], in_place: bool) -> None:
+    x, dy = values(*shape), values(*shape, seed=3)
+    top = "x" if in_place else "y"
+    net = make_net(layer_text("BatchNorm", "", top=top), {"x": x}, caffe.TEST)
+    own = net.params["l"]
+    own[0].data[...], own[1].data[...], own[2].data[...] = 3, 8, 2
+    net.forward()
+    np.testing.assert_allclose(net.blobs[top].data, (x - 1.5) / np.sqrt(4 + 1e-5), rtol=1e-5)
+    net.blobs[top].diff[...] = dy
+    net.backward()
+    np.testing.assert_allclose(net.blobs["x"].diff, dy / np.sqrt(4 + 1e-5), rtol=1e-5)
+    assert [blob.data.flat[0] for blob in own] == [3, 8, 2]
+
+
+@pytest.mark.parametrize("options", ["eps: 0.01", "moving_average_fraction: 0.5"])
+def test_gradients(options: str) -> None:
+    """Of the input alone: the statistics take no gradient, and every pass moves them."""
+    text = layer_text("BatchNorm", f"batch_norm_param {{ {options} }}")
+    _check_input(text, {"x": np.sin(values(3, 2, 2, 3))})
+
+
+def _check_input(text: str, inputs: dict[str, Any]) -> None:
+    net = make_net(text, inputs)
+    x = net.blobs["x"].data
+    net.forward()
+    dy = values(*x.shape, seed=2)
+    net.blobs["y"].diff[...] = dy
+    net.backward()
+    got = np.array(net.blobs["x"].diff)
+    for place in np.ndindex(x.shape):
+        kept, sums = float(x[place]), []
+        for value in (kept + 1e-2, kept - 1e-2):
+            x[place] = value
+            net.forward()
+            sums.append(float((net.blobs["y"].data.astype(np.float64) * dy).sum()))
+        x[place] = kept
+        assert got[place] == pytest.approx((sums[0] - sums[1]) / 2e-2, rel=2e-2, abs=2e-2)
+
+
+@pytest.mark.parametrize("channels", [3, 16, 20])
+def test_layouts(channels: int) -> None:
+    x = values(3, channels, 4, 3)
+    same_in_blocks("BatchNorm", "", x)
+    same_in_blocks("BatchNorm", "batch_norm_param { use_global_stats: true eps: 1 }", x)

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import sparknet.caffe as caffe
+from tests.caffe.gradient import check_gradients, make_net
+from tests.caffe.layers.oracle import (
+    layer_text,
+    passes,
+    same_in_any_number_of_threads,
+    same_in_blocks,
+    values,
+)
+
+
+def text(method: str, rest: str, **names: str) -> str:
+    return layer_text("Pooling", f"pooling_param {{ pool: {method} {rest} }}", **names)
+
+
+GEOMETRY = [
+    "kernel_size: 2 stride: 2",
+    "kernel_size: 3 stride: 2",
+    "kernel_size: 3 stride: 2 pad: 1",
+    "kernel_size: 3 pad: 2",
+    "kernel_h: 2 kernel_w: 3 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0",
+    "kernel_size: 3 stride: 2 round_mode: FLOOR",
+    "global_pooling: true",
+]
+
+
+@pytest.mark.parametrize("rest", GEOMETRY)
+@pytest.mark.parametrize("method", ["MAX", "AVE"])
+def test_gradients(method: str, rest: str) -> None:
+    check_gradients(text(method, rest), {"x": values(2, 3, 6, 5)})
+
+
+@pytest.mark.parametrize("rest", GEOMETRY)
+@pytest.mark.parametrize("method", ["MAX", "AVE"])
+@pytest.mark.parametrize("channels", [3, 16])
+def test_layouts(method: str, rest: str, channels: int) -> None:
+    options = f"pooling_param {{ pool: {method} {rest} }}"
+    same_in_blocks("Pooling", options, values(2, channels, 7, 6))
+
+
+def windows(size: int, kernel: int, stride: int, pad: int, outputs: int) -> list[tuple[int, ...]]:
+    begins = [o * stride - pad for o in range(outputs)]
+    return [(max(b, 0), min(b + kernel, size), min(b + kernel, size + pad) - b) for b in begins]
+
+
+def reference(method: str, x: Any, y: Any, dy: Any, geometry: Any) -> tuple[Any, Any]:
+    (kernel, stride, pad), out, dx = geometry, np.zeros_like(y), np.zeros_like(x)
+    spans = [windows(x.shape[a + 2], kernel[a], stride[a], pad[a], y.shape[a + 2]) for a in (0, 1)]
+    for n, c, r, q in np.ndindex(y.shape):
+        (top, bottom, high), (left, right, wide) = spans[0][r], spans[1][q]
+        part = x[n, c, top:bottom, left:right]
+        slope = dx[n, c, top:bottom, left:right]
+        if method == "AVE":
+            out[n, c, r, q] = part.sum() / (high * wide)
+            slope += dy[n, c, r, q] / (high * wide)
+        elif part.size == 0:
+            out[n, c, r, q] = -np.finfo(np.float32).max
+        else:
+            at = np.unravel_index(np.argmax(part), part.shape)
+            out[n, c, r, q] = part[at]
+            slope[at] += dy[n, c, r, q]
+    return out, dx
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_against_slow_loops(data: st.DataObject) -> None:
+    draw = data.draw
+    method = draw(st.sampled_from(["MAX", "AVE"]))
+    size = [draw(st.integers(1, 8)) for _ in "hw"]
+    kernel = [draw(st.integers(1, 5)) for _ in "hw"]
+    stride = [draw(st.integers(1, 4)) for _ in "hw"]
+    pad = [draw(st.integers(0, k - 1)) for k in kernel]
+    assume(all(s + 2 * p >= k for s, p, k in zip(size, pad, kernel, strict=True)))
+    # Whole numbers: ties, in which the first maximum counts.
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    x = rng.integers(0, 4, (2, 2, *size)).astype(np.float32)
+    rest = "".join(
+        f"{name}_h: {a} {name}_w: {b} "
+        for name, (a, b) in {"kernel": kernel, "stride": stride, "pad": pad}.items()
+    )
+    y, dy, net = passes(text(method, rest), {"x": x})
+    if method == "AVE":
+        spans = [
+            windows(x.shape[a + 2], kernel[a], stride[a], pad[a], y.shape[a + 2]) for a in (0, 1)
+        ]
+        assume(all(end > begin for span in spans for begin, end, _ in span))
+    out, dx = reference(method, x, y, dy, (kernel, stride, pad))
+    np.testing.assert_allclose(y, out, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net.blobs["x"].diff, dx, rtol=1e-5, atol=1e-6)
+
+
+def test_ties_in_blocks() -> None:
+    same_in_blocks("Pooling", "pooling_param { kernel_size: 3 stride: 2 }", np.ones((2, 16, 7, 7)))
+
+
+def test_mask_holds_the_positions_and_does_not_steer_the_gradient() -> None:
+    x = np.array([[[[1, 5, 2], [5, 0, 3], [4, 4, 9]]]], np.float32)
+    net = make_net(text("MAX", "kernel_size: 2", top="y mask"), {"x": x})
+    net.forward()
+    np.testing.assert_array_equal(net.blobs["mask"].data, [[[[1, 1], [3, 8]]]])
+    net.blobs["mask"].data[...] = 1e9
+    net.blobs["y"].diff[...] = 1
+    net.backward()
+    np.testing.assert_array_equal(net.blobs["x"].diff[0, 0], [[0, 2, 0], [1, 0, 0], [0, 0, 1]])
+
+
+def test_stochastic_picks_in_proportion() -> None:
+    x = np.tile(np.array([1, 2, 3, 4], np.float32).reshape(1, 1, 2, 2), (1, 4000, 1, 1))
+    y, dy, net = passes(text("STOCHASTIC", "kernel_size: 2"), {"x": x})
+    for value in (1, 2, 3, 4):
+        p = value / 10
+        assert abs((y == value).mean() - p) < 6 * np.sqrt(p * (1 - p) / 4000)
+    np.testing.assert_array_equal(net.blobs["x"].diff, np.where(x == y, dy, 0))
+    net.forward()
+    assert (net.blobs["y"].data != y).any()
+
+
+def test_stochastic_without_weight_picks_the_first() -> None:
+    y, dy, net = passes(text("STOCHASTIC", "kernel_size: 2"), {"x": np.zeros((1, 1, 2, 2))})
+    np.testing.assert_array_equal(net.blobs["x"].diff, [[[[dy.item(), 0], [0, 0]]]])
+    assert y.item() == 0
+
+
+def test_stochastic_expects_in_the_test_phase() -> None:
+    x = np.array([[[[1, 2], [3, 4]]]], np.float32)
+    y, *_ = passes(text("STOCHASTIC", "kernel_size: 2"), {"x": x}, phase=caffe.TEST)
+    assert y.item() == pytest.approx(3)
+    positive = np.abs(values(2, 2, 4, 4)) + 0.5
+    check_gradients(text("STOCHASTIC", "kernel_size: 2"), {"x": positive}, phase=caffe.TEST)
+
+
+@pytest.mark.parametrize("method", ["MAX", "AVE", "STOCHASTIC"])
+def test_threads(method: str) -> None:
+    x = np.abs(values(8, 16, 20, 20))
+    # With stride beyond the kernel a window is empty: plain loops.
+    same_in_any_number_of_threads(text(method, "kernel_size: 2 stride: 3"), {"x": x})
+
+
+def test_odd_sizes_do_not_break() -> None:
+    for shape in ((0, 2, 4, 4), (2, 0, 4, 4)):
+        y, *_ = passes(text("MAX", "kernel_size: 2"), {"x": np.zeros(shape)})
+        assert y.size == 0
+    wide = values(1, 1, 3, 700)
+    y, *_ = passes(text("MAX", "global_pooling: true"), {"x": wide})
+    assert y.item() == wide.max()
+    huge = "kernel_size: 2000000000 pad: 1999999999 stride: 2000000000"
+    y, *_ = passes(text("MAX", huge), {"x": wide})
+    assert y.max() == wide.max()
