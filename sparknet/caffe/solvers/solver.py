@@ -145,26 +145,27 @@ class Solver(ABC):
         ApplyUpdate.
         """
         check_step(self.param)
-        now = self._next_rate()
+        now, current_step = self._next_rate()
         if self.param.display and self._iter % self.param.display == 0:
             say(f"Iteration {self._iter}, lr = {now:g}")
-        self._flat.take(
-            self.rule,
-            self._settings(),
-            rate=now,
-            decay=self.param.weight_decay,
-            l1=self.param.regularization_type == "L1",
-            clip=self._clip(),
-            share=float(np.float32(1) / np.float32(self.param.iter_size)),
-        )
-        self._iter += 1
+        numbers = {
+            "rate": now,
+            "decay": self.param.weight_decay,
+            "l1": self.param.regularization_type == "L1",
+            "clip": self._clip(),
+            "share": float(np.float32(1) / np.float32(self.param.iter_size)),
+        }
+        rule_settings = self._settings()
+        # An interrupt that arrives during the pass is raised right after it: count before it.
+        self._iter, self._current_step = self._iter + 1, current_step
+        self._flat.take(self.rule, rule_settings, **numbers)
 
-    def _next_rate(self) -> float:
-        before = self._current_step
-        self._current_step = rate.current_step(self.param, self._iter, before)
-        if self.param.lr_policy == "multistep" and self._current_step != before:
-            say(f"MultiStep Status: Iteration {self._iter}, step = {self._current_step}")
-        return rate.learning_rate(self.param, self._iter, self._current_step)
+    def _next_rate(self) -> tuple[float, int]:
+        """The rate of this iteration, and how often it has been lowered."""
+        step = rate.current_step(self.param, self._iter, self._current_step)
+        if self.param.lr_policy == "multistep" and step != self._current_step:
+            say(f"MultiStep Status: Iteration {self._iter}, step = {step}")
+        return rate.learning_rate(self.param, self._iter, step), step
 
     def _clip(self) -> float:
         """The factor that brings the norm of all gradients down to clip_gradients."""

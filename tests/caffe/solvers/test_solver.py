@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,14 @@ import pytest
 
 from sparknet import caffe
 from sparknet.caffe.solvers import SOLVERS, Solver, rate
+from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import SmoothedLoss
 from sparknet.dsl import SolverParams
 from sparknet.errors import SolverError
+from sparknet.native.solver import Step
 from sparknet.proto import format_text, parse_net, parse_text
 from tests.caffe.solvers import small
+from tests.goldens import ROOT
 
 
 @pytest.fixture
@@ -212,6 +218,24 @@ def test_interrupted_within_an_iteration() -> None:
     assert solver.iter == 4
 
 
+@pytest.mark.parametrize(("owner", "call"), [(Step, "take"), (Flat, "gradient_norm")])
+def test_interrupted_in_the_update(owner: type, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights and the count agree: both are updated, or neither is."""
+    solver = small.made("SGD", "clip_gradients: 1")
+    small.feed(solver, 0)
+    before, original = small.weights(solver), getattr(owner, call)
+
+    def interrupted(*args: Any, **numbers: Any) -> None:
+        original(*args, **numbers)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, call, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        solver.step(1)
+    assert solver.iter == (1 if owner is Step else 0)
+    assert np.array_equal(before, small.weights(solver)) == (solver.iter == 0)
+
+
 def test_training_goes_on_after_nan() -> None:
     solver = small.made()
     small.feed(solver, 0)
@@ -244,3 +268,23 @@ def test_rates(text: str, wanted: list[float]) -> None:
 def test_a_solver_can_be_written_down() -> None:
     described = small.settings("Nesterov")
     assert parse_text(format_text(described), type(described)) == described
+
+
+SCRIPT = """
+from tests.caffe.solvers import small
+small.made("SGD", "display: 1").step(1)
+"""
+
+
+@pytest.mark.parametrize("level", ["", "2"])
+def test_shown_on_stderr_as_glog_would(level: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=ROOT,
+        env={**os.environ, "GLOG_minloglevel": level},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == ""
+    assert ("Iteration 0, lr = 0.05" in done.stderr) == (level == "")
