@@ -14,18 +14,12 @@ from sparknet.caffe.solvers import Solver, rate
 from sparknet.errors import SparkNetError
 from sparknet.proto import read_model, read_state
 from tests.caffe.replay import close, keys, set_params
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, cases, golden, index, needs_goldens
 
 pytestmark = needs_goldens
 
 SOLVERS = GOLDENS / "solvers"
-RUNS = index("solvers")
-SNAPSHOTS = index("solvers/snapshots")
 REFUSED = [c for c in index("errors") if c["action"] in ("solver", "step", "restore")]
-
-
-def test_every_case_is_here() -> None:
-    assert (len(RUNS), len(SNAPSHOTS), len(REFUSED)) == (57, 16, 18)
 
 
 def arrays_of(case: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -59,7 +53,7 @@ def compare_params(case: dict[str, Any], solver: Solver, wanted: dict[str, Any],
         close(case, got, want, f"{key} after step {at}")
 
 
-@pytest.mark.parametrize("case", RUNS, ids=lambda case: case["name"])
+@cases("solvers")
 def test_run(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(SOLVERS)
     arrays = arrays_of(case, SOLVERS)
@@ -71,7 +65,7 @@ def test_run(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
         close(case, solver.history[int(number)], want, f"history {number}")
 
 
-@pytest.mark.parametrize("case", SNAPSHOTS, ids=lambda case: case["name"])
+@cases("solvers/snapshots")
 def test_restored(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(SOLVERS / "snapshots" / case["name"])
     arrays = arrays_of(case, Path())
@@ -82,7 +76,7 @@ def test_restored(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None
     train(case, solver, arrays, range(case["snapshot_at"], case["steps"]))
 
 
-@pytest.mark.parametrize("case", SNAPSHOTS, ids=lambda case: case["name"])
+@cases("solvers/snapshots")
 def test_written(case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Our files after the same steps hold what Caffe's hold."""
     folder = SOLVERS / "snapshots" / case["name"]
@@ -128,6 +122,7 @@ def names(model: Any) -> Iterator[str]:
     return (layer.name for layer in model.net.layer)
 
 
+@golden("solvers/weights", "from_weights")
 def test_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     (case,) = index("solvers/weights")
     monkeypatch.chdir(SOLVERS / "weights")
@@ -137,6 +132,7 @@ def test_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     train(case, solver, arrays, range(case["steps"]))
 
 
+@golden("solvers/testnets", "with_test_nets")
 def test_test_nets(monkeypatch: pytest.MonkeyPatch) -> None:
     (case,) = index("solvers/testnets")
     monkeypatch.chdir(SOLVERS / "testnets")
