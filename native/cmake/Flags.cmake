@@ -5,7 +5,8 @@
 # sums are never fused: results are the same on every processor.
 
 add_library(sparknet_flags INTERFACE)
-target_compile_options(sparknet_flags INTERFACE -ffp-contract=off -fno-math-errno -Wno-psabi)
+target_compile_options(sparknet_flags INTERFACE -ffp-contract=off -fno-math-errno
+                                                -fno-trapping-math -Wno-psabi)
 # POSIX, from headers that otherwise keep to ISO C.
 target_compile_definitions(sparknet_flags INTERFACE _GNU_SOURCE)
 

@@ -1,0 +1,276 @@
+"""The layers that map each value to one value, against numpy and finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet.caffe as caffe
+from sparknet.errors import LayerError
+from sparknet.native import set_threads, threads
+from sparknet.proto import parse_net
+from tests.caffe.gradient import check_gradients, input_layer, make_net
+
+Function = Callable[[Any], Any]
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+ANY = np.array([[-6.0, -3.1, -1.7, -0.9, -0.3, -0.05], [0.04, 0.2, 0.8, 1.6, 2.9, 6.7]])
+POSITIVE = np.abs(ANY) + 0.2
+
+CASES: dict[str, tuple[str, Function, Any, tuple[float, ...]]] = {
+    "absval": ('type: "AbsVal"', np.abs, ANY, (0,)),
+    "bnll": ('type: "BNLL"', lambda x: np.logaddexp(0, x), ANY, ()),
+    "clip": (
+        'type: "Clip" clip_param { min: -1 max: 2 }',
+        lambda x: np.clip(x, -1, 2),
+        ANY,
+        (-1, 2),
+    ),
+    "elu": ('type: "ELU"', lambda x: np.where(x > 0, x, np.expm1(x)), ANY, (0,)),
+    "elu_alpha": (
+        'type: "ELU" elu_param { alpha: 0.4 }',
+        lambda x: np.where(x > 0, x, 0.4 * np.expm1(x)),
+        ANY,
+        (0,),
+    ),
+    "elu_zero": (
+        'type: "ELU" elu_param { alpha: 0 }',
+        lambda x: np.where(x > 0, x, 0),
+        ANY,
+        (0,),
+    ),
+    "elu_negative": (
+        'type: "ELU" elu_param { alpha: -0.7 }',
+        lambda x: np.where(x > 0, x, -0.7 * np.expm1(x)),
+        ANY,
+        (0,),
+    ),
+    "exp": ('type: "Exp"', np.exp, ANY / 2, ()),
+    "exp_base": (
+        'type: "Exp" exp_param { base: 2 scale: 0.5 shift: 1 }',
+        lambda x: 2 ** (1 + 0.5 * x),
+        ANY,
+        (),
+    ),
+    "log": ('type: "Log"', np.log, POSITIVE, ()),
+    "log_base": (
+        'type: "Log" log_param { base: 10 scale: 3 shift: 0.5 }',
+        lambda x: np.log10(3 * x + 0.5),
+        POSITIVE,
+        (),
+    ),
+    "power": ('type: "Power"', lambda x: x, ANY, ()),
+    "power_linear": (
+        'type: "Power" power_param { scale: -2 shift: 3 }',
+        lambda x: 3 - 2 * x,
+        ANY,
+        (),
+    ),
+    "power_square": (
+        'type: "Power" power_param { power: 2 scale: 0.5 shift: 0.3 }',
+        lambda x: (0.3 + 0.5 * x) ** 2,
+        ANY,
+        (),
+    ),
+    "power_cube": ('type: "Power" power_param { power: 3 }', lambda x: x**3, ANY, ()),
+    "power_root": ('type: "Power" power_param { power: 0.5 }', np.sqrt, POSITIVE + 1, ()),
+    "power_inverse": (
+        'type: "Power" power_param { power: -1 shift: 0.5 }',
+        lambda x: 1 / (x + 0.5),
+        POSITIVE,
+        (),
+    ),
+    "power_zero": ('type: "Power" power_param { power: 0 }', np.ones_like, ANY, ()),
+    "power_constant": (
+        'type: "Power" power_param { power: 2 scale: 0 shift: 3 }',
+        lambda x: np.full_like(x, 9),
+        ANY,
+        (),
+    ),
+    "relu": ('type: "ReLU"', lambda x: np.maximum(x, 0), ANY, (0,)),
+    "relu6": ('type: "ReLU6"', lambda x: np.clip(x, 0, 6), ANY, (0, 6)),
+    "sigmoid": ('type: "Sigmoid"', sigmoid, ANY, ()),
+    "swish": ('type: "Swish"', lambda x: x * sigmoid(x), ANY, ()),
+    "swish_beta": (
+        'type: "Swish" swish_param { beta: 1.7 }',
+        lambda x: x * sigmoid(1.7 * x),
+        ANY,
+        (),
+    ),
+    "tanh": ('type: "TanH"', np.tanh, ANY, ()),
+}
+
+COPY = 'layer { name: "copy" type: "Power" bottom: "x" top: "c" }\n'
+DROPS = 'layer { name: "drop" type: "Power" bottom: "y" top: "y" power_param { scale: 0.5 } }\n'
+
+
+def layer(spec: str, bottom: str = "x", top: str = "y") -> str:
+    return f'layer {{ name: "l" bottom: "{bottom}" top: "{top}" {spec} }}\n'
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_value_and_gradient(name: str) -> None:
+    spec, function, x, kinks = CASES[name]
+    net = make_net(layer(spec), {"x": x})
+    net.forward()
+    np.testing.assert_allclose(net.blobs["y"].data, function(x), rtol=1e-5, atol=1e-6)
+    check_gradients(layer(spec), {"x": x}, kinks=kinks, step=1e-3, tolerance=5e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "absval"])
+def test_in_place(name: str) -> None:
+    """Also where Caffe's own backward pass reads what was overwritten."""
+    spec, function, x, kinks = CASES[name]
+    text = COPY + layer(spec, "c", "c")
+    net = make_net(text, {"x": x})
+    net.forward()
+    np.testing.assert_allclose(net.blobs["c"].data, function(x), rtol=1e-5, atol=1e-6)
+    check_gradients(text, {"x": x}, kinks=kinks, step=1e-3, tolerance=5e-3)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_output_overwritten_by_a_later_layer(name: str) -> None:
+    spec, _, x, kinks = CASES[name]
+    check_gradients(layer(spec) + DROPS, {"x": x}, kinks=kinks, step=1e-3, tolerance=5e-3)
+
+
+@pytest.mark.parametrize("channels", [3, 16, 20])
+@pytest.mark.parametrize("name", CASES)
+def test_behind_a_convolution(name: str, channels: int) -> None:
+    """There the values lie in blocks of channels, padded when 20 are not a multiple."""
+    spec, function, _, kinks = CASES[name]
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0.1, 1, (2, 4, 6, 5)).astype(np.float32)
+    conv = (
+        'layer { name: "conv" type: "Convolution" bottom: "x" top: "c" convolution_param { '
+        f'num_output: {channels} kernel_size: 3 weight_filler {{ type: "uniform" min: 0.01 '
+        "max: 0.1 } bias_filler { value: 0.1 } } }\n"
+    )
+    pooled = 'layer { name: "conv2" type: "Convolution" bottom: "y" top: "z" convolution_param { '
+    pooled += 'num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }\n'
+    net = make_net(conv + layer(spec, "c") + pooled, {"x": x})
+    net.forward()
+    y, c = np.array(net.blobs["y"].data), np.array(net.blobs["c"].data)
+    np.testing.assert_allclose(y, function(c.astype(np.float64)), rtol=2e-5, atol=1e-6)
+    top = rng.uniform(-1, 1, net.blobs["z"].data.shape).astype(np.float32)
+    net.blobs["z"].diff[...] = top
+    net.backward()
+    weights = np.array(net.params["conv2"][0].data)[:, :, 0, 0]
+    dy = np.einsum("nohw,oc->nchw", top, weights)
+    np.testing.assert_allclose(net.blobs["y"].diff, dy, rtol=1e-4, atol=1e-4)
+    step = 1e-4
+    at = c.astype(np.float64)
+    smooth = np.all([np.abs(at - kink) > 2 * step for kink in (*kinks, 1e9)], axis=0)
+    slope = (function(at + step) - function(at - step)) / (2 * step)
+    got, want = np.array(net.blobs["c"].diff), dy * slope
+    np.testing.assert_allclose(got[smooth], want[smooth], rtol=1e-3, atol=1e-3)
+
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 100, -100, 0, -0.0, 89, -90], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("exp", [np.nan, np.inf, 0, np.inf, 0, 1, 1, np.inf, 0]),
+        ("sigmoid", [np.nan, 1, 0, 1, 0, 0.5, 0.5, 1, 0]),
+        ("tanh", np.tanh(SPECIAL)),
+        ("elu", [np.nan, np.inf, -1, 100, -1, 0, 0, 89, -1]),
+        ("bnll", [np.nan, np.inf, 0, 100, 0, np.log(2), np.log(2), 89, 0]),
+        ("clip", [np.nan, 2, -1, 2, -1, 0, 0, 2, -1]),
+        ("relu6", [np.nan, 6, 0, 6, 0, 0, 0, 6, 0]),
+        ("power_square", (0.3 + 0.5 * SPECIAL) ** 2),
+    ],
+)
+def test_extreme_values(name: str, want: Any) -> None:
+    """What is not a number stays visible."""
+    net = make_net(layer(CASES[name][0]), {"x": SPECIAL})
+    net.forward()
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(net.blobs["y"].data, np.asarray(want, np.float32), atol=1e-30)
+
+
+def test_exponential_is_exact_to_two_units() -> None:
+    x = np.linspace(-87, 88.5, 200001).astype(np.float32)
+    net = make_net(layer('type: "Exp"'), {"x": x})
+    net.forward()
+    want = np.exp(x.astype(np.float64))
+    assert np.max(np.abs(net.blobs["y"].data / want - 1)) < 2.5e-7
+
+
+def test_bnll_of_very_negative_values_keeps_its_digits() -> None:
+    x = np.array([-10, -20, -50, -80], np.float32)
+    net = make_net(layer('type: "BNLL"'), {"x": x})
+    net.forward()
+    np.testing.assert_allclose(net.blobs["y"].data, np.exp(x.astype(np.float64)), rtol=1e-4)
+
+
+def test_power_has_a_gradient_at_zero() -> None:
+    """Caffe divides the output by the input there, and gets NaN."""
+    net = make_net(layer(CASES["power_cube"][0]), {"x": np.zeros(3)})
+    net.forward()
+    net.blobs["y"].diff[...] = 1
+    net.backward()
+    assert np.array_equal(net.blobs["x"].diff, np.zeros(3))
+
+
+def test_threshold() -> None:
+    x = np.array([-1, 0, 0.5, 0.5000001, 2, np.nan], np.float32)
+    for bound in (0, 0.5, -2):
+        net = make_net(
+            layer(f'type: "Threshold" threshold_param {{ threshold: {bound} }}'), {"x": x}
+        )
+        net.forward()
+        assert np.array_equal(net.blobs["y"].data, (x > bound).astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", ["Threshold", "ArgMax"])
+def test_no_backward_pass(kind: str) -> None:
+    net = make_net(layer(f'type: "{kind}"'), {"x": ANY})
+    net.forward()
+    with pytest.raises(LayerError, match=f"'l'.*{kind}.*no gradient.*'x'"):
+        net.backward()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same_for_any_number_of_threads(name: str) -> None:
+    spec = CASES[name][0]
+    x = np.random.default_rng(0).uniform(0.1, 3, 200_003).astype(np.float32)
+    net = make_net(layer(spec), {"x": x})
+    before, found = threads(), []
+    try:
+        for number in (1, 2, 3):
+            set_threads(number)
+            net.forward()
+            net.blobs["y"].diff[...] = x
+            net.backward()
+            found.append((np.array(net.blobs["y"].data), np.array(net.blobs["x"].diff)))
+    finally:
+        set_threads(before)
+    for y, dx in found[1:]:
+        assert np.array_equal(y, found[0][0])
+        assert np.array_equal(dx, found[0][1])
+
+
+def test_silence_gives_zeros() -> None:
+    text = input_layer("x", (2, 3)) + 'force_backward: true layer { name: "s" type: "Silence" '
+    net = caffe.Net.from_proto(parse_net(text + 'bottom: "x" }'), caffe.TRAIN)
+    net.forward()
+    net.blobs["x"].diff[...] = 7
+    net.backward()
+    assert np.array_equal(net.blobs["x"].diff, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_values(name: str) -> None:
+    net = make_net(layer(CASES[name][0]), {"x": np.zeros((0, 3))})
+    net.forward()
+    net.backward()
+    assert net.blobs["y"].data.shape == (0, 3)

@@ -1,0 +1,166 @@
+"""Eltwise and Axpy: every operation, number of bottoms and layout, in place too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.caffe.gradient import check_gradients, make_net
+
+Combine = Callable[[list[Any]], Any]
+
+OPERATIONS: dict[str, Combine] = {
+    "operation: PROD": lambda x: reduce(np.multiply, x),
+    "operation: PROD stable_prod_grad: false": lambda x: reduce(np.multiply, x),
+    "operation: SUM": sum,
+    "operation: MAX": lambda x: reduce(np.maximum, x),
+}
+
+
+def layer(options: str, bottoms: str, top: str = "y") -> str:
+    names = " ".join(f'bottom: "{name}"' for name in bottoms)
+    return (
+        f'layer {{ name: "l" type: "Eltwise" {names} top: "{top}" '
+        f"eltwise_param {{ {options} }} }}\n"
+    )
+
+
+def inputs(number: int, *shape: int) -> dict[str, Any]:
+    rng = np.random.default_rng(number)
+    sizes = 0.3 + 0.1 * rng.permutation(number * int(np.prod(shape))).reshape(number, *shape)
+    return {name: 0.5 + values / 2 for name, values in zip("abcd", sizes, strict=False)}
+
+
+def check(text: str, given: Mapping[str, Any], want: Any) -> None:
+    net = make_net(text, given)
+    net.forward()
+    np.testing.assert_allclose(net.blobs[net.outputs[0]].data, want, rtol=1e-5)
+    check_gradients(text, given, step=1e-2, tolerance=1e-2)
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+@pytest.mark.parametrize("options", OPERATIONS)
+def test_value_and_gradient(options: str, number: int) -> None:
+    given = inputs(number, 2, 3)
+    check(layer(options, "abcd"[:number]), given, OPERATIONS[options](list(given.values())))
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_weighted_sum(number: int) -> None:
+    given = inputs(number, 2, 3)
+    weights = [-0.5, 2, 1.5][:number]
+    options = "operation: SUM " + " ".join(f"coeff: {weight}" for weight in weights)
+    want = sum(w * x for w, x in zip(weights, given.values(), strict=True))
+    check(layer(options, "abc"[:number]), given, want)
+
+
+@pytest.mark.parametrize("number", [2, 3])
+@pytest.mark.parametrize("options", [*OPERATIONS, "operation: SUM coeff: 2 coeff: -1 coeff: 3"])
+def test_in_place(options: str, number: int) -> None:
+    """Caffe's SUM clears its first bottom here, and its PROD forgets it."""
+    options = options.replace(" coeff: 3", "") if number == 2 else options
+    given = inputs(number, 2, 3)
+    copy = 'layer { name: "copy" type: "Power" bottom: "a" top: "y" }\n'
+    values = list(given.values())
+    if "coeff" in options:
+        want = sum(w * x for w, x in zip((2, -1, 3), values, strict=False))
+    else:
+        want = OPERATIONS[options](values)
+    check(copy + layer(options, "y" + "bc"[: number - 1]), given, want)
+
+
+@pytest.mark.parametrize("options", OPERATIONS)
+def test_output_overwritten_by_a_later_layer(options: str) -> None:
+    given = inputs(3, 2, 3)
+    later = 'layer { name: "p" type: "Power" bottom: "y" top: "y" power_param { scale: 0.1 } }\n'
+    want = 0.1 * OPERATIONS[options](list(given.values()))
+    check(layer(options, "abc") + later, given, want)
+
+
+def test_ties_go_to_the_second_then_to_the_first() -> None:
+    one = np.ones((1, 4))
+    net = make_net(layer("operation: MAX", "abc"), {"a": one, "b": one, "c": one})
+    net.forward()
+    net.blobs["y"].diff[...] = 3
+    net.backward()
+    found = [float(net.blobs[name].diff.sum()) for name in "abc"]
+    assert found == [0, 12, 0]
+
+
+def test_zero_in_a_product() -> None:
+    given = {"a": np.array([[0.0, 2]]), "b": np.array([[3.0, 4]])}
+    net = make_net(layer("operation: PROD", "ab"), given)
+    net.forward()
+    net.blobs["y"].diff[...] = 1
+    net.backward()
+    assert net.blobs["a"].diff.tolist() == [[3, 4]]
+
+
+@pytest.mark.parametrize("channels", [16, 20])
+@pytest.mark.parametrize("options", OPERATIONS)
+def test_blocked(options: str, channels: int) -> None:
+    """One bottom comes from a convolution, in blocks of channels; one lies in rows."""
+    rng = np.random.default_rng(0)
+    text = (
+        'layer { name: "conv" type: "Convolution" bottom: "x" top: "c" convolution_param { '
+        f"num_output: {channels} kernel_size: 3 "
+        'weight_filler { type: "gaussian" std: 0.4 } } }\n'
+        + layer(options, "rc")
+        + 'layer { name: "conv2" type: "Convolution" bottom: "y" top: "z" convolution_param { '
+        'num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }\n'
+    )
+    given = {"x": rng.normal(size=(2, 4, 6, 7)), "r": rng.normal(size=(2, channels, 4, 5))}
+    net = make_net(text, given)
+    net.forward()
+    net.blobs["z"].diff[...] = rng.normal(size=net.blobs["z"].data.shape)
+    net.backward()
+    c, r = np.array(net.blobs["c"].data), given["r"].astype(np.float32)
+    dy = np.array(net.blobs["y"].diff)
+    np.testing.assert_allclose(net.blobs["y"].data, OPERATIONS[options]([r, c]), rtol=1e-6)
+    shares = {"PROD": (c, r), "SUM": (1, 1), "MAX": (r > c, r <= c)}
+    one, two = shares[options.split()[1]]
+    np.testing.assert_allclose(net.blobs["r"].diff, one * dy, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net.blobs["c"].diff, two * dy, rtol=1e-5, atol=1e-6)
+
+
+AXPY = 'layer { name: "l" type: "Axpy" bottom: "a" bottom: "x" bottom: "y" top: "z" }\n'
+
+
+@pytest.mark.parametrize("scale", [(2, 3), (2, 3, 1, 1)])
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (2, 3, 2, 2)])
+def test_axpy(scale: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    given = {name: rng.normal(size=s) for name, s in zip("axy", (scale, shape, shape), strict=True)}
+    wide = given["a"].reshape(2, 3, *(1,) * (len(shape) - 2))
+    check(AXPY, given, wide * given["x"] + given["y"])
+
+
+@pytest.mark.parametrize("channels", [3, 16, 20])
+def test_axpy_behind_convolutions(channels: int) -> None:
+    rng = np.random.default_rng(2)
+    text = "".join(
+        f'layer {{ name: "{top}" type: "Convolution" bottom: "d" top: "{top}" convolution_param {{ '
+        f'num_output: {channels} kernel_size: 3 weight_filler {{ type: "gaussian" }} }} }}\n'
+        for top in "xy"
+    )
+    net = make_net(
+        text + AXPY, {"a": rng.normal(size=(2, channels)), "d": rng.normal(size=(2, 3, 6, 5))}
+    )
+    net.forward()
+    net.blobs["z"].diff[...] = rng.normal(size=net.blobs["z"].data.shape)
+    net.backward()
+    a, x, y, dz = (
+        np.array(net.blobs["a"].data)[:, :, None, None],
+        np.array(net.blobs["x"].data),
+        np.array(net.blobs["y"].data),
+        np.array(net.blobs["z"].diff),
+    )
+    np.testing.assert_allclose(net.blobs["z"].data, a * x + y, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(net.blobs["x"].diff, a * dz, rtol=1e-5)
+    np.testing.assert_allclose(net.blobs["y"].diff, dz)
+    want = (x * dz).sum(axis=(2, 3))
+    np.testing.assert_allclose(net.blobs["a"].diff, want, rtol=1e-4, atol=1e-4)

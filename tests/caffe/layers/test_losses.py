@@ -1,0 +1,334 @@
+"""Losses against plain numpy, with hypothesis choosing shapes, labels and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparknet.errors import LayerError
+from sparknet.native import set_threads, threads
+from sparknet.proto import write_blob
+from tests.caffe.gradient import check_gradients, make_net
+
+FEW = settings(max_examples=60, deadline=None)
+MODES = ["FULL", "VALID", "BATCH_SIZE", "NONE"]
+
+
+def layer(kind: str, bottoms: str, options: str = "", tops: str = 'top: "loss"') -> str:
+    names = " ".join(f'bottom: "{name}"' for name in bottoms.split())
+    return f'layer {{ name: "l" type: "{kind}" {names} {tops} {options} }}\n'
+
+
+def loss_of(text: str, inputs: Mapping[str, Any]) -> float:
+    net = make_net(text, inputs)
+    net.forward()
+    return float(net.blobs["loss"].data)
+
+
+def softmax(x: Any, axis: int) -> Any:
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def divisor(mode: str, outer: int, inner: int, valid: int) -> int:
+    modes = {"FULL": outer * inner, "VALID": valid, "BATCH_SIZE": outer, "NONE": 1}
+    return max(1, modes[mode])
+
+
+@st.composite
+def classified(draw: st.DrawFn) -> dict[str, Any]:
+    """Scores (outer, classes, inner), labels, and the options of a classification loss."""
+    outer, classes, inner = (draw(st.integers(1, n)) for n in (4, 5, 4))
+    seed = draw(st.integers(0, 2**31))
+    ignore = draw(st.none() | st.integers(-1, classes))
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, (outer, 1, inner)).astype(np.float32)
+    if ignore is not None:
+        labels[rng.random(labels.shape) < 0.4] = ignore
+    mode = draw(st.sampled_from(MODES))
+    options = f"loss_param {{ normalization: {mode} "
+    options += "}" if ignore is None else f"ignore_label: {ignore} }}"
+    return {
+        "x": rng.normal(size=(outer, classes, inner)) * draw(st.sampled_from([0.5, 3, 40])),
+        "labels": labels,
+        "valid": np.ones(labels.shape, bool) if ignore is None else labels != ignore,
+        "mode": mode,
+        "options": options,
+        "rng": rng,
+    }
+
+
+def expected(case: Mapping[str, Any], matrix: Any, least: float) -> tuple[float, Any]:
+    """Loss and gradient of the cross entropy that a matrix over classes weights."""
+    x, labels, valid = case["x"].astype(np.float32), case["labels"], case["valid"]
+    p = softmax(x.astype(np.float64), 1)
+    by = divisor(case["mode"], x.shape[0], x.shape[2], int(valid.sum()))
+    loss, dx = 0.0, np.zeros_like(p)
+    for n, _, i in np.argwhere(valid):
+        row = matrix[int(labels[n, 0, i])]
+        loss -= float(row @ np.log(np.maximum(p[n, :, i], least)))
+        dx[n, :, i] = (p[n, :, i] * row.sum() - row) / by
+    return loss / by, dx
+
+
+def compare(text: str, case: Mapping[str, Any], loss: float, dx: Any, **more: Any) -> None:
+    net = make_net(text, {"x": case["x"], "label": case["labels"], **more})
+    net.forward()
+    np.testing.assert_allclose(net.blobs["loss"].data, loss, rtol=1e-4, atol=1e-5)
+    if "p" in net.blobs:
+        want = softmax(case["x"].astype(np.float32), 1)
+        np.testing.assert_allclose(net.blobs["p"].data, want, rtol=1e-4, atol=1e-7)
+    net.backward()
+    np.testing.assert_allclose(net.blobs["x"].diff, dx, rtol=1e-4, atol=1e-5)
+
+
+@given(classified(), st.booleans())
+@FEW
+def test_softmax_with_loss(case: dict[str, Any], second: bool) -> None:
+    loss, dx = expected(case, np.eye(case["x"].shape[1]), np.finfo(np.float32).tiny)
+    tops = 'top: "loss" ' + ('top: "p"' if second else "")
+    compare(layer("SoftmaxWithLoss", "x label", case["options"], tops), case, loss, dx)
+
+
+@given(classified(), st.booleans())
+@FEW
+def test_infogain_loss(case: dict[str, Any], second: bool) -> None:
+    classes = case["x"].shape[1]
+    matrix = case["rng"].uniform(-1, 2, (1, 1, classes, classes)).astype(np.float32)
+    loss, dx = expected(case, matrix[0, 0].astype(np.float64), 1e-20)
+    tops = 'top: "loss" ' + ('top: "p" loss_weight: 1 loss_weight: 0' if second else "")
+    text = layer("InfogainLoss", "x label matrix", case["options"], tops)
+    compare(text, case, loss, dx, matrix=matrix)
+
+
+def test_infogain_matrix_of_a_file(tmp_path: Path) -> None:
+    matrix = np.random.default_rng(0).uniform(0, 1, (1, 1, 3, 3)).astype(np.float32)
+    write_blob(tmp_path / "h.binaryproto", matrix)
+    x = np.random.default_rng(1).normal(size=(4, 3))
+    labels = np.array([0, 1, 2, 1])
+    text = layer(
+        "InfogainLoss", "x label", f'infogain_loss_param {{ source: "{tmp_path}/h.binaryproto" }}'
+    )
+    want = -np.mean((matrix[0, 0][labels] * np.log(softmax(x, 1))).sum(1))
+    assert loss_of(text, {"x": x, "label": labels}) == pytest.approx(want, rel=1e-5)
+    check_gradients(text, {"x": x, "label": labels}, of=["x"])
+
+
+@given(
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.sampled_from(MODES),
+    st.none() | st.integers(-1, 1),
+    st.integers(0, 2**31),
+    st.sampled_from([1.0, 30.0]),
+)
+@FEW
+def test_sigmoid_cross_entropy_loss(
+    outer: int, inner: int, mode: str, ignore: int | None, seed: int, size: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(size=(outer, inner)) * size).astype(np.float32)
+    target = rng.choice([-1, 0, 0.3, 1, 1.6], (outer, inner)).astype(np.float32)
+    valid = np.trunc(target) != ignore if ignore is not None else np.ones(x.shape, bool)
+    options = f"loss_param {{ normalization: {mode} "
+    options += "}" if ignore is None else f"ignore_label: {ignore} }}"
+    net = make_net(
+        layer("SigmoidCrossEntropyLoss", "x target", options), {"x": x, "target": target}
+    )
+    net.forward()
+    net.backward()
+    v, t = x.astype(np.float64), target.astype(np.float64)
+    by = divisor(mode, outer, inner, int(valid.sum()))
+    want = np.where(valid, np.logaddexp(0, v) - v * t, 0).sum() / by
+    np.testing.assert_allclose(net.blobs["loss"].data, want, rtol=1e-4, atol=1e-5)
+    want = np.where(valid, 1 / (1 + np.exp(-v)) - t, 0) / by
+    np.testing.assert_allclose(net.blobs["x"].diff, want, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("kind", ["SoftmaxWithLoss", "InfogainLoss"])
+def test_any_axis(kind: str, axis: int) -> None:
+    shape = (2, 3, 4)
+    x = np.random.default_rng(0).normal(size=shape)
+    classes = shape[axis]
+    rest = [size for place, size in enumerate(shape) if place != axis % 3]
+    labels = np.random.default_rng(1).integers(0, classes, rest)
+    if labels.shape[0] != shape[0]:
+        labels = labels.reshape(2, -1) if labels.size % 2 == 0 else labels
+    field = "softmax_param" if kind == "SoftmaxWithLoss" else "infogain_loss_param"
+    inputs = {"x": x, "label": labels}
+    if kind == "InfogainLoss":
+        inputs["h"] = np.eye(classes)[None, None]
+    text = layer(kind, " ".join(inputs), f"{field} {{ axis: {axis} }}")
+    p = np.moveaxis(softmax(x, axis), axis, -1).reshape(-1, classes)
+    want = -np.mean(np.log(p[np.arange(len(p)), labels.ravel()]))
+    assert loss_of(text, inputs) == pytest.approx(want, rel=1e-5)
+    check_gradients(text, inputs, of=["x"])
+
+
+@pytest.mark.parametrize("weight", [1, 0.3])
+@pytest.mark.parametrize(
+    ("kind", "options", "bottoms"),
+    [
+        ("SoftmaxWithLoss", "", "x label"),
+        ("SoftmaxWithLoss", "loss_param { normalize: false }", "x label"),
+        ("MultinomialLogisticLoss", "", "p label"),
+        ("HingeLoss", "", "x label"),
+        ("HingeLoss", "hinge_loss_param { norm: L2 }", "x label"),
+        ("InfogainLoss", "", "x label h"),
+        ("SigmoidCrossEntropyLoss", "", "x target"),
+        ("EuclideanLoss", "", "x z"),
+        ("SmoothL1Loss", "", "x z"),
+        ("SmoothL1Loss", "smooth_l1_loss_param { sigma: 1.7 }", "x z inside"),
+        ("SmoothL1Loss", "smooth_l1_loss_param { sigma: 0.6 }", "x z inside outside"),
+        ("ContrastiveLoss", "contrastive_loss_param { margin: 2.5 }", "x z same"),
+        (
+            "ContrastiveLoss",
+            "contrastive_loss_param { margin: 8 legacy_version: true }",
+            "x z same",
+        ),
+    ],
+)
+def test_gradient(kind: str, options: str, bottoms: str, weight: float) -> None:
+    rng = np.random.default_rng(11)
+    every = {
+        "x": rng.normal(size=(4, 3)),
+        "z": rng.normal(size=(4, 3)),
+        "p": rng.uniform(0.2, 0.9, (4, 3)),
+        "target": rng.uniform(0, 1, (4, 3)),
+        "inside": rng.uniform(0.5, 2, (4, 3)),
+        "outside": rng.uniform(0.5, 2, (4, 3)),
+        "label": np.array([0, 2, 1, 1]),
+        "same": np.array([0, 1, 0, 1]),
+        "h": rng.uniform(0, 1, (1, 1, 3, 3)),
+    }
+    inputs = {name: every[name] for name in bottoms.split()}
+    text = layer(kind, bottoms, f"{options} loss_weight: {weight}")
+    of = [name for name in inputs if name in "xzp"]
+    check_gradients(text, inputs, of=of, step=1e-3, tolerance=3e-3)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 5), st.integers(1, 6), st.sampled_from(["L1", "L2"]))
+@FEW
+def test_hinge_loss(seed: int, num: int, classes: int, norm: str) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(num, classes)) * 2
+    labels = rng.integers(0, classes, num)
+    sign = np.ones((num, classes))
+    sign[np.arange(num), labels] = -1
+    margin = np.maximum(0, 1 + sign * x)
+    want = (margin if norm == "L1" else margin**2).sum() / num
+    text = layer("HingeLoss", "x label", f"hinge_loss_param {{ norm: {norm} }}")
+    assert loss_of(text, {"x": x, "label": labels}) == pytest.approx(want, rel=1e-5, abs=1e-6)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 5), st.integers(1, 6))
+@FEW
+def test_distances(seed: int, num: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, z = (rng.normal(size=(num, size)) for _ in range(2))
+    weights = {"i": rng.uniform(0, 2, x.shape), "o": rng.uniform(0, 2, x.shape)}
+    both = {"x": x, "z": z}
+    want = ((x - z) ** 2).sum() / num / 2
+    assert loss_of(layer("EuclideanLoss", "x z"), both) == pytest.approx(want, rel=1e-5)
+    d = weights["i"] * (x - z)
+    error = np.where(np.abs(d) < 0.25, 2 * d**2, np.abs(d) - 0.125)
+    want = (weights["o"] * error).sum() / num
+    text = layer("SmoothL1Loss", "x z i o", "smooth_l1_loss_param { sigma: 2 }")
+    assert loss_of(text, both | weights) == pytest.approx(want, rel=1e-5, abs=1e-6)
+    same = rng.integers(0, 2, num)
+    squared = ((x - z) ** 2).sum(1)
+    for legacy in (False, True):
+        lack = np.maximum(0, 1.5 - (squared if legacy else np.sqrt(squared)))
+        want = np.where(same, squared, lack if legacy else lack**2).sum() / num / 2
+        options = f"contrastive_loss_param {{ margin: 1.5 legacy_version: {str(legacy).lower()} }}"
+        text = layer("ContrastiveLoss", "x z same", options)
+        assert loss_of(text, both | {"same": same}) == pytest.approx(want, rel=1e-5, abs=1e-6)
+
+
+CLASSIFIERS = {
+    "SoftmaxWithLoss": "x label",
+    "InfogainLoss": "x label h",
+    "MultinomialLogisticLoss": "x label",
+    "HingeLoss": "x label",
+    "Accuracy": "x label",
+}
+
+
+@pytest.mark.parametrize("label", [-1, 3, 3e9, -3e38, np.nan, np.inf])
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_label_out_of_range(kind: str, label: float) -> None:
+    inputs = {"x": np.ones((2, 3)), "label": np.zeros(2), "h": np.eye(3)[None, None]}
+    bottoms = CLASSIFIERS[kind]
+    net = make_net(layer(kind, bottoms), {name: inputs[name] for name in bottoms.split()})
+    net.forward()
+    net.blobs["label"].data[1] = label
+    with pytest.raises(
+        LayerError, match=f"'l'.*{kind}.*label .* out of range: there are 3 classes"
+    ):
+        net.forward()
+    if kind != "Accuracy":
+        with pytest.raises(LayerError, match="out of range"):
+            net.backward()
+
+
+@pytest.mark.parametrize("ignore", [-1, 255])
+def test_ignored_labels_may_be_out_of_range(ignore: int) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3))
+    text = layer("SoftmaxWithLoss", "x label", f"loss_param {{ ignore_label: {ignore} }}")
+    one = loss_of(text, {"x": x, "label": np.array([ignore, 2])})
+    assert one == pytest.approx(-np.log(softmax(x, 1)[1, 2]), rel=1e-5)
+
+
+def test_fractions_of_labels_are_cut_off() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3))
+    text = layer("SoftmaxWithLoss", "x label")
+    cut = loss_of(text, {"x": x, "label": np.array([1.9, -0.5])})
+    assert cut == loss_of(text, {"x": x, "label": np.array([1, 0])})
+
+
+def test_contrastive_label_that_is_no_number() -> None:
+    inputs = {"x": np.ones((1, 2)), "z": np.ones((1, 2)), "same": np.array([np.nan])}
+    with pytest.raises(LayerError, match="label nan is neither 0 nor 1"):
+        loss_of(layer("ContrastiveLoss", "x z same"), inputs)
+
+
+@pytest.mark.parametrize("kind", [*list(CLASSIFIERS)[:-1], "SigmoidCrossEntropyLoss"])
+def test_no_gradient_for_labels_that_are_computed(kind: str) -> None:
+    x, labels = np.ones((2, 3)), np.zeros((2, 1))
+    if kind == "SigmoidCrossEntropyLoss":
+        labels = x
+    copy = 'layer { name: "copy" type: "Power" bottom: "label" top: "t" }\n'
+    inputs = {"x": x, "label": labels, "h": np.eye(3)[None, None]}
+    if kind != "InfogainLoss":
+        del inputs["h"]
+    bottoms = "x t h" if kind == "InfogainLoss" else "x t"
+    net = make_net(copy + layer(kind, bottoms, "propagate_down: true " * len(inputs)), inputs)
+    net.forward()
+    with pytest.raises(LayerError, match=f"'l'.*{kind}: has no gradient for the .*'t'"):
+        net.backward()
+
+
+def test_same_loss_for_any_number_of_threads() -> None:
+    rng = np.random.default_rng(0)
+    net = make_net(
+        layer("SoftmaxWithLoss", "x label"),
+        {"x": rng.normal(size=(3, 7, 100, 90)), "label": rng.integers(0, 7, (3, 100, 90))},
+    )
+    before, found = threads(), []
+    try:
+        for number in (1, 2, 3):
+            set_threads(number)
+            net.forward()
+            net.backward()
+            found.append((float(net.blobs["loss"].data), np.array(net.blobs["x"].diff)))
+    finally:
+        set_threads(before)
+    assert len({loss for loss, _ in found}) == 1
+    assert all(np.array_equal(dx, found[0][1]) for _, dx in found)
