@@ -7,6 +7,9 @@ namespace sn {
 
 class Activation {
    public:
+    // Primitives are made for a number of threads: the next run makes its own.
+    void reset() { primitive_ = {}; }
+
     void run(dnnl::algorithm algorithm, const Tensor& from, Tensor& to, float alpha = 0) {
         if (from.count() == 0) return;
         const auto desc = from.layout();

@@ -18,7 +18,10 @@ enum class Needs { nothing, input, output };
 template <class Function>
 class Neuron final : public Kernel {
    public:
-    void reshape(Layer& layer) override { function_.emplace(layer.options); }
+    void reshape(Layer& layer) override {
+        function_.emplace(layer.options);
+        activation_.reset();
+    }
 
     void forward(Layer& layer) override {
         const Function f = *function_;

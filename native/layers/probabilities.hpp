@@ -18,7 +18,7 @@ class Probabilities {
         outer = layer.options.integer("outer");
         channels = layer.options.integer("channels");
         inner = layer.options.integer("inner");
-        values_.assign(static_cast<size_t>(outer * channels * inner), 0);
+        values_.resize(static_cast<size_t>(outer * channels * inner));
     }
 
     const float* values() const { return values_.data(); }

@@ -10,6 +10,7 @@ class Swish final : public Kernel {
     void reshape(Layer& layer) override {
         beta_ = static_cast<float>(layer.options.real("beta"));
         sigmoid_.reshape(layer.shape());
+        activation_.reset();
     }
 
     void forward(Layer& layer) override {

@@ -332,3 +332,22 @@ def test_same_loss_for_any_number_of_threads() -> None:
         set_threads(before)
     assert len({loss for loss, _ in found}) == 1
     assert all(np.array_equal(dx, found[0][1]) for _, dx in found)
+
+
+@pytest.mark.parametrize("kind", ["SoftmaxWithLoss", "InfogainLoss"])
+def test_threads_may_change_between_forward_and_backward(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    inputs = {"x": rng.normal(size=(4, 3)), "label": rng.integers(0, 3, 4)}
+    if kind == "InfogainLoss":
+        inputs["h"] = rng.uniform(size=(1, 1, 3, 3))
+    net = make_net(layer(kind, " ".join(inputs)), inputs)
+    before = threads()
+    try:
+        net.forward()
+        net.backward()
+        want = np.array(net.blobs["x"].diff)
+        set_threads(before + 1)
+        net.backward()
+    finally:
+        set_threads(before)
+    assert np.array_equal(net.blobs["x"].diff, want)
