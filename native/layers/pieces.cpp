@@ -19,7 +19,8 @@ void Pieces::reshape(const Shape& whole, const std::vector<Shape>& parts, size_t
 
 // The part of a blocked whole where part i lies; empty where it begins or ends inside a block.
 memory::desc Pieces::window(const memory::desc& whole, size_t i) const {
-    return whole.submemory_desc(parts_[i], offsets_[i], true);
+    const auto part = whole.submemory_desc(parts_[i], offsets_[i], true);
+    return part ? part : memory::desc();
 }
 
 // One primitive for these layouts; none (an empty target) where plain rows are the better way.

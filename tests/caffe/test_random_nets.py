@@ -16,6 +16,9 @@ from tests.caffe.reference import Kink, Reference
 
 Shape = tuple[int, ...]
 
+WIDTHS = (1, 2, 3, 4, 8, 16)
+"""Channels: from 8 on oneDNN may choose blocked layouts."""
+
 INNER = ("Convolution", "InnerProduct", "BatchNorm", "Scale", "Pooling", "Eltwise", "Concat")
 """Types whose backward pass does not read their own top: a layer may overwrite it."""
 
@@ -85,7 +88,7 @@ def convolution(d: Draft) -> None:
     if extent > min(h, w) + 2 * pad:
         dilation, extent = 1, kernel
     group = d.draw(st.sampled_from([g for g in (1, 2, 3) if c % g == 0]))
-    outs = group * d.number(1, 2)
+    outs = group * d.draw(st.sampled_from(WIDTHS if group == 1 else (1, 2, 8)))
     options = (
         f"convolution_param {{ num_output: {outs} kernel_size: {kernel} pad: {pad} "
         f"stride: {stride} dilation: {dilation} group: {group} "
@@ -183,7 +186,7 @@ def concat(d: Draft) -> None:
     bottoms = alike(d, bottom, axis)
     shape = list(d.shapes[bottom])
     shape[axis] = sum(d.shapes[name][axis] for name in bottoms)
-    if len(bottoms) > 1 and shape[axis] <= 12:
+    if len(bottoms) > 1 and shape[axis] <= 48:
         d.layer("Concat", bottoms, {d.top(): tuple(shape)}, f"concat_param {{ axis: {axis} }}")
 
 
@@ -195,10 +198,8 @@ def slice_(d: Draft) -> None:
     if not axes:
         return
     axis = d.draw(st.sampled_from(axes))
-    point = d.number(1, shape[axis] - 1)
-    parts = [
-        (*shape[:axis], size, *shape[axis + 1 :]) for size in (point, shape[axis] - point)
-    ]
+    point = 8 if shape[axis] > 8 and d.draw(st.booleans()) else d.number(1, shape[axis] - 1)
+    parts = [(*shape[:axis], size, *shape[axis + 1 :]) for size in (point, shape[axis] - point)]
     tops = {f"{d.top()}{letter}": part for letter, part in zip("ab", parts, strict=True)}
     options = f"slice_param {{ axis: {axis} slice_point: {point} }}"
     d.layer("Slice", [bottom], tops, options)
@@ -218,7 +219,9 @@ def batch_norm(d: Draft) -> None:
     if np.prod(shape) // shape[1] < 4:
         return
     options = "eps: 0.05 moving_average_fraction: 0.9 "
-    options += d.draw(st.sampled_from(["", "", "use_global_stats: true", "use_global_stats: false"]))
+    options += d.draw(
+        st.sampled_from(["", "", "use_global_stats: true", "use_global_stats: false"])
+    )
     d.layer("BatchNorm", [bottom], {d.place(bottom): shape}, f"batch_norm_param {{ {options} }}")
 
 
@@ -272,7 +275,8 @@ STEPS = (convolution, convolution, inner_product, pooling, activation, activatio
 def drafts(draw: Any) -> Draft:
     d = Draft(draw)
     for _ in range(d.number(1, 2)):
-        d.add_input(tuple(d.number(low, high) for low, high in ((1, 3), (1, 4), (2, 6), (2, 6))))
+        channels = draw(st.sampled_from(WIDTHS))
+        d.add_input((d.number(1, 3), channels, d.number(2, 6), d.number(2, 6)))
     for _ in range(d.number(1, 8)):
         draw(st.sampled_from(STEPS))(d)
     assume(d.lines)
