@@ -15,6 +15,7 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 Row = tuple[int, ...]
 
 LARGEST_HELD = 1 << 30
+MOST_SHUFFLED = 1 << 27
 MOST_GROWTH = 1100
 """Deflate makes at most about 1030 bytes out of one."""
 
@@ -35,7 +36,7 @@ class Rows:
         self.rng = np.random.default_rng(seed) if shuffle else None
         self.order: list[int] = []
         self._columns: list[Any] = []
-        self._rows = np.zeros(0, np.int64)
+        self._rows: Any = range(0)
         self._at = 0
         self._held: str | None = None
         self._open: Any = None
@@ -46,7 +47,7 @@ class Rows:
         while done < count:
             if self._at >= len(self._rows):
                 self._next_file()
-            rows = self._rows[self._at : self._at + count - done]
+            rows = np.array(self._rows[self._at : self._at + count - done], np.int64)
             for out, column in zip(outs, self._columns, strict=True):
                 self._read(out[done : done + len(rows)], column, rows)
             done += len(rows)
@@ -61,12 +62,15 @@ class Rows:
         if not self.order:
             count = len(self.files)
             self.order = list(range(count) if self.rng is None else self.rng.permutation(count))
-        name = self.files[self.order.pop(0)]
+        name = self.files[self.order[0]]
         if name != self._held:
             self._load(name)
         count = len(self._columns[0])
-        self._rows = np.arange(count) if self.rng is None else self.rng.permutation(count)
+        if self.rng is not None and count > MOST_SHUFFLED:
+            raise FileError(name, f"holds {count} rows, which cannot be shuffled")
+        self._rows = range(count) if self.rng is None else self.rng.permutation(count)
         self._at = 0
+        self.order.pop(0)
 
     def _load(self, name: str) -> None:
         """Hold a file's data sets in memory, or keep the file open where they are large."""

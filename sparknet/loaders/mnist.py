@@ -46,13 +46,14 @@ def _open(path: str, magic: int, axes: int) -> Iterator[tuple[tuple[int, ...], I
         packed = plain.read(2) == GZIP
         plain.seek(0)
         file: Any = gzip.GzipFile(fileobj=plain) if packed else plain
-        found, *sizes = struct.unpack(f">{1 + axes}I", _read(file, 4 + 4 * axes, path, "header"))
+        (found,) = struct.unpack(">I", _read(file, 4, path, "its header"))
         if found != magic:
             raise FileError(path, f"is no IDX file of MNIST: it begins with {found:#x}")
+        sizes = struct.unpack(f">{axes}I", _read(file, 4 * axes, path, "its header"))
         room = Path(path).stat().st_size * (MOST_GROWTH if packed else 1)
         if math.prod(sizes) > room:
             raise FileError(path, f"announces {' x '.join(map(str, sizes))} bytes and is too short")
-        yield tuple(sizes), file
+        yield sizes, file
 
 
 def _read(file: IO[bytes], size: int, path: str, what: str) -> bytes:

@@ -38,21 +38,25 @@ class Prefetch:
     def __init__(self, open_maker: Callable[[int], Maker]) -> None:
         self._open = open_maker
         self._taken = 0
-        self._process = -1
+        self._process = os.getpid()
+        self._lock = threading.Lock()
         self._orders: SimpleQueue[Arrays | None] = SimpleQueue()
         self._ready: SimpleQueue[Arrays | BaseException] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def take(self) -> Arrays:
         """The next batch; what went wrong with it is raised here."""
-        if self._thread is None or self._process != os.getpid():
-            self._start()
-        made = self._ready.get()
-        if isinstance(made, BaseException):
-            self._thread = None
-            raise made
-        self._taken += 1
-        return made
+        if self._process != os.getpid():
+            self._process, self._lock, self._thread = os.getpid(), threading.Lock(), None
+        with self._lock:
+            if self._thread is None:
+                self._start()
+            made = self._ready.get()
+            if isinstance(made, BaseException):
+                self._thread = None
+                raise made
+            self._taken += 1
+            return made
 
     def give_back(self, arrays: Arrays) -> None:
         """The batch is used up; its memory serves a later one."""
@@ -70,7 +74,6 @@ class Prefetch:
             thread.join()
 
     def _start(self) -> None:
-        self._process = os.getpid()
         self._orders, self._ready = SimpleQueue(), SimpleQueue()
         for _ in range(AHEAD):
             self._orders.put(())

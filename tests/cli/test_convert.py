@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sparknet.cli import main
+from sparknet.loaders.lmdb import LMDB
+from sparknet.proto import caffe_pb2, read_blob
+from tests.caffe.host.nets import images, lmdb, net, passes
+from tests.goldens import GOLDENS, SHARED, needs_goldens
+from tests.loaders.test_mnist import write_mnist
+
+MNIST = SHARED / "data" / "mnist10k"
+
+
+def _read(path: Path) -> list[tuple[bytes, caffe_pb2.Datum]]:
+    with LMDB(str(path)) as records:
+        return [(key, caffe_pb2.Datum.FromString(value)) for key, value in records]
+
+
+def test_mnist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pixels, labels = images(6, 4, 5), [5, 0, 4, 1, 9, 2]
+    files = write_mnist(tmp_path, pixels, labels, packed=True)
+    out, mean = tmp_path / "db", tmp_path / "mean"
+    call = ["convert", "mnist", *files, str(out), "--skip", "1", "--take", "4"]
+    assert main([*call, "--mean", str(mean)]) == 0
+    found = _read(out)
+    assert [key for key, _ in found] == [b"%08d" % n for n in range(4)]
+    assert [datum.label for _, datum in found] == labels[1:5]
+    assert [datum.data for _, datum in found] == [image.tobytes() for image in pixels[1:5]]
+    assert {(d.channels, d.height, d.width) for _, d in found} == {(1, 4, 5)}
+    np.testing.assert_allclose(read_blob(mean)[0, 0], pixels[1:5].mean(0), rtol=1e-6)
+    assert "4 records" in capsys.readouterr().err
+    assert main(call) == 1
+    assert "exists already" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not MNIST.is_dir(), reason="no MNIST")
+def test_the_real_mnist(tmp_path: Path) -> None:
+    """What a LeNet is trained on: two LMDBs, which LMDB itself reads."""
+    files = [str(MNIST / f"t10k-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1")]
+    for name, part in (("train", ["--take", "300"]), ("test", ["--skip", "300", "--take", "50"])):
+        assert main(["convert", "mnist", *files, str(tmp_path / name), *part]) == 0
+    made = net(lmdb(str(tmp_path / "train"), 100, "scale: 0.00390625"))
+    data = passes(made, 1)[0]
+    assert data.shape == (100, 1, 28, 28)
+    assert data.min() == 0
+    assert 0.9 < data.max() < 1
+    assert made.blobs["label"].data[:5].tolist() == [7, 2, 1, 0, 4]
+    library = pytest.importorskip("lmdb")
+    with library.open(str(tmp_path / "test"), readonly=True, lock=False) as environment:
+        assert environment.stat()["entries"] == 50
+
+
+def test_cifar10(tmp_path: Path) -> None:
+    data = images(3, 3073)
+    data.tofile(tmp_path / "batch")
+    assert main(["convert", "cifar10", str(tmp_path / "batch"), str(tmp_path / "db")]) == 0
+    found = _read(tmp_path / "db")
+    assert [datum.label for _, datum in found] == data[:, 0].tolist()
+    assert [datum.data for _, datum in found] == [row[1:].tobytes() for row in data]
+
+
+def _pictures(folder: Path, pixels: np.ndarray) -> list[str]:
+    for number, image in enumerate(pixels):
+        Image.fromarray(image).save(folder / f"{number}.png")
+    (folder / "list").write_text("".join(f"{n}.png {n + 5}\n" for n in range(len(pixels))))
+    return ["convert", "images", str(folder / "list"), str(folder / "db"), "--root", str(folder)]
+
+
+def test_images(tmp_path: Path) -> None:
+    pixels = images(3, 4, 5, 3)
+    assert main(_pictures(tmp_path, pixels)) == 0
+    found = _read(tmp_path / "db")
+    assert [key for key, _ in found] == [b"%08d_%d.png" % (n, n) for n in range(3)]
+    assert [datum.label for _, datum in found] == [5, 6, 7]
+    for (_, datum), image in zip(found, pixels, strict=True):
+        assert datum.data == image[..., ::-1].transpose(2, 0, 1).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "shape"),
+    [
+        (["--gray"], (1, 4, 5)),
+        (["--resize", "6x3"], (3, 6, 3)),
+        (["--gray", "--resize", "2x2"], (1, 2, 2)),
+    ],
+)
+def test_image_options(options: list[str], shape: tuple[int, ...], tmp_path: Path) -> None:
+    assert main([*_pictures(tmp_path, images(2, 4, 5, 3)), *options]) == 0
+    for _, datum in _read(tmp_path / "db"):
+        assert (datum.channels, datum.height, datum.width) == shape
+        assert len(datum.data) == np.prod(shape)
+
+
+def test_encoded_and_shuffled(tmp_path: Path) -> None:
+    call = _pictures(tmp_path, images(20, 4, 5, 3))
+    assert main([*call, "--encoded", "--shuffle", "--seed", "3"]) == 0
+    found = _read(tmp_path / "db")
+    order = [datum.label - 5 for _, datum in found]
+    assert sorted(order) == list(range(20)) != order
+    for number, (_, datum) in zip(order, found, strict=True):
+        assert datum.encoded
+        assert datum.data == (tmp_path / f"{number}.png").read_bytes()
+
+
+def test_images_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = _pictures(tmp_path, images(4, 4, 5, 3))
+    (tmp_path / "1.png").write_bytes(b"nothing")
+    (tmp_path / "2.png").unlink()
+    assert main(call) == 1
+    assert [datum.label for _, datum in _read(tmp_path / "db")] == [5, 8]
+    said = capsys.readouterr().err
+    assert "1.png: is no image" in said
+    assert "2.png: does not exist" in said
+    assert "2 images were left out" in said
+    Image.fromarray(images(1, 6, 6, 3)[0]).save(tmp_path / "1.png")
+    other = [*call[:3], str(tmp_path / "other"), *call[4:]]
+    assert main([*other, "--check-size"]) == 1
+    assert "1.png: is (3, 6, 6)" in capsys.readouterr().err
+    assert not (tmp_path / "other" / "data.mdb").exists()
+    assert main([*other, "--encoded", "--gray"]) == 1
+
+
+@needs_goldens
+@pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
+def test_mean(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, out = GOLDENS / "data", tmp_path / "mean"
+    assert (
+        main(["convert", "mean", str(data / f"gray_{backend}"), str(out), "--backend", backend])
+        == 0
+    )
+    with np.load(data / "sources.npz") as sources:
+        want = sources["gray/data"].mean(0)
+    np.testing.assert_allclose(read_blob(out)[0], want, rtol=1e-6)
+    assert capsys.readouterr().out == f"mean_value of channel 0: {want.mean():g}\n"
+
+
+def test_wrong_use() -> None:
+    for call in (["convert"], ["convert", "nosuch"], ["convert", "mnist", "a"]):
+        with pytest.raises(SystemExit) as caught:
+            main(call)
+        assert caught.value.code == 2
