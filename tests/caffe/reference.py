@@ -84,7 +84,7 @@ def pool_windows(o: Any, height: int, width: int) -> Any:
     k, s, p = o.kernel_size, o.stride, o.pad
 
     def out(size: int) -> int:
-        count = -((size + 2 * p - k) // -s) + 1
+        count = int(-((size + 2 * p - k) // -s) + 1)
         return count - 1 if p and (count - 1) * s >= size + p else count
 
     for r, c in product(range(out(height)), range(out(width))):
@@ -158,9 +158,7 @@ def eltwise(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
         y = sum(factor * x for factor, x in zip(factors, xs, strict=True))
         return [y], lambda dys: ([factor * dys[0] for factor in factors], [])
     if o.operation == o.PROD:
-        others = [
-            np.prod([x for j, x in enumerate(xs) if j != i], axis=0) for i in range(len(xs))
-        ]
+        others = [np.prod([x for j, x in enumerate(xs) if j != i], axis=0) for i in range(len(xs))]
         return [np.prod(xs, axis=0)], lambda dys: ([dys[0] * other for other in others], [])
     ranked = np.sort(xs, axis=0)
     clear_of(ranked[-1] - ranked[-2])
@@ -227,7 +225,8 @@ def lrn(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     """y = x / base ** beta, base = k + alpha * mean of squares over a neighbourhood."""
     o, (x,) = layer.lrn_param, xs
     size, half = o.local_size, o.local_size // 2
-    base, members = np.zeros_like(x), []
+    base = np.zeros_like(x)
+    members: list[tuple[Any, Any, int]] = []
     if o.norm_region == o.ACROSS_CHANNELS:
         k = o.k
         for c in range(x.shape[1]):
@@ -240,8 +239,8 @@ def lrn(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
         for r, c in product(range(height), range(width)):
             r1, c1 = min(r + half + 1, height + half), min(c + half + 1, width + half)
             share = (r1 - (r - half)) * (c1 - (c - half))
-            window = (..., slice(max(r - half, 0), r1), slice(max(c - half, 0), c1))
-            members.append(((..., r, c), window, share))
+            area = (..., slice(max(r - half, 0), r1), slice(max(c - half, 0), c1))
+            members.append(((..., r, c), area, share))
     axes = 1 if o.norm_region == o.ACROSS_CHANNELS else (2, 3)
     for place, window, share in members:
         base[place] = k + o.alpha / share * (x[window] ** 2).sum(axes)
