@@ -164,6 +164,17 @@ def resize_image(image: Bytes, height: int, width: int) -> Bytes:
     return out
 
 
+def snappy_decode(data: bytes, size: int) -> bytes:
+    """Snappy's elements as the bytes that they stand for; an ArrayError where they are damaged."""
+    out = bytearray(size)
+    check(lib.sn_snappy_decode(_bytes(out), size, _bytes(data), len(data)))
+    return bytes(out)
+
+
+def _bytes(memory: Any) -> Any:
+    return ffi.from_buffer("uint8_t[]", memory)
+
+
 def _check(status: int, number: int) -> None:
     if status == lib.SN_ERROR_ARRAY:
         raise RecordError(number, ffi.string(lib.sn_message()).decode(errors="replace"))

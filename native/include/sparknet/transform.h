@@ -73,6 +73,9 @@ SN_API sn_status sn_transform_records(float* out, int64_t* failed, const sn_tran
 SN_API sn_status sn_resize_image(uint8_t* out, int64_t height, int64_t width, const uint8_t* in,
                                  int64_t in_height, int64_t in_width, int64_t channels);
 
+/* Decodes a block of snappy's elements, less the length before them, to exactly `size` bytes. */
+SN_API sn_status sn_snappy_decode(uint8_t* out, int64_t size, const uint8_t* in, int64_t in_size);
+
 #ifdef __cplusplus
 }
 #endif
