@@ -28,7 +28,10 @@ Callback = Callable[[int], Any]
 
 
 class LayerView:
-    """One entry of ``net.layers``: a type and its parameter blobs."""
+    """One entry of ``net.layers``: a type and its parameter blobs.
+
+    A Python layer's entry is the user's own object, as in pycaffe.
+    """
 
     def __init__(self, type_name: str, blobs: list[ParamBlob]) -> None:
         self.type = type_name
@@ -93,11 +96,18 @@ class Net:
         self.params: OrderedDict[str, list[ParamBlob]] = OrderedDict(
             (node.name, own) for node, own in pairs if own
         )
-        self.layers = [LayerView(node.type, own) for node, own in pairs]
+        users = self._runtime.user_layers()
+        self.layers: list[Any] = [
+            users.get(number) or LayerView(node.type, own)
+            for number, (node, own) in enumerate(pairs)
+        ]
         self._layer_names = graph.layers
         self._blob_names = list(graph.blob_names)
         self.inputs = list(graph.inputs)
         self.outputs = list(graph.outputs)
+        self._blobs = list(self._runtime.blobs)
+        self._inputs = [self._blob_names.index(name) for name in self.inputs]
+        self._outputs = [self._blob_names.index(name) for name in self.outputs]
 
     # -- what it is ----------------------------------------------------------------------
 
@@ -126,7 +136,7 @@ class Net:
         return OrderedDict((name, weights.get(name, 0.0)) for name in self._blob_names)
 
     @property
-    def layer_dict(self) -> OrderedDict[str, LayerView]:
+    def layer_dict(self) -> OrderedDict[str, Any]:
         return OrderedDict(zip(self._layer_names, self.layers, strict=True))
 
     @property
@@ -217,7 +227,8 @@ class Net:
         last = 0 if end is None else self._layer_number(end)
         wanted = self.inputs if end is None else self.bottom_names[end]
         if kwargs:
-            tops = self.outputs if start is None else self.top_names[start]
+            whole = start is None or set(kwargs) == set(self.outputs)
+            tops = self.outputs if whole else self.top_names[str(start)]
             self._fill(kwargs, tops, "output gradient", lambda blob: blob.diff)
         self._backward(first, last)
         return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}

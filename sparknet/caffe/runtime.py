@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sparknet.caffe.blob import Blob, EngineBlob, ParamBlob
 from sparknet.caffe.host import HOSTS, Host, make_host
+from sparknet.caffe.host.python import PythonHost
 from sparknet.graph import Graph, Node
 from sparknet.layers import Shape
 from sparknet.layers.fillers import fill
@@ -116,6 +118,11 @@ class Runtime:
         learns = [ref.needs_gradient for ref in node.params]
         self.native.set_gradients(number, node.needs_backward, node.propagate_down, learns)
         self.native.set_loss_weights(number, node.loss_weights)
+
+    def user_layers(self) -> dict[int, Any]:
+        """The users' own objects, by layer number."""
+        hosts = self._hosts.items()
+        return {number: host.instance for number, host in hosts if isinstance(host, PythonHost)}
 
     def _segments(self) -> Iterator[Segment]:
         first = 0
