@@ -1,0 +1,117 @@
+"""Reshape, Flatten, Crop, Tile, Permute, ShuffleChannel: values that only change their place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.caffe.gradient import check_gradients
+from tests.caffe.layers.passing import backward, build, draw, same
+
+
+def layer(kind: str, options: str = "", bottoms: str = "x") -> str:
+    below = "".join(f'bottom: "{name}" ' for name in bottoms)
+    return f'layer {{ name: "l" type: "{kind}" {below} top: "y" {options} }}'
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        (layer("Reshape", "reshape_param { shape { dim: 0 dim: -1 } }"), (2, 12)),
+        (layer("Reshape", "reshape_param { shape { dim: 4 dim: 6 } }"), (4, 6)),
+        (layer("Reshape", "reshape_param { axis: 1 num_axes: 1 shape { dim: 3 dim: 1 } }"), None),
+        (layer("Flatten"), (2, 12)),
+        (layer("Flatten", "flatten_param { axis: 0 end_axis: -2 }"), (6, 4)),
+    ],
+)
+def test_same_values(text: str, shape: tuple[int, ...] | None) -> None:
+    x = draw(2, 3, 4)
+    net = build(text, {"x": x})
+    net.forward()
+    same(net.blobs["y"].data, x.reshape(shape or (2, 3, 1, 4)), 0, 0)
+    assert np.shares_memory(net.blobs["x"].data, net.blobs["y"].data)
+    assert np.shares_memory(net.blobs["x"].diff, net.blobs["y"].diff)
+    check_gradients(text, {"x": x})
+
+
+@pytest.mark.parametrize(
+    ("options", "axis", "offset"),
+    [
+        ("", 2, (0, 0)),
+        ("offset: 1", 2, (1, 1)),
+        ("offset: 1 offset: 2", 2, (1, 2)),
+        ("axis: 1 offset: 1 offset: 0 offset: 2", 1, (1, 0, 2)),
+        ("axis: -1 offset: 2", 3, (2,)),
+        ("axis: 0 offset: 1", 0, (1, 1, 1, 1)),
+    ],
+)
+def test_crop(options: str, axis: int, offset: tuple[int, ...]) -> None:
+    x, size = draw(3, 4, 5, 6), (3, 4, 5, 6)[:axis] + (2, 2, 3, 3)[axis:]
+    text = layer("Crop", f"crop_param {{ {options} }}", "xr")
+    net = build(text, {"x": x, "r": draw(*size)})
+    net.forward()
+    window = tuple(slice(at, at + size[axis + i]) for i, at in enumerate(offset))
+    window = (slice(None),) * axis + window
+    same(net.blobs["y"].data, x[window], 0, 0)
+    given, want = backward(net)["y"], np.zeros_like(x)
+    want[window] = given
+    same(net.blobs["x"].diff, want, 0, 0)
+    assert not net.blobs["r"].diff.any()
+
+
+def test_crop_gradient() -> None:
+    text = layer("Crop", "crop_param { axis: 1 offset: 1 }", "xr")
+    check_gradients(text, {"x": draw(2, 3, 3, 3), "r": draw(2, 2, 2, 1)})
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_tile(axis: int) -> None:
+    x, text = draw(2, 3, 4), layer("Tile", f"tile_param {{ axis: {axis} tiles: 3 }}")
+    net = build(text, {"x": x})
+    net.forward()
+    same(net.blobs["y"].data, np.concatenate([x] * 3, axis), 0, 0)
+    same(net.blobs["x"].diff * 0, x * 0)
+    given = backward(net)["y"]
+    same(net.blobs["x"].diff, sum(np.split(given, 3, axis)))
+    check_gradients(text, {"x": x})
+
+
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (3, 1, 0, 2), (1, 0, 2, 3), (0, 1, 2, 3)])
+def test_permute(order: tuple[int, ...]) -> None:
+    x = draw(2, 3, 4, 5)
+    text = layer("Permute", "permute_param { " + "".join(f"order: {a} " for a in order) + "}")
+    net = build(text, {"x": x})
+    net.forward()
+    same(net.blobs["y"].data, x.transpose(order), 0, 0)
+    given = backward(net)["y"]
+    same(net.blobs["x"].diff, given.transpose(np.argsort(order)), 0, 0)
+
+
+def test_permute_many_axes() -> None:
+    """oneDNN describes at most 12 axes."""
+    shape = (1, 2, 1, 3, 1, 1, 2, 1, 1, 1, 2, 1, 1, 3)
+    order = tuple(np.random.default_rng(3).permutation(14).tolist())
+    text = layer("Permute", "permute_param { " + "".join(f"order: {a} " for a in order) + "}")
+    x = draw(*shape)
+    net = build(text, {"x": x})
+    net.forward()
+    same(net.blobs["y"].data, x.transpose(order), 0, 0)
+    given = backward(net)["y"]
+    same(net.blobs["x"].diff, given.transpose(np.argsort(order)), 0, 0)
+
+
+def test_permute_gradient() -> None:
+    check_gradients(layer("Permute", "permute_param { order: 2 }"), {"x": draw(2, 3, 4)})
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 3, 2), (2, 6), (1, 6, 4)])
+@pytest.mark.parametrize("group", [1, 2, 3, 6])
+def test_shuffle_channel(shape: tuple[int, ...], group: int) -> None:
+    x = draw(*shape)
+    text = layer("ShuffleChannel", f"shuffle_channel_param {{ group: {group} }}")
+    net = build(text, {"x": x})
+    net.forward()
+    top = (*shape, 1, 1)[:4]
+    parts = x.reshape(top[0], group, 6 // group, -1).swapaxes(1, 2)
+    same(net.blobs["y"].data, parts.reshape(top), 0, 0)
+    check_gradients(text, {"x": x})

@@ -1,0 +1,123 @@
+"""Upsample and Interp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import LayerError
+from tests.caffe.gradient import check_gradients
+from tests.caffe.layers.passing import backward, build, draw, same
+
+
+def upsample(options: str, bottoms: str = "x") -> str:
+    below = "".join(f'bottom: "{name}" ' for name in bottoms)
+    return (
+        f'layer {{ name: "up" type: "Upsample" {below} top: "y" upsample_param {{ {options} }} }}'
+    )
+
+
+def interp(options: str, bottoms: str = "x") -> str:
+    below = "".join(f'bottom: "{name}" ' for name in bottoms)
+    return f'layer {{ name: "l" type: "Interp" {below} top: "y" interp_param {{ {options} }} }}'
+
+
+@pytest.mark.parametrize("scale", [1, 2, 3])
+def test_repeat(scale: int) -> None:
+    x, text = draw(2, 3, 2, 4), upsample(f"scale: {scale}")
+    net = build(text, {"x": x})
+    net.forward()
+    same(net.blobs["y"].data, x.repeat(scale, 2).repeat(scale, 3), 0, 0)
+    given = backward(net)["y"]
+    same(net.blobs["x"].diff, given.reshape(2, 3, 2, scale, 4, scale).sum((3, 5)))
+    check_gradients(text, {"x": x})
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [
+        ("scale: 2", (4, 6)),
+        ("scale: 2 pad_out_h: true", (3, 6)),
+        ("scale_h: 3 scale_w: 2", (6, 6)),
+        ("upsample_h: 5 upsample_w: 7", (5, 7)),
+    ],
+)
+def test_unpool(options: str, size: tuple[int, int]) -> None:
+    rng = np.random.default_rng(4)
+    x, area = draw(2, 2, 2, 3), size[0] * size[1]
+    mask = np.stack([rng.permutation(area)[:6] for _ in range(4)]).reshape(2, 2, 2, 3)
+    text, inputs = upsample(options, "xm"), {"x": x, "m": mask}
+    net = build(text, inputs)
+    net.forward()
+    want = np.zeros((4, area), np.float32)
+    np.put_along_axis(want, mask.reshape(4, 6), x.reshape(4, 6), 1)
+    same(net.blobs["y"].data, want.reshape(2, 2, *size), 0, 0)
+    given = backward(net)["y"].reshape(4, area)
+    same(net.blobs["x"].diff, np.take_along_axis(given, mask.reshape(4, 6), 1).reshape(x.shape))
+    assert not net.blobs["m"].diff.any()
+    check_gradients(text, inputs, of=["x"])
+
+
+@pytest.mark.parametrize("value", [24, -1, float("nan")])
+def test_mask_out_of_range(value: float) -> None:
+    net = build(upsample("scale: 2", "xm"), {"x": draw(1, 1, 2, 3), "m": np.zeros((1, 1, 2, 3))})
+    net.blobs["m"].data[0, 0, 1, 1] = value
+    with pytest.raises(LayerError, match=r"'up'.*mask's .* out of range"):
+        net.forward()
+
+
+def bilinear(x: Any, size: tuple[int, int]) -> Any:
+    """Aligned corners, one output value after the other."""
+    y = np.zeros((*x.shape[:2], *size))
+    for i in range(size[0]):
+        for j in range(size[1]):
+            at = (
+                i * (x.shape[2] - 1) / max(size[0] - 1, 1),
+                j * (x.shape[3] - 1) / max(size[1] - 1, 1),
+            )
+            for h in range(x.shape[2]):
+                for w in range(x.shape[3]):
+                    near = max(0, 1 - abs(at[0] - h)) * max(0, 1 - abs(at[1] - w))
+                    y[:, :, i, j] += near * x[:, :, h, w]
+    return y
+
+
+@pytest.mark.parametrize(
+    ("options", "size", "crop"),
+    [
+        ("height: 5 width: 7", (5, 7), (0, 0)),
+        ("height: 1 width: 2", (1, 2), (0, 0)),
+        ("height: 3 width: 4", (3, 4), (0, 0)),
+        ("zoom_factor: 3", (7, 10), (0, 0)),
+        ("shrink_factor: 2", (2, 2), (0, 0)),
+        ("zoom_factor: 2 pad_beg: -1", (3, 5), (1, 0)),
+        ("height: 4 width: 4 pad_beg: -1 pad_end: -1", (4, 4), (1, 1)),
+        ("height: 1 width: 2 pad_beg: -1 pad_end: -1", (1, 2), (1, 1)),
+    ],
+)
+def test_interp(options: str, size: tuple[int, int], crop: tuple[int, int]) -> None:
+    x, text = draw(2, 3, 3, 4), interp(options)
+    net = build(text, {"x": x})
+    net.forward()
+    inner = x[:, :, crop[0] : 3 - crop[1], crop[0] : 4 - crop[1]]
+    same(net.blobs["y"].data, bilinear(inner, size), 1e-4, 1e-5)
+    check_gradients(text, {"x": x})
+
+
+def test_interp_size_from_a_blob() -> None:
+    inputs = {"x": draw(1, 2, 3, 4), "r": draw(1, 1, 5, 6)}
+    net = build(interp("", "xr"), inputs)
+    net.forward()
+    same(net.blobs["y"].data, bilinear(inputs["x"], (5, 6)), 1e-4, 1e-5)
+    check_gradients(interp("", "xr"), inputs)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4)])
+def test_interp_fewer_axes(shape: tuple[int, ...]) -> None:
+    x = draw(*shape)
+    net = build(interp("height: 3 width: 2"), {"x": x})
+    net.forward()
+    same(net.blobs["y"].data, bilinear(x.reshape((*shape, 1, 1, 1)[:4]), (3, 2)), 1e-4, 1e-5)
+    check_gradients(interp("height: 3 width: 2"), {"x": x})
