@@ -167,4 +167,4 @@ def test_threads_change_between_the_passes() -> None:
             backward(net)
             diffs.append(np.array(net.blobs["x"].diff))
             assert diffs[-1].any()
-        np.testing.assert_array_equal(*diffs)
+        np.testing.assert_array_equal(diffs[0], diffs[1])
