@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 LONGEST_NAME = 200
 
 

@@ -44,11 +44,11 @@ PASS_THROUGH_LAYERS = [
 _BY_AXIS = {"pad_h", "pad_w", "kernel_h", "kernel_w", "stride_h", "stride_w"}
 
 
-class UndefinedMapException(SpecError):  # noqa: N818 - pycaffe's name
+class UndefinedMapException(SpecError):
     """A layer of this type has no map."""
 
 
-class AxisMismatchException(SpecError):  # noqa: N818 - pycaffe's name
+class AxisMismatchException(SpecError):
     """Two maps count their axes differently."""
 
 

@@ -1,4 +1,4 @@
-"""OpenCV's linear interpolation: a slow oracle, and values that cv2.resize gave."""
+"""Linear interpolation as OpenCV does it, against a slow oracle."""
 
 from __future__ import annotations
 
