@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <chrono>
+
 extern "C" {
 #include "../ndarray/threads.h"
 }
@@ -9,6 +11,27 @@ extern "C" {
 #include "parallel.hpp"
 
 namespace sn {
+
+namespace {
+// Adds the time until it goes away to a total, if there is one.
+class Clock {
+   public:
+    explicit Clock(double* total) : total_(total) {
+        if (total_) start_ = Steady::now();
+    }
+    ~Clock() {
+        if (total_)
+            *total_ += std::chrono::duration<double, std::nano>(Steady::now() - start_).count();
+    }
+    Clock(const Clock&) = delete;
+    Clock& operator=(const Clock&) = delete;
+
+   private:
+    using Steady = std::chrono::steady_clock;
+    double* total_;
+    Steady::time_point start_;
+};
+}  // namespace
 
 Blob& Net::add_blob(const std::string& name) {
     blobs.emplace_back();
@@ -28,6 +51,8 @@ Blob& Net::add_param(const Shape& shape, std::shared_ptr<float> data, std::share
 
 Layer& Net::add_layer(const std::string& type, const std::string& name) {
     layers.emplace_back();
+    forward_ns.push_back(0.0);
+    backward_ns.push_back(0.0);
     Layer& layer = layers.back();
     layer.index = layers.size() - 1;
     layer.type = type;
@@ -42,6 +67,12 @@ void Net::reseed(uint64_t from) {
     seed = from;
     for (auto& layer : layers)
         layer.random = Random(seed * 0x9e3779b97f4a7c15ULL + layer.index + 1);
+}
+
+void Net::time(bool on) {
+    timed_ = on;
+    forward_ns.assign(layers.size(), 0.0);
+    backward_ns.assign(layers.size(), 0.0);
 }
 
 // What goes wrong inside a layer is that layer's refusal, except for want of memory.
@@ -118,6 +149,7 @@ double Net::forward(size_t first, size_t last) {
     for (size_t i = first; i <= last; ++i) {
         Layer& layer = layers[i];
         if (layer.fused_into && layer.fused_into->index >= first) continue;
+        const Clock clock(timed_ ? &forward_ns[i] : nullptr);
         guarded(layer, [&] { layer.kernel->forward(layer); });
         for (size_t t = 0; t < layer.loss_weights.size(); ++t) {
             if (layer.loss_weights[t] == 0.0F) continue;
@@ -138,6 +170,7 @@ void Net::backward(size_t first, size_t last) {
     for (size_t i = first + 1; i-- > last;) {
         Layer& layer = layers[i];
         if (!layer.backward) continue;
+        const Clock clock(timed_ ? &backward_ns[i] : nullptr);
         guarded(layer, [&] { layer.kernel->backward(layer); });
     }
     settle();

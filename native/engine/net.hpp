@@ -30,6 +30,11 @@ struct Net {
 
     void reseed(uint64_t from);
 
+    // Starts the layers' clocks from 0, or stops them.
+    void time(bool on);
+    // Nanoseconds a layer, since the clocks were started.
+    std::vector<double> forward_ns, backward_ns;
+
     // The layer that is at work: whoever catches a refusal names it.
     size_t running = 0;
     // Whether the forward pass that runs now reaches this layer: kernels may then compute it too.
@@ -42,6 +47,7 @@ struct Net {
     template <class F>
     void guarded(Layer& layer, F&& run);
 
+    bool timed_ = false;
     size_t pass_last_ = 0;
     int threads_ = 0;
 };

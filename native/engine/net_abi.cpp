@@ -228,6 +228,17 @@ sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff) {
     return status != SN_OK ? status : made;
 }
 
+sn_status sn_net_time(sn_net* net, int on) {
+    return guard(net, [&](sn::Net& n) { n.time(on != 0); });
+}
+
+sn_status sn_net_times(double* forward, double* backward, sn_net* net) {
+    return guard(net, [&](sn::Net& n) {
+        std::copy(n.forward_ns.begin(), n.forward_ns.end(), forward);
+        std::copy(n.backward_ns.begin(), n.backward_ns.end(), backward);
+    });
+}
+
 const char* sn_kernel_type(int number) {
     const auto& all = sn::kernels();
     if (number < 0 || static_cast<size_t>(number) >= all.size()) return nullptr;

@@ -7,7 +7,9 @@ that live in Python (`sparknet.caffe.host`) lie between those runs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ from sparknet.native.net import NativeNet
 
 RESHAPING = frozenset({"Filter", "DetectionOutput"})
 """Types whose top shapes depend on data: what follows is inferred anew when they change."""
+
+FORWARD, BACKWARD = 0, 1
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Runtime:
         self.seed = seed
         self.generation = 0
         self._stale = False
+        self._host_clocks: tuple[dict[int, float], dict[int, float]] | None = None
         self.native = NativeNet(graph.phase == TRAIN, seed)
         self._make_params()
         self._make_blobs()
@@ -198,7 +203,8 @@ class Runtime:
             if segment.host is None:
                 loss += self.native.forward(begin, end)
             else:
-                loss += self._forward_host(segment.host, begin)
+                with self._timed(FORWARD, begin):
+                    loss += self._forward_host(segment.host, begin)
             if segment.host is not None or self.graph.nodes[end].type in RESHAPING:
                 self._follow_data(end)
         return loss
@@ -222,10 +228,38 @@ class Runtime:
             if segment.host is None:
                 self.native.backward(begin, end)
             elif self.graph.nodes[begin].needs_backward:
-                node = self.graph.nodes[begin]
-                segment.host.backward(
-                    self._of(node.top_ids), list(node.propagate_down), self._of(node.bottom_ids)
-                )
+                with self._timed(BACKWARD, begin):
+                    self._backward_host(segment.host, begin)
+
+    def _backward_host(self, host: Host, number: int) -> None:
+        node = self.graph.nodes[number]
+        host.backward(self._of(node.top_ids), list(node.propagate_down), self._of(node.bottom_ids))
+
+    # -- clocks --------------------------------------------------------------------------
+
+    def time(self, on: bool) -> None:
+        """Start the clocks of all layers from 0, or stop them.  They stand still at first."""
+        self.native.time(on)
+        self._host_clocks = ({}, {}) if on else None
+
+    def times(self) -> tuple[list[float], list[float]]:
+        """Nanoseconds forward and backward, one number a layer, since the clocks were started."""
+        passes = self.native.times()
+        for spent, hosts in zip(passes, self._host_clocks or ({}, {}), strict=True):
+            for number, nanoseconds in hosts.items():
+                spent[number] = nanoseconds
+        return passes
+
+    @contextmanager
+    def _timed(self, which: int, number: int) -> Iterator[None]:
+        """What a layer that lives in Python takes, if the clocks run: 0 forward, 1 backward."""
+        if self._host_clocks is None:
+            yield
+            return
+        start = perf_counter_ns()
+        yield
+        spent = self._host_clocks[which]
+        spent[number] = spent.get(number, 0.0) + perf_counter_ns() - start
 
     def reseed(self, seed: int) -> None:
         self.seed = seed

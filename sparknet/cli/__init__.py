@@ -11,7 +11,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from sparknet import __version__
-from sparknet.cli import convert, draw, run, summary, upgrade
+from sparknet.cli import convert, draw, run, summary, time, upgrade
 from sparknet.cli.verb import Verb
 from sparknet.errors import SparkNetError
 
@@ -20,6 +20,7 @@ __all__ = ["VERBS", "main"]
 VERBS: tuple[Verb, ...] = (
     run.VERB,
     summary.VERB,
+    time.VERB,
     draw.VERB,
     upgrade.VERB,
     convert.VERB,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sparknet.graph.build import build, build_in_state
 from sparknet.graph.draw import render, to_dot
+from sparknet.graph.flops import Work, forward_flops, work
 from sparknet.graph.graph import Graph
 from sparknet.graph.node import Node
 from sparknet.graph.params import Learnable, ParamRef
@@ -16,12 +17,15 @@ __all__ = [
     "Learnable",
     "Node",
     "ParamRef",
+    "Work",
     "build",
     "build_in_state",
     "filter_net",
+    "forward_flops",
     "insert_splits",
     "net_state",
     "render",
     "summary",
     "to_dot",
+    "work",
 ]

@@ -124,6 +124,17 @@ class NativeNet:
     def seed(self, seed: int) -> None:
         check(lib.sn_net_seed(self._net, seed))
 
+    def time(self, on: bool) -> None:
+        """Start every layer's clocks from 0, or stop them."""
+        check(lib.sn_net_time(self._net, on))
+
+    def times(self) -> tuple[list[float], list[float]]:
+        """Nanoseconds forward and backward, one number a layer."""
+        forward = ffi.new("double[]", len(self._names))
+        backward = ffi.new("double[]", len(self._names))
+        check(lib.sn_net_times(forward, backward, self._net))
+        return list(forward), list(backward)
+
     def blob_shape(self, blob: int) -> Shape:
         ndim, shape = ffi.new("int *"), ffi.new("int64_t[32]")
         check(lib.sn_net_blob_shape(ndim, shape, self._net, blob))

@@ -33,6 +33,14 @@ SN_API sn_status sn_set_threads(int count);
  */
 SN_API int sn_threads(void);
 
+/*
+ * What this machine can do with the threads that a call may use: the best of several
+ * short runs. The first in float32 operations a second, by products of large square
+ * matrices; the second in bytes a second, by a = b + s c over arrays of 128 MiB.
+ */
+SN_API sn_status sn_measure_arithmetic(double* operations);
+SN_API sn_status sn_measure_memory(double* bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -27,69 +27,69 @@ extern "C" {
 typedef struct sn_net sn_net;
 
 /* An empty net. `seed` starts every random number that its layers draw. */
-SN_API sn_status sn_net_create(sn_net **out, int train, uint64_t seed);
+SN_API sn_status sn_net_create(sn_net** out, int train, uint64_t seed);
 
 /* Gives the net back; NULL is nothing. Arrays got from it stay valid. */
-SN_API void sn_net_free(sn_net *net);
+SN_API void sn_net_free(sn_net* net);
 
 /* ---- Building ----------------------------------------------------------------- */
 
-SN_API sn_status sn_net_add_blob(int *out, sn_net *net, const char *name);
-SN_API sn_status sn_net_reshape_blob(sn_net *net, int blob, int ndim, const int64_t *shape);
+SN_API sn_status sn_net_add_blob(int* out, sn_net* net, const char* name);
+SN_API sn_status sn_net_reshape_blob(sn_net* net, int blob, int ndim, const int64_t* shape);
 
 /*
  * A learnable blob over two float32 arrays of one shape, row-major without gaps.
  * The net keeps their storage alive; others may write to it between passes.
  */
-SN_API sn_status sn_net_add_param(int *out, sn_net *net, const sn_array *data,
-                                  const sn_array *diff);
+SN_API sn_status sn_net_add_param(int* out, sn_net* net, const sn_array* data,
+                                  const sn_array* diff);
 
 /* Lets a parameter's values lie in another array of its shape. Prepare all layers afterwards. */
-SN_API sn_status sn_net_share_param(sn_net *net, int param, const sn_array *data);
+SN_API sn_status sn_net_share_param(sn_net* net, int param, const sn_array* data);
 
 /* A layer over blobs and parameters, by number. SN_ERROR_INDEX if one does not exist. */
-SN_API sn_status sn_net_add_layer(int *out, sn_net *net, const char *type, const char *name,
-                                  int bottom_count, const int *bottoms, int top_count,
-                                  const int *tops, int param_count, const int *params);
+SN_API sn_status sn_net_add_layer(int* out, sn_net* net, const char* type, const char* name,
+                                  int bottom_count, const int* bottoms, int top_count,
+                                  const int* tops, int param_count, const int* params);
 
 /* Options of a layer, named as in the `values` of its Python plan. */
-SN_API sn_status sn_layer_set_integers(sn_net *net, int layer, const char *key, int count,
-                                       const int64_t *values);
-SN_API sn_status sn_layer_set_reals(sn_net *net, int layer, const char *key, int count,
-                                    const double *values);
-SN_API sn_status sn_layer_set_text(sn_net *net, int layer, const char *key, const char *value);
+SN_API sn_status sn_layer_set_integers(sn_net* net, int layer, const char* key, int count,
+                                       const int64_t* values);
+SN_API sn_status sn_layer_set_reals(sn_net* net, int layer, const char* key, int count,
+                                    const double* values);
+SN_API sn_status sn_layer_set_text(sn_net* net, int layer, const char* key, const char* value);
 
 /*
  * Whether the layer takes part in the backward pass, which bottoms get a gradient,
  * and which parameters do: one byte a bottom, one byte a parameter.
  */
-SN_API sn_status sn_layer_set_gradients(sn_net *net, int layer, int backward,
-                                        const uint8_t *propagate, const uint8_t *learns);
+SN_API sn_status sn_layer_set_gradients(sn_net* net, int layer, int backward,
+                                        const uint8_t* propagate, const uint8_t* learns);
 
 /* One weight a top; 0 for tops that are no loss. */
-SN_API sn_status sn_layer_set_loss_weights(sn_net *net, int layer, const float *weights);
+SN_API sn_status sn_layer_set_loss_weights(sn_net* net, int layer, const float* weights);
 
 /* Makes the kernels of layers first to last ready for the shapes and options that are set. */
-SN_API sn_status sn_net_prepare(sn_net *net, int first, int last);
+SN_API sn_status sn_net_prepare(sn_net* net, int first, int last);
 
 /* ---- Running ------------------------------------------------------------------ */
 
 /* Layers first to last, in order; `loss` is the sum of what their loss tops say. */
-SN_API sn_status sn_net_forward(double *loss, sn_net *net, int first, int last);
+SN_API sn_status sn_net_forward(double* loss, sn_net* net, int first, int last);
 
 /* Layers first down to last. Parameter gradients add up; blob gradients are replaced. */
-SN_API sn_status sn_net_backward(sn_net *net, int first, int last);
+SN_API sn_status sn_net_backward(sn_net* net, int first, int last);
 
 /* The layer at fault when the last call on this net returned SN_ERROR_LAYER; else -1. */
-SN_API int sn_net_failed_layer(const sn_net *net);
+SN_API int sn_net_failed_layer(const sn_net* net);
 
 /* Starts the random numbers of all layers anew. */
-SN_API sn_status sn_net_seed(sn_net *net, uint64_t seed);
+SN_API sn_status sn_net_seed(sn_net* net, uint64_t seed);
 
 /* ---- Looking ------------------------------------------------------------------ */
 
 /* A kernel may give its tops another shape (Filter): what it is now. */
-SN_API sn_status sn_net_blob_shape(int *ndim, int64_t *shape, sn_net *net, int blob);
+SN_API sn_status sn_net_blob_shape(int* ndim, int64_t* shape, sn_net* net, int blob);
 
 /*
  * A blob's values, or with `diff` its gradient, as a writable view. Values that lie
@@ -97,10 +97,25 @@ SN_API sn_status sn_net_blob_shape(int *ndim, int64_t *shape, sn_net *net, int b
  * leaves the newest values in the view, and sees what was written into it.
  * The view outlives the net; it is cut off from the blob when the blob grows.
  */
-SN_API sn_status sn_net_blob_array(sn_array **out, sn_net *net, int blob, int diff);
+SN_API sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff);
+
+/* ---- Timing ------------------------------------------------------------------- */
+
+/*
+ * Switches the clocks of all layers on, from 0, or off. They are off at first, and
+ * then nothing is measured.
+ */
+SN_API sn_status sn_net_time(sn_net* net, int on);
+
+/*
+ * The nanoseconds that each layer's forward and backward passes have taken since the
+ * clocks were switched on: one number a layer. What a layer computes together with
+ * another one counts there.
+ */
+SN_API sn_status sn_net_times(double* forward, double* backward, sn_net* net);
 
 /* The layer types that the engine computes, by number; NULL behind the last. */
-SN_API const char *sn_kernel_type(int number);
+SN_API const char* sn_kernel_type(int number);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,67 @@
+// Measures the machine: what layers are held against.
+#include <sparknet/engine.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "gemm.hpp"
+#include "guard.hpp"
+#include "parallel.hpp"
+
+namespace {
+
+using Steady = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+// The shortest of the runs that fit into half a second; the first, which warms up, is left out.
+template <class F>
+double shortest(F&& run) {
+    run();
+    double best = 1e300;
+    const auto start = Steady::now();
+    for (int count = 0; count < 3 || Seconds(Steady::now() - start).count() < 0.5; ++count) {
+        const auto begin = Steady::now();
+        run();
+        best = std::min(best, Seconds(Steady::now() - begin).count());
+    }
+    return std::max(best, 1e-9);
+}
+
+// Values that every thread has touched itself.
+std::unique_ptr<float[]> filled(int64_t count, float value) {
+    std::unique_ptr<float[]> values(new float[static_cast<size_t>(count)]);
+    sn::parallel(count, [&](int64_t begin, int64_t end) {
+        std::fill(&values[static_cast<size_t>(begin)], values.get() + end, value);
+    });
+    return values;
+}
+
+}  // namespace
+
+sn_status sn_measure_arithmetic(double* operations) {
+    return sn::guarded([&] {
+        constexpr int64_t side = 1536;
+        const auto a = filled(side * side, 1.0F), b = filled(side * side, 0.5F);
+        const auto c = filled(side * side, 0.0F);
+        const double seconds = shortest([&] {
+            sn::gemm(false, false, side, side, side, 1.0F, a.get(), b.get(), 0.0F, c.get());
+        });
+        *operations = 2.0 * side * side * side / seconds;
+    });
+}
+
+sn_status sn_measure_memory(double* bytes) {
+    return sn::guarded([&] {
+        constexpr int64_t count = int64_t{1} << 25;
+        const auto a = filled(count, 0.0F), b = filled(count, 1.0F), c = filled(count, 2.0F);
+        const double seconds = shortest([&] {
+            sn::parallel(count, [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i)
+                    a[static_cast<size_t>(i)] =
+                        b[static_cast<size_t>(i)] + 3.0F * c[static_cast<size_t>(i)];
+            });
+        });
+        *bytes = 3.0 * sizeof(float) * count / seconds;
+    });
+}

@@ -1,0 +1,136 @@
+"""How long a net's passes and its updates take, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+
+from sparknet.caffe.net import Net
+from sparknet.graph import Graph, Node
+
+WARM_UP = 2
+"""Passes that are not measured: memory is touched, threads start."""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One pass through everything, in nanoseconds; starts count from the first iteration's."""
+
+    forward: list[float]
+    """One number a layer."""
+    backward: list[float]
+    starts: tuple[int, int, int]
+    """When the forward pass, the backward pass and the update began."""
+    spans: tuple[int, int, int]
+    """How long they took, everything between the layers included; 0: there was none."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The measured iterations of a net."""
+
+    graph: Graph
+    iterations: list[Iteration]
+
+    def forward_ms(self, layer: int) -> float:
+        return median(one.forward[layer] for one in self.iterations) / 1e6
+
+    def backward_ms(self, layer: int) -> float:
+        return median(one.backward[layer] for one in self.iterations) / 1e6
+
+    def span_ms(self, which: int) -> float:
+        """Of the forward passes (0), the backward passes (1), the updates (2)."""
+        return median(one.spans[which] for one in self.iterations) / 1e6
+
+    @property
+    def step_ms(self) -> float:
+        return median(sum(one.spans) for one in self.iterations) / 1e6
+
+
+def measure(net: Net, iterations: int, backward: bool, update: Callable[[], Any] | None) -> Timing:
+    """Run a net on the inputs that it has.
+
+    ``update`` follows each backward pass; that gradients start from 0 again counts with it.
+    """
+    last = len(net.layers) - 1
+    done: list[Iteration] = []
+    origin = 0
+    try:
+        for number in range(WARM_UP + iterations):
+            net.time_layers(True)
+            marks = [perf_counter_ns()]
+            net._forward(0, last)
+            marks.append(perf_counter_ns())
+            if backward:
+                net._backward(last, 0)
+            marks.append(perf_counter_ns() if backward else marks[-1])
+            if update is not None:
+                update()
+                net.clear_param_diffs()
+            marks.append(perf_counter_ns() if update is not None else marks[-1])
+            if number == WARM_UP:
+                origin = marks[0]
+            if number >= WARM_UP:
+                done.append(_iteration(net, marks, origin))
+    finally:
+        net.time_layers(False)
+    return Timing(net.graph, done)
+
+
+def _iteration(net: Net, marks: list[int], origin: int) -> Iteration:
+    first, second, third, end = (mark - origin for mark in marks)
+    spans = (second - first, third - second, end - third)
+    return Iteration(*net.layer_times(), (first, second, third), spans)
+
+
+def fill_inputs(net: Net, seed: int = 1) -> None:
+    """Noise into inputs that are numbers, 0 into labels and indices, 1 into sequence marks."""
+    rng = np.random.default_rng(seed)
+    for name in net.inputs:
+        values = net.blobs[name].data
+        meaning = _meaning(net.graph, name)
+        if meaning == "numbers":
+            values[...] = rng.standard_normal(values.shape, np.float32)
+        else:
+            values[...] = 1 if meaning == "marks" else 0
+
+
+def _meaning(graph: Graph, blob: str) -> str:
+    """What the first layer that reads a blob takes it for."""
+    for node in graph.nodes:
+        if blob in node.bottoms:
+            place = node.bottoms.index(blob)
+            if node.type == "Split":
+                return _meaning(graph, node.tops[0])
+            return _taken(node, place)
+    return "numbers"
+
+
+def _taken(node: Node, place: int) -> str:
+    if node.type in {"LSTM", "RNN"} and place == 1:
+        return "marks"
+    indices = node.type == "Embed" or (place and node.type in _INDEXED)
+    return "indices" if indices else "numbers"
+
+
+_INDEXED = frozenset(
+    {
+        "Accuracy",
+        "BatchReindex",
+        "ContrastiveLoss",
+        "Filter",
+        "HingeLoss",
+        "InfogainLoss",
+        "MultiBoxLoss",
+        "MultinomialLogisticLoss",
+        "ROIPooling",
+        "SigmoidCrossEntropyLoss",
+        "SoftmaxWithLoss",
+    }
+)
+"""Types whose second bottom holds labels or places."""

@@ -1,0 +1,140 @@
+"""`sparknet time`: how long each layer takes, and how far that is from what the machine can do.
+
+Does the work of `caffe time`, with its flags.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparknet.cli import net_file
+from sparknet.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from sparknet.caffe import Net
+    from sparknet.caffe.timing import Timing
+    from sparknet.proto.caffe_pb2 import NetParameter
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    def add(name: str, **options: Any) -> None:
+        parser.add_argument(f"-{name}", f"--{name}", **options)
+
+    add("model", metavar="FILE", help="a net: .prototxt or .caffemodel")
+    add("solver", metavar="FILE", help="a solver, whose update is timed too; it may name the net")
+    add("weights", metavar="FILE", help="parameters, a .caffemodel or .h5; else the fillers'")
+    add(
+        "phase",
+        type=str.lower,
+        choices=("train", "test"),
+        default="train",
+        help="train: forward and backward; test: forward only",
+    )
+    add("level", type=int, default=0)
+    add("stage", action="append", default=[], help="a stage to include; can be repeated")
+    add("iterations", type=_positive, default=50, help="50 by default, after 2 to warm up")
+    add("batch", type=_positive, metavar="N", help="a batch size in place of the file's")
+    add("threads", type=_positive, metavar="N", help="else OMP_NUM_THREADS, or the processors")
+    parser.add_argument("--json", action="store_true", help="print JSON, not a table")
+    parser.add_argument(
+        "--trace", metavar="FILE", help="also write a trace for chrome://tracing or Perfetto"
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 1 << 31:
+        raise ArgumentTypeError(f"'{text}' is no positive number")
+    return int(text)
+
+
+def _execute(chosen: Namespace) -> int:
+    from sparknet.caffe.timing import fill_inputs, measure
+    from sparknet.cli import time_report
+    from sparknet.native import set_threads
+    from sparknet.native.machine import measure_machine
+
+    if not (chosen.model or chosen.solver):
+        print("sparknet time: give --model, or a --solver that names its net", file=sys.stderr)
+        return 2
+    if chosen.solver and chosen.phase == "test":
+        print("sparknet time: a solver updates in the train phase only", file=sys.stderr)
+        return 2
+    if chosen.threads:
+        set_threads(chosen.threads)
+    net, update = _solver(chosen) if chosen.solver else (_net(chosen), None)
+    if chosen.weights:
+        net.copy_from(chosen.weights)
+    _say("measuring the machine")
+    machine = measure_machine()
+    fill_inputs(net)
+    _say(f"measuring {chosen.iterations} iterations of {net.name or 'the net'}")
+    timing = measure(net, chosen.iterations, chosen.phase == "train", update)
+    if chosen.trace:
+        _write_trace(chosen.trace, timing)
+    report = time_report.report(timing, machine, chosen.phase)
+    print(time_report.as_json(report) if chosen.json else time_report.as_table(report))
+    return 0
+
+
+def _say(message: str) -> None:
+    print(f"sparknet time: {message}", file=sys.stderr)
+
+
+def _net(chosen: Namespace) -> Net:
+    from sparknet.caffe import Net
+
+    return Net.from_proto(
+        _described(chosen), net_file.phase_number(chosen), chosen.level, tuple(chosen.stage)
+    )
+
+
+def _described(chosen: Namespace) -> NetParameter:
+    """The net of the file, at the batch size that was asked for."""
+    net = net_file.read(chosen.model)
+    if chosen.batch:
+        from sparknet.graph.batch import set_batch
+
+        set_batch(net, chosen.batch)
+    return net
+
+
+def _solver(chosen: Namespace) -> tuple[Net, Any]:
+    """The solver's net without its test nets, and its update."""
+    from sparknet.caffe.solvers import get_solver
+    from sparknet.caffe.solvers.source import settings
+    from sparknet.proto import solver_nets
+
+    source = settings(chosen.solver, _described(chosen) if chosen.model else None)
+    net = solver_nets(source).train
+    if chosen.batch and not chosen.model:
+        from sparknet.graph.batch import set_batch
+
+        set_batch(net, chosen.batch)
+    for field in ("test_iter", "test_interval", "test_net", "test_net_param", "test_state"):
+        source.ClearField(field)
+    source.display = 0
+    solver = get_solver(settings(source, net))
+    return solver.net, solver.apply_update
+
+
+def _write_trace(path: str, timing: Timing) -> None:
+    from sparknet.cli.time_report import trace
+    from sparknet.errors import FileError
+
+    try:
+        Path(path).write_text(trace(timing), encoding="utf-8")
+    except OSError as error:
+        raise FileError(path, f"cannot be written: {error.strerror}") from error
+    _say(f"wrote {path}")
+
+
+VERB = Verb(
+    "time",
+    "Measure how long each layer takes forward and backward, as caffe time does, and what share "
+    "that is of what this machine can do.",
+    _arguments,
+    _execute,
+)

@@ -1,0 +1,219 @@
+"""What `sparknet time` found: as a table, as JSON, as a trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sparknet.caffe.timing import Timing
+from sparknet.graph import Work, work
+from sparknet.native.machine import Machine
+
+Row = dict[str, Any]
+
+PASSES = ("forward", "backward", "update")
+HEAD = (
+    "Layer",
+    "Type",
+    "Forward ms",
+    "Backward ms",
+    "Share",
+    "GFLOP/s",
+    "of peak",
+    "GB/s",
+    "of memory",
+    "Over limit ms",
+)
+WIDEST = 40
+
+
+def report(timing: Timing, machine: Machine, phase: str) -> dict[str, Any]:
+    """All figures: milliseconds are medians, rates count 10^9 a second, shares are of 1.
+
+    ``limit_ms`` is what the machine's arithmetic or its memory, whichever is slower, would take
+    for what the layer cannot do without.
+    """
+    layers = [
+        _layer(timing, number, work(timing.graph, node), machine)
+        for number, node in enumerate(timing.graph.nodes)
+    ]
+    spans = {f"{name}_ms": timing.span_ms(which) for which, name in enumerate(PASSES)}
+    total = sum(row["forward_ms"] + row["backward_ms"] for row in layers)
+    for row in layers:
+        row["share"] = (row["forward_ms"] + row["backward_ms"]) / total if total else 0.0
+    return {
+        "net": timing.graph.name,
+        "phase": phase,
+        "iterations": len(timing.iterations),
+        "threads": machine.threads,
+        "peak_gflops": machine.operations / 1e9,
+        "memory_gbs": machine.bytes / 1e9,
+        **spans,
+        "step_ms": timing.step_ms,
+        "between_layers_ms": max(spans["forward_ms"] + spans["backward_ms"] - total, 0.0),
+        "layers": layers,
+        "types": _types(layers, total),
+    }
+
+
+def _layer(timing: Timing, number: int, least: Work, machine: Machine) -> Row:
+    node = timing.graph.nodes[number]
+    row: Row = {
+        "name": node.name,
+        "type": node.type,
+        "forward_ms": timing.forward_ms(number),
+        "backward_ms": timing.backward_ms(number),
+    }
+    flops = (least.forward_flops, least.backward_flops if row["backward_ms"] else 0)
+    moved = (least.forward_bytes, least.backward_bytes if row["backward_ms"] else 0)
+    row["flops"], row["bytes"] = sum(flops), sum(moved)
+    row["limit_ms"] = 1e3 * sum(
+        max(operations / machine.operations, size / machine.bytes)
+        for operations, size in zip(flops, moved, strict=True)
+    )
+    return row | _rates(row, machine.operations, machine.bytes)
+
+
+def _rates(row: Row, operations: float, memory: float) -> Row:
+    seconds = (row["forward_ms"] + row["backward_ms"]) / 1e3
+    flops = row["flops"] / seconds if seconds else 0.0
+    moved = row["bytes"] / seconds if seconds else 0.0
+    return {
+        "gflops": flops / 1e9,
+        "of_peak": flops / operations,
+        "gbs": moved / 1e9,
+        "of_memory": moved / memory,
+    }
+
+
+def _types(layers: Sequence[Row], total: float) -> list[Row]:
+    """What the layers of each type take together, the slowest type first."""
+    sums: dict[str, Row] = {}
+    for row in layers:
+        kind = sums.setdefault(row["type"], {"type": row["type"], "layers": 0})
+        kind["layers"] += 1
+        for key in ("forward_ms", "backward_ms", "share", "limit_ms"):
+            kind[key] = kind.get(key, 0.0) + row[key]
+    return sorted(sums.values(), key=lambda kind: -float(kind["share"]))
+
+
+def as_json(found: dict[str, Any]) -> str:
+    return json.dumps(found, indent=1)
+
+
+def as_table(found: dict[str, Any]) -> str:
+    """The layers, the types, and the sums."""
+    rows = [HEAD, *(_cells(row) for row in found["layers"])]
+    kinds = [
+        ("Type", "Layers", "Forward ms", "Backward ms", "Share", "Over limit ms"),
+        *(_kind_cells(kind) for kind in found["types"]),
+    ]
+    step = f"{found['step_ms']:.3f} ms a step"
+    parts = [f"{name} {found[f'{name}_ms']:.3f}" for name in PASSES if found[f"{name}_ms"]]
+    return "\n".join(
+        [
+            *_align(rows, 2),
+            "",
+            *_align(kinds, 1),
+            "",
+            f"{found['net']}, {found['phase']}: {step} ({', '.join(parts)} ms; "
+            f"{found['between_layers_ms']:.3f} ms of it between layers), "
+            f"median of {found['iterations']}",
+            f"This machine, {found['threads']} threads: {found['peak_gflops']:.0f} GFLOP/s "
+            f"(float32 matrix product), {found['memory_gbs']:.1f} GB/s (a = b + s c). More than "
+            "100% of memory: the values came from a cache.",
+        ]
+    )
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    computed = bool(row["flops"])
+    return (
+        _short(row["name"]),
+        row["type"],
+        _ms(row["forward_ms"]),
+        _ms(row["backward_ms"]),
+        f"{row['share']:.1%}",
+        f"{row['gflops']:.1f}" if computed else "",
+        f"{row['of_peak']:.0%}" if computed else "",
+        f"{row['gbs']:.1f}" if row["gbs"] else "",
+        f"{row['of_memory']:.0%}" if row["gbs"] else "",
+        _over(row),
+    )
+
+
+def _kind_cells(kind: Row) -> tuple[str, ...]:
+    return (
+        kind["type"],
+        str(kind["layers"]),
+        _ms(kind["forward_ms"]),
+        _ms(kind["backward_ms"]),
+        f"{kind['share']:.1%}",
+        _over(kind),
+    )
+
+
+def _over(row: Row) -> str:
+    return _ms(max(row["forward_ms"] + row["backward_ms"] - row["limit_ms"], 0.0))
+
+
+def _ms(value: float) -> str:
+    return f"{value:.3f}" if value else ""
+
+
+def _short(text: str) -> str:
+    shown = "".join(char if char.isprintable() else "?" for char in text[: WIDEST + 1])
+    return shown if len(shown) <= WIDEST else shown[: WIDEST - 1] + "…"
+
+
+def _align(rows: Sequence[Sequence[str]], words: int) -> Iterable[str]:
+    """Columns of one width each, the first `words` of them to the left; a line under the head."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        cells = [
+            cell.ljust(width) if column < words else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        line = "  ".join(cells)
+        yield line.rstrip()
+        if number == 0:
+            yield "-" * len(line)
+
+
+def trace(timing: Timing) -> str:
+    """The measured iterations in Chrome's trace event format; layers lie end to end in a pass."""
+    events: list[dict[str, Any]] = []
+    nodes = timing.graph.nodes
+    for number, one in enumerate(timing.iterations):
+        for which, name in enumerate(PASSES):
+            if one.spans[which]:
+                args: dict[str, Any] = {"iteration": number}
+                events.append(_event(name, "pass", one.starts[which], one.spans[which], args))
+        orders = (range(len(nodes)), range(len(nodes) - 1, -1, -1))
+        for which, (order, spent) in enumerate(
+            zip(orders, (one.forward, one.backward), strict=True)
+        ):
+            start = float(one.starts[which])
+            for layer in order:
+                if spent[layer]:
+                    args = {"type": nodes[layer].type}
+                    events.append(
+                        _event(nodes[layer].name, PASSES[which], start, spent[layer], args)
+                    )
+                    start += spent[layer]
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
+
+
+def _event(name: str, kind: str, start: float, span: float, args: dict[str, Any]) -> dict[str, Any]:
+    """Times in microseconds."""
+    return {
+        "name": name,
+        "cat": kind,
+        "ph": "X",
+        "ts": start / 1e3,
+        "dur": span / 1e3,
+        "pid": 1,
+        "tid": 1,
+        "args": args,
+    }

@@ -1,0 +1,181 @@
+"""`sparknet time`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparknet.cli import main
+from sparknet.native import set_threads, threads
+
+NET = """
+name: "small"
+layer { name: "data" type: "Input" top: "data"
+        input_param { shape { dim: 4 dim: 3 dim: 9 dim: 9 } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+        convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
+        inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+NAMES = ["data", "label", "conv", "relu", "ip", "loss"]
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> str:
+    (tmp_path / "net.prototxt").write_text(NET)
+    return str(tmp_path / "net.prototxt")
+
+
+def report(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert main(["time", "-iterations", "3", "--json", *words]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_the_table(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["time", "-model", net, "-iterations=3"]) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert lines[0].split()[:3] == ["Layer", "Type", "Forward"]
+    assert [line.split()[0] for line in lines[2:8]] == NAMES
+    assert "GFLOP/s (float32 matrix product)" in lines[-1]
+    assert "small, train:" in lines[-2]
+    assert "3 iterations" in err
+
+
+def test_json_of_a_training_pass(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = report(capsys, "--model", net)
+    layers = {row["name"]: row for row in found["layers"]}
+    assert list(layers) == NAMES
+    assert (found["iterations"], found["phase"], found["net"]) == (3, "train", "small")
+    assert found["threads"] == threads()
+    assert found["peak_gflops"] > 0.1
+    assert found["memory_gbs"] > 0.1
+    forward = 2 * (4 * 6 * 7 * 7) * (3 * 3 * 3)
+    assert layers["conv"]["flops"] == 2 * forward  # no gradient goes to the data
+    assert layers["ip"]["flops"] == 3 * 2 * 4 * (6 * 7 * 7) * 2
+    for name in ("conv", "ip"):
+        row = layers[name]
+        assert row["forward_ms"] > 0
+        assert row["backward_ms"] > 0
+        seconds = (row["forward_ms"] + row["backward_ms"]) / 1e3
+        assert row["gflops"] == pytest.approx(row["flops"] / seconds / 1e9)
+        assert row["of_peak"] == pytest.approx(row["gflops"] / found["peak_gflops"])
+    assert layers["data"]["backward_ms"] == 0
+    assert found["update_ms"] == 0
+    assert sum(row["share"] for row in found["layers"]) == pytest.approx(1)
+    assert found["step_ms"] > 0
+    assert {kind["type"]: kind["layers"] for kind in found["types"]}["Input"] == 2
+
+
+def test_the_test_phase_goes_forward_only(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = report(capsys, "-model", net, "-phase", "TEST")
+    assert found["backward_ms"] == 0
+    assert all(row["backward_ms"] == 0 for row in found["layers"])
+    assert found["forward_ms"] > 0
+    assert {row["name"]: row for row in found["layers"]}["relu"]["forward_ms"] == 0  # in conv
+
+
+def test_batch_and_threads(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = threads()
+    try:
+        found = report(capsys, "-model", net, "--batch", "8", "--threads", "1")
+    finally:
+        set_threads(before)
+    assert found["threads"] == 1
+    layers = {row["name"]: row for row in found["layers"]}
+    assert layers["conv"]["flops"] == 2 * 2 * (8 * 6 * 7 * 7) * (3 * 3 * 3)
+
+
+def test_a_solver(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    solver = tmp_path / "solver.prototxt"
+    settings = 'base_lr: 0.01 lr_policy: "fixed" momentum: 0.9 test_iter: 1 test_interval: 1 '
+    solver.write_text(settings + f'net: "{net}"')
+    assert report(capsys, "-solver", str(solver), "--batch", "2")["update_ms"] > 0
+    solver.write_text(settings)
+    found = report(capsys, "-solver", str(solver), "-model", net)
+    assert found["update_ms"] > 0
+    parts = found["forward_ms"] + found["backward_ms"] + found["update_ms"]
+    assert found["step_ms"] == pytest.approx(parts, rel=0.9)
+
+
+def test_weights(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from sparknet.caffe import TEST, Net
+
+    model = str(tmp_path / "net.caffemodel")
+    Net(net, TEST).save(model)
+    report(capsys, "-model", net, "-weights", model)
+    report(capsys, "-model", model)
+    assert main(["time", "-model", net, "-weights", str(tmp_path / "no.caffemodel")]) == 1
+    assert "no.caffemodel" in capsys.readouterr().err
+
+
+def test_the_trace(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    report(capsys, "-model", net, "--trace", str(file))
+    events = json.loads(file.read_text())["traceEvents"]
+    assert [event["name"] for event in events if event["cat"] == "pass"] == [
+        "forward",
+        "backward",
+    ] * 3
+    assert all(event["ph"] == "X" and event["dur"] > 0 for event in events)
+    first = [e["name"] for e in events if e["cat"] == "forward"][: len(NAMES)]
+    assert first == NAMES
+    backward = [e["name"] for e in events if e["cat"] == "backward"]
+    assert backward[:4] == ["loss", "ip", "relu", "conv"]
+    for outer in (event for event in events if event["cat"] == "pass"):
+        inner = [e for e in events if e["cat"] == outer["name"] and _within(e, outer)]
+        assert len(inner) >= 4
+    assert main(["time", "-model", net, "--trace", str(tmp_path / "no" / "t.json")]) == 1
+    assert "t.json" in capsys.readouterr().err
+
+
+def _within(event: dict[str, Any], outer: dict[str, Any]) -> bool:
+    end = float(outer["ts"]) + float(outer["dur"])
+    return bool(outer["ts"] <= event["ts"] and event["ts"] + event["dur"] <= end)
+
+
+def test_layers_that_live_in_python(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "net.prototxt"
+    file.write_text(
+        'layer { name: "noise" type: "DummyData" top: "x" dummy_data_param { '
+        'shape { dim: 100 dim: 50 } data_filler { type: "gaussian" } } }'
+        'layer { name: "s" type: "Sigmoid" bottom: "x" top: "y" }'
+    )
+    rows = report(capsys, "-model", str(file), "--batch", "30")["layers"]
+    assert rows[0]["name"] == "noise"
+    assert rows[0]["forward_ms"] > 0
+    assert rows[1]["bytes"] == 4 * 2 * 30 * 50
+
+
+def test_wrong_use(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["time"]) == 2
+    assert main(["time", "-solver", "x", "-phase", "test"]) == 2
+    capsys.readouterr()
+    for words in (["-iterations", "0"], ["--batch", "-3"], ["--threads", "many"]):
+        with pytest.raises(SystemExit) as caught:
+            main(["time", "-model", net, *words])
+        assert caught.value.code == 2
+
+
+def test_clocks_stand_still_unless_asked(net: str) -> None:
+    from sparknet.caffe import TRAIN, Net
+
+    made = Net(net, TRAIN)
+    made.forward()
+    assert sum(map(sum, made.layer_times())) == 0
+    made.time_layers(True)
+    made.forward()
+    once = made.layer_times()[0]
+    assert once[2] > 0
+    made.forward()
+    assert made.layer_times()[0][2] > once[2]
+    made.time_layers(False)
+    made.forward()
+    assert sum(map(sum, made.layer_times())) == 0
