@@ -14,6 +14,8 @@ struct sn_net {
 
 namespace {
 
+constexpr int most_axes = 32;  // what sn_net_blob_shape's callers hold ready
+
 sn_status fail(sn_status status, const std::string& message) {
     return sn_fail(status, "%s", message.c_str());
 }
@@ -96,6 +98,7 @@ sn_status sn_net_add_blob(int* out, sn_net* net, const char* name) {
 
 sn_status sn_net_reshape_blob(sn_net* net, int blob, int ndim, const int64_t* shape) {
     return guard(net, [&](sn::Net& n) {
+        if (ndim < 0 || ndim > most_axes) throw std::out_of_range("a blob has at most 32 axes");
         at(n.blobs, blob, "blob").reshape(sn::Shape(shape, shape + ndim));
     });
 }

@@ -39,6 +39,7 @@ from sparknet.caffe.solvers import (
     get_solver,
     solver_from_text,
 )
+from sparknet.caffe.timer import Timer
 from sparknet.layers.user_layer import UserLayer as Layer
 from sparknet.layers.user_layer import use_caffe
 
@@ -59,6 +60,7 @@ __all__ = [
     "NetSpec",
     "RMSPropSolver",
     "SGDSolver",
+    "Timer",
     "__version__",
     "get_solver",
     "has_nccl",

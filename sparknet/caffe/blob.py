@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparknet.errors import ArrayError
 from sparknet.layers import Shape
-from sparknet.layers.layer import count, shape_text
+from sparknet.layers.layer import MAX_AXES, MAX_COUNT, count, shape_text
 from sparknet.native import NDArray
 
 if TYPE_CHECKING:
@@ -101,7 +103,16 @@ class EngineBlob(Blob):
         return self._runtime.native.blob_shape(self._number)
 
     def reshape(self, *shape: int) -> None:
-        self._runtime.touch(self._number, shape)
+        self._runtime.touch(self._number, _checked(shape))
+
+
+def _checked(shape: Sequence[Any]) -> Shape:
+    """A shape that a blob can have.  Caffe: blob.cpp, Reshape."""
+    sizes = tuple(int(index(size)) for size in shape)
+    fits = len(sizes) <= MAX_AXES and min(sizes, default=0) >= 0 and count(sizes) <= MAX_COUNT
+    if not fits:
+        raise ArrayError(f"no blob can have the shape {shape_text(sizes)}")
+    return sizes
 
 
 class ParamBlob(Blob):

@@ -96,8 +96,9 @@ class Detector(Net):
     def configure_crop(self, context_pad: int | None) -> None:
         """How much around a window is shown, and the mean that stands for what is not there."""
         name = self.inputs[0]
-        self.crop_dims = tuple(self.blobs[name].shape[2:])
-        self.crop_size = self.crop_dims[-1]
+        channels, height, width = self.blobs[name].shape[1:]
+        self.crop_dims = np.array((height, width, channels))
+        self.crop_size = width
         self.context_pad = context_pad or 0
         blank = np.zeros(self.blobs[name].shape[1:], np.float32)
         self.crop_mean = self.transformer.deprocess(name, blank)

@@ -24,8 +24,8 @@ def set_device(device: int) -> None:
     )
 
 
-def init_log(level: int = logging.INFO) -> None:
-    """Show what nets and solvers report, on stderr."""
+def init_log(level: int = logging.INFO, stderr: bool = True) -> None:
+    """Show what nets and solvers report, on stderr: Caffe's second argument changes nothing."""
     if not _logger.handlers:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(levelname).1s%(asctime)s %(message)s"))

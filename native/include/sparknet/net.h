@@ -88,7 +88,7 @@ SN_API sn_status sn_net_seed(sn_net* net, uint64_t seed);
 
 /* ---- Looking ------------------------------------------------------------------ */
 
-/* A kernel may give its tops another shape (Filter): what it is now. */
+/* A kernel may give its tops another shape (Filter): what it is now. At most 32 axes. */
 SN_API sn_status sn_net_blob_shape(int* ndim, int64_t* shape, sn_net* net, int blob);
 
 /*

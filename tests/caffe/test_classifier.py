@@ -1,0 +1,94 @@
+"""Classifier against the same crops, put together by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet.caffe as caffe
+from sparknet.errors import FileError, SpecError
+
+NET = """
+input: "data" input_shape { dim: 4 dim: 3 dim: 6 dim: 8 }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 5 weight_filler { type: "gaussian" std: 0.02 } } }
+layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
+"""
+
+
+def files(folder: Path) -> tuple[str, str]:
+    model, weights = folder / "deploy.prototxt", folder / "net.caffemodel"
+    model.write_text(NET)
+    caffe.Net(model, caffe.TEST).save(weights)
+    return str(model), str(weights)
+
+
+def images(count: int, height: int, width: int) -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [rng.random((height, width, 3), np.float32) for _ in range(count)]
+
+
+def by_hand(net: caffe.Net, crops: Any) -> Any:
+    """Crops in RGB from 0 to 1 → probabilities, for mean 100, 110, 120 in BGR of 255."""
+    x = 255 * np.asarray(crops, np.float64)[..., ::-1] - [100, 110, 120]
+    w, b = (blob.data.astype(np.float64) for blob in net.params["ip"])
+    e = np.exp(x.transpose(0, 3, 1, 2).reshape(len(x), -1) @ w.T + b)
+    return e / e.sum(1, keepdims=True)
+
+
+def make(folder: Path, **options: Any) -> caffe.Classifier:
+    return caffe.Classifier(
+        *files(folder),
+        mean=np.array([100, 110, 120]),
+        raw_scale=255,
+        channel_swap=(2, 1, 0),
+        **options,
+    )
+
+
+def test_whole_images(tmp_path: Path) -> None:
+    net = make(tmp_path)
+    assert isinstance(net, caffe.Net)
+    assert net.crop_dims.tolist() == net.image_dims.tolist() == [6, 8]
+    given = images(3, 6, 8)
+    got = net.predict(given, oversample=False)
+    assert got.shape == (3, 5)
+    np.testing.assert_allclose(got, by_hand(net, given), rtol=1e-3, atol=1e-6)
+
+
+def test_the_centre(tmp_path: Path) -> None:
+    net = make(tmp_path, image_dims=(11, 12))
+    given = images(6, 11, 12)
+    got = net.predict(given, oversample=False)
+    want = by_hand(net, [image[2:8, 2:10] for image in given])
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
+
+
+def test_ten_crops(tmp_path: Path) -> None:
+    net = make(tmp_path, image_dims=(9, 12))
+    given = images(3, 9, 12)
+    got = net.predict(given)
+    for image, probabilities in zip(given, got, strict=True):
+        places = [(0, 0), (0, 4), (3, 0), (3, 4), (1, 2)]
+        crops = [image[y : y + 6, x : x + 8] for y, x in places]
+        want = by_hand(net, crops + [crop[:, ::-1] for crop in crops]).mean(0)
+        np.testing.assert_allclose(probabilities, want, rtol=1e-3, atol=1e-6)
+
+
+def test_images_of_other_sizes_are_resized(tmp_path: Path) -> None:
+    net = make(tmp_path, image_dims=(6, 8))
+    given = images(1, 13, 17) + images(1, 6, 8)
+    want = by_hand(net, [caffe.io.resize_image(given[0], (6, 8)), given[1]])
+    got = net.predict(given, oversample=False)
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
+
+
+def test_wrong_use_is_a_sentence(tmp_path: Path) -> None:
+    model, _ = files(tmp_path)
+    with pytest.raises(SpecError, match="at least one image"):
+        make(tmp_path).predict([])
+    with pytest.raises(FileError, match=r"none\.caffemodel"):
+        caffe.Classifier(model, str(tmp_path / "none.caffemodel"))

@@ -1,0 +1,145 @@
+"""Python layers as users write them; nets name this module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import sparknet.caffe as caffe
+
+
+class Accuracy(caffe.Layer):
+    """The share of rows whose largest value stands at the label."""
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        assert len(bottom) == 2, "two bottoms are needed"
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(1)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        right = bottom[0].data.argmax(1) == bottom[1].data.ravel()
+        top[0].data[0] = right.mean()
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        pass
+
+
+class TimesTen(caffe.Layer):
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(*bottom[0].data.shape)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        top[0].data[...] = 10 * bottom[0].data
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        if propagate_down[0]:
+            bottom[0].diff[...] = 10 * top[0].diff
+
+
+class Counting(caffe.Layer):
+    """A source: numbers in order, from a start that param_str gives."""
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        self.next = int(self.param_str)
+        top[0].reshape(4, 2)
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        pass
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        top[0].data[...] = np.arange(self.next, self.next + 8).reshape(4, 2)
+        self.next += 8
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        raise AssertionError("a source has nothing to give back")
+
+
+class Growing(caffe.Layer):
+    """A source whose batch grows by one in every pass."""
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        self.rows = 0
+        top[0].reshape(1, 3)
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        self.rows += 0
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        self.rows += 1
+        top[0].reshape(self.rows, 3)
+        top[0].data[...] = self.rows
+
+
+class Absolute(caffe.Layer):
+    """The sum of absolute differences, as a loss."""
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(1)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        self.diff = bottom[0].data - bottom[1].data
+        top[0].data[0] = np.abs(self.diff).sum()
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        for number, sign in enumerate((1, -1)):
+            if propagate_down[number]:
+                bottom[number].diff[...] = sign * np.sign(self.diff) * top[0].diff[0]
+
+
+class Shift(caffe.Layer):
+    """A layer that learns: one number for each column."""
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        self.blobs.add_blob(bottom[0].shape[1])
+        self.blobs[0].data[...] = [1, 2, 3]
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(*bottom[0].shape)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        top[0].data[...] = bottom[0].data + self.blobs[0].data
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        self.blobs[0].diff[...] += top[0].diff.sum(0)
+        bottom[0].diff[...] = top[0].diff
+
+
+class Phase(caffe.Layer):
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape()
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        top[0].data[()] = self.phase
+
+
+class OwnError(Exception):
+    """Of the user's own type."""
+
+
+class Failing(caffe.Layer):
+    """Fails where param_str says."""
+
+    def _at(self, place: str) -> None:
+        if self.param_str == place:
+            raise OwnError(f"no luck in {place}")
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        self._at("setup")
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        self._at("reshape")
+        top[0].reshape(*bottom[0].shape)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        self._at("forward")
+        if self.param_str == "shape":
+            top[0].data[...] = np.zeros((7, 7, 7))
+        if self.param_str == "key":
+            _ = {}["nothing"]  # type: ignore[index]
+        if self.param_str == "stop":
+            raise KeyboardInterrupt
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        self._at("backward")
