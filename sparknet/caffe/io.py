@@ -13,6 +13,7 @@ from sparknet.caffe.arrays import (
 from sparknet.caffe.images import load_image, oversample
 from sparknet.caffe.resize import resize_image
 from sparknet.caffe.transformer import Transformer
+from sparknet.proto import caffe_pb2
 
 arraylist_to_blobprotovecor_str = arraylist_to_blobprotovector_str
 """The name as it was spelled before Caffe 1.0."""
@@ -25,6 +26,7 @@ __all__ = [
     "arraylist_to_blobprotovector_str",
     "blobproto_to_array",
     "blobprotovector_str_to_arraylist",
+    "caffe_pb2",
     "datum_to_array",
     "load_image",
     "oversample",

@@ -277,7 +277,7 @@ class Net:
         outs: dict[str, list[Any]] = {}
         for batch in self._batch(kwargs):
             for name, values in self.forward(blobs=blobs, **batch).items():
-                outs.setdefault(name, []).extend(np.array(values))
+                outs.setdefault(name, []).extend(_rows(values))
         return _joined(outs, _length(kwargs))
 
     def forward_backward_all(
@@ -291,9 +291,9 @@ class Net:
         steps = zip(self._batch(forward), _or_empty(self._batch(backward)), strict=False)
         for batch, tops in steps:
             for name, values in self.forward(blobs=blobs, **batch).items():
-                outs.setdefault(name, []).extend(np.array(values))
+                outs.setdefault(name, []).extend(_rows(values))
             for name, values in self.backward(diffs=diffs, **tops).items():
-                grads.setdefault(name, []).extend(np.array(values))
+                grads.setdefault(name, []).extend(_rows(values))
         return _joined(outs, _length(kwargs)), _joined(grads, _length(kwargs))
 
     def _batch(self, arrays: Mapping[str, Any]) -> Iterator[Arrays]:
@@ -376,6 +376,11 @@ def _check_alike(name: str, mine: Sequence[Blob], theirs: Sequence[Blob]) -> Non
 
 def _length(arrays: Mapping[str, Any]) -> int:
     return len(next(iter(arrays.values()))) if arrays else 0
+
+
+def _rows(values: Any) -> Any:
+    """A copy of a batch, item by item; a scalar (a loss) counts as one item a batch."""
+    return np.array(values, ndmin=1)
 
 
 def _or_empty(batches: Iterator[Arrays]) -> Iterator[Arrays]:

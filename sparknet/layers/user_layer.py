@@ -40,8 +40,8 @@ class ShapeBlob:
             self._shape, self._arrays = shape, {}
 
     @property
-    def shape(self) -> list[int]:
-        return list(self._shape)
+    def shape(self) -> Shape:
+        return self._shape
 
     @property
     def count(self) -> int:

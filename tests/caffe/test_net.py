@@ -310,6 +310,14 @@ def test_forward_all_cuts_the_padding_off() -> None:
         np.testing.assert_allclose(outs["sum"], x @ w.T + b + more, rtol=1e-4, atol=1e-6)
 
 
+def test_forward_all_gives_a_loss_for_each_batch() -> None:
+    net = make()
+    x, labels = np.random.default_rng(2).normal(size=(7, 2, 3, 4)), np.arange(7)
+    losses = net.forward_all(data=x, label=labels)["loss"]
+    assert losses.shape == (2,)
+    assert losses[0] == net.forward(data=x[:5], label=labels[:5])["loss"]
+
+
 def test_forward_backward_all() -> None:
     net = small()
     rng = np.random.default_rng(3)

@@ -11,7 +11,7 @@ def test_names() -> None:
     for name in caffe.__all__:
         assert hasattr(caffe, name)
     assert (caffe.TRAIN, caffe.TEST, caffe.__version__) == (0, 1, "1.0.0")
-    assert caffe.proto.caffe_pb2 is messages is caffe_pb2
+    assert caffe.proto.caffe_pb2 is messages is caffe_pb2 is caffe.io.caffe_pb2
 
 
 def test_layer_types() -> None:

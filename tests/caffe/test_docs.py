@@ -1,0 +1,88 @@
+"""docs/pycaffe.md is true: its examples run, in order, as one program."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet.caffe as caffe
+from sparknet.native import set_threads, threads
+from sparknet.proto import parse_net
+from tests.goldens import ROOT
+
+DOCS = ROOT / "docs"
+GUIDE = (DOCS / "pycaffe.md").read_text(encoding="utf-8")
+
+
+def test_examples_run(tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    assert len(blocks) == 7
+    program = tmp_path / "program.py"
+    program.write_text("\n".join(blocks), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, program.name],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "OMP_WAIT_POLICY": "passive"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
+
+
+@pytest.mark.parametrize("page", ["pycaffe.md", "compatibility.md", "scripts.md"])
+def test_every_name_exists(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    made = {"net": caffe.Net, "solver": caffe.SGDSolver, "blob": caffe.Blob, "caffe": caffe}
+    for owner, name in re.findall(r"`(net|solver|blob|caffe)\.(\w+)", text):
+        if name == "NCCL":  # said not to be there
+            continue
+        instance = owner == "net" and name in vars(caffe.Net.from_proto(parse_net(""), caffe.TEST))
+        instance |= (owner, name) == ("solver", "param")
+        assert instance or hasattr(made[owner], name), f"{page}: {owner}.{name}"
+
+
+@pytest.mark.parametrize("page", ["pycaffe.md", "compatibility.md", "scripts.md", "README.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):
+        assert (DOCS / target).exists(), f"{page}: {target}"
+
+
+CONV = """
+force_backward: true
+layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 16 dim: 3 dim: 12 dim: 12 } } }
+layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
+  convolution_param { num_output: 16 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool"
+  pooling_param { pool: STOCHASTIC kernel_size: 2 stride: 2 } }
+layer { name: "norm" type: "LRN" bottom: "pool" top: "norm" }
+layer { name: "drop" type: "Dropout" bottom: "norm" top: "norm" }
+"""
+
+
+def run(count: int) -> dict[str, Any]:
+    before = threads()
+    set_threads(count)
+    try:
+        net = caffe.Net.from_proto(parse_net(CONV), caffe.TRAIN, seed=2)
+        net.blobs["x"].data[...] = np.random.default_rng(0).normal(size=(16, 3, 12, 12))
+        out = net.forward()["norm"].copy()
+        grads = net.backward(norm=np.ones_like(out))
+        return {"out": out, "x": grads["x"].copy(), "w": np.array(net.flat_diffs)}
+    finally:
+        set_threads(before)
+
+
+def test_what_varies_with_the_number_of_threads() -> None:
+    once, again, more = run(2), run(2), run(1)
+    for name in once:
+        np.testing.assert_array_equal(once[name], again[name])
+    np.testing.assert_array_equal(once["out"] != 0, more["out"] != 0)
+    for name in once:
+        np.testing.assert_allclose(once[name], more[name], rtol=1e-4, atol=1e-4)
