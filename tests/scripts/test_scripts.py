@@ -88,6 +88,14 @@ SAYS = {
         \['half_iter_10.caffemodel.h5', 'half_iter_10.solverstate.h5'\]
         iteration 10
         HDF5 goes on as if nothing had happened: True 20""",
+    "logreg": r"""
+        1 1
+        linear: accuracy 0.[78]\d
+        hidden: accuracy 0.9\d""",
+    "image_list": r"""
+        BGR less the mean \(3, 27, 27\) \[-60. -70.  40.\]
+        labels \[0 1 2 0 1 2 0 1 2 0\]
+        accuracy (1.00|0.9\d)""",
     "roidb_train": r"""
         Wrote snapshot to: frcnn_iter_50.caffemodel
         Wrote snapshot to: frcnn_iter_100.caffemodel
