@@ -13,7 +13,7 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto cmake -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow bench lint format docs sanitize fuzz clean setup
+.PHONY: demo test test-slow bench bench-peers lint format docs sanitize fuzz clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -31,6 +31,9 @@ bench: setup
 	@$(PY) -m benchmarks.ndarray
 	@$(PY) -m benchmarks.model_file
 	@$(PY) -m benchmarks.text
+
+bench-peers: setup
+	@$(PY) -m benchmarks.peers $(ARGS)
 
 lint: setup
 	@echo '==> ruff, mypy, clang-format'

@@ -1,0 +1,125 @@
+"""python -m benchmarks.peers: ours, PyTorch and Caffe in turn, over nine nets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.peers import table
+from benchmarks.peers.contests import CONTESTS
+from benchmarks.peers.match import VARIANTS, Match, Result, Rules
+from benchmarks.peers.precision import precisions
+from benchmarks.peers.process import SideFailed, can_import, import_cost
+
+MODES = ("train", "inference")
+OURS = ("import sparknet", "import sparknet.caffe")
+
+
+def arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks.peers", description=__doc__)
+    parser.add_argument("--models", nargs="+", choices=CONTESTS, default=list(CONTESTS))
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
+    parser.add_argument("--rounds", type=int, default=7, help="turns of each side (7)")
+    parser.add_argument(
+        "--variants", nargs="+", choices=VARIANTS, help="of PyTorch; the fastest one competes"
+    )
+    parser.add_argument("--quick", action="store_true", help="short turns, no torch.compile")
+    parser.add_argument("--threads", type=int, default=_processors())
+    parser.add_argument("--json", action="store_true", help="print JSON, not tables")
+    parser.add_argument(
+        "--peer-python",
+        default=sys.executable,
+        metavar="PATH",
+        help="the Python that has the peers, if they are installed elsewhere",
+    )
+    chosen = parser.parse_args(words)
+    if chosen.rounds < 1 or chosen.threads < 1:
+        parser.error("--rounds and --threads are at least 1")
+    return chosen
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    chosen = arguments(words)
+    pythons = {"sparknet": sys.executable}
+    if can_import(chosen.peer_python, "torch"):
+        pythons["torch"] = chosen.peer_python
+    else:
+        _say("PyTorch is not installed (pip install 'sparknet[bench]'): sparknet runs alone.")
+    if can_import(chosen.peer_python, "caffe"):
+        pythons["caffe"] = chosen.peer_python
+    log = Path(tempfile.mkdtemp(prefix="peers-")) / "log"
+    variants = chosen.variants or (VARIANTS[:2] if chosen.quick else VARIANTS)
+    seconds = 0.2 if chosen.quick else 1.5
+    rules = Rules(chosen.rounds, seconds, chosen.threads, variants, 1200, log)
+    costs = _costs(pythons, 2 if chosen.quick else 5)
+    results = _play(rules, chosen.models, chosen.modes, pythons)
+    facts = {
+        "threads": chosen.threads,
+        "rounds": chosen.rounds,
+        "processor": _processor(),
+        "variants": list(variants) if "torch" in pythons else [],
+    }
+    found = table.as_dict(results, costs, facts)
+    print(json.dumps(found, indent=1) if chosen.json else table.as_text(found))
+    return 0 if len(results) >= len(chosen.models) * len(chosen.modes) * len(precisions()) else 1
+
+
+def _play(
+    rules: Rules, models: Sequence[str], modes: Sequence[str], pythons: dict[str, str]
+) -> list[Result]:
+    """Every match; bfloat16 too as soon as our engine says that it can."""
+    results: list[Result] = []
+    for model in models:
+        for mode in modes:
+            for precision in precisions():
+                try:
+                    result = Match(rules, CONTESTS[model], mode, precision, pythons).play()
+                except SideFailed as failure:
+                    _say(f"{model} {mode} {precision} could not be run: {failure}")
+                    continue
+                results.append(result)
+    return results
+
+
+def _costs(pythons: dict[str, str], rounds: int) -> table.Costs:
+    statements = [(pythons["sparknet"], statement) for statement in (*OURS, "import numpy")]
+    statements += [
+        (python, f"import {name}") for name, python in pythons.items() if name != "sparknet"
+    ]
+    costs: table.Costs = {}
+    for python, statement in statements:
+        try:
+            costs[statement] = import_cost(python, statement, rounds)
+        except SideFailed as failure:
+            _say(str(failure))
+    return costs
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""One net, one pass: the sides in turn, and what came out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.peers.contests import Contest
+from benchmarks.peers.process import Process, SideFailed
+
+VARIANTS = ("eager", "channels_last", "compile", "compile channels_last")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How the sides are run."""
+
+    rounds: int
+    turn_seconds: float
+    threads: int
+    variants: Sequence[str]
+    limit: float
+    log: Path
+
+
+@dataclass
+class Score:
+    """What one side took."""
+
+    library: str
+    variant: str
+    ms: list[float] = field(default_factory=list)
+    """The median of each turn."""
+    memory: int = 0
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The sides of one match, ours first, and what was noticed."""
+
+    contest: Contest
+    mode: str
+    precision: str
+    scores: list[Score]
+    notes: list[str]
+
+    def ratios(self, score: Score) -> list[float]:
+        """How many times as long as ours the other took, pair by pair."""
+        return [other / own for own, other in zip(self.scores[0].ms, score.ms, strict=True)]
+
+
+class Match:
+    """Turns of every side that can be had, in processes of their own."""
+
+    def __init__(
+        self, rules: Rules, contest: Contest, mode: str, precision: str, pythons: dict[str, str]
+    ) -> None:
+        self._rules, self._contest, self._mode = rules, contest, mode
+        self._precision, self._pythons = precision, pythons
+        self._notes: list[str] = []
+
+    def play(self) -> Result:
+        with ExitStack() as stack:
+            sides = []
+            for library in self._pythons:
+                try:
+                    sides.append(self._best(stack, library))
+                except SideFailed as failure:
+                    if library == "sparknet":
+                        raise
+                    self._notes.append(str(failure))
+            self._check(sides)
+            for number in range(self._rules.rounds):
+                _say(f"  round {number + 1} of {self._rules.rounds}")
+                for process, score, steps in sides:
+                    answer = process.run(steps)
+                    score.ms.append(median(answer["ms"]))
+                    score.memory = answer["memory"]
+        scores = [score for _, score, _ in sides]
+        return Result(self._contest, self._mode, self._precision, scores, self._notes)
+
+    def _best(self, stack: ExitStack, library: str) -> tuple[Process, Score, int]:
+        """The side in its fastest variant, warm, and how many steps make a turn."""
+        best: tuple[float, ExitStack, Process, Score] | None = None
+        failures = []
+        for variant in self._rules.variants if library == "torch" else [""]:
+            with ExitStack() as own:
+                try:
+                    process, score, ms = self._try(own, library, variant)
+                except SideFailed as failure:
+                    failures.append(f"{failure} ({variant})" if variant else str(failure))
+                    continue
+                _say(f"  {ms:.2f} ms")
+                if best is None or ms < best[0]:
+                    if best is not None:
+                        best[1].close()
+                    best = (ms, own.pop_all(), process, score)
+        if best is None:
+            raise SideFailed("; ".join(failures))
+        self._notes += [text for text in failures if "is for images" not in text]
+        ms, own, process, score = best
+        stack.push(own)
+        return process, score, min(max(round(self._rules.turn_seconds * 1e3 / ms), 3), 500)
+
+    def _try(self, stack: ExitStack, library: str, variant: str) -> tuple[Process, Score, float]:
+        rules = self._rules
+        _say(f"{self._contest.name} {self._mode} {self._precision}: {library} {variant}".rstrip())
+        process = stack.enter_context(
+            Process(library, self._pythons[library], rules.threads, rules.log, rules.limit)
+        )
+        facts = process.load(self._contest.name, self._mode, self._precision, variant)
+        process.run(2)
+        ms = min(process.run(3)["ms"])
+        # The fastest of half a second or more: others on the machine must not choose the variant.
+        ms = min(ms, *process.run(min(max(round(500 / ms), 2), 200))["ms"])
+        return process, Score(library, variant, facts=facts), ms
+
+    def _check(self, sides: Sequence[tuple[Process, Score, int]]) -> None:
+        """All sides train the same number of parameters."""
+        if self._mode != "train":
+            return
+        counts = {
+            score.library: score.facts["parameters"]
+            for _, score, _ in sides
+            if "parameters" in score.facts
+        }
+        if len(set(counts.values())) > 1:
+            raise SideFailed(f"{self._contest.name}: the nets differ in parameters: {counts}")
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)

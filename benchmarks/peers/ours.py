@@ -1,0 +1,59 @@
+"""sparknet's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers.contests import Contest
+from benchmarks.peers.nets import inference_net, training_solver
+from benchmarks.peers.side import Side, serve
+from sparknet.caffe import Net
+from sparknet.caffe.solvers import SGDSolver
+
+
+class Ours(Side):
+    _step: Callable[[], Any]
+
+    def load(self, contest: Contest, mode: str, precision: str, variant: str) -> dict[str, Any]:
+        options: dict[str, Any] = {} if precision == "float32" else {"precision": precision}
+        if mode == "train":
+            solver = SGDSolver(training_solver(contest), **options)
+            net, self._step = solver.net, lambda: solver.step(1)
+        else:
+            made = Net.from_proto(inference_net(contest), **options)
+            net, self._step = made, lambda: made._forward(0, len(made.layers) - 1)
+        fill(net, contest)
+        return {"parameters": learned(net)}
+
+    def step(self) -> None:
+        self._step()
+
+
+def learned(net: Any) -> int:
+    """Parameters that training changes: BatchNorm's statistics are none."""
+    return sum(
+        blob.count
+        for node, blobs in zip(net.graph.nodes, net._runtime.params, strict=True)
+        if not node.layer.frozen
+        for blob in blobs
+    )
+
+
+def fill(net: Any, contest: Contest) -> None:
+    """Noise or words, labels, and one sentence a stream."""
+    rng = np.random.default_rng(1)
+    data = net.blobs["data"].data
+    if contest.words:
+        data[...] = rng.integers(0, contest.classes, contest.data_shape)
+        net.blobs["cont"].data[...] = np.arange(contest.shape[0])[:, None] > 0
+    else:
+        data[...] = rng.standard_normal(contest.data_shape, np.float32)
+    if "label" in net.blobs:
+        net.blobs["label"].data[...] = rng.integers(0, contest.classes, contest.label_shape)
+
+
+if __name__ == "__main__":
+    serve(Ours())

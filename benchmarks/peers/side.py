@@ -1,0 +1,70 @@
+"""What a side has to answer to, and the process that it lives in."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.contests import CONTESTS, Contest
+
+
+class Side(ABC):
+    """One library with one net."""
+
+    @abstractmethod
+    def load(self, contest: Contest, mode: str, precision: str, variant: str) -> dict[str, Any]:
+        """Build the net for `mode`, train or inference; facts about it, such as its parameters."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """Once forward, backward and update; or once forward."""
+
+
+def peak_memory() -> int:
+    """The most bytes that were resident in this process."""
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def run_steps(side: Side, steps: int) -> list[float]:
+    """Milliseconds of each step."""
+    spent = []
+    for _ in range(steps):
+        start = time.perf_counter()
+        side.step()
+        spent.append((time.perf_counter() - start) * 1e3)
+    return spent
+
+
+def serve(side: Side) -> None:
+    """Answer requests, one JSON line each, until there are no more."""
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # what libraries print must not mix with the answers
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = _answer(side, request)
+        except Exception as error:  # every failure is the other end's to report
+            text = str(error).strip().splitlines()
+            answer = {"error": f"{type(error).__name__}: {text[0] if text else ''}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def _answer(side: Side, request: dict[str, Any]) -> dict[str, Any]:
+    if request["do"] == "load":
+        names = ("mode", "precision", "variant")
+        return side.load(CONTESTS[request["contest"]], **{name: request[name] for name in names})
+    return {"ms": run_steps(side, request["steps"]), "memory": peak_memory()}

@@ -1,0 +1,112 @@
+"""The comparison runs, with whatever peers there are; our side alone here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.peers import __main__ as peers
+from benchmarks.peers import table
+from benchmarks.peers.contests import CONTESTS
+from benchmarks.peers.match import Match, Result, Rules, Score
+from benchmarks.peers.nets import inference_net, training_solver
+from benchmarks.peers.process import Process, SideFailed
+from sparknet.graph import build_in_state
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "can_import", lambda python, name: False)
+
+
+@pytest.mark.usefixtures("alone")
+def test_ours_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--quick", "--rounds", "1", "--models", "mlp_tabular", "--threads", "1", "--json"]
+    assert peers.main(words) == 0
+    out, err = capsys.readouterr()
+    assert "sparknet runs alone" in err
+    found: dict[str, Any] = json.loads(out)
+    assert [(one["net"], one["mode"]) for one in found["results"]][:2] == [
+        ("mlp_tabular", "train"),
+        ("mlp_tabular", "inference"),
+    ]
+    for one in found["results"]:
+        (side,) = one["sides"]
+        assert side["library"] == "sparknet"
+        assert len(side["turns_ms"]) == 1
+        assert side["ms"] > 0
+        assert side["peak_memory"] > 10e6
+    assert found["imports"]["import sparknet"]["ms"] > 0
+    assert found["threads"] == 1
+    assert "mlp_tabular" in table.as_text(found)
+
+
+@pytest.mark.parametrize("name", CONTESTS)
+def test_the_nets_are_ready(name: str) -> None:
+    contest = CONTESTS[name]
+    graph = build_in_state(inference_net(contest))
+    assert graph.outputs == ("prob",)
+    assert graph.blobs["data"] == contest.data_shape
+    assert contest.classes in graph.blobs["prob"]
+    solver = training_solver(contest)
+    assert solver.net_param.layer
+    assert solver.weight_decay > 0
+
+
+def score(library: str, *ms: float) -> Score:
+    return Score(library, "eager" if library == "torch" else "", list(ms), 10**6, {})
+
+
+def test_ratios_are_of_pairs() -> None:
+    contest = CONTESTS["lenet"]
+    result = Result(
+        contest, "train", "float32", [score("sparknet", 1, 2), score("torch", 3, 4)], []
+    )
+    assert result.ratios(result.scores[1]) == [3, 2]
+    again = Result(
+        contest, "train", "float32", [score("sparknet", 2), score("torch", 1.6)], ["slow"]
+    )
+    facts = {"threads": 2, "rounds": 2, "processor": "one"}
+    found = table.as_dict([result, again], {"import x": {"ms": 5, "memory": 1e6}}, facts)
+    ratio = found["results"][0]["sides"][1]["ratio"]
+    assert ratio == {"min": 2, "median": 2.5, "max": 3}
+    (mean,) = found["geometric_means"]
+    assert mean["ratio"] == pytest.approx((2.5 * 0.8) ** 0.5)
+    text = table.as_text(found)
+    assert "| lenet | 64 | train | float32 | torch eager | 3.50 | 2.00 2.50 3.00 | 1 |" in text
+    assert "- lenet, train: slow" in text
+
+
+def rules(tmp_path: Path, limit: float = 60) -> Rules:
+    return Rules(1, 0.01, 1, ["eager"], limit, tmp_path / "log")
+
+
+def test_a_peer_that_fails_is_a_note(tmp_path: Path) -> None:
+    pythons = {"sparknet": sys.executable, "caffe": sys.executable}
+    result = Match(rules(tmp_path), CONTESTS["mlp_tabular"], "train", "float32", pythons).play()
+    assert [one.library for one in result.scores] == ["sparknet"]
+    assert "caffe" in result.notes[0]
+
+
+def test_a_side_that_does_not_answer(tmp_path: Path) -> None:
+    with (
+        Process("sparknet", sys.executable, 1, tmp_path / "log", 0.01) as side,
+        pytest.raises(SideFailed, match="no answer"),
+    ):
+        side.load("lenet", "train", "float32")
+    with (
+        Process("sparknet", sys.executable, 1, tmp_path / "log", 60) as side,
+        pytest.raises(SideFailed, match="KeyError"),
+    ):
+        side.load("nothing", "train", "float32")
+
+
+def test_wrong_use() -> None:
+    for words in (["--models", "nothing"], ["--rounds", "0"]):
+        with pytest.raises(SystemExit) as caught:
+            peers.arguments(words)
+        assert caught.value.code == 2
