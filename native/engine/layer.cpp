@@ -52,4 +52,31 @@ const std::string& Options::text(const std::string& key) const {
     return found->second;
 }
 
+namespace {
+// What visit(shape) says of every blob of a layer, as long as it is true.
+template <class F>
+bool all_shapes(const Layer& layer, F&& visit) {
+    for (const auto* blobs : {&layer.bottoms, &layer.tops, &layer.params})
+        for (const Blob* blob : *blobs)
+            if (!visit(blob->shape())) return false;
+    return true;
+}
+}  // namespace
+
+void Layer::note_shapes() {
+    std::vector<Shape> shapes;
+    all_shapes(*this, [&](const Shape& shape) { return shapes.push_back(shape), true; });
+    prepared = std::move(shapes);
+}
+
+bool Layer::is_ready() const {
+    size_t i = 0;
+    return prepared &&
+           all_shapes(*this, [&](const Shape& shape) { return shape == (*prepared)[i++]; });
+}
+
+void Layer::check_ready() const {
+    if (!is_ready()) refuse("was not prepared for the shapes and options that it has now");
+}
+
 }  // namespace sn

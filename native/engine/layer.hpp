@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -76,6 +77,8 @@ class Kernel {
     // Writes the diff of every bottom i with layer.propagate[i]; adds to the diff of every
     // parameter i with layer.learns[i].
     virtual void backward(Layer& layer) { static_cast<void>(layer); }
+    // Whether forward computes the layer's fused_relu too, when the pass reaches it.
+    virtual bool fuses() const { return false; }
 };
 
 struct Layer {
@@ -98,7 +101,14 @@ struct Layer {
     Net* net = nullptr;
     Random random;
     std::unique_ptr<Kernel> kernel;
+    // The shapes of bottoms, tops and parameters that the kernel was made ready for; nothing
+    // when it is not ready.
+    std::optional<std::vector<Shape>> prepared;
 
+    void note_shapes();
+    // A kernel that runs on other shapes than it expects would leave its blobs.
+    bool is_ready() const;
+    void check_ready() const;
     bool in_place(size_t bottom = 0, size_t top = 0) const { return bottoms[bottom] == tops[top]; }
     const Shape& shape(size_t bottom = 0) const { return bottoms[bottom]->shape(); }
     // Plain rows.

@@ -1,8 +1,8 @@
 #include "net.hpp"
 
-#include <omp.h>
-
+#include <algorithm>
 #include <chrono>
+#include <set>
 
 extern "C" {
 #include "../ndarray/threads.h"
@@ -49,24 +49,34 @@ Blob& Net::add_param(const Shape& shape, std::shared_ptr<float> data, std::share
     return blob;
 }
 
-Layer& Net::add_layer(const std::string& type, const std::string& name) {
-    layers.emplace_back();
-    forward_ns.push_back(0.0);
-    backward_ns.push_back(0.0);
-    Layer& layer = layers.back();
-    layer.index = layers.size() - 1;
+namespace {
+Random random_of(uint64_t seed, size_t index) {
+    return Random(seed * 0x9e3779b97f4a7c15ULL + index + 1);
+}
+}  // namespace
+
+Layer& Net::add_layer(const std::string& type, const std::string& name, const Blobs& bottoms,
+                      const Blobs& tops, const Blobs& own) {
+    Layer layer;
+    layer.index = layers.size();
     layer.type = type;
     layer.name = name;
     layer.train = train;
+    layer.bottoms = bottoms, layer.tops = tops, layer.params = own;
+    layer.propagate.assign(bottoms.size(), false);
+    layer.learns.assign(own.size(), false);
+    layer.loss_weights.assign(tops.size(), 0.0F);
     layer.net = this;
-    layer.random = Random(seed * 0x9e3779b97f4a7c15ULL + layers.size());
-    return layer;
+    layer.random = random_of(seed, layer.index);
+    forward_ns.resize(layer.index + 1);
+    backward_ns.resize(layer.index + 1);
+    layers.push_back(std::move(layer));
+    return layers.back();
 }
 
 void Net::reseed(uint64_t from) {
     seed = from;
-    for (auto& layer : layers)
-        layer.random = Random(seed * 0x9e3779b97f4a7c15ULL + layer.index + 1);
+    for (auto& layer : layers) layer.random = random_of(seed, layer.index);
 }
 
 void Net::time(bool on) {
@@ -85,6 +95,9 @@ void Net::guarded(Layer& layer, F&& run) {
         throw Refusal(layer.type + ": " + refusal.what());
     } catch (const std::bad_alloc&) {
         throw;
+    } catch (const dnnl::error& error) {
+        if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+        throw Refusal(layer.type + ": " + error.what());
     } catch (const std::exception& error) {
         throw Refusal(layer.type + ": " + error.what());
     }
@@ -97,8 +110,8 @@ void Net::find_fusions() {
     for (size_t i = 0; i + 1 < layers.size(); ++i) {
         Layer &layer = layers[i], &next = layers[i + 1];
         if (layer.type == "Convolution" && layer.tops.size() == 1 && next.type == "ReLU" &&
-            next.bottoms[0] == layer.tops[0] && next.in_place() &&
-            next.options.real("negative_slope") == 0.0) {
+            next.bottoms.size() == 1 && next.tops.size() == 1 && next.in_place() &&
+            next.bottoms[0] == layer.tops[0] && next.options.real("negative_slope", 0) == 0.0) {
             layer.fused_relu = &next;
             next.fused_into = &layer;
         }
@@ -109,48 +122,75 @@ void Net::find_fusions() {
 // whose child has one), they are made again.
 void Net::gather_threads() {
     const int team = threads();
-    omp_set_num_threads(team);
     if (team == threads_) return;
-    const bool ready = threads_ != 0;
     threads_ = team;
-    if (ready && !layers.empty()) prepare(0, layers.size() - 1);
+    for (auto& layer : layers)
+        if (layer.prepared) make_ready(layer);
+}
+
+void Net::make_ready(Layer& layer) {
+    layer.prepared.reset();
+    guarded(layer, [&] {
+        if (!layer.kernel) {
+            const auto factory = kernels().find(layer.type);
+            if (factory == kernels().end()) throw Refusal("the engine has no such layer");
+            layer.kernel = factory->second();
+        }
+        layer.kernel->reshape(layer);
+        for (size_t t = 0; t < layer.loss_weights.size(); ++t) {
+            if (layer.loss_weights[t] == 0.0F) continue;
+            Tensor& diff = layer.tops[t]->diff;
+            std::fill_n(diff.write(), diff.count(), layer.loss_weights[t]);
+        }
+        layer.note_shapes();
+    });
 }
 
 void Net::prepare(size_t first, size_t last) {
     gather_threads();
     find_fusions();
-    for (size_t i = first; i <= last && i < layers.size(); ++i) {
-        Layer& layer = layers[i];
-        guarded(layer, [&] {
-            if (!layer.kernel) {
-                const auto factory = kernels().find(layer.type);
-                if (factory == kernels().end()) throw Refusal("the engine has no such layer");
-                layer.kernel = factory->second();
-            }
-            layer.kernel->reshape(layer);
-        });
-        for (size_t t = 0; t < layer.loss_weights.size(); ++t)
-            if (layer.loss_weights[t] != 0.0F) {
-                Tensor& diff = layer.tops[t]->diff;
-                float* values = diff.write();
-                for (int64_t k = 0; k < diff.count(); ++k) values[k] = layer.loss_weights[t];
-            }
-    }
+    for (size_t i = first; i <= last && i < layers.size(); ++i) layers[i].prepared.reset();
+    for (size_t i = first; i <= last && i < layers.size(); ++i) make_ready(layers[i]);
 }
 
-int threads() {
-    return sn_team();
+// A pass that ends early leaves the views as true as one that does not.
+template <class F>
+void Net::settled(F&& run) {
+    try {
+        run();
+    } catch (...) {
+        settle();
+        throw;
+    }
+    settle();
+}
+
+// Whether a layer before this one, in this pass, has computed it too.
+bool Net::is_fused(const Layer& layer, size_t first) const {
+    return layer.fused_into && layer.fused_into->index >= first &&
+           layer.fused_into->kernel->fuses();
 }
 
 double Net::forward(size_t first, size_t last) {
     gather_threads();
-    double loss = 0;
     pass_last_ = last;
+    double loss = 0;
+    settled([&] { loss = forward_layers(first, last); });
+    return loss;
+}
+
+double Net::forward_layers(size_t first, size_t last) {
+    double loss = 0;
     for (size_t i = first; i <= last; ++i) {
         Layer& layer = layers[i];
-        if (layer.fused_into && layer.fused_into->index >= first) continue;
+        if (is_fused(layer, first)) continue;
         const Clock clock(timed_ ? &forward_ns[i] : nullptr);
-        guarded(layer, [&] { layer.kernel->forward(layer); });
+        guarded(layer, [&] {
+            layer.check_ready();
+            layer.kernel->forward(layer);
+            // Some give their tops the shape that their input asks for.
+            if (!layer.is_ready()) layer.note_shapes();
+        });
         for (size_t t = 0; t < layer.loss_weights.size(); ++t) {
             if (layer.loss_weights[t] == 0.0F) continue;
             const float* values = layer.tops[t]->data.read();
@@ -161,19 +201,40 @@ double Net::forward(size_t first, size_t last) {
             loss += sum;
         }
     }
-    settle();
     return loss;
 }
 
 void Net::backward(size_t first, size_t last) {
-    gather_threads();
-    for (size_t i = first + 1; i-- > last;) {
-        Layer& layer = layers[i];
-        if (!layer.backward) continue;
-        const Clock clock(timed_ ? &backward_ns[i] : nullptr);
-        guarded(layer, [&] { layer.kernel->backward(layer); });
-    }
-    settle();
+    // What the forward pass left in the kernels would be lost if they were made again.
+    if (!sn_can_run(threads_))
+        throw std::logic_error("the process has forked since the forward pass: run it again first");
+    const Pass pass(threads_, scratch);
+    settled([&] {
+        for (size_t i = first + 1; i-- > last;) {
+            Layer& layer = layers[i];
+            if (!layer.backward) continue;
+            const Clock clock(timed_ ? &backward_ns[i] : nullptr);
+            guarded(layer, [&] {
+                layer.check_ready();
+                layer.kernel->backward(layer);
+            });
+        }
+    });
+}
+
+sn_net_bytes Net::memory() const {
+    sn_net_bytes sum = {};
+    std::set<const Storage*> seen;
+    for (const auto* list : {&blobs, &params})
+        for (const Blob& blob : *list)
+            for (const Tensor* tensor : {&blob.data, &blob.diff}) {
+                const Storage& storage = tensor->storage();
+                if (!seen.insert(&storage).second) continue;
+                sum.rows += static_cast<int64_t>(storage.row_bytes());
+                sum.layouts += static_cast<int64_t>(storage.layout_bytes());
+            }
+    sum.scratch = static_cast<int64_t>(scratch.bytes());
+    return sum;
 }
 
 void Net::settle() {

@@ -1,11 +1,14 @@
 // A net as the engine runs it: blobs, layers in order, one native call per pass.
 #pragma once
 
+#include <sparknet/net.h>
+
 #include <deque>
 #include <string>
 #include <vector>
 
 #include "layer.hpp"
+#include "pass.hpp"
 
 namespace sn {
 
@@ -19,7 +22,9 @@ struct Net {
 
     Blob& add_blob(const std::string& name);
     Blob& add_param(const Shape& shape, std::shared_ptr<float> data, std::shared_ptr<float> diff);
-    Layer& add_layer(const std::string& type, const std::string& name);
+    using Blobs = std::vector<Blob*>;
+    Layer& add_layer(const std::string& type, const std::string& name, const Blobs& bottoms,
+                     const Blobs& tops, const Blobs& own);
 
     // Builds or rebuilds the kernels of layers first … last for the shapes that are set.
     void prepare(size_t first, size_t last);
@@ -35,17 +40,26 @@ struct Net {
     // Nanoseconds a layer, since the clocks were started.
     std::vector<double> forward_ns, backward_ns;
 
+    Scratch scratch;
+
     // The layer that is at work: whoever catches a refusal names it.
     size_t running = 0;
     // Whether the forward pass that runs now reaches this layer: kernels may then compute it too.
     bool runs(const Layer* layer) const { return layer && layer->index <= pass_last_; }
 
+    sn_net_bytes memory() const;
+
    private:
     void find_fusions();
     void gather_threads();
+    void make_ready(Layer& layer);
+    double forward_layers(size_t first, size_t last);
+    bool is_fused(const Layer& layer, size_t first) const;
     void settle();
     template <class F>
     void guarded(Layer& layer, F&& run);
+    template <class F>
+    void settled(F&& run);
 
     bool timed_ = false;
     size_t pass_last_ = 0;

@@ -1,39 +1,51 @@
 // include/sparknet/net.h over Net: checks numbers, holds the lock, turns exceptions into statuses.
 #include <sparknet/net.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "guard.hpp"
 #include "net.hpp"
+#include "parallel.hpp"
 
 struct sn_net {
     sn::Net net;
     std::mutex lock;
-    int failed = -1;
 };
 
 namespace {
 
 constexpr int most_axes = 32;  // what sn_net_blob_shape's callers hold ready
 
+// Which layer of which net this thread's last call failed in: other threads have their own.
+struct Failed {
+    const sn_net* net;
+    int layer;
+};
+thread_local Failed failed = {nullptr, -1};
+
 sn_status fail(sn_status status, const std::string& message) {
     return sn_fail(status, "%s", message.c_str());
 }
 
-// Runs body under the net's lock; a layer's refusal and a wrong number have statuses of their own.
+// Runs body under the net's lock, on the threads that there are now; a layer's refusal and a wrong
+// number have statuses of their own.
 template <class Body>
 sn_status guard(sn_net* net, Body&& body) {
     sn_status status = SN_OK;
     const sn_status other = sn::guarded([&] {
         const std::lock_guard<std::mutex> held(net->lock);
-        net->failed = -1;
+        const sn::Pass pass(sn::threads(), net->net.scratch);
+        failed = {net, -1};
         try {
             body(net->net);
         } catch (const sn::Refusal& refusal) {
-            net->failed = static_cast<int>(net->net.running);
+            failed.layer = static_cast<int>(net->net.running);
             status = fail(SN_ERROR_LAYER, refusal.what());
         } catch (const std::out_of_range& error) {
             status = fail(SN_ERROR_INDEX, error.what());
+        } catch (const std::length_error& error) {
+            status = fail(SN_ERROR_ARRAY, error.what());
         }
     });
     return other != SN_OK ? other : status;
@@ -55,9 +67,23 @@ void range(sn::Net& net, int first, int last) {
     layer_at(net, last);
 }
 
+// Lists of C: a count and where the first is.
+template <class T>
+std::vector<T> list(int count, const T* first) {
+    if (count < 0) throw std::length_error("a list has fewer than no entries");
+    return {first, first + count};
+}
+
+// Options and gradients shape what a kernel makes ready.
+sn::Layer& changed(sn::Net& net, int number) {
+    sn::Layer& layer = layer_at(net, number);
+    layer.prepared.reset();
+    return layer;
+}
+
 std::vector<sn::Blob*> pick(std::deque<sn::Blob>& blobs, int count, const int* numbers) {
     std::vector<sn::Blob*> picked;
-    for (int i = 0; i < count; ++i) picked.push_back(&at(blobs, numbers[i], "blob"));
+    for (const int number : list(count, numbers)) picked.push_back(&at(blobs, number, "blob"));
     return picked;
 }
 
@@ -99,7 +125,7 @@ sn_status sn_net_add_blob(int* out, sn_net* net, const char* name) {
 sn_status sn_net_reshape_blob(sn_net* net, int blob, int ndim, const int64_t* shape) {
     return guard(net, [&](sn::Net& n) {
         if (ndim < 0 || ndim > most_axes) throw std::out_of_range("a blob has at most 32 axes");
-        at(n.blobs, blob, "blob").reshape(sn::Shape(shape, shape + ndim));
+        at(n.blobs, blob, "blob").reshape(list(ndim, shape));
     });
 }
 
@@ -121,6 +147,8 @@ sn_status sn_net_share_param(sn_net* net, int param, const sn_array* data) {
         if (shape != blob.shape()) throw std::out_of_range("a shared parameter differs in shape");
         const auto size = static_cast<size_t>(blob.count());
         blob.data.share(std::make_shared<sn::Storage>(std::move(values), size));
+        for (auto& layer : n.layers)
+            if (std::count(layer.params.begin(), layer.params.end(), &blob)) layer.prepared.reset();
     });
 }
 
@@ -131,13 +159,7 @@ sn_status sn_net_add_layer(int* out, sn_net* net, const char* type, const char* 
         const auto below = pick(n.blobs, bottom_count, bottoms);
         const auto above = pick(n.blobs, top_count, tops);
         const auto own = pick(n.params, param_count, params);
-        sn::Layer& layer = n.add_layer(type, name);
-        layer.bottoms = below;
-        layer.tops = above;
-        layer.params = own;
-        layer.propagate.assign(below.size(), false);
-        layer.learns.assign(own.size(), false);
-        layer.loss_weights.assign(above.size(), 0.0F);
+        sn::Layer& layer = n.add_layer(type, name, below, above, own);
         *out = static_cast<int>(layer.index);
     });
 }
@@ -145,25 +167,27 @@ sn_status sn_net_add_layer(int* out, sn_net* net, const char* type, const char* 
 sn_status sn_layer_set_integers(sn_net* net, int layer, const char* key, int count,
                                 const int64_t* values) {
     return guard(net, [&](sn::Net& n) {
-        layer_at(n, layer).options.set(key, std::vector<int64_t>(values, values + count));
+        auto given = list(count, values);
+        changed(n, layer).options.set(key, std::move(given));
     });
 }
 
 sn_status sn_layer_set_reals(sn_net* net, int layer, const char* key, int count,
                              const double* values) {
     return guard(net, [&](sn::Net& n) {
-        layer_at(n, layer).options.set(key, std::vector<double>(values, values + count));
+        auto given = list(count, values);
+        changed(n, layer).options.set(key, std::move(given));
     });
 }
 
 sn_status sn_layer_set_text(sn_net* net, int layer, const char* key, const char* value) {
-    return guard(net, [&](sn::Net& n) { layer_at(n, layer).options.set(key, std::string(value)); });
+    return guard(net, [&](sn::Net& n) { changed(n, layer).options.set(key, std::string(value)); });
 }
 
 sn_status sn_layer_set_gradients(sn_net* net, int layer, int backward, const uint8_t* propagate,
                                  const uint8_t* learns) {
     return guard(net, [&](sn::Net& n) {
-        sn::Layer& to = layer_at(n, layer);
+        sn::Layer& to = changed(n, layer);
         to.backward = backward != 0;
         for (size_t i = 0; i < to.propagate.size(); ++i) to.propagate[i] = propagate[i] != 0;
         for (size_t i = 0; i < to.learns.size(); ++i) to.learns[i] = learns[i] != 0;
@@ -172,7 +196,7 @@ sn_status sn_layer_set_gradients(sn_net* net, int layer, int backward, const uin
 
 sn_status sn_layer_set_loss_weights(sn_net* net, int layer, const float* weights) {
     return guard(net, [&](sn::Net& n) {
-        sn::Layer& to = layer_at(n, layer);
+        sn::Layer& to = changed(n, layer);
         to.loss_weights.assign(weights, weights + to.tops.size());
     });
 }
@@ -199,7 +223,7 @@ sn_status sn_net_backward(sn_net* net, int first, int last) {
 }
 
 int sn_net_failed_layer(const sn_net* net) {
-    return net->failed;
+    return failed.net == net ? failed.layer : -1;
 }
 
 sn_status sn_net_seed(sn_net* net, uint64_t seed) {
@@ -219,14 +243,12 @@ sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff) {
     const sn_status status = guard(net, [&](sn::Net& n) {
         sn::Blob& from = at(n.blobs, blob, "blob");
         sn::Tensor& tensor = diff != 0 ? from.diff : from.data;
-        tensor.storage().expose();
-        float* values = tensor.edit();
-        auto* hold = new std::shared_ptr<float>(tensor.storage().hold());
+        auto hold = std::make_unique<std::shared_ptr<float>>(tensor.storage().expose());
         made = sn_array_borrow(
-            out, values, SN_FLOAT32, static_cast<int>(tensor.shape().size()), tensor.shape().data(),
-            nullptr, 0, [](void* held) { delete static_cast<std::shared_ptr<float>*>(held); },
-            hold);
-        if (made != SN_OK) delete hold;
+            out, hold->get(), SN_FLOAT32, static_cast<int>(tensor.shape().size()),
+            tensor.shape().data(), nullptr, 0,
+            [](void* held) { delete static_cast<std::shared_ptr<float>*>(held); }, hold.get());
+        if (made == SN_OK) static_cast<void>(hold.release());
     });
     return status != SN_OK ? status : made;
 }
@@ -240,6 +262,10 @@ sn_status sn_net_times(double* forward, double* backward, sn_net* net) {
         std::copy(n.forward_ns.begin(), n.forward_ns.end(), forward);
         std::copy(n.backward_ns.begin(), n.backward_ns.end(), backward);
     });
+}
+
+sn_status sn_net_memory(sn_net_bytes* out, sn_net* net) {
+    return guard(net, [&](sn::Net& n) { *out = n.memory(); });
 }
 
 const char* sn_kernel_type(int number) {

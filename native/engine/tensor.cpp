@@ -7,13 +7,23 @@
 
 namespace sn {
 
+namespace {
+// Bytes to which oneDNN likes its memory aligned.
+constexpr size_t line = 64;
+// Layouts that one blob is kept in at once.
+constexpr size_t most_copies = 4;
+}  // namespace
+
 int64_t count(const Shape& shape) {
     return count(shape, 0, shape.size());
 }
 
 int64_t count(const Shape& shape, size_t from, size_t to) {
     int64_t total = 1;
-    for (size_t i = from; i < to; ++i) total *= shape[i];
+    for (size_t i = from; i < to; ++i) {
+        if (shape[i] < 0) throw std::length_error("an axis has a size below zero");
+        if (__builtin_mul_overflow(total, shape[i], &total)) throw std::bad_alloc();
+    }
     return total;
 }
 
@@ -45,7 +55,7 @@ bool is_plain(const dnnl::memory::desc& desc) {
     int64_t dense = 1;
     for (size_t i = dims.size(); i-- > 0;) {
         if (dims[i] != 1 && strides[i] != dense) return false;
-        dense *= dims[i];
+        dense *= dims[i] > 0 ? dims[i] : 1;
     }
     return true;
 }
@@ -59,26 +69,45 @@ Storage::Storage(std::shared_ptr<float> values, size_t size)
 
 void Storage::resize(size_t values) {
     if (values == size_) return;
+    if (borrowed_) throw std::logic_error("the memory of others cannot change its size");
     if (values > capacity_) {
         plain_.reset();
         capacity_ = values;
-        plain_valid_ = true;
-    } else if (!plain_valid_) {
-        read();
+        exposed_ = false;
     }
     copies_.clear();
+    plain_valid_ = true;
     size_ = values;
 }
 
 void Storage::allocate() {
     if (plain_) return;
-    const size_t bytes = ((capacity_ > 0 ? capacity_ : 1) * sizeof(float) + 63) / 64 * 64;
+    const size_t lines = capacity_ / (line / sizeof(float)) + 1;
+    if (lines > SIZE_MAX / line - 1) throw std::bad_alloc();
+    auto claim = std::make_shared<Claim>(lines * line);
     // calloc leaves large blocks untouched until they are used; one line more aligns them.
-    void* raw = std::calloc(1, bytes + 64);
+    void* raw = std::calloc(lines + 1, line);
     if (!raw) throw std::bad_alloc();
-    auto aligned = (reinterpret_cast<uintptr_t>(raw) + 63) / 64 * 64;
+    auto aligned = (reinterpret_cast<uintptr_t>(raw) + line - 1) / line * line;
     plain_ = std::shared_ptr<float>(reinterpret_cast<float*>(aligned),
-                                    [raw](float*) { std::free(raw); });
+                                    [raw, claim](float*) { std::free(raw); });
+}
+
+size_t Storage::row_bytes() const {
+    return plain_ && !borrowed_ ? capacity_ * sizeof(float) : 0;
+}
+
+size_t Storage::layout_bytes() const {
+    size_t total = 0;
+    for (const auto& copy : copies_) total += copy.claim.bytes();
+    return total;
+}
+
+// Padding that a layout has is zero from the beginning, whoever writes the rest.
+Storage::Copy::Copy(const dnnl::memory::desc& wanted)
+    : claim(wanted.get_size()), memory(wanted, cpu()) {
+    if (wanted.get_padded_dims() != wanted.get_dims())
+        std::memset(memory.get_data_handle(), 0, wanted.get_size());
 }
 
 void Storage::invalidate() {
@@ -94,23 +123,29 @@ Storage::Copy* Storage::valid_copy() {
 Storage::Copy& Storage::copy(const dnnl::memory::desc& wanted) {
     for (auto& copy : copies_)
         if (copy.memory.get_desc() == wanted) return copy;
-    copies_.push_back({dnnl::memory(wanted, cpu()), false});
+    if (copies_.size() >= most_copies) drop_one();
+    copies_.emplace_back(wanted);
     return copies_.back();
 }
 
-namespace {
-void reorder(dnnl::memory from, dnnl::memory to) {
-    dnnl::reorder(from, to).execute(stream(), from, to);
-    stream().wait();
+// Shapes and layouts may alternate for ever: the copy goes that is the oldest of those that
+// nobody would miss.
+void Storage::drop_one() {
+    auto gone = copies_.begin();
+    for (auto at = copies_.begin(); at != copies_.end(); ++at)
+        if (!at->valid) {
+            gone = at;
+            break;
+        }
+    copies_.erase(gone);
 }
-}  // namespace
 
 float* Storage::read() {
     allocate();
     if (!plain_valid_) {
-        const auto& newest = valid_copy()->memory;
+        const auto newest = valid_copy()->memory;
         const auto dims = newest.get_desc().get_dims();
-        reorder(newest, {plain_desc({dims.begin(), dims.end()}), cpu(), plain_.get()});
+        flatten_.run(newest, {plain_desc({dims.begin(), dims.end()}), cpu(), plain_.get()});
         plain_valid_ = true;
     }
     return plain_.get();
@@ -136,9 +171,9 @@ dnnl::memory Storage::read(const dnnl::memory::desc& wanted) {
     const auto dims = wanted.get_dims();
     const Copy* source = plain_valid_ ? nullptr : valid_copy();
     if (source && source->memory.get_desc().get_dims() == dims)
-        reorder(source->memory, found.memory);
+        found.fill.run(source->memory, found.memory);
     else
-        reorder({plain_desc({dims.begin(), dims.end()}), cpu(), read()}, found.memory);
+        found.fill.run({plain_desc({dims.begin(), dims.end()}), cpu(), read()}, found.memory);
     found.valid = true;
     return found.memory;
 }
@@ -147,13 +182,14 @@ dnnl::memory Storage::read(const dnnl::memory::desc& wanted, const dnnl::memory:
     if (wanted == rows) return {wanted, cpu(), read()};
     auto& found = copy(wanted);
     if (found.valid && !borrowed_) return found.memory;
-    reorder({rows, cpu(), read()}, found.memory);
+    found.fill.run({rows, cpu(), read()}, found.memory);
     found.valid = true;
     return found.memory;
 }
 
 dnnl::memory Storage::write(const dnnl::memory::desc& wanted) {
     if (is_plain(wanted)) return {wanted, cpu(), write()};
+    if (borrowed_) throw std::logic_error("the memory of others is written in rows");
     auto& found = copy(wanted);
     invalidate();
     found.valid = true;
@@ -171,21 +207,27 @@ dnnl::memory::desc Storage::layout(const dnnl::memory::desc& plain) const {
     return plain;
 }
 
-void Storage::settle() {
-    if (exposed_) edit();
-}
-
-std::shared_ptr<float> Storage::hold() {
-    allocate();
+std::shared_ptr<float> Storage::expose() {
+    edit();
+    exposed_ = true;
     return plain_;
 }
 
+void Storage::settle() {
+    // The views may all be gone by now.
+    if (exposed_ && plain_.use_count() == 1) exposed_ = false;
+    if (exposed_) edit();
+}
+
 void Tensor::reshape(const Shape& shape) {
+    storage_->resize(static_cast<size_t>(sn::count(shape)));
     shape_ = shape;
-    storage_->resize(static_cast<size_t>(count()));
 }
 
 void Tensor::share(const Tensor& other) {
+    if (storage_ == other.storage_) return;
+    if (count() != other.count())
+        throw std::logic_error("blobs that share their values differ in size");
     storage_ = other.storage_;
 }
 

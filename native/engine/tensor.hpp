@@ -8,10 +8,14 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
+#include "claim.hpp"
+#include "move.hpp"
+
 namespace sn {
 
 using Shape = std::vector<int64_t>;
 
+// The product of the sizes; std::length_error below zero, std::bad_alloc beyond any memory.
 int64_t count(const Shape& shape);
 int64_t count(const Shape& shape, size_t from, size_t to);
 
@@ -30,7 +34,7 @@ class Storage {
     Storage(std::shared_ptr<float> values, size_t size);
 
     size_t size() const { return size_; }
-    // Makes room for at least this many values; what was there is kept only when it fits already.
+    // Makes room for at least this many values; rows that fit already are kept.
     void resize(size_t values);
 
     float* read();
@@ -44,23 +48,29 @@ class Storage {
     // The layout of the newest values; `plain` is what the caller would call plain.
     dnnl::memory::desc layout(const dnnl::memory::desc& plain) const;
 
-    // Python holds a view of the plain values: `settle` keeps it true after every run.
-    void expose() { exposed_ = true; }
+    // The newest plain values, for a view that may outlive this object.  As long as it lives,
+    // `settle` keeps it true after every run.
+    std::shared_ptr<float> expose();
     void settle();
 
-    // The plain memory, for a view that may outlive this object.
-    std::shared_ptr<float> hold();
+    // Memory taken so far: for plain rows (not for those of others), and for other layouts.
+    size_t row_bytes() const;
+    size_t layout_bytes() const;
 
    private:
     struct Copy {
+        explicit Copy(const dnnl::memory::desc& wanted);
+        Claim claim;
         dnnl::memory memory;
         bool valid = false;
+        Move fill;
     };
 
     void allocate();
     void invalidate();
     Copy& copy(const dnnl::memory::desc& wanted);
     Copy* valid_copy();
+    void drop_one();
 
     std::shared_ptr<float> plain_;
     size_t size_ = 0;
@@ -68,6 +78,7 @@ class Storage {
     bool plain_valid_ = true;
     // Layouts that were asked for; kept, so that a step allocates nothing.
     std::vector<Copy> copies_;
+    Move flatten_;
     bool exposed_ = false;
     // Written by others at any time (parameters): copies are never trusted.
     bool borrowed_ = false;
@@ -81,7 +92,7 @@ class Tensor {
     const Shape& shape() const { return shape_; }
     int64_t count() const { return sn::count(shape_); }
     void reshape(const Shape& shape);
-    // Looks at another tensor's values under its own shape from now on.
+    // Looks at another tensor's values under its own shape, of as many values, from now on.
     void share(const Tensor& other);
     void share(std::shared_ptr<Storage> storage);
     bool shares(const Tensor& other) const { return storage_ == other.storage_; }

@@ -16,13 +16,15 @@ memory::desc any(const memory::dims& dims) {
 }  // namespace
 
 void Accumulator::add_to(float* diff, const memory::desc& plain) {
-    dnnl::post_ops sum;
-    sum.append_sum(1.0F);
-    dnnl::primitive_attr attributes;
-    attributes.set_post_ops(sum);
-    memory into(plain, cpu(), diff);
-    dnnl::reorder(memory_, into, attributes).execute(stream(), memory_, into);
-    stream().wait();
+    if (!adding_ || into_ != plain) {
+        dnnl::post_ops sum;
+        sum.append_sum(1.0F);
+        auto with = attributes();
+        with.set_post_ops(sum);
+        adding_ = dnnl::reorder({cpu(), memory_.get_desc(), cpu(), plain, with});
+        into_ = plain;
+    }
+    run(adding_, {{DNNL_ARG_FROM, memory_}, {DNNL_ARG_TO, memory(plain, cpu(), diff)}});
 }
 
 Window::Window(const Layer& layer, bool reverse) {
@@ -73,20 +75,20 @@ template <class Family>
 void WindowKernel<Family>::make_forward(const Window& window, bool train) {
     const auto kind =
         train ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-    const auto describe = [&](const dnnl::primitive_attr& attributes) {
+    const auto describe = [&](const dnnl::primitive_attr& with) {
         return typename Forward::primitive_desc(
             cpu(), kind, Family::algorithm, any(window.source), any(window.weights),
             window.bias ? window.plain_bias : memory::desc(), any(window.target), window.strides,
-            window.dilations, window.before, window.after, attributes);
+            window.dilations, window.before, window.after, with);
     };
-    forward_desc_ = describe({});
+    forward_desc_ = describe(attributes());
     forward_ = Forward(forward_desc_);
     if (has_fused_) {
         dnnl::post_ops relu;
         relu.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
-        dnnl::primitive_attr attributes;
-        attributes.set_post_ops(relu);
-        fused_desc_ = describe(attributes);
+        auto fusing = attributes();
+        fusing.set_post_ops(relu);
+        fused_desc_ = describe(fusing);
         fused_ = Forward(fused_desc_);
     }
 }
@@ -96,14 +98,15 @@ void WindowKernel<Family>::make_backward(Layer& layer, const Window& window) {
     if (std::find(layer.propagate.begin(), layer.propagate.end(), true) != layer.propagate.end()) {
         data_desc_ = typename BackwardData::primitive_desc(
             cpu(), Family::algorithm, any(window.source), any(window.weights), any(window.target),
-            window.strides, window.dilations, window.before, window.after, forward_desc_);
+            window.strides, window.dilations, window.before, window.after, forward_desc_,
+            attributes());
         data_ = BackwardData(data_desc_);
     }
     if (std::find(layer.learns.begin(), layer.learns.end(), true) != layer.learns.end()) {
         weights_desc_ = typename BackwardWeights::primitive_desc(
             cpu(), Family::algorithm, any(window.source), any(window.weights),
             window.bias ? window.plain_bias : memory::desc(), any(window.target), window.strides,
-            window.dilations, window.before, window.after, forward_desc_);
+            window.dilations, window.before, window.after, forward_desc_, attributes());
         weights_ = BackwardWeights(weights_desc_);
     }
 }
@@ -111,6 +114,8 @@ void WindowKernel<Family>::make_backward(Layer& layer, const Window& window) {
 template <class Family>
 void WindowKernel<Family>::reshape(Layer& layer) {
     many_axes_.reset();
+    weight_sum_ = {}, bias_sum_ = {};
+    has_fused_ = false;
     if (layer.options.integers("kernel").size() > 3) {
         many_axes_ = make_nd_convolution(Family::reverse);
         return many_axes_->reshape(layer);

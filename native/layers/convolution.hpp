@@ -14,13 +14,15 @@ class Accumulator {
    public:
     // Memory for the result in the layout `wanted`.
     dnnl::memory target(const dnnl::memory::desc& wanted) {
-        if (!memory_ || memory_.get_desc() != wanted) memory_ = dnnl::memory(wanted, cpu());
+        if (!memory_) memory_ = dnnl::memory(wanted, cpu());
         return memory_;
     }
     void add_to(float* diff, const dnnl::memory::desc& plain);
 
    private:
     dnnl::memory memory_;
+    dnnl::memory::desc into_;
+    dnnl::reorder adding_;
 };
 
 struct Convolutions {
@@ -55,6 +57,7 @@ class WindowKernel final : public Kernel {
     void reshape(Layer& layer) override;
     void forward(Layer& layer) override;
     void backward(Layer& layer) override;
+    bool fuses() const override { return has_fused_; }
 
    private:
     using Forward = typename Family::Forward;

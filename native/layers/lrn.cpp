@@ -99,7 +99,7 @@ class LRN final : public Kernel {
             if (notes.get_size() == 0)
                 workspace_ = {};
             else if (!workspace_ || workspace_.get_desc() != notes)
-                workspace_ = memory(notes, cpu());
+                workspace_ = zeroed(notes);
         }
         forward_ = lrn_forward(forward);
         desc_ = desc;

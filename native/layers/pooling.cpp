@@ -101,7 +101,7 @@ class Pooling final : public Kernel {
             if (notes.get_size() == 0)
                 workspace_ = {};
             else if (!workspace_ || workspace_.get_desc() != notes)
-                workspace_ = memory(notes, cpu());
+                workspace_ = zeroed(notes);
         }
         forward_ = pooling_forward(forward);
         out_ = forward.dst_desc();

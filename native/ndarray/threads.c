@@ -45,6 +45,10 @@ int sn_team(void) {
     return threads;
 }
 
+int sn_can_run(int threads) {
+    return threads <= 1 || !atomic_load(&orphaned);
+}
+
 void sn_parallel(int64_t blocks, int64_t elements, sn_body body, void* context) {
     int64_t team = elements < SN_PARALLEL_FROM || blocks < 2 ? 1 : sn_team();
     if (team > blocks) team = blocks;

@@ -24,6 +24,9 @@ void sn_parallel(int64_t blocks, int64_t elements, sn_body body, void* context);
  */
 int sn_team(void);
 
+/* Whether work cut for so many threads can run here: not in a child forked after they worked. */
+int sn_can_run(int threads);
+
 #ifdef __cplusplus
 }
 #endif

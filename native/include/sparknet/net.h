@@ -69,7 +69,10 @@ SN_API sn_status sn_layer_set_gradients(sn_net* net, int layer, int backward,
 /* One weight a top; 0 for tops that are no loss. */
 SN_API sn_status sn_layer_set_loss_weights(sn_net* net, int layer, const float* weights);
 
-/* Makes the kernels of layers first to last ready for the shapes and options that are set. */
+/*
+ * Makes the kernels of layers first to last ready for the shapes and options that are set.
+ * A layer refuses to run until that is done, and again after these have changed.
+ */
 SN_API sn_status sn_net_prepare(sn_net* net, int first, int last);
 
 /* ---- Running ------------------------------------------------------------------ */
@@ -77,10 +80,16 @@ SN_API sn_status sn_net_prepare(sn_net* net, int first, int last);
 /* Layers first to last, in order; `loss` is the sum of what their loss tops say. */
 SN_API sn_status sn_net_forward(double* loss, sn_net* net, int first, int last);
 
-/* Layers first down to last. Parameter gradients add up; blob gradients are replaced. */
+/*
+ * Layers first down to last, on as many threads as the forward pass before. Parameter
+ * gradients add up; blob gradients are replaced.
+ */
 SN_API sn_status sn_net_backward(sn_net* net, int first, int last);
 
-/* The layer at fault when the last call on this net returned SN_ERROR_LAYER; else -1. */
+/*
+ * The layer at fault when this thread's last call was on this net and returned
+ * SN_ERROR_LAYER; else -1.
+ */
 SN_API int sn_net_failed_layer(const sn_net* net);
 
 /* Starts the random numbers of all layers anew. */
@@ -93,8 +102,8 @@ SN_API sn_status sn_net_blob_shape(int* ndim, int64_t* shape, sn_net* net, int b
 
 /*
  * A blob's values, or with `diff` its gradient, as a writable view. Values that lie
- * in a layout of oneDNN's are brought into rows first. From then on each pass
- * leaves the newest values in the view, and sees what was written into it.
+ * in a layout of oneDNN's are brought into rows first. As long as it lives, each
+ * pass leaves the newest values in the view, and sees what was written into it.
  * The view outlives the net; it is cut off from the blob when the blob grows.
  */
 SN_API sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff);
@@ -113,6 +122,15 @@ SN_API sn_status sn_net_time(sn_net* net, int on);
  * another one counts there.
  */
 SN_API sn_status sn_net_times(double* forward, double* backward, sn_net* net);
+
+/* Bytes that a net holds by now, besides its parameters' rows and what its layers keep. */
+typedef struct sn_net_bytes {
+    int64_t rows;    /* blobs and their gradients, row-major */
+    int64_t layouts; /* the same, and parameters, in layouts of oneDNN's */
+    int64_t scratch; /* temporary memory that all layers share */
+} sn_net_bytes;
+
+SN_API sn_status sn_net_memory(sn_net_bytes* out, sn_net* net);
 
 /* The layer types that the engine computes, by number; NULL behind the last. */
 SN_API const char* sn_kernel_type(int number);

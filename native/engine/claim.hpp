@@ -1,0 +1,29 @@
+// Bytes that the engine's blobs hold, counted: a net too large for the machine is refused
+// before the system ends the process for it.
+#pragma once
+
+#include <cstddef>
+
+namespace sn {
+
+// So many bytes, as long as this lives.
+class Claim {
+   public:
+    // std::bad_alloc if all claims together would pass the machine's memory.
+    explicit Claim(size_t bytes);
+    ~Claim();
+    Claim(Claim&& other) noexcept : bytes_(other.bytes_) { other.bytes_ = 0; }
+    Claim& operator=(Claim&& other) noexcept {
+        const size_t mine = bytes_;
+        bytes_ = other.bytes_;
+        other.bytes_ = mine;
+        return *this;
+    }
+
+    size_t bytes() const { return bytes_; }
+
+   private:
+    size_t bytes_;
+};
+
+}  // namespace sn

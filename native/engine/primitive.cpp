@@ -1,0 +1,56 @@
+#include "primitive.hpp"
+
+#include <cstring>
+
+#include "move.hpp"
+#include "parallel.hpp"
+#include "pass.hpp"
+
+namespace sn {
+
+dnnl::primitive_attr attributes() {
+    dnnl::primitive_attr made;
+    made.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return made;
+}
+
+namespace {
+// How much temporary memory the primitive leaves to its caller.
+size_t scratch_bytes(const dnnl::primitive& primitive) {
+    const auto desc =
+        dnnl_primitive_desc_query_md(primitive.get_primitive_desc(), dnnl_query_scratchpad_md, 0);
+    return desc ? dnnl_memory_desc_get_size(desc) : 0;
+}
+}  // namespace
+
+void run(const dnnl::primitive& primitive, const Arguments& arguments) {
+    const size_t bytes = scratch_bytes(primitive);
+    if (bytes == 0) {
+        primitive.execute(stream(), arguments);
+    } else {
+        const dnnl::memory::desc desc({static_cast<int64_t>(bytes)}, dnnl::memory::data_type::u8,
+                                      dnnl::memory::format_tag::x);
+        Arguments all = arguments;
+        all.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(desc, cpu(), scratch().room(bytes)));
+        primitive.execute(stream(), all);
+    }
+    stream().wait();
+}
+
+dnnl::memory zeroed(const dnnl::memory::desc& desc) {
+    dnnl::memory made(desc, cpu());
+    std::memset(made.get_data_handle(), 0, desc.get_size());
+    return made;
+}
+
+void Move::run(const dnnl::memory& from, const dnnl::memory& to) {
+    const auto before = from.get_desc(), after = to.get_desc();
+    if (!primitive_ || threads_ != threads() || before != from_ || after != to_) {
+        primitive_ =
+            dnnl::reorder(dnnl::reorder::primitive_desc(cpu(), before, cpu(), after, attributes()));
+        from_ = before, to_ = after, threads_ = threads();
+    }
+    sn::run(primitive_, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+}  // namespace sn
