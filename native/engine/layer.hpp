@@ -34,6 +34,16 @@ struct Blob {
     }
 };
 
+// The blobs on one side of a layer; one that is not there is refused.
+class Blobs : public std::vector<Blob*> {
+   public:
+    using std::vector<Blob*>::vector;
+    Blob* operator[](size_t i) const {
+        if (i >= size()) throw Refusal("too few blobs");
+        return begin()[static_cast<difference_type>(i)];
+    }
+};
+
 // Values that Python resolved: Plan.values of the layer's shape rule.
 class Options {
    public:
@@ -87,9 +97,9 @@ struct Layer {
     std::string type;
     bool train = true;
     Options options;
-    std::vector<Blob*> bottoms;
-    std::vector<Blob*> tops;
-    std::vector<Blob*> params;
+    Blobs bottoms;
+    Blobs tops;
+    Blobs params;
     std::vector<bool> propagate;      // per bottom
     std::vector<bool> learns;         // per parameter
     std::vector<float> loss_weights;  // per top

@@ -22,7 +22,6 @@ struct Net {
 
     Blob& add_blob(const std::string& name);
     Blob& add_param(const Shape& shape, std::shared_ptr<float> data, std::shared_ptr<float> diff);
-    using Blobs = std::vector<Blob*>;
     Layer& add_layer(const std::string& type, const std::string& name, const Blobs& bottoms,
                      const Blobs& tops, const Blobs& own);
 

@@ -81,8 +81,8 @@ sn::Layer& changed(sn::Net& net, int number) {
     return layer;
 }
 
-std::vector<sn::Blob*> pick(std::deque<sn::Blob>& blobs, int count, const int* numbers) {
-    std::vector<sn::Blob*> picked;
+sn::Blobs pick(std::deque<sn::Blob>& blobs, int count, const int* numbers) {
+    sn::Blobs picked;
     for (const int number : list(count, numbers)) picked.push_back(&at(blobs, number, "blob"));
     return picked;
 }
@@ -243,7 +243,7 @@ sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff) {
     const sn_status status = guard(net, [&](sn::Net& n) {
         sn::Blob& from = at(n.blobs, blob, "blob");
         sn::Tensor& tensor = diff != 0 ? from.diff : from.data;
-        auto hold = std::make_unique<std::shared_ptr<float>>(tensor.storage().expose());
+        auto hold = std::make_unique<std::shared_ptr<float>>(tensor.expose());
         made = sn_array_borrow(
             out, hold->get(), SN_FLOAT32, static_cast<int>(tensor.shape().size()),
             tensor.shape().data(), nullptr, 0,

@@ -70,7 +70,7 @@ Storage::Storage(std::shared_ptr<float> values, size_t size)
 void Storage::resize(size_t values) {
     if (values == size_) return;
     if (borrowed_) throw std::logic_error("the memory of others cannot change its size");
-    if (values > capacity_) {
+    if (values > capacity_ || !plain_) {
         plain_.reset();
         capacity_ = values;
         exposed_ = false;
@@ -224,8 +224,13 @@ void Tensor::reshape(const Shape& shape) {
     shape_ = shape;
 }
 
+Storage& Tensor::values() const {
+    const auto wanted = static_cast<size_t>(count());
+    if (storage_->size() < wanted) storage_->resize(wanted);
+    return *storage_;
+}
+
 void Tensor::share(const Tensor& other) {
-    if (storage_ == other.storage_) return;
     if (count() != other.count())
         throw std::logic_error("blobs that share their values differ in size");
     storage_ = other.storage_;

@@ -98,23 +98,27 @@ class Tensor {
     bool shares(const Tensor& other) const { return storage_ == other.storage_; }
 
     // Plain rows: newest values; about to overwrite all of them; about to change some.
-    const float* read() const { return storage_->read(); }
-    float* write() { return storage_->write(); }
-    float* edit() { return storage_->edit(); }
+    const float* read() const { return values().read(); }
+    float* write() { return values().write(); }
+    float* edit() { return values().edit(); }
     // The same in a layout that a primitive asks for.
-    dnnl::memory read(const dnnl::memory::desc& wanted) const { return storage_->read(wanted); }
+    dnnl::memory read(const dnnl::memory::desc& wanted) const { return values().read(wanted); }
     dnnl::memory read(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows) const {
-        return storage_->read(wanted, rows);
+        return values().read(wanted, rows);
     }
-    dnnl::memory write(const dnnl::memory::desc& wanted) { return storage_->write(wanted); }
+    dnnl::memory write(const dnnl::memory::desc& wanted) { return values().write(wanted); }
 
     dnnl::memory::desc plain() const { return plain_desc(shape_); }
     // Where the newest values lie now, as an n-d layout of this shape where that is possible.
     dnnl::memory::desc layout() const;
     Storage& storage() const { return *storage_; }
+    std::shared_ptr<float> expose() { return values().expose(); }
     const std::shared_ptr<Storage>& share_storage() const { return storage_; }
 
    private:
+    // The storage, with room for this shape whatever shape another tensor gave it.
+    Storage& values() const;
+
     Shape shape_;
     std::shared_ptr<Storage> storage_;
 };

@@ -37,7 +37,9 @@ class Dropout final : public Kernel {
     // The mask is not stored: the draw and the place of a value tell whether it is kept.
     void drop(const Tensor& from, Tensor& to) const {
         if (from.count() == 0) return;
-        const auto desc = desc_ ? desc_ : from.plain();
+        // A backward pass without a forward pass finds the layout of other shapes, or none.
+        const auto plain = from.plain();
+        const auto desc = desc_.get_dims() == plain.get_dims() ? desc_ : plain;
         const auto source = from.read(desc), target = to.write(desc);
         const float* x = floats(source);
         float* y = floats(target);

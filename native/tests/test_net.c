@@ -334,27 +334,51 @@ static void views_after_a_refusal(void) {
     sn_net_free(net);
 }
 
-/* Every kernel over one blob, without options: works or refuses, and nothing else. */
-static void every_kernel_is_made(void) {
-    const char* type = NULL;
-    for (int i = 0; (type = sn_kernel_type(i)) != NULL; ++i) {
-        const int64_t shapes[][4] = {{2, 3, 4, 5}, {0, 3, 4, 5}, {1, 1, 1, 1}};
+/* Kernels of one blob, over several shapes, and backward before there was a forward. */
+static void kernels_of_one_blob(void) {
+    static const char* const types[] = {"AbsVal",  "BNLL",  "Clip",  "Dropout", "ELU",   "Exp",
+                                        "Log",     "MVN",   "Power", "ReLU",    "ReLU6", "Sigmoid",
+                                        "Softmax", "Split", "Swish", "TanH"};
+    static const char* const numbers[] = {
+        "negative_slope", "alpha",      "beta",        "base",        "scale",
+        "shift",          "power",      "ratio",       "min",         "max",
+        "threshold",      "eps",        "inner_scale", "outer_scale", "diff_scale",
+        "log_base",       "base_scale", "input_scale", "input_shift"};
+    const int64_t shapes[][4] = {{2, 3, 4, 5}, {0, 3, 4, 5}, {1, 1, 1, 1}};
+    for (int t = 0; t < COUNT(types); ++t)
         for (int s = 0; s < COUNT(shapes); ++s) {
             sn_net* net = new_net(1);
-            const int bottom = blob(net, "bottom", 4, shapes[s]),
-                      top = blob(net, "top", 4, shapes[s]);
-            int number = NONE;
-            SUCCEEDS(sn_net_add_layer(&number, net, type, type, 1, &bottom, 1, &top, 0, NULL));
-            double loss = 0;
-            if (sn_net_prepare(net, 0, 0) == SN_OK) {
-                if (sn_net_backward(net, 0, 0) != SN_OK) EXPECT(sn_net_failed_layer(net) == 0);
-                if (sn_net_forward(&loss, net, 0, 0) != SN_OK)
-                    EXPECT(sn_net_failed_layer(net) == 0);
-            } else {
-                EXPECT(sn_net_forward(&loss, net, 0, 0) == SN_ERROR_LAYER);
+            const int64_t* shape = shapes[s];
+            blob(net, "bottom", 4, shape);
+            blob(net, "top", 4, shape);
+            const int number = layer(net, types[t], 0, 1, 0, NULL);
+            for (int i = 0; i < COUNT(numbers); ++i) real(net, number, numbers[i], 0.5);
+            whole(net, number, "train", 1);
+            whole(net, number, "axis", 1);
+            whole(net, number, "outer", shape[0]);
+            whole(net, number, "channels", shape[1]);
+            whole(net, number, "inner", shape[2] * shape[3]);
+            whole(net, number, "normalize_variance", 1);
+            whole(net, number, "across_channels", 0);
+            SUCCEEDS(sn_net_prepare(net, 0, 0));
+            for (int turn = 0; turn < 2; ++turn) {
+                SUCCEEDS(sn_net_backward(net, 0, 0));
+                forward(net, 0, 0);
             }
             sn_net_free(net);
         }
+}
+
+/* Every kernel there is refuses to be made over no blobs at all, or has nothing to do. */
+static void kernels_without_blobs(void) {
+    const char* type = NULL;
+    for (int i = 0; (type = sn_kernel_type(i)) != NULL; ++i) {
+        sn_net* net = new_net(1);
+        int number = NONE;
+        SUCCEEDS(sn_net_add_layer(&number, net, type, type, 0, NULL, 0, NULL, 0, NULL));
+        const sn_status status = sn_net_prepare(net, 0, 0);
+        EXPECT(status == SN_OK || status == SN_ERROR_LAYER);
+        sn_net_free(net);
     }
 }
 
@@ -411,6 +435,28 @@ static void huge_shapes(void) {
     forward(net, 0, 0);
     EXPECT(value(net, 1, 0, 2) == 4);
     sn_net_free(net);
+}
+
+/* Blobs that share their values may be given sizes that differ: no reader leaves the memory. */
+static void shared_values(void) {
+    for (int touched = 0; touched < 2; ++touched) {
+        sn_net* net = new_net(1);
+        blob(net, "in", 1, SHAPE(50));
+        blob(net, "copy", 1, SHAPE(50));
+        layer(net, "Split", 0, 1, 0, NULL);
+        SUCCEEDS(sn_net_prepare(net, 0, 0));
+        if (touched) fill(net, 0, 0, 3);
+        SUCCEEDS(sn_net_reshape_blob(net, 0, 1, SHAPE(5)));
+        EXPECT(value(net, 1, 0, 49) == (touched ? 3 : 0));
+        SUCCEEDS(sn_net_reshape_blob(net, 0, 1, SHAPE(500)));
+        EXPECT(sn_net_prepare(net, 0, 0) == SN_ERROR_LAYER);
+        EXPECT(strstr(sn_message(), "Split: blobs that share their values differ in size") != NULL);
+        fill(net, 0, 0, 4);
+        SUCCEEDS(sn_net_reshape_blob(net, 1, 1, SHAPE(500)));
+        SUCCEEDS(sn_net_prepare(net, 0, 0));
+        EXPECT(value(net, 1, 0, 499) == 4);
+        sn_net_free(net);
+    }
 }
 
 /* Nothing but the blobs in use takes memory; alternating shapes and layouts take no more. */
@@ -559,9 +605,11 @@ int main(void) {
     wrong_numbers();
     refused_layers();
     views_after_a_refusal();
-    every_kernel_is_made();
+    kernels_of_one_blob();
+    kernels_without_blobs();
     odd_shapes();
     huge_shapes();
+    shared_values();
     memory_is_bounded();
     random_numbers_start_anew();
     threads();
