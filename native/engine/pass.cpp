@@ -2,14 +2,11 @@
 
 #include <omp.h>
 
-#include <cstdint>
-#include <cstdlib>
-#include <new>
-
 extern "C" {
 #include "../ndarray/threads.h"
 }
 
+#include "pages.hpp"
 #include "parallel.hpp"
 
 namespace sn {
@@ -31,18 +28,10 @@ Scratch& scratch() {
 void* Scratch::room(size_t bytes) {
     if (bytes <= size_) return memory_.get();
     memory_.reset();
-    claim_.reset();
     size_ = 0;
-    const size_t whole = (bytes + 4095) / 4096 * 4096;
-    claim_.emplace(whole);
-    void* raw = std::aligned_alloc(4096, whole);
-    if (!raw) {
-        claim_.reset();
-        throw std::bad_alloc();
-    }
-    memory_ = std::shared_ptr<void>(raw, std::free);
-    size_ = whole;
-    return raw;
+    memory_ = take_pages(bytes);
+    size_ = bytes;
+    return memory_.get();
 }
 
 // oneDNN takes as many threads as OpenMP says; the caller's own setting returns afterwards.

@@ -3,9 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
-
-#include "claim.hpp"
 
 namespace sn {
 
@@ -16,8 +13,7 @@ class Scratch {
     size_t bytes() const { return size_; }
 
    private:
-    std::shared_ptr<void> memory_;
-    std::optional<Claim> claim_;
+    std::shared_ptr<float> memory_;
     size_t size_ = 0;
 };
 

@@ -1,15 +1,13 @@
 #include "tensor.hpp"
 
-#include <cstdlib>
-#include <cstring>
 #include <new>
 #include <stdexcept>
+
+#include "pages.hpp"
 
 namespace sn {
 
 namespace {
-// Bytes to which oneDNN likes its memory aligned.
-constexpr size_t line = 64;
 // Layouts that one blob is kept in at once.
 constexpr size_t most_copies = 4;
 }  // namespace
@@ -82,15 +80,8 @@ void Storage::resize(size_t values) {
 
 void Storage::allocate() {
     if (plain_) return;
-    const size_t lines = capacity_ / (line / sizeof(float)) + 1;
-    if (lines > SIZE_MAX / line - 1) throw std::bad_alloc();
-    auto claim = std::make_shared<Claim>(lines * line);
-    // calloc leaves large blocks untouched until they are used; one line more aligns them.
-    void* raw = std::calloc(lines + 1, line);
-    if (!raw) throw std::bad_alloc();
-    auto aligned = (reinterpret_cast<uintptr_t>(raw) + line - 1) / line * line;
-    plain_ = std::shared_ptr<float>(reinterpret_cast<float*>(aligned),
-                                    [raw, claim](float*) { std::free(raw); });
+    if (capacity_ > SIZE_MAX / sizeof(float) / 2) throw std::bad_alloc();
+    plain_ = take_pages((capacity_ > 0 ? capacity_ : 1) * sizeof(float));
 }
 
 size_t Storage::row_bytes() const {
@@ -99,16 +90,13 @@ size_t Storage::row_bytes() const {
 
 size_t Storage::layout_bytes() const {
     size_t total = 0;
-    for (const auto& copy : copies_) total += copy.claim.bytes();
+    for (const auto& copy : copies_) total += copy.memory.get_desc().get_size();
     return total;
 }
 
 // Padding that a layout has is zero from the beginning, whoever writes the rest.
 Storage::Copy::Copy(const dnnl::memory::desc& wanted)
-    : claim(wanted.get_size()), memory(wanted, cpu()) {
-    if (wanted.get_padded_dims() != wanted.get_dims())
-        std::memset(memory.get_data_handle(), 0, wanted.get_size());
-}
+    : pages(take_pages(wanted.get_size())), memory(wanted, cpu(), pages.get()) {}
 
 void Storage::invalidate() {
     for (auto& copy : copies_) copy.valid = false;

@@ -8,7 +8,6 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
-#include "claim.hpp"
 #include "move.hpp"
 
 namespace sn {
@@ -60,7 +59,7 @@ class Storage {
    private:
     struct Copy {
         explicit Copy(const dnnl::memory::desc& wanted);
-        Claim claim;
+        std::shared_ptr<float> pages;
         dnnl::memory memory;
         bool valid = false;
         Move fill;

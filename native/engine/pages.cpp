@@ -1,0 +1,44 @@
+#include "pages.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "claim.hpp"
+
+namespace sn {
+
+namespace {
+constexpr size_t line = 64, page = 4096, huge = size_t{1} << 21;
+
+std::shared_ptr<float> take_block(size_t bytes) {
+    auto claim = std::make_shared<Claim>(bytes);
+    // calloc aligns to less than a line; one more makes room to begin at one.
+    void* raw = std::calloc(1, bytes + line);
+    if (!raw) throw std::bad_alloc();
+    const auto aligned = (reinterpret_cast<uintptr_t>(raw) + line - 1) / line * line;
+    return {reinterpret_cast<float*>(aligned), [raw, claim](float*) { std::free(raw); }};
+}
+}  // namespace
+
+std::shared_ptr<float> take_pages(size_t bytes) {
+    if (bytes < huge) return take_block(bytes);
+    if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
+    const size_t whole = (bytes + page - 1) / page * page;
+    auto claim = std::make_shared<Claim>(whole);
+    // Only ranges that begin at a huge page's border become one.
+    void* raw =
+        mmap(nullptr, whole + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (raw == MAP_FAILED) throw std::bad_alloc();
+    const auto begin = reinterpret_cast<uintptr_t>(raw);
+    const auto aligned = (begin + huge - 1) / huge * huge;
+#ifdef MADV_HUGEPAGE
+    madvise(reinterpret_cast<void*>(aligned), whole, MADV_HUGEPAGE);
+#endif
+    return {reinterpret_cast<float*>(aligned),
+            [raw, whole, claim](float*) { munmap(raw, whole + huge); }};
+}
+
+}  // namespace sn
