@@ -31,6 +31,7 @@ bench: setup
 	@$(PY) -m benchmarks.ndarray
 	@$(PY) -m benchmarks.model_file
 	@$(PY) -m benchmarks.text
+	@$(PY) -m benchmarks.memory
 
 bench-peers: setup
 	@$(PY) -m benchmarks.peers $(ARGS)

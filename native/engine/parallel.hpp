@@ -5,12 +5,20 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace sn {
 
 // Threads that a parallel region may use now (one in a child that forked after threads ran).
 int threads();
+
+// The loop of one thread, in a function of its own and on its own copy of what it captured:
+// inside a parallel region the compiler leaves loops scalar.
+template <class F>
+[[gnu::noinline]] void run_part(F body, int64_t begin, int64_t end) {
+    body(begin, end);
+}
 
 // body(begin, end) over [0, n) in at most threads() chunks; small loops stay on this thread.
 // `cost` is about how many plain float operations one step is worth.
@@ -19,14 +27,14 @@ void parallel(int64_t n, F&& body, int64_t cost = 1) {
     constexpr int64_t enough = 32768;
     const int64_t parts = std::min<int64_t>(threads(), std::max<int64_t>(1, n * cost / enough));
     if (parts <= 1) {
-        if (n > 0) body(int64_t{0}, n);
+        if (n > 0) run_part<std::decay_t<F>>(body, 0, n);
         return;
     }
 #pragma omp parallel num_threads(static_cast<int>(parts))
     {
         const int64_t team = omp_get_num_threads(), me = omp_get_thread_num();
         const int64_t begin = n * me / team, end = n * (me + 1) / team;
-        if (begin < end) body(begin, end);
+        if (begin < end) run_part<std::decay_t<F>>(body, begin, end);
     }
 }
 

@@ -140,6 +140,12 @@ class NativeNet:
         check(lib.sn_net_blob_shape(ndim, shape, self._net, blob))
         return tuple(shape[0 : ndim[0]])
 
+    def memory(self) -> dict[str, int]:
+        """Bytes held by now: blobs in ``rows``, in oneDNN's ``layouts``, and ``scratch``."""
+        out = ffi.new("sn_net_bytes *")
+        check(lib.sn_net_memory(out, self._net))
+        return {"rows": out.rows, "layouts": out.layouts, "scratch": out.scratch}
+
     def blob_array(self, blob: int, diff: bool = False) -> NDArray:
         """A view of the newest values; every later pass leaves its values there."""
         out = ffi.new("sn_array **")
