@@ -4,6 +4,7 @@
 #include "../engine/gemm.hpp"
 #include "../engine/layer.hpp"
 #include "../engine/parallel.hpp"
+#include "../engine/primitive.hpp"
 
 namespace sn {
 
@@ -17,22 +18,24 @@ class InnerProduct final : public Kernel {
         outputs_ = layer.options.integer("num_output");
         transpose_ = layer.options.flag("transpose");
         bias_ = layer.options.flag("bias_term");
+        product_ = {};
+        if (rows_ > 0 && inputs_ > 0 && outputs_ > 0) make_product();
     }
 
     void forward(Layer& layer) override {
-        float* y = layer.top();
-        if (bias_) {
-            const float* bias = layer.param(1);
-            parallel(
-                rows_,
-                [&](int64_t begin, int64_t end) {
-                    for (int64_t r = begin; r < end; ++r)
-                        std::copy(bias, bias + outputs_, y + r * outputs_);
-                },
-                outputs_);
+        if (!product_) {
+            fill_bias(layer);
+            return;
         }
-        gemm(false, !transpose_, rows_, outputs_, inputs_, 1, layer.bottom(), layer.param(0),
-             bias_ ? 1 : 0, y);
+        Arguments arguments = {
+            {DNNL_ARG_SRC,
+             {plain_desc({rows_, inputs_}), cpu(), const_cast<float*>(layer.bottom())}},
+            {DNNL_ARG_WEIGHTS, {weights_, cpu(), const_cast<float*>(layer.param(0))}},
+            {DNNL_ARG_DST, {plain_desc({rows_, outputs_}), cpu(), layer.top()}}};
+        if (bias_)
+            arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(plain_desc({1, outputs_}), cpu(),
+                                                          const_cast<float*>(layer.param(1))));
+        run(product_, arguments);
     }
 
     void backward(Layer& layer) override {
@@ -59,6 +62,24 @@ class InnerProduct final : public Kernel {
     }
 
    private:
+    // oneDNN's matmul reads weights in Caffe's order about twice as fast as its sgemm does.
+    void make_product() {
+        const dnnl::memory::dims rows = {outputs_, 1}, columns = {1, inputs_};
+        weights_ = {{inputs_, outputs_}, dnnl::memory::data_type::f32, transpose_ ? rows : columns};
+        product_ = dnnl::matmul(
+            dnnl::matmul::primitive_desc(cpu(), plain_desc({rows_, inputs_}), weights_,
+                                         bias_ ? plain_desc({1, outputs_}) : dnnl::memory::desc(),
+                                         plain_desc({rows_, outputs_}), attributes()));
+    }
+
+    // What is left of the product where a size is zero.
+    void fill_bias(Layer& layer) const {
+        float* y = layer.top();
+        for (int64_t r = 0; r < rows_; ++r)
+            for (int64_t o = 0; o < outputs_; ++o)
+                y[r * outputs_ + o] = bias_ ? layer.param(1)[o] : 0.0F;
+    }
+
     // Up to 64 columns: rows are summed before the sum is added to what is there, so that
     // gradients of shared parameters that cancel do so to the last bit, as in Caffe.
     void add_rows(const float* dy, float* sums, int64_t first, int64_t end) const {
@@ -71,6 +92,8 @@ class InnerProduct final : public Kernel {
 
     int64_t rows_ = 0, inputs_ = 0, outputs_ = 0;
     bool transpose_ = false, bias_ = false;
+    dnnl::memory::desc weights_;
+    dnnl::matmul product_;
 };
 }  // namespace
 

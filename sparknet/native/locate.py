@@ -8,6 +8,7 @@ the package onednn-cpu-gomp) may lie elsewhere.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,8 +51,20 @@ def preload() -> None:
     raise NativeError(f"oneDNN ({LIBRARY}) was not found: run pip install {PACKAGE}")
 
 
+def calm_threads() -> None:
+    """Let idle threads sleep soon, unless the environment says how long they wait.
+
+    GNU OpenMP's spin for milliseconds by default, which costs little on a quiet machine and makes
+    small nets ten times slower where processes outnumber processors, as in Spark's executors.
+    It reads this once, when it is loaded.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
+
 def extension() -> Any:
     """The compiled extension."""
+    calm_threads()
     try:
         return importlib.import_module(EXTENSION)
     except ModuleNotFoundError as error:

@@ -19,6 +19,20 @@ def test_versions() -> None:
     assert native.onednn_version() >= (3, 2, 0)
 
 
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
+)
+def test_idle_threads_sleep_soon_unless_told_otherwise(given: dict[str, str], found: str) -> None:
+    unset = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    environment = {key: value for key, value in os.environ.items() if key not in unset} | given
+    program = "import os, sparknet.native; print(os.environ.get('GOMP_SPINCOUNT'))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == found
+
+
 def test_omp_num_threads_is_respected() -> None:
     environment = dict(os.environ, OMP_NUM_THREADS="3")
     program = "from sparknet.native import threads; print(threads())"
