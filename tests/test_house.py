@@ -147,3 +147,13 @@ def test_the_error_tree_is_drawn_whole() -> None:
         if isinstance(value, type) and issubclass(value, Exception):
             assert name in errors.__doc__, f"{name} is missing from the tree in errors.py"
             assert value is errors.SparkNetError or issubclass(value, errors.SparkNetError)
+
+
+def test_every_layer_type_is_computed_by_the_engine_or_by_a_host() -> None:
+    from sparknet.caffe.host import HOSTS
+    from sparknet.layers import LAYERS
+    from sparknet.native.net import kernel_types
+
+    computed = set(kernel_types()) - {"Host"}
+    assert computed | set(HOSTS) == set(LAYERS)
+    assert not computed & set(HOSTS)
