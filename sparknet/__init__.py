@@ -24,6 +24,7 @@ _HOMES = {
         "SoftmaxWithLoss",
         "SolverParams",
     ),
+    "sparknet.weights": ("WeightCollection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ROOMS = ("caffe", "dsl", "errors", "graph")
@@ -40,6 +41,7 @@ __all__ = [
     "SoftmaxWithLoss",
     "SolverParams",
     "SparkNetError",
+    "WeightCollection",
     "__version__",
     "caffe",
     "dsl",
@@ -81,3 +83,4 @@ if TYPE_CHECKING:
     from sparknet.errors import SparkNetError
     from sparknet.native import NDArray
     from sparknet.proto import Model, read_model, read_net, read_solver, write_model
+    from sparknet.weights import WeightCollection
