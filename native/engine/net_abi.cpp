@@ -230,6 +230,18 @@ sn_status sn_net_seed(sn_net* net, uint64_t seed) {
     return guard(net, [&](sn::Net& n) { n.reseed(seed); });
 }
 
+sn_status sn_net_draws(uint64_t* out, sn_net* net) {
+    return guard(net, [&](sn::Net& n) {
+        for (const auto& layer : n.layers) *out++ = layer.random.draws();
+    });
+}
+
+sn_status sn_net_set_draws(sn_net* net, const uint64_t* draws) {
+    return guard(net, [&](sn::Net& n) {
+        for (auto& layer : n.layers) layer.random.set_draws(*draws++);
+    });
+}
+
 sn_status sn_net_blob_shape(int* ndim, int64_t* shape, sn_net* net, int blob) {
     return guard(net, [&](sn::Net& n) {
         const sn::Shape& found = at(n.blobs, blob, "blob").shape();

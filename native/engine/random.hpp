@@ -22,6 +22,9 @@ class Random {
         uint64_t key_;
     };
     Draw draw() { return Draw(mix(seed_ + ++draws_)); }
+    // How many streams were begun: with the seed, all there is to remember.
+    uint64_t draws() const { return draws_; }
+    void set_draws(uint64_t draws) { draws_ = draws; }
 
    private:
     // The finalizer of SplitMix64 (Steele, Lea, Flood 2014).

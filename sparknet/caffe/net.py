@@ -198,6 +198,18 @@ class Net:
         """Nanoseconds forward and backward, one number a layer (ours, not pycaffe's)."""
         return self._runtime.times()
 
+    @property
+    def random_state(self) -> tuple[int, list[int]]:
+        """Where the random numbers of its layers stand: set it in another net, and both draw
+        the same from there on (ours, not pycaffe's)."""
+        return self._runtime.seed, self._runtime.native.draws()
+
+    @random_state.setter
+    def random_state(self, state: tuple[int, Sequence[int]]) -> None:
+        seed, draws = state
+        self._runtime.reseed(seed)
+        self._runtime.native.set_draws(draws)
+
     def _layer_number(self, name: str) -> int:
         if name not in self.graph.node_index:
             raise LayerError(name, "the net has no such layer")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import LayerError
+from sparknet.errors import LayerError, SpecError
 from sparknet.native.core import check, ffi, lib
 from sparknet.native.ndarray import NDArray
 
@@ -123,6 +123,18 @@ class NativeNet:
 
     def seed(self, seed: int) -> None:
         check(lib.sn_net_seed(self._net, seed))
+
+    def draws(self) -> list[int]:
+        """How often each layer has drawn random numbers since the seed was set."""
+        out = ffi.new("uint64_t[]", len(self._names))
+        check(lib.sn_net_draws(out, self._net))
+        return list(out)
+
+    def set_draws(self, draws: Sequence[int]) -> None:
+        """Go on with the random numbers that follow these."""
+        if len(draws) != len(self._names):
+            raise SpecError(f"{len(draws)} draws do not fit {len(self._names)} layers")
+        check(lib.sn_net_set_draws(self._net, list(draws)))
 
     def time(self, on: bool) -> None:
         """Start every layer's clocks from 0, or stop them."""

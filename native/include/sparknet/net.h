@@ -95,6 +95,13 @@ SN_API int sn_net_failed_layer(const sn_net* net);
 /* Starts the random numbers of all layers anew. */
 SN_API sn_status sn_net_seed(sn_net* net, uint64_t seed);
 
+/*
+ * How often each layer has drawn random numbers since they were started; `out` has room for one
+ * number a layer. Set again in a net of the same seed, the layers go on with the same numbers.
+ */
+SN_API sn_status sn_net_draws(uint64_t* out, sn_net* net);
+SN_API sn_status sn_net_set_draws(sn_net* net, const uint64_t* draws);
+
 /* ---- Looking ------------------------------------------------------------------ */
 
 /* A kernel may give its tops another shape (Filter): what it is now. At most 32 axes. */

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.caffe.net import Net
+from sparknet.errors import SolverError
 from sparknet.layers import Shape
 from sparknet.native import NDArray
 from sparknet.native.solver import Step
@@ -41,15 +42,18 @@ class Flat:
             for begin, end in pairwise(offsets)
         ]
 
+    @property
+    def buffers(self) -> list[NDArray]:
+        """The histories, each as one buffer."""
+        return self._buffers
+
     def gradient_norm(self) -> float:
         """The Euclidean norm of all gradients together, a float32 number."""
         return float(np.float32(self._runtime.flat_diff.norm2()))
 
     def take(self, rule: str, settings: tuple[float, ...], **numbers: Any) -> None:
         """One update of all parameters (`Step.take`)."""
-        now = [owner.array for owner in self._owners]
-        if any(one is not other for one, other in zip(now, self._bound, strict=True)):
-            self._bind()
+        self._check_bound()
         if self._copy is None:
             self._step.take(rule, settings, **numbers)
             return
@@ -58,6 +62,22 @@ class Flat:
         self._step.take(rule, settings, **numbers)
         for owner, part in zip(self._owners, self._parts(flat), strict=True):
             owner.data[...] = part.reshape(owner.shape)
+
+    def take_slice(
+        self, begin: int, end: int, rule: str, settings: tuple[float, ...], **numbers: Any
+    ) -> None:
+        """`take` for elements begin … end of the buffers alone."""
+        self._check_bound()
+        if self._copy is not None:
+            raise SolverError("a net that shares another's parameters is updated as a whole")
+        if self._slice is None or self._slice[:2] != (begin, end):
+            self._slice = (begin, end, self._step_over(begin, end))
+        self._slice[2].take(rule, settings, **numbers)
+
+    def _check_bound(self) -> None:
+        now = [owner.array for owner in self._owners]
+        if any(one is not other for one, other in zip(now, self._bound, strict=True)):
+            self._bind()
 
     def _parts(self, flat: Array) -> list[Array]:
         return np.split(flat, self._runtime.offsets[1:-1])
@@ -76,11 +96,17 @@ class Flat:
             and runtime.flat_data.size == runtime.offsets[-1]
         )
         self._copy = None if flat else NDArray.zeros((runtime.offsets[-1],))
-        self._step = Step(
-            runtime.flat_data if self._copy is None else self._copy,
-            runtime.flat_diff,
-            self._buffers,
-            runtime.offsets[1:],
+        self._slice: tuple[int, int, Step] | None = None
+        self._step = self._step_over(0, runtime.offsets[-1])
+
+    def _step_over(self, begin: int, end: int) -> Step:
+        runtime = self._runtime
+        weights = runtime.flat_data if self._copy is None else self._copy
+        return Step(
+            weights[begin:end],
+            runtime.flat_diff[begin:end],
+            [buffer[begin:end] for buffer in self._buffers],
+            [min(max(offset, begin), end) - begin for offset in runtime.offsets[1:]],
             self._rates,
             self._decays,
         )

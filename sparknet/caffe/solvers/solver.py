@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import Progress, say, say_outputs
 from sparknet.caffe.solvers.snapshot import StrPath
 from sparknet.caffe.solvers.source import Source, settings
+from sparknet.native import NDArray
 from sparknet.proto import check_construction
 from sparknet.proto.solver import check_step
 
@@ -79,6 +81,17 @@ class Solver(ABC):
         """The history blobs, in the order of a solverstate, as views (ours, not pycaffe's)."""
         return self._flat.history
 
+    @property
+    def flat_history(self) -> list[NDArray]:
+        """The histories, each in one buffer as long as the net's (ours, not pycaffe's)."""
+        return self._flat.buffers
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate of the next update (ours, not pycaffe's)."""
+        step = rate.current_step(self.param, self._iter, self._current_step)
+        return rate.learning_rate(self.param, self._iter, step)
+
     def __getstate__(self) -> Any:
         raise TypeError(f"a {type(self).__name__} cannot be pickled: snapshot it instead")
 
@@ -122,6 +135,20 @@ class Solver(ABC):
             self.test_all()
         say("Optimization Done.")
 
+    def compute_gradient(self, load: Callable[[], Any] | None = None) -> float:
+        """One iteration's gradients, and its loss (ours, not pycaffe's).
+
+        ``load`` puts a batch into the net, once before each of the ``iter_size`` passes.
+        `apply_update` then completes the iteration.
+        """
+        self._net.clear_param_diffs()
+        loss = 0.0
+        for _ in range(self.param.iter_size):
+            if load is not None:
+                load()
+            loss += self._forward_backward()
+        return loss / self.param.iter_size
+
     def _forward(self) -> float:
         return self._net._forward(0, len(self._net.layers) - 1)
 
@@ -144,6 +171,17 @@ class Solver(ABC):
         Afterwards the parameters' diffs hold what was subtracted.  Caffe: sgd_solver.cpp,
         ApplyUpdate.
         """
+        self._update(self._flat.gradient_norm, self._flat.take)
+
+    def update_slice(self, begin: int, end: int, norm: Callable[[], float]) -> None:
+        """Update elements begin … end of the net's flat buffer alone (ours, not pycaffe's).
+
+        ``norm`` gives the norm of the whole gradient, of which only the slice may be here; it
+        is called if gradients are clipped.
+        """
+        self._update(norm, partial(self._flat.take_slice, begin, end))
+
+    def _update(self, norm: Callable[[], float], take: Callable[..., None]) -> None:
         check_step(self.param)
         now, current_step = self._next_rate()
         if self.param.display and self._iter % self.param.display == 0:
@@ -152,13 +190,13 @@ class Solver(ABC):
             "rate": now,
             "decay": self.param.weight_decay,
             "l1": self.param.regularization_type == "L1",
-            "clip": self._clip(),
+            "clip": self._clip(norm),
             "share": float(np.float32(1) / np.float32(self.param.iter_size)),
         }
         rule_settings = self._settings()
         # An interrupt that arrives during the pass is raised right after it: count before it.
         self._iter, self._current_step = self._iter + 1, current_step
-        self._flat.take(self.rule, rule_settings, **numbers)
+        take(self.rule, rule_settings, **numbers)
 
     def _next_rate(self) -> tuple[float, int]:
         """The rate of this iteration, and how often it has been lowered."""
@@ -167,12 +205,12 @@ class Solver(ABC):
             say(f"MultiStep Status: Iteration {self._iter}, step = {step}")
         return rate.learning_rate(self.param, self._iter, step), step
 
-    def _clip(self) -> float:
+    def _clip(self, gradient_norm: Callable[[], float]) -> float:
         """The factor that brings the norm of all gradients down to clip_gradients."""
         limit = self.param.clip_gradients
         if limit < 0:
             return 1.0
-        norm = self._flat.gradient_norm()
+        norm = float(np.float32(gradient_norm()))
         if not norm > limit:
             return 1.0
         factor = float(np.float32(limit) / np.float32(norm))
@@ -233,4 +271,15 @@ class Solver(ABC):
             weights_io.copy_model(self._net._runtime, model)
         for mine, stored in zip(self.history, state.history, strict=True):
             mine[...] = stored.reshape(mine.shape)
-        self._iter, self._current_step = state.iteration, state.current_step
+        self.seek(state.iteration, state.current_step)
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The iteration, and how often the rate has been lowered (ours, not pycaffe's)."""
+        return self._iter, self._current_step
+
+    def seek(self, iteration: int, current_step: int | None = None) -> None:
+        """Count from another iteration on; weights and history stay (ours, not pycaffe's)."""
+        if current_step is None:
+            current_step = sum(value < iteration for value in self.param.stepvalue)
+        self._iter, self._current_step = iteration, current_step
