@@ -12,6 +12,7 @@
     ├── ArrayError (ValueError)        an NDArray operation refused: shape, dtype, read-only
     ├── IndexOutOfRange (IndexError)   an index outside an array
     ├── OutOfMemory (MemoryError)      storage that could not be had
+    ├── SparkError (RuntimeError)       a Spark session, cluster or job that is not as training needs it
     ├── MissingExtra (ImportError)     an optional dependency is not installed
     └── NativeError (RuntimeError)     the native core failed in a way that none of the others names
 
@@ -99,6 +100,10 @@ class IndexOutOfRange(SparkNetError, IndexError):
 
 class OutOfMemory(SparkNetError, MemoryError):
     """Storage that could not be had."""
+
+
+class SparkError(SparkNetError, RuntimeError):
+    """A Spark session, cluster or job that is not as training needs it."""
 
 
 class MissingExtra(SparkNetError, ImportError):

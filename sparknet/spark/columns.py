@@ -1,0 +1,170 @@
+"""Columns of Arrow batches as arrays that a net takes: no Python per row where rows are equal.
+
+What a column may hold, and what it becomes: numbers → (n,); lists and fixed-size lists of
+numbers → (n, length); binary → bytes of the entry's shape (uint8, or float32 where four times
+as long), else an encoded image; Spark's image struct and pyspark.ml's vectors → their values.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparknet.errors import SparkError
+from sparknet.loaders.image import decode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+_IMAGE = {"height", "width", "nChannels", "data"}
+_VECTOR = {"type", "size", "indices", "values"}
+_SPARSE = 0
+
+
+def arrays(batch: pa.RecordBatch, mapping: dict[str, str], shapes: dict[str, Shape]) -> Any:
+    """Blob → rows of a batch, by the columns that ``mapping`` names for the blobs."""
+    return {blob: column(batch.column(name), name, shapes[blob]) for blob, name in mapping.items()}
+
+
+def column(values: pa.Array, name: str, shape: Shape) -> Array:
+    """A column as rows of ``shape`` (that of one record; () is one number)."""
+    import pyarrow.types as kind
+
+    if values.null_count:
+        raise SparkError(
+            f"column '{name}' has nulls ({values.null_count} of {len(values)} rows in one batch): "
+            "fill or filter them first"
+        )
+    of = values.type
+    if kind.is_struct(of):
+        return _shaped(_struct(values, name, shape), name, shape)
+    if kind.is_binary(of) or kind.is_large_binary(of) or kind.is_fixed_size_binary(of):
+        return _shaped(_binary(values, name, shape), name, shape)
+    if kind.is_list(of) or kind.is_large_list(of) or kind.is_fixed_size_list(of):
+        return _shaped(_lists(values, name), name, shape)
+    if kind.is_integer(of) or kind.is_floating(of) or kind.is_boolean(of) or kind.is_decimal(of):
+        numbers = np.asarray(values.to_numpy(zero_copy_only=False))
+        return _shaped(numbers if numbers.dtype != object else numbers.astype(float), name, shape)
+    raise SparkError(f"column '{name}' is of type {of}, which is neither numbers nor bytes")
+
+
+def _shaped(rows: Array, name: str, shape: Shape) -> Array:
+    """Rows of as many values as a record has; images may have any height and width."""
+    each = math.prod(rows.shape[1:])
+    if each == math.prod(shape):
+        return rows.reshape(len(rows), *shape)
+    if rows.ndim == 4 and len(shape) == 3 and rows.shape[1] == shape[0]:
+        return rows
+    raise SparkError(f"column '{name}' has {each} values a row, where {shape} is wanted")
+
+
+def _even(lengths: Array, name: str) -> int:
+    if len(lengths) and (lengths != lengths[0]).any():
+        odd = int(lengths[lengths != lengths[0]][0])
+        raise SparkError(f"column '{name}' has rows of {int(lengths[0])} and of {odd} values")
+    return int(lengths[0]) if len(lengths) else 0
+
+
+def _lists(values: Any, name: str) -> Array:
+    import pyarrow.types as kind
+
+    flat = values.flatten()
+    if flat.null_count:
+        raise SparkError(f"column '{name}' has nulls inside its lists")
+    if kind.is_list(flat.type) or kind.is_large_list(flat.type):
+        inner = _lists(flat, name)
+    else:
+        inner = np.asarray(flat.to_numpy(zero_copy_only=False))
+    if kind.is_fixed_size_list(values.type):
+        length = values.type.list_size
+    else:
+        length = _even(np.diff(np.asarray(values.offsets)), name)
+    return inner.reshape(len(values), length, *inner.shape[1:])
+
+
+def _binary(values: Any, name: str, shape: Shape) -> Array:
+    import pyarrow as pa
+
+    wanted = math.prod(shape)
+    if pa.types.is_fixed_size_binary(values.type):
+        width = values.type.byte_width
+        flat = np.frombuffer(values.buffers()[1], np.uint8)
+        lengths = np.full(len(values), width)
+        begin, end = values.offset * width, (values.offset + len(values)) * width
+    else:
+        ends = np.int64 if pa.types.is_large_binary(values.type) else np.int32
+        _, offsets, data = values.buffers()
+        at = np.frombuffer(offsets, ends)[values.offset : values.offset + len(values) + 1]
+        flat = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+        lengths, begin, end = np.diff(at), int(at[0]), int(at[-1])
+    if (lengths == wanted).all():
+        return flat[begin:end].reshape(len(values), wanted)
+    if (lengths == 4 * wanted).all():
+        return flat[begin:end].view(np.float32).reshape(len(values), wanted)
+    if len(shape) == 3:
+        return _images(values, name, shape)
+    raise SparkError(
+        f"column '{name}' has rows of {int(lengths[lengths != wanted][0])} bytes: "
+        f"{shape} is {wanted} as bytes and {4 * wanted} as float32"
+    )
+
+
+def _images(values: Any, name: str, shape: Shape) -> Array:
+    """Encoded images; all must have one size."""
+    color = shape[0] == 3
+    return _stacked(
+        [
+            decode(value.as_py(), f"column '{name}', row {row} of a batch", color)
+            for row, value in enumerate(values)
+        ],
+        name,
+    )
+
+
+def _stacked(images: list[Array], name: str) -> Array:
+    sizes = {image.shape for image in images}
+    if len(sizes) > 1:
+        raise SparkError(f"column '{name}' has images of {len(sizes)} sizes: resize them first")
+    return np.stack(images)
+
+
+def _struct(values: Any, name: str, shape: Shape) -> Array:
+    fields = {values.type.field(number).name for number in range(values.type.num_fields)}
+    if fields >= _IMAGE:
+        return _image_structs(values, name)
+    if fields >= _VECTOR:
+        return _vectors(values, math.prod(shape))
+    raise SparkError(f"column '{name}' is a struct of {sorted(fields)}: no image and no vector")
+
+
+def _image_structs(values: Any, name: str) -> Array:
+    """Spark's images: rows of interleaved bytes, BGR as in Caffe, made planes."""
+    images = []
+    for image in values.to_pylist():
+        size = image["height"], image["width"], image["nChannels"]
+        if min(size) < 1 or math.prod(size) != len(image["data"]):
+            raise SparkError(f"column '{name}' has an image of {size} with other data than that")
+        images.append(np.frombuffer(image["data"], np.uint8).reshape(size).transpose(2, 0, 1))
+    return _stacked(images, name)
+
+
+def _vectors(values: Any, length: int) -> Array:
+    """pyspark.ml's vectors, dense or sparse."""
+    rows = np.zeros((len(values), length), np.float64)
+    for row, vector in zip(rows, values.to_pylist(), strict=True):
+        if vector["type"] == _SPARSE:
+            if vector["size"] != length:
+                raise SparkError(f"a vector has {vector['size']} values, where {length} are wanted")
+            row[vector["indices"]] = vector["values"]
+        elif len(vector["values"]) != length:
+            raise SparkError(
+                f"a vector has {len(vector['values'])} values, where {length} are wanted"
+            )
+        else:
+            row[:] = vector["values"]
+    return rows

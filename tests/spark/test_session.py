@@ -1,0 +1,35 @@
+"""A local session."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from sparknet.errors import SparkError
+from sparknet.spark import local_session
+from tests.spark.conftest import SLOTS
+
+
+def test_tasks_run_on_this_python_with_their_share_of_threads(spark: Any) -> None:
+    def look(_: Any) -> Any:
+        import os
+        import sys
+
+        yield sys.executable, os.environ["OMP_NUM_THREADS"]
+
+    context = spark.sparkContext
+    assert context.parallelize([0], 1).mapPartitions(look).collect() == [(sys.executable, "1")]
+    assert context.getConf().get("spark.driver.host") == "127.0.0.1"
+
+
+def test_a_running_session_is_taken_if_it_has_the_slots(spark: Any) -> None:
+    assert local_session(SLOTS) is spark
+    with pytest.raises(SparkError, match=f"has {SLOTS} slots where 99 workers are wanted"):
+        local_session(99)
+
+
+def test_no_workers() -> None:
+    with pytest.raises(SparkError, match="workers is -1: at least one is needed"):
+        local_session(-1)
