@@ -12,10 +12,10 @@ import numpy as np
 
 from sparknet.caffe.blob import Blob, ParamBlob
 from sparknet.caffe.host.host import Host
-from sparknet.caffe.host.prefetch import Maker, Prefetch
 from sparknet.errors import FileError, LayerError, OutOfMemory, SparkNetError
 from sparknet.graph import Node
 from sparknet.layers.layer import TRAIN
+from sparknet.loaders.prefetch import Arrays, Maker, Prefetch
 from sparknet.native.transform import Transformation
 
 
@@ -28,7 +28,7 @@ class BatchHost(Host):
         self._dropped = weakref.finalize(self, self.prefetch.stop)
 
     @abstractmethod
-    def maker(self) -> Callable[[int], Maker]:
+    def maker(self) -> Callable[[int], Maker[Arrays]]:
         """Opens the source at a batch of some number; knows nothing of this object."""
 
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:

@@ -7,15 +7,15 @@ from functools import partial
 from typing import Any
 
 from sparknet.caffe.host.batches import BatchHost, transformation
-from sparknet.caffe.host.decode import Decoders
-from sparknet.caffe.host.prefetch import Array, Arrays, Maker, room
+from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import decode
+from sparknet.loaders.prefetch import Array, Arrays, Maker, room
 from sparknet.loaders.records import Cursor
 from sparknet.native.transform import ENCODED, RecordError, Records, Transformation
 
 
 class DataHost(BatchHost):
-    def maker(self) -> Callable[[int], Maker]:
+    def maker(self) -> Callable[[int], Maker[Arrays]]:
         values = self.node.plan.values
         transform = transformation(values, self.node.layer.phase, self.seed)
         return partial(DataMaker, values, transform)
@@ -31,7 +31,7 @@ class DataMaker:
         self.decoders = Decoders()
         self.cursor = Cursor(values["source"], values["backend"], first * self.size)
 
-    def make(self, number: int, spare: Arrays) -> list[Array]:
+    def make(self, number: int, spare: Arrays | None) -> list[Array]:
         keys, records = self.cursor.take(self.size)
         self._decode(keys, records)
         shape = (self.size, *self.transform.shape(records.shape()))

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from sparknet.caffe.host.batches import BatchHost, transformation
-from sparknet.caffe.host.decode import Decoders
-from sparknet.caffe.host.prefetch import Array, Arrays, Maker, room
 from sparknet.errors import FileError
+from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import decode, read_list
+from sparknet.loaders.prefetch import Array, Arrays, Maker, room
 from sparknet.native.transform import RecordError, Records, Transformation
 
 
 class ImageDataHost(BatchHost):
-    def maker(self) -> Callable[[int], Maker]:
+    def maker(self) -> Callable[[int], Maker[Arrays]]:
         values = self.node.plan.values
         transform = transformation(values, self.node.layer.phase, self.seed)
         return partial(ImageMaker, values, transform)
@@ -39,7 +39,7 @@ class ImageMaker:
         new = values["new_height"], values["new_width"]
         self.resize = new if new[0] else None
 
-    def make(self, number: int, spare: Arrays) -> list[Array]:
+    def make(self, number: int, spare: Arrays | None) -> list[Array]:
         images = [self._image(number * self.size + i) for i in range(self.size)]
         records = Records(self.size)
         for place, pixels in enumerate(self.decoders.map(self._decode, images)):

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from sparknet.caffe.host.batches import BatchHost
-from sparknet.caffe.host.decode import Decoders
-from sparknet.caffe.host.prefetch import Array, Arrays, Maker, room
 from sparknet.errors import FileError
+from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import Pixels, decode
+from sparknet.loaders.prefetch import Array, Arrays, Maker, room
 from sparknet.loaders.window import cut, read_windows
 from sparknet.native.transform import resize_image
 
 
 class WindowDataHost(BatchHost):
-    def maker(self) -> Callable[[int], Maker]:
+    def maker(self) -> Callable[[int], Maker[Arrays]]:
         values = self.node.plan.values
         # The layer has a scale of its own; transform_param's is that of upgraded nets.
         scale = self.node.layer.options.scale * values["scale"]
@@ -50,7 +50,7 @@ class WindowMaker:
         self.decoders = Decoders()
         self.files: dict[str, bytes] = {}
 
-    def make(self, number: int, spare: Arrays) -> list[Array]:
+    def make(self, number: int, spare: Arrays | None) -> list[Array]:
         rng = np.random.default_rng([self.seed, number])
         boxes = [
             pool[rng.integers(len(pool), size=count)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparknet.caffe.host.prefetch import Arrays, Prefetch, room
+from sparknet.loaders.prefetch import Arrays, Prefetch, room
 from tests.caffe.host.nets import images, lmdb, net, of_images, passes
 from tests.goldens import ROOT
 
@@ -29,7 +29,7 @@ class Counting:
         self.opened.append(first)
         return self
 
-    def make(self, number: int, spare: Arrays) -> Arrays:
+    def make(self, number: int, spare: Arrays | None) -> Arrays:
         if number == self.bad:
             raise OSError(f"batch {number}")
         self.made += 1

@@ -6,28 +6,29 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 Arrays = Sequence[Array]
+T = TypeVar("T")
 
 AHEAD = 2
 """Batches that are ready or being made while another is in use."""
 
 
-class Maker(Protocol):
+class Maker(Protocol[T]):
     """Makes the batches of a source, one after the other."""
 
-    def make(self, number: int, spare: Arrays) -> Arrays:
-        """Batch `number`, in the arrays of an earlier batch where they fit."""
+    def make(self, number: int, spare: T | None) -> T:
+        """Batch `number`, in the memory of an earlier batch where that fits."""
 
     def close(self) -> None:
         """Let go of files and threads."""
 
 
-class Prefetch:
+class Prefetch(Generic[T]):
     """The batches of one source, in order.
 
     The thread starts at the first `take`, and again in a forked child, at the batch that the
@@ -35,16 +36,16 @@ class Prefetch:
     garbage collector may do so, in any thread.
     """
 
-    def __init__(self, open_maker: Callable[[int], Maker]) -> None:
+    def __init__(self, open_maker: Callable[[int], Maker[T]]) -> None:
         self._open = open_maker
         self._taken = 0
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._orders: SimpleQueue[Arrays | None] = SimpleQueue()
-        self._ready: SimpleQueue[Arrays | BaseException] = SimpleQueue()
+        self._orders: SimpleQueue[tuple[T | None] | None] = SimpleQueue()
+        self._ready: SimpleQueue[T | BaseException] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def take(self) -> Arrays:
+    def take(self) -> T:
         """The next batch; what went wrong with it is raised here."""
         if self._process != os.getpid():
             self._process, self._lock, self._thread = os.getpid(), threading.Lock(), None
@@ -58,9 +59,9 @@ class Prefetch:
             self._taken += 1
             return made
 
-    def give_back(self, arrays: Arrays) -> None:
-        """The batch is used up; its memory serves a later one."""
-        self._orders.put(arrays)
+    def give_back(self, spare: T | None) -> None:
+        """A batch is used up: another can be made, in its memory if that is given back."""
+        self._orders.put((spare,))
 
     def stop(self) -> None:
         """End the thread when it has made what it is making."""
@@ -76,24 +77,24 @@ class Prefetch:
     def _start(self) -> None:
         self._orders, self._ready = SimpleQueue(), SimpleQueue()
         for _ in range(AHEAD):
-            self._orders.put(())
+            self._orders.put((None,))
         work = (self._open, self._taken, self._orders, self._ready)
         self._thread = threading.Thread(target=_work, args=work, name="sparknet-data", daemon=True)
         self._thread.start()
 
 
 def _work(
-    open_maker: Callable[[int], Maker],
+    open_maker: Callable[[int], Maker[T]],
     number: int,
-    orders: SimpleQueue[Arrays | None],
-    ready: SimpleQueue[Arrays | BaseException],
+    orders: SimpleQueue[tuple[T | None] | None],
+    ready: SimpleQueue[T | BaseException],
 ) -> None:
-    maker: Maker | None = None
+    maker: Maker[T] | None = None
     try:
-        while (spare := orders.get()) is not None:
+        while (order := orders.get()) is not None:
             if maker is None:
                 maker = open_maker(number)
-            ready.put(maker.make(number, spare))
+            ready.put(maker.make(number, order[0]))
             number += 1
     except BaseException as error:
         ready.put(error)
@@ -102,8 +103,8 @@ def _work(
             maker.close()
 
 
-def room(shapes: Sequence[tuple[int, ...]], spare: Arrays) -> list[Array]:
+def room(shapes: Sequence[tuple[int, ...]], spare: Arrays | None) -> list[Array]:
     """Arrays of these shapes: those of an earlier batch, or new ones."""
-    if [array.shape for array in spare] == list(shapes):
+    if spare is not None and [array.shape for array in spare] == list(shapes):
         return list(spare)
     return [np.empty(shape, np.float32) for shape in shapes]

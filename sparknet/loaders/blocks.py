@@ -1,0 +1,210 @@
+"""Block files: records row by row in one file that is mapped into memory, never loaded.
+
+A page sits at the front (a magic number, a length and a check sum, then JSON text: how many
+records, and of what columns), then come the records, each with its columns at fixed offsets.
+So a file can be larger than memory, be written in one go, and be shared by every process of a
+machine; a record is one place on the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from sparknet.errors import FileError
+from sparknet.loaders.source import (
+    Array,
+    Batch,
+    Column,
+    Indices,
+    Records,
+    column_of,
+    described,
+    rows_of,
+)
+from sparknet.proto.source import StrPath, replacing
+
+MAGIC = b"SNBLOCK1"
+FRONT = struct.Struct("<8sII")
+"""Magic number; length of the JSON text behind it; CRC-32 of the rest of the page."""
+START = 1 << 12
+"""Where the records begin."""
+KIND = re.compile(r"[<|][biuf](1|2|4|8)")
+LARGEST_RECORD = 1 << 31
+MOST_AXES = 8
+ALIGNED = 8
+AT_ONCE = 1024
+
+
+class Blocks:
+    """The records of one block file.  Slices are views of the file; nothing else is held."""
+
+    def __init__(self, path: StrPath) -> None:
+        self.path = str(path)
+        self._length, self._columns = read_header(self.path)
+        row = row_type(self._columns)
+        self._rows: Array = np.zeros(0, row)
+        if self._length:
+            with Path(path).open("rb") as file:
+                memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._rows = np.frombuffer(memory, row, self._length, START)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Blocks, (self.path,)
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return self._columns
+
+    def __len__(self) -> int:
+        return self._length
+
+    def take(self, indices: Indices) -> Batch:
+        rows = indices if isinstance(indices, slice) else rows_of(indices, len(self))
+        return {name: self._rows[name][rows] for name in self._columns}
+
+
+def write_blocks(
+    path: StrPath, records: Records | Iterable[Mapping[str, Any]], at_once: int = AT_ONCE
+) -> int:
+    """Write records, or batches as they come, to a block file; how many records it holds.
+
+    It appears under its name when it is complete, and replaces an older one.
+    """
+    batches = _batches(records, at_once) if isinstance(records, Records) else iter(records)
+    with replacing(path) as draft, draft.open("wb") as file:
+        file.write(bytes(START))
+        columns: dict[str, Column] = {}
+        count = 0
+        for batch in batches:
+            arrays = {name: _little(np.asarray(values)) for name, values in batch.items()}
+            columns = columns or _checked(path, arrays)
+            count += _append(file, path, columns, arrays)
+        if not columns:
+            if not isinstance(records, Records):
+                raise FileError(path, "cannot be made of no batch: its columns are not known")
+            columns = dict(records.columns)
+        _finish(file, path, count, columns)
+    return count
+
+
+def read_header(path: str) -> tuple[int, dict[str, Column]]:
+    """How many records of which columns a file holds, if it is whole."""
+    try:
+        with Path(path).open("rb") as file:
+            front, size = file.read(START), os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise FileError(path, error.strerror or str(error)) from error
+    if front[: len(MAGIC)] != MAGIC[: len(front)] or not front:
+        raise FileError(path, "is no block file: it begins otherwise")
+    if len(front) < START:
+        raise FileError(path, "is cut short in its header")
+    _, length, digest = FRONT.unpack_from(front)
+    if zlib.crc32(front[FRONT.size :]) != digest:
+        raise FileError(path, "has a damaged header")
+    try:
+        count, columns = _parsed(json.loads(front[FRONT.size : FRONT.size + length]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FileError(path, f"has a header that cannot be used: {error}") from error
+    needed = START + count * row_type(columns).itemsize
+    if size != needed:
+        fault = "is cut short" if size < needed else "has a tail"
+        raise FileError(path, f"{fault}: {needed} bytes announced, {size} there")
+    return count, columns
+
+
+def row_type(columns: Mapping[str, Column]) -> np.dtype[Any]:
+    """A record as it lies in the file: each column at the next multiple of 8 bytes."""
+    offsets, at = [], 0
+    for column in columns.values():
+        offsets.append(at)
+        at += -(-column.size // ALIGNED) * ALIGNED
+    formats = [(column.dtype, column.shape) for column in columns.values()]
+    return np.dtype(
+        {"names": list(columns), "formats": formats, "offsets": offsets, "itemsize": max(at, 1)}
+    )
+
+
+def _parsed(header: Any) -> tuple[int, dict[str, Column]]:
+    count, listed = header["records"], header["columns"]
+    if type(count) is not int or not 0 <= count < 1 << 48 or not isinstance(listed, list):
+        raise ValueError("no count of records, or no list of columns")
+    columns: dict[str, Column] = {}
+    for name, kind, shape in listed:
+        if not isinstance(name, str) or not name or name in columns:
+            raise ValueError(f"a column called {name!r}")
+        if not isinstance(kind, str) or not KIND.fullmatch(kind):
+            raise ValueError(f"values of type {kind!r}")
+        columns[name] = Column(np.dtype(kind), _shape(shape))
+    if not columns or sum(_size(column) for column in columns.values()) > LARGEST_RECORD:
+        raise ValueError("records of no or too large a size")
+    return count, columns
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    sizes = tuple(shape)
+    if len(sizes) > MOST_AXES or not all(type(n) is int and 0 <= n < 1 << 31 for n in sizes):
+        raise ValueError(f"a shape of {shape!r}")
+    return sizes
+
+
+def _size(column: Column) -> int:
+    """As `Column.size`, for sizes that may overflow 64 bits."""
+    size = column.dtype.itemsize
+    for axis in column.shape:
+        size *= axis
+    return size
+
+
+def _batches(records: Records, at_once: int) -> Iterator[Batch]:
+    for begin in range(0, len(records), at_once):
+        yield records.take(slice(begin, min(begin + at_once, len(records))))
+
+
+def _little(values: Array) -> Array:
+    return values.astype(values.dtype.newbyteorder("<"), copy=False)
+
+
+def _checked(path: StrPath, arrays: Mapping[str, Array]) -> dict[str, Column]:
+    columns = {name: column_of(values) for name, values in arrays.items()}
+    for name, column in columns.items():
+        if not KIND.fullmatch(column.dtype.str) or not arrays[name].ndim:
+            raise FileError(path, f"cannot hold column '{name}' of type {column.dtype}")
+    return columns
+
+
+def _append(
+    file: BinaryIO, path: StrPath, columns: Mapping[str, Column], arrays: Mapping[str, Array]
+) -> int:
+    found = {name: column_of(values) for name, values in arrays.items()}
+    lengths = {len(values) for values in arrays.values()}
+    if found != columns or len(lengths) != 1:
+        raise FileError(
+            path,
+            f"holds {described(columns)}; a batch of {described(found)} "
+            f"with {sorted(lengths)} rows does not fit",
+        )
+    rows = np.zeros(lengths.pop(), row_type(columns))
+    for name, values in arrays.items():
+        rows[name] = values
+    file.write(rows.data)
+    return len(rows)
+
+
+def _finish(file: BinaryIO, path: StrPath, count: int, columns: Mapping[str, Column]) -> None:
+    listed = [[name, column.dtype.str, list(column.shape)] for name, column in columns.items()]
+    text = json.dumps({"records": count, "columns": listed}).encode()
+    if FRONT.size + len(text) > START:
+        raise FileError(path, f"cannot hold {len(columns)} columns: their names take too much room")
+    page = text.ljust(START - FRONT.size, b"\0")
+    file.seek(0)
+    file.write(FRONT.pack(MAGIC, len(text), zlib.crc32(page)) + page)

@@ -1,0 +1,129 @@
+"""The order in which workers see records: a function of the seed and the epoch alone.
+
+A shuffled epoch is a keyed permutation that is computed, not stored: a Feistel network on
+pairs of numbers (Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002).  So a
+billion records need no table, any place can be sought at once, and the numbers are the same
+on every machine and with every release of numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import ArrayError
+from sparknet.loaders.source import Rows
+
+Words = np.ndarray[Any, np.dtype[np.uint64]]
+
+ROUNDS = 6
+MASK = 2**64 - 1
+
+
+class Order:
+    """Endless epochs of `length` records, dealt out to `size` workers like cards.
+
+    All epochs are one stream; of that, worker `rank` gets every size-th record.  So in each
+    epoch every record comes exactly once over all workers, no worker gets ahead of the
+    others, and K workers with batches of b see, step by step, what one sees with batches of
+    K * b.
+    """
+
+    def __init__(
+        self, length: int, seed: int = 0, shuffle: bool = True, rank: int = 0, size: int = 1
+    ) -> None:
+        if length < 1:
+            raise ArrayError(f"an order of {length} records: at least 1 is needed")
+        if not 0 <= rank < size:
+            raise ArrayError(f"worker {rank} of {size}: ranks run from 0 to size - 1")
+        self.length, self.seed, self.shuffle = length, seed, shuffle
+        self.rank, self.size = rank, size
+        self._round = 0
+
+    def next(self, count: int) -> Rows:
+        """The next records of this worker, across the ends of epochs."""
+        if count < 0:
+            raise ArrayError(f"{count} records cannot be had")
+        turns = np.arange(count, dtype=np.int64) * self.size
+        places = self._round + self.rank + turns
+        self._round += count * self.size
+        epochs, rows = np.divmod(places, self.length)
+        if self.shuffle:
+            for epoch in np.unique(epochs):
+                mine = epochs == epoch
+                rows[mine] = permuted(rows[mine], self.length, self.seed, int(epoch))
+        return rows
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of this worker's next record."""
+        return (self._round + self.rank) // self.length
+
+    @property
+    def place(self) -> int:
+        """The cursor as one number: records that all workers together have been dealt."""
+        return self._round
+
+    @property
+    def left(self) -> int:
+        """How many records this worker still gets in that epoch."""
+        end = (self.epoch + 1) * self.length
+        return -(-(end - self._round - self.rank) // self.size)
+
+    @property
+    def cursor(self) -> dict[str, int]:
+        """Where the workers are: the epoch, and the place in it of the next record of rank 0.
+
+        It is the same for all workers that took as many records.  Resuming with another number
+        of workers then loses and repeats nothing.
+        """
+        epoch, position = divmod(self._round, self.length)
+        return {"epoch": epoch, "position": position}
+
+    def seek(self, cursor: Mapping[str, int]) -> None:
+        """Go on where a cursor was taken."""
+        epoch, position = cursor.get("epoch", -1), cursor.get("position", -1)
+        if not (epoch >= 0 and 0 <= position < self.length):
+            raise ArrayError(f"{dict(cursor)} is no place in an order of {self.length} records")
+        self._round = epoch * self.length + position
+
+
+def permuted(places: Rows, length: int, seed: int, epoch: int) -> Rows:
+    """Which records lie at these places of a shuffled epoch."""
+    left_size = math.isqrt(length - 1) + 1
+    right_size = -(-length // left_size)
+    keys = _keys(seed, epoch)
+    out = np.asarray(places, np.uint64).copy()
+    waiting = np.arange(len(out))
+    while len(waiting):
+        # The grid is a little larger than the data set: what falls outside goes round again.
+        out[waiting] = _pass(out[waiting], left_size, right_size, keys)
+        waiting = waiting[out[waiting] >= length]
+    rows: Rows = out.astype(np.int64)
+    return rows
+
+
+def _pass(numbers: Words, left_size: int, right_size: int, keys: Words) -> Words:
+    left, right = np.divmod(numbers, np.uint64(right_size))
+    for first, second in keys.reshape(-1, 2):
+        left = (left + _mixed(right ^ first) % np.uint64(left_size)) % np.uint64(left_size)
+        right = (right + _mixed(left ^ second) % np.uint64(right_size)) % np.uint64(right_size)
+    places: Words = left * np.uint64(right_size) + right
+    return places
+
+
+def _keys(seed: int, epoch: int) -> Words:
+    start = _mixed(_mixed(np.array([seed & MASK], np.uint64)) + np.uint64(epoch & MASK))
+    steps = np.arange(1, 2 * ROUNDS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return _mixed(start + steps)
+
+
+def _mixed(words: Words) -> Words:
+    """SplitMix64's finaliser (Steele, Lea and Flood, 2014)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    words ^= words >> np.uint64(31)
+    return words

@@ -1,0 +1,159 @@
+"""Records: a data set as a few named columns whose rows can be had in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from sparknet.errors import ArrayError, IndexOutOfRange
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Rows = np.ndarray[Any, np.dtype[np.int64]]
+Indices = Sequence[int] | Rows | slice
+Batch = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Column:
+    """What every record has under one name: values of a type, in a shape."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of one record."""
+        return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+
+
+@runtime_checkable
+class Records(Protocol):
+    """A data set: how many records, their columns, and any of them on demand.
+
+    It need not fit in memory.  Readers of files can be pickled: they open their files again.
+    """
+
+    @property
+    def columns(self) -> Mapping[str, Column]: ...
+
+    def __len__(self) -> int: ...
+
+    def take(self, indices: Indices) -> Batch:
+        """Rows in the order asked for; a slice may give views, so nobody writes to them.
+
+        A reader that was told to leave out damaged records gives fewer rows than it was asked
+        for; any other names the record in a FileError.
+        """
+        ...
+
+
+class ArrayRecords:
+    """Arrays of equal length, each a column."""
+
+    def __init__(self, **arrays: Any) -> None:
+        self.arrays: Batch = {name: np.asarray(values) for name, values in arrays.items()}
+        lengths = {name: values.shape[:1] for name, values in self.arrays.items()}
+        if not lengths:
+            raise ArrayError("records need at least one array")
+        if () in lengths.values() or len(set(lengths.values())) > 1:
+            listed = ", ".join(
+                f"'{name}' has {len_[0] if len_ else 'no'} rows" for name, len_ in lengths.items()
+            )
+            raise ArrayError(f"arrays of records need as many rows: {listed}")
+        self._length = len(next(iter(self.arrays.values())))
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return {name: column_of(values) for name, values in self.arrays.items()}
+
+    def __len__(self) -> int:
+        return self._length
+
+    def take(self, indices: Indices) -> Batch:
+        rows = indices if isinstance(indices, slice) else rows_of(indices, len(self))
+        return {name: values[rows] for name, values in self.arrays.items()}
+
+
+class Subset:
+    """Some of the rows of other records, in an order of one's own: a held-out part, say."""
+
+    def __init__(self, records: Records, indices: Indices) -> None:
+        self.records, self.indices = records, rows_of(indices, len(records))
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return self.records.columns
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def take(self, indices: Indices) -> Batch:
+        return self.records.take(self.indices[rows_of(indices, len(self))])
+
+
+class Chain:
+    """Records of the same columns, one after the other."""
+
+    def __init__(self, parts: Sequence[Records]) -> None:
+        if not parts:
+            raise ArrayError("a chain of records needs at least one part")
+        self.parts = tuple(parts)
+        for number, part in enumerate(self.parts):
+            if dict(part.columns) != dict(self.parts[0].columns):
+                raise ArrayError(
+                    f"part {number} of a chain has columns {described(part.columns)}, "
+                    f"the first {described(self.parts[0].columns)}"
+                )
+        self._ends = np.cumsum([len(part) for part in self.parts])
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return self.parts[0].columns
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def take(self, indices: Indices) -> Batch:
+        rows = rows_of(indices, len(self))
+        owners = np.searchsorted(self._ends, rows, side="right")
+        # Runs of rows of the same part, so that a part that leaves out a record disturbs no other.
+        edges = np.flatnonzero(np.diff(owners)) + 1
+        runs = np.split(rows, edges)
+        batches = [self._run(run) for run in runs]
+        if len(batches) == 1:
+            return batches[0]
+        return {name: np.concatenate([batch[name] for batch in batches]) for name in self.columns}
+
+    def _run(self, rows: Rows) -> Batch:
+        number = int(np.searchsorted(self._ends, rows[0], side="right")) if len(rows) else 0
+        part = self.parts[number]
+        rows = rows - (int(self._ends[number]) - len(part))
+        if len(rows) and bool((np.diff(rows) == 1).all()):
+            return part.take(slice(int(rows[0]), int(rows[-1]) + 1))
+        return part.take(rows)
+
+
+def column_of(values: Array) -> Column:
+    return Column(values.dtype, tuple(values.shape[1:]))
+
+
+def rows_of(indices: Indices, length: int) -> Rows:
+    """Checked row numbers; negative ones are refused, as an order never makes them."""
+    if isinstance(indices, slice):
+        return np.arange(*indices.indices(length), dtype=np.int64)
+    rows: Rows = np.asarray(indices, np.int64).reshape(-1)
+    if len(rows) and (rows.min() < 0 or rows.max() >= length):
+        wrong = rows[(rows < 0) | (rows >= length)][0]
+        raise IndexOutOfRange(f"record {wrong} of {length}")
+    return rows
+
+
+def described(columns: Mapping[str, Column]) -> str:
+    """Columns as a message shows them."""
+    return ", ".join(
+        f"{name}: {column.dtype} {' x '.join(map(str, column.shape)) or 'scalar'}"
+        for name, column in columns.items()
+    )
