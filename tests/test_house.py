@@ -40,7 +40,18 @@ CONFINED = {
     "_cffi_backend": {"native"},
     "pyspark": {"spark"},
 }
-EXTRAS = {"h5py", "lmdb", "PIL", "pyspark", "pyarrow", "matplotlib", "pydot", "torch"}
+EXTRAS = {
+    "h5py",
+    "lmdb",
+    "PIL",
+    "pyspark",
+    "pyarrow",
+    "matplotlib",
+    "pydot",
+    "sklearn",
+    "tensorboard",
+    "torch",
+}
 
 
 def sources() -> list[Path]:

@@ -1,0 +1,25 @@
+"""What training says about itself: progress, logs, plots.
+
+Everything here is a listener, called with one plain dict for each event; `events` lists their
+fields.  ``sparknet.train(..., on_event=together(Progress(), JsonLines("train.jsonl")))``
+"""
+
+from __future__ import annotations
+
+from sparknet.summary.events import Event, Listener, together
+from sparknet.summary.history import History
+from sparknet.summary.json_lines import JsonLines
+from sparknet.summary.plot import plot
+from sparknet.summary.progress import Progress
+from sparknet.summary.tensorboard import TensorBoard
+
+__all__ = [
+    "Event",
+    "History",
+    "JsonLines",
+    "Listener",
+    "Progress",
+    "TensorBoard",
+    "plot",
+    "together",
+]

@@ -1,0 +1,55 @@
+"""Events: the plain dicts that training sends while it works, so that it need not know who reads.
+
+Every event has ``event``, its kind:
+
+==============  =====================================================================
+``start``       ``net``, ``workers``, ``strategy``, ``iteration`` (0, or where it was resumed)
+                and where it ends: ``steps`` (iterations), ``epochs`` or ``seconds``
+``round``       ``round``, ``iteration``, ``epoch``, ``steps``, ``samples`` (of all workers),
+                ``loss``, ``seconds_computing``, ``seconds_communicating`` (means over the
+                workers), ``bytes_sent``, ``divergence``
+``validation``  ``iteration``, ``metrics``: a dict of numbers
+``snapshot``    ``iteration``, ``path``
+``stop``        ``iteration``, ``reason``
+==============  =====================================================================
+
+Readers take a field that is missing or None as unknown, and ignore kinds that they do not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Event = Mapping[str, Any]
+Listener = Callable[[Event], None]
+
+
+def together(*listeners: Listener | None) -> Listener:
+    """One listener that passes each event on to all; None counts as nobody."""
+    present = [listener for listener in listeners if listener is not None]
+
+    def tell(event: Event) -> None:
+        for listener in present:
+            listener(event)
+
+    return tell
+
+
+def number(event: Event, field: str) -> float | None:
+    """A field's value, None where it is unknown."""
+    value = event.get(field)
+    return None if value is None else float(value)
+
+
+def seconds(event: Event) -> float:
+    """How long a round took."""
+    parts = (number(event, f"seconds_{part}") for part in ("computing", "communicating"))
+    return sum(part or 0.0 for part in parts)
+
+
+def share_communicating(event: Event) -> float | None:
+    """The share of a round's time that its workers spent in communication."""
+    total = seconds(event)
+    spent = number(event, "seconds_communicating")
+    return None if spent is None or not total else spent / total

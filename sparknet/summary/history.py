@@ -1,0 +1,79 @@
+"""History: what was said of a training, kept and read back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sparknet.errors import FileError
+from sparknet.summary.events import Event, number, seconds
+
+Series = tuple[list[int], list[float]]
+"""Iterations, and a value at each."""
+
+
+class History:
+    """A listener that remembers every event, in order."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.events: list[dict[str, Any]] = [dict(event) for event in events]
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(dict(event))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> History:
+        """What `JsonLines` wrote; a last line that was cut short is left out."""
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+        except OSError as error:
+            raise FileError(os.fspath(path), f"cannot be read: {error.strerror}") from error
+        whole = [line for line in lines if line.endswith("\n") and line.strip()]
+        return cls(_event(line, path, place) for place, line in enumerate(whole, 1))
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["event"] == kind]
+
+    @property
+    def loss(self) -> Series:
+        """The training loss of each round."""
+        return _series(self.of_kind("round"), lambda event: number(event, "loss"))
+
+    @property
+    def samples_per_second(self) -> Series:
+        """The speed of each round, without what lies between rounds."""
+
+        def speed(event: Event) -> float | None:
+            samples, taken = number(event, "samples"), seconds(event)
+            return samples / taken if samples is not None and taken else None
+
+        return _series(self.of_kind("round"), speed)
+
+    @property
+    def metrics(self) -> dict[str, Series]:
+        """Each validation metric over the iterations."""
+        found = self.of_kind("validation")
+        names = dict.fromkeys(name for event in found for name in event["metrics"])
+        return {
+            name: _series(found, lambda event, name=name: number(event["metrics"], name))
+            for name in names
+        }
+
+
+def _series(events: Iterable[Event], value_of: Any) -> Series:
+    pairs = [(int(event["iteration"]), value_of(event)) for event in events]
+    known = [(at, value) for at, value in pairs if value is not None]
+    return [at for at, _ in known], [value for _, value in known]
+
+
+def _event(line: str, path: str | os.PathLike[str], place: int) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict) or "event" not in event:
+        raise FileError(os.fspath(path), f"line {place} is no event of a training log")
+    return event

@@ -1,0 +1,83 @@
+"""Loss and accuracy over the iterations, as a picture."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparknet.errors import FileError, MissingExtra
+from sparknet.proto.source import replacing
+from sparknet.summary.events import Event
+from sparknet.summary.history import History, Series
+
+FORMATS = (".svg", ".png", ".pdf")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One diagram: its vertical axis, and named curves."""
+
+    title: str
+    curves: dict[str, Series]
+
+
+def plot(source: History | Iterable[Event] | str | os.PathLike[str], out: str | Path) -> None:
+    """Draw a history, or the JSON lines of one, to a file named .svg, .png or .pdf.
+
+    SVG needs nothing else; the others are drawn by matplotlib (extra ``plots``).
+    """
+    if Path(out).suffix not in FORMATS:
+        raise FileError(out, f"a plot's name ends in {', '.join(FORMATS)}")
+    panels = _panels(_history(source))
+    if not panels:
+        raise FileError(out, "there is nothing to plot: no round and no validation was recorded")
+    with replacing(out) as draft:
+        if Path(out).suffix == ".svg":
+            from sparknet.summary.svg import svg
+
+            draft.write_text(svg(panels), encoding="utf-8")
+        else:
+            _matplotlib(panels, draft, Path(out).suffix[1:])
+
+
+def _history(source: Any) -> History:
+    if isinstance(source, History):
+        return source
+    return History.read(source) if isinstance(source, (str, os.PathLike)) else History(source)
+
+
+def _panels(history: History) -> list[Panel]:
+    """Losses on one axis, all other metrics on another."""
+    losses = {"training": history.loss}
+    others: dict[str, Series] = {}
+    for name, series in history.metrics.items():
+        if "loss" in name:
+            losses["validation" if name == "loss" else f"validation {name}"] = series
+        else:
+            others[name] = series
+    panels = [Panel("loss", losses), Panel(" and ".join(others) or "accuracy", others)]
+    kept = (
+        Panel(panel.title, {name: curve for name, curve in panel.curves.items() if curve[0]})
+        for panel in panels
+    )
+    return [panel for panel in kept if panel.curves]
+
+
+def _matplotlib(panels: list[Panel], file: Path, kind: str) -> None:
+    try:
+        from matplotlib.figure import Figure  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as error:
+        raise MissingExtra("matplotlib", "plots", f"a plot as {kind.upper()}") from error
+    figure = Figure(figsize=(5 * len(panels), 3.6), layout="constrained")
+    for place, panel in enumerate(panels, 1):
+        axes = figure.add_subplot(1, len(panels), place)
+        for name, (at, values) in panel.curves.items():
+            axes.plot(at, values, label=name, marker="." if len(at) < 50 else None)
+        axes.set_xlabel("iteration")
+        axes.set_title(panel.title)
+        axes.grid(alpha=0.3)
+        axes.legend()
+    figure.savefig(file, format=kind, dpi=120)

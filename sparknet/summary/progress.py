@@ -1,0 +1,129 @@
+"""Progress: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TextIO
+
+from sparknet.summary.events import Event
+from sparknet.summary.meter import Meter
+
+BAR = 24
+CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """A listener that shows loss, accuracy, samples/s, communication and the time that is left.
+
+    On a terminal one line is drawn again and again.  Elsewhere a line is printed for the first
+    round and then at most one in ``every`` seconds.  What happens once (a validation, a
+    snapshot) stays on the screen.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        every: float = 5.0,
+        terminal: bool | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._terminal = self._stream.isatty() if terminal is None else terminal
+        self._clock, self._every = clock, 0.1 if self._terminal else every
+        self._meter = Meter(clock)
+        self._shown: float | None = None
+        self._drawn = False
+
+    def __call__(self, event: Event) -> None:
+        self._meter.add(event)
+        kind = event["event"]
+        if kind == "round":
+            self._round()
+        elif line := _line(kind, event):
+            self._say(line)
+
+    def close(self) -> None:
+        """Show the last state, and leave the cursor on a line of its own."""
+        if self._meter.loss is not None:
+            self._show()
+        if self._drawn:
+            self._stream.write("\n")
+            self._drawn = False
+        self._stream.flush()
+
+    def _round(self) -> None:
+        now = self._clock()
+        if self._shown is None or now - self._shown >= self._every:
+            self._shown = now
+            self._show()
+
+    def _show(self) -> None:
+        if not self._terminal:
+            self._say(", ".join(_parts(self._meter)))
+            return
+        width = shutil.get_terminal_size().columns - 1
+        self._stream.write(CLEAR + bar(self._meter, width))
+        self._stream.flush()
+        self._drawn = True
+
+    def _say(self, line: str) -> None:
+        """A line that stays."""
+        self._stream.write(f"{CLEAR if self._drawn else ''}{line}\n")
+        self._stream.flush()
+        self._drawn = False
+
+
+def bar(meter: Meter, width: int) -> str:
+    """The state in one line of at most ``width`` characters."""
+    first, *parts = _parts(meter)
+    text = "  ".join([first, *parts])
+    if meter.fraction is not None and len(text) + BAR + 4 <= width:
+        done = round(BAR * meter.fraction)
+        text = "  ".join([f"{first}  [{'#' * done}{'.' * (BAR - done)}]", *parts])
+    return text[:width]
+
+
+def _parts(meter: Meter) -> Iterator[str]:
+    yield _position(meter)
+    if meter.loss is not None:
+        yield f"loss {meter.loss:.4g}"
+    for name, value in meter.metrics.items():
+        if "loss" not in name:
+            yield f"{name} {value:.4g}"
+    if meter.samples_per_second is not None:
+        yield f"{meter.samples_per_second:,.0f} samples/s"
+    if meter.share_communicating is not None:
+        yield f"{meter.share_communicating:.0%} communicating"
+    if meter.remaining is not None:
+        yield f"eta {clock_time(meter.remaining)}"
+
+
+def _position(meter: Meter) -> str:
+    text = f"step {meter.iteration}"
+    if meter.goal is None or meter.fraction is None:
+        return text
+    unit, value = meter.goal
+    end = {"steps": f"/{value:.0f}", "epochs": f" of {value:g} epochs"}.get(unit, "")
+    return f"{text}{end} {meter.fraction:.0%}"
+
+
+def clock_time(seconds: float) -> str:
+    """As 0:07 or 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def _line(kind: str, event: Event) -> str | None:
+    at = f"step {event.get('iteration', 0)}"
+    if kind == "validation":
+        metrics = ", ".join(f"{name} {value:.4g}" for name, value in event["metrics"].items())
+        return f"{at}: validation {metrics}"
+    if kind == "snapshot":
+        return f"{at}: snapshot in {event['path']}"
+    if kind == "stop":
+        return f"{at}: stopped, {event['reason']}"
+    return None

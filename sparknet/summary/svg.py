@@ -1,0 +1,95 @@
+"""Diagrams as SVG, without a plotting library: what a server without matplotlib can leave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sparknet.summary.history import Series
+    from sparknet.summary.plot import Panel
+
+WIDTH, HEIGHT = 480, 340
+LEFT, RIGHT, TOP, BOTTOM = 56, 16, 32, 44
+COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b")
+TICKS = 5
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Values from ``low`` to ``high`` along pixels from ``begin`` to ``end``."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+
+    def place(self, value: float) -> float:
+        return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
+
+
+def svg(panels: Sequence[Panel]) -> str:
+    """The panels side by side."""
+    width = WIDTH * len(panels)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" '
+        f'width="{width}" height="{HEIGHT}" font-family="sans-serif" font-size="11">'
+    )
+    parts = [head, f'<rect width="{width}" height="{HEIGHT}" fill="white"/>']
+    for number, panel in enumerate(panels):
+        parts += [f'<g transform="translate({WIDTH * number})">', *_panel(panel), "</g>"]
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _panel(panel: Panel) -> Iterator[str]:
+    across = [at for series in panel.curves.values() for at in series[0]]
+    values = [value for series in panel.curves.values() for value in series[1]]
+    x_ticks, y_ticks = ticks(min(across), max(across)), ticks(min(values), max(values))
+    x = Axis(min(x_ticks[0], *across), max(x_ticks[-1], *across), LEFT, WIDTH - RIGHT)
+    y = Axis(min(y_ticks[0], *values), max(y_ticks[-1], *values), HEIGHT - BOTTOM, TOP)
+    yield _text(WIDTH / 2, 18, panel.title, "middle", 13)
+    yield _text(WIDTH / 2, HEIGHT - 8, "iteration", "middle")
+    for tick in x_ticks:
+        yield _line(x.place(tick), TOP, x.place(tick), HEIGHT - BOTTOM)
+        yield _text(x.place(tick), HEIGHT - BOTTOM + 15, f"{tick:g}", "middle")
+    for tick in y_ticks:
+        yield _line(LEFT, y.place(tick), WIDTH - RIGHT, y.place(tick))
+        yield _text(LEFT - 6, y.place(tick) + 4, f"{tick:g}", "end")
+    for number, (name, series) in enumerate(panel.curves.items()):
+        yield from _curve(name, series, x, y, number)
+
+
+def _curve(name: str, series: Series, x: Axis, y: Axis, number: int) -> Iterator[str]:
+    color = COLORS[number % len(COLORS)]
+    points = [f"{x.place(at):.1f},{y.place(value):.1f}" for at, value in zip(*series, strict=True)]
+    yield f'<polyline fill="none" stroke="{color}" stroke-width="1.5" points="{" ".join(points)}"/>'
+    if len(points) < 50:
+        for point in points:
+            across, _, down = point.partition(",")
+            yield f'<circle cx="{across}" cy="{down}" r="2" fill="{color}"/>'
+    height = TOP + 14 + 15 * number
+    yield f'<rect x="{WIDTH - RIGHT - 96}" y="{height - 8}" width="10" height="8" fill="{color}"/>'
+    yield _text(WIDTH - RIGHT - 82, height, name)
+
+
+def _line(x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#ddd"/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", size: int = 11) -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}"'
+    return f"<text {place}>{escape(text)}</text>"
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round numbers from at most ``low`` to at least ``high``, some five of them."""
+    if not high > low:
+        low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
+    rough = (high - low) / TICKS
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return [round(place * step, 12) for place in range(first, last + 1)]

@@ -1,0 +1,99 @@
+"""JsonLines, History and TensorBoard: what was written is read back."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparknet.errors import FileError, MissingExtra
+from sparknet.summary import History, JsonLines, TensorBoard, together
+from tests.summary.events import TRAINING, round_event, validation
+
+
+def test_json_lines_and_back(tmp_path: Path) -> None:
+    path = tmp_path / "train.jsonl"
+    for part in (TRAINING[:4], TRAINING[4:]):  # as if it had been resumed
+        log = JsonLines(path, clock=lambda: 12.3456)
+        for event in part:
+            log(event)
+        log.close()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines == [{**event, "time": 12.346} for event in TRAINING]
+    assert History.read(path).events == lines
+
+
+def test_what_json_cannot_hold() -> None:
+    out = io.StringIO()
+    JsonLines(out)(
+        round_event(1, loss=float("nan"), samples=np.int64(3), more=(np.float32(0.5), Path("x")))
+    )
+    read = json.loads(out.getvalue())
+    assert (read["loss"], read["samples"], read["more"]) == (None, 3, [0.5, "x"])
+
+
+def test_history() -> None:
+    history = History()
+    for event in TRAINING:
+        together(history, None)(event)
+    assert history.loss == ([10, 20, 30, 40], [2.0, 1.0, pytest.approx(2 / 3), 0.5])
+    assert history.samples_per_second == ([10, 20, 30, 40], [640.0] * 4)
+    assert history.metrics == {
+        "accuracy": ([10, 30], [0.5, 0.9]),
+        "loss": ([10, 30], [1.5, 0.7]),
+    }
+
+
+def test_a_metric_that_comes_later() -> None:
+    history = History([validation(1, accuracy=0.5), validation(2, accuracy=0.6, top5=0.9)])
+    assert history.metrics["top5"] == ([20], [0.9])
+
+
+def test_a_line_that_was_cut_short(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(json.dumps(round_event(1)) + '\n{"event": "rou')
+    assert [event["round"] for event in History.read(path).events] == [1]
+
+
+@pytest.mark.parametrize("line", ["nonsense", "[1]", '{"loss": 3}', "\0\0"])
+def test_a_foreign_log(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(f"{json.dumps(round_event(1))}\n{line}\n")
+    with pytest.raises(FileError, match="line 2 is no event"):
+        History.read(path)
+
+
+def test_missing_places(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="cannot be read"):
+        History.read(tmp_path / "none")
+    with pytest.raises(FileError, match="cannot be written"):
+        JsonLines(tmp_path / "none" / "log")
+
+
+def test_tensorboard(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    board = TensorBoard(tmp_path / "logs")
+    for event in TRAINING:
+        board(event)
+    board.close()
+    written = accumulator.EventAccumulator(str(tmp_path / "logs"))
+    written.Reload()
+    found = {
+        tag: [(one.step, one.tensor_proto.float_val[0]) for one in written.Tensors(tag)]
+        for tag in written.Tags()["tensors"]
+    }
+    assert found["train/loss"] == [(10, 2.0), (20, 1.0), (30, pytest.approx(2 / 3)), (40, 0.5)]
+    assert found["train/share_communicating"] == [(step, 0.25) for step in (10, 20, 30, 40)]
+    assert found["validation/accuracy"] == [(10, 0.5), (30, pytest.approx(0.9))]
+    assert found["train/samples_per_second"][0] == (10, 640)
+
+
+def test_tensorboard_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard.summary", None)
+    with pytest.raises(MissingExtra, match=r"sparknet\[tensorboard\]"):
+        TensorBoard(tmp_path / "logs")
+    assert not (tmp_path / "logs").exists()
