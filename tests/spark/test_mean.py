@@ -1,0 +1,34 @@
+"""The mean over an RDD."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import SparkError
+from sparknet.spark.mean import tree_mean
+from sparknet.weights import LayerBlobs, Layout, WeightCollection
+
+
+LAYOUT = Layout((LayerBlobs("ip", ((2, 3), (2,)), (0, 6)),))
+
+
+def weights(value: float) -> WeightCollection:
+    found = WeightCollection(LAYOUT)
+    np.asarray(found.flat)[:] = value
+    return found
+
+
+@pytest.mark.parametrize(("count", "parts", "fan_in"), [(1, 1, 4), (5, 3, 2), (9, 7, 2), (3, 6, 4)])
+def test_mean_of_collections(spark: Any, count: int, parts: int, fan_in: int) -> None:
+    rdd = spark.sparkContext.parallelize(range(count), parts).map(weights)
+    mean = tree_mean(rdd, fan_in)
+    np.testing.assert_array_equal(np.asarray(mean.flat), np.full(8, (count - 1) / 2, np.float32))
+    assert list(mean) == ["ip"]
+
+
+def test_nothing_to_average(spark: Any) -> None:
+    with pytest.raises(SparkError, match="the RDD is empty"):
+        tree_mean(spark.sparkContext.parallelize([], 2))
