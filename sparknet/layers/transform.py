@@ -10,18 +10,10 @@ from typing import Any
 import numpy as np
 
 from sparknet.layers.layer import Layer, shape_text
-from sparknet.proto import caffe_pb2, read_blob
+from sparknet.loaders.transform import FOREIGN, mean_image
+from sparknet.proto import caffe_pb2
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
-FOREIGN = (
-    "resize_param",
-    "noise_param",
-    "emit_constraint",
-    "crop_h",
-    "crop_w",
-    "distort_param",
-    "expand_param",
-)
 
 
 class Transform:
@@ -87,9 +79,6 @@ class Transform:
 
     def _mean(self, path: str) -> Array:
         try:
-            blob = read_blob(path)
+            return mean_image(path)
         except OSError as error:
             self.layer.fail(f"the mean file cannot be read: {error}")
-        if blob.ndim > 4 or (blob.ndim == 4 and blob.shape[0] != 1):
-            self.layer.fail(f"the mean file '{path}' is {shape_text(blob.shape)}, not one image")
-        return blob.reshape((1, 1, 1, *blob.shape)[-3:])

@@ -97,6 +97,17 @@ class Records:
         row["kind"] = BYTES if values.dtype == np.uint8 else FLOATS
         row["size"] = values.size
 
+    def put_all(self, batch: Array | Bytes) -> None:
+        """The values of all items: an array of items x channels x height x width."""
+        self._kept.append(batch)
+        table, (step, *steps) = self.table, batch.strides
+        places = np.arange(len(table), dtype=np.int64) * step
+        table["values"] = (places + np.int64(batch.ctypes.data)).astype(np.uintp)
+        table["channels"], table["height"], table["width"] = batch.shape[1:]
+        table["channel_step"], table["row_step"], table["column_step"] = steps
+        table["kind"] = BYTES if batch.dtype == np.uint8 else FLOATS
+        table["size"] = batch[:1].size
+
     def _pointer(self) -> Any:
         return ffi.cast("sn_record *", self.table.ctypes.data)
 
