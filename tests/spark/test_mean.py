@@ -11,7 +11,6 @@ from sparknet.errors import SparkError
 from sparknet.spark.mean import tree_mean
 from sparknet.weights import LayerBlobs, Layout, WeightCollection
 
-
 LAYOUT = Layout((LayerBlobs("ip", ((2, 3), (2,)), (0, 6)),))
 
 
