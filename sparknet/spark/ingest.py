@@ -1,0 +1,106 @@
+"""A partition's Arrow batches become a block file in the executor's local directory.
+
+Rows carry a number that the driver gave them, so that the records have one order, however the
+shuffle's blocks arrived: a stage that is run again trains on the same records in the same order.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparknet.loaders.blocks import Blocks, write_blocks
+from sparknet.loaders.source import ArrayRecords, Batch, Column, Records, Subset
+from sparknet.spark.columns import arrays
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Shape = tuple[int, ...]
+
+ROW = "__sparknet_row"
+"""The column of row numbers."""
+HELD = "__sparknet_held"
+"""The column that is true for records of the validation set."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one worker has: its share of the training and of the validation records."""
+
+    training: Records
+    validation: Records
+
+
+def local_folder(run: str) -> Path:
+    """Where this executor keeps a run's files; Spark removes it when the executor ends."""
+    base = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
+    folder = Path(base) / f"sparknet-{run}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def ingest(
+    batches: Iterable[pa.RecordBatch],
+    path: Path,
+    mapping: dict[str, str],
+    shapes: dict[str, Shape],
+) -> Part:
+    """Write the rows to a block file, in pieces as they come, and open it.
+
+    ``mapping`` names the column of each blob, ``shapes`` the shape of one record of it.
+    """
+    rows: list[Any] = []
+    held: list[Any] = []
+
+    def columns() -> Iterator[Batch]:
+        for batch in batches:
+            if batch.num_rows:
+                rows.append(batch.column(ROW).to_numpy())
+                held.append(batch.column(HELD).to_numpy(zero_copy_only=False))
+                yield arrays(batch, mapping, shapes)
+
+    first = columns()
+    begin = next(first, None)
+    if begin is None:
+        nothing = _no_records(shapes)
+        return Part(nothing, nothing)
+    write_blocks(path, _again(begin, first))
+    blocks = Blocks(path)
+    order = np.argsort(np.concatenate(rows), kind="stable")
+    aside = np.concatenate(held)[order]
+    return Part(_chosen(blocks, order[~aside]), _chosen(blocks, order[aside]))
+
+
+def _again(begin: Batch, rest: Iterator[Batch]) -> Iterator[Batch]:
+    yield begin
+    yield from rest
+
+
+def _chosen(blocks: Blocks, order: Any) -> Records:
+    if len(order) == len(blocks) and (np.diff(order) == 1).all():
+        return blocks
+    return Subset(blocks, order)
+
+
+def _no_records(shapes: dict[str, Shape]) -> Records:
+    return ArrayRecords(**{blob: np.zeros((0, *shape), np.uint8) for blob, shape in shapes.items()})
+
+
+def described(part: Part) -> dict[str, Any]:
+    """What a rank tells the others of its records."""
+    return {
+        "training": len(part.training),
+        "validation": len(part.validation),
+        "columns": {name: _column(column) for name, column in part.training.columns.items()},
+    }
+
+
+def _column(column: Column) -> list[Any]:
+    return [column.dtype.str, list(column.shape)]

@@ -1,0 +1,76 @@
+"""Arrow batches into block files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import FileError
+from sparknet.spark.ingest import HELD, ROW, ingest, local_folder
+
+pa = pytest.importorskip("pyarrow")
+
+MAPPING = {"data": "pixels", "label": "digit"}
+SHAPES: dict[str, tuple[int, ...]] = {"data": (1, 2, 2), "label": ()}
+
+
+def batch(rows: list[int], held: list[bool] | None = None) -> Any:
+    return pa.RecordBatch.from_pydict(
+        {
+            "digit": pa.array([row * 10 for row in rows], pa.int64()),
+            "pixels": pa.array([bytes([row] * 4) for row in rows], pa.binary()),
+            ROW: pa.array(rows, pa.int64()),
+            HELD: pa.array(held or [False] * len(rows)),
+        }
+    )
+
+
+def test_records_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    part = ingest([batch([5, 3]), batch([]), batch([4, 1, 2])], tmp_path / "a", MAPPING, SHAPES)
+    assert len(part.training) == 5
+    assert len(part.validation) == 0
+    found = part.training.take([0, 1, 4])
+    assert found["label"].tolist() == [10, 20, 50]
+    np.testing.assert_array_equal(found["data"][:, 0, 0, 0], [1, 2, 5])
+    assert found["data"].dtype == np.uint8
+
+
+def test_held_out_records_are_apart(tmp_path: Path) -> None:
+    part = ingest(
+        [batch([0, 1, 2], [False, True, False]), batch([9, 8], [True, True])],
+        tmp_path / "a",
+        MAPPING,
+        SHAPES,
+    )
+    assert part.training.take(slice(0, 9))["label"].tolist() == [0, 20]
+    assert part.validation.take(slice(0, 9))["label"].tolist() == [10, 80, 90]
+
+
+def test_no_records(tmp_path: Path) -> None:
+    for batches in ([], [batch([])]):
+        part = ingest(batches, tmp_path / "a", MAPPING, SHAPES)
+        assert len(part.training) == len(part.validation) == 0
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
+    other = pa.RecordBatch.from_pydict(
+        {
+            "digit": pa.array([1.5]),
+            "pixels": pa.array([bytes(4)]),
+            ROW: pa.array([1], pa.int64()),
+            HELD: pa.array([False]),
+        }
+    )
+    with pytest.raises(FileError, match="does not fit"):
+        ingest([batch([0]), other], tmp_path / "a", MAPPING, SHAPES)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/x,{tmp_path}/y")
+    assert local_folder("7") == tmp_path / "x" / "sparknet-7"
+    assert (tmp_path / "x" / "sparknet-7").is_dir()
