@@ -1,9 +1,10 @@
-// Measures the machine: what layers are held against.
+// What the machine can do, and how fast: what layers are held against.
 #include <sparknet/engine.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
 
 #include "gemm.hpp"
 #include "guard.hpp"
@@ -38,6 +39,12 @@ std::unique_ptr<float[]> filled(int64_t count, float value) {
 }
 
 }  // namespace
+
+int sn_has_bf16() {
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto needed = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+    return (isa & needed) == needed;
+}
 
 sn_status sn_measure_arithmetic(double* operations) {
     return sn::guarded([&] {

@@ -14,6 +14,9 @@ namespace sn {
 
 struct Net {
     bool train = true;
+    // What products and convolutions multiply; weights, their gradients and sums are float32.
+    dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
+    bool narrow() const { return factors != dnnl::memory::data_type::f32; }
     uint64_t seed = 0;
     // Deques: addresses stay when more is added.
     std::deque<Blob> blobs;

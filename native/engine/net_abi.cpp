@@ -1,4 +1,5 @@
 // include/sparknet/net.h over Net: checks numbers, holds the lock, turns exceptions into statuses.
+#include <sparknet/engine.h>
 #include <sparknet/net.h>
 
 #include <algorithm>
@@ -108,6 +109,14 @@ sn_status sn_net_create(sn_net** out, int train, uint64_t seed) {
         net->net.train = train != 0;
         net->net.seed = seed;
         *out = net.release();
+    });
+}
+
+sn_status sn_net_use_bf16(sn_net* net) {
+    return guard(net, [&](sn::Net& n) {
+        if (!sn_has_bf16()) throw std::length_error("the processor has no bfloat16");
+        n.factors = dnnl::memory::data_type::bf16;
+        for (auto& layer : n.layers) layer.prepared.reset();
     });
 }
 

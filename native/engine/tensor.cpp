@@ -3,6 +3,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "channels.hpp"
 #include "pages.hpp"
 
 namespace sn {
@@ -47,6 +48,7 @@ dnnl::memory::desc plain_desc(const Shape& shape) {
 
 bool is_plain(const dnnl::memory::desc& desc) {
     if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) return false;
+    if (desc.get_data_type() != dnnl::memory::data_type::f32) return false;
     if (desc.get_inner_nblks() != 0 || desc.get_padded_dims() != desc.get_dims()) return false;
     const auto dims = desc.get_dims();
     const auto strides = desc.get_strides();
@@ -56,6 +58,18 @@ bool is_plain(const dnnl::memory::desc& desc) {
         dense *= dims[i] > 0 ? dims[i] : 1;
     }
     return true;
+}
+
+dnnl::memory::desc retyped(const dnnl::memory::desc& desc, dnnl::memory::data_type type) {
+    if (desc.get_data_type() == type) return desc;
+    const auto dims = desc.get_dims();
+    if (desc.get_inner_nblks() == 0) return {dims, type, desc.get_strides()};
+    const auto known = layouts::family(dims.size());
+    if (known)
+        for (const auto tag : {known->by16, known->by8, known->by4})
+            if (desc == dnnl::memory::desc(dims, desc.get_data_type(), tag))
+                return {dims, type, tag};
+    return plain_desc({dims.begin(), dims.end()});
 }
 
 Storage::Storage(size_t values) {
@@ -99,12 +113,13 @@ Storage::Copy::Copy(const dnnl::memory::desc& wanted)
     : pages(take_pages(wanted.get_size())), memory(wanted, cpu(), pages.get()) {}
 
 void Storage::invalidate() {
-    for (auto& copy : copies_) copy.valid = false;
+    for (auto& copy : copies_) copy.valid = copy.written = false;
 }
 
-Storage::Copy* Storage::valid_copy() {
+// Where plain rows are not valid there is one.
+Storage::Copy* Storage::written_copy() {
     for (auto& copy : copies_)
-        if (copy.valid) return &copy;
+        if (copy.written) return &copy;
     return nullptr;
 }
 
@@ -119,19 +134,21 @@ Storage::Copy& Storage::copy(const dnnl::memory::desc& wanted) {
 // Shapes and layouts may alternate for ever: the copy goes that is the oldest of those that
 // nobody would miss.
 void Storage::drop_one() {
-    auto gone = copies_.begin();
-    for (auto at = copies_.begin(); at != copies_.end(); ++at)
+    auto gone = copies_.end();
+    for (auto at = copies_.begin(); at != copies_.end(); ++at) {
+        if (!at->written && gone == copies_.end()) gone = at;
         if (!at->valid) {
             gone = at;
             break;
         }
+    }
     copies_.erase(gone);
 }
 
 float* Storage::read() {
     allocate();
     if (!plain_valid_) {
-        const auto newest = valid_copy()->memory;
+        const auto newest = written_copy()->memory;
         const auto dims = newest.get_desc().get_dims();
         flatten_.run(newest, {plain_desc({dims.begin(), dims.end()}), cpu(), plain_.get()});
         plain_valid_ = true;
@@ -157,7 +174,7 @@ dnnl::memory Storage::read(const dnnl::memory::desc& wanted) {
     auto& found = copy(wanted);
     if (found.valid && !borrowed_) return found.memory;
     const auto dims = wanted.get_dims();
-    const Copy* source = plain_valid_ ? nullptr : valid_copy();
+    const Copy* source = plain_valid_ ? nullptr : written_copy();
     if (source && source->memory.get_desc().get_dims() == dims)
         found.fill.run(source->memory, found.memory);
     else
@@ -180,19 +197,19 @@ dnnl::memory Storage::write(const dnnl::memory::desc& wanted) {
     if (borrowed_) throw std::logic_error("the memory of others is written in rows");
     auto& found = copy(wanted);
     invalidate();
-    found.valid = true;
+    found.valid = found.written = true;
     plain_valid_ = false;
     return found.memory;
 }
 
-dnnl::memory::desc Storage::layout(const dnnl::memory::desc& plain) const {
+dnnl::memory::desc Storage::newest(const dnnl::memory::desc& plain) const {
     if (borrowed_) return plain;
+    const Copy* found = nullptr;
     for (const auto& copy : copies_)
-        if (copy.valid) {
-            const auto desc = copy.memory.get_desc();
-            if (desc.get_dims() == plain.get_dims()) return desc;
-        }
-    return plain;
+        if (copy.valid && copy.memory.get_desc().get_dims() == plain.get_dims() &&
+            (!found || copy.written))
+            found = &copy;
+    return found ? found->memory.get_desc() : plain;
 }
 
 std::shared_ptr<float> Storage::expose() {
@@ -228,8 +245,12 @@ void Tensor::share(std::shared_ptr<Storage> storage) {
     storage_ = std::move(storage);
 }
 
+dnnl::memory::desc Tensor::newest() const {
+    return storage_->newest(plain());
+}
+
 dnnl::memory::desc Tensor::layout() const {
-    return storage_->layout(plain());
+    return retyped(newest(), dnnl::memory::data_type::f32);
 }
 
 }  // namespace sn

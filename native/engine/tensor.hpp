@@ -1,5 +1,5 @@
-// Where a blob's values lie: plain rows for Caffe and Python, or a layout of
-// oneDNN's choosing, and which of the two is newest (Caffe: SyncedMemory).
+// Where a blob's values lie: plain float32 rows for Caffe and Python, or a layout of
+// oneDNN's choosing, in float32 or bfloat16, and which is newest (Caffe: SyncedMemory).
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,8 @@ dnnl::stream& stream();
 // Row-major float32 memory of this shape; a scalar is one value on one axis.
 dnnl::memory::desc plain_desc(const Shape& shape);
 bool is_plain(const dnnl::memory::desc& desc);
+// The same order of values in another type; plain float32 rows where no rule is known for it.
+dnnl::memory::desc retyped(const dnnl::memory::desc& desc, dnnl::memory::data_type type);
 
 // Values under one or more tensors: split copies, reshaped and in-place blobs share one storage.
 class Storage {
@@ -44,8 +46,8 @@ class Storage {
     dnnl::memory read(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows);
     dnnl::memory write(const dnnl::memory::desc& wanted);
 
-    // The layout of the newest values; `plain` is what the caller would call plain.
-    dnnl::memory::desc layout(const dnnl::memory::desc& plain) const;
+    // The layout of the newest values, and their type; `plain` is what the caller would call plain.
+    dnnl::memory::desc newest(const dnnl::memory::desc& plain) const;
 
     // The newest plain values, for a view that may outlive this object.  As long as it lives,
     // `settle` keeps it true after every run.
@@ -62,13 +64,15 @@ class Storage {
         std::shared_ptr<float> pages;
         dnnl::memory memory;
         bool valid = false;
+        // The values were written here; whatever else is valid was made from them.
+        bool written = false;
         Move fill;
     };
 
     void allocate();
     void invalidate();
     Copy& copy(const dnnl::memory::desc& wanted);
-    Copy* valid_copy();
+    Copy* written_copy();
     void drop_one();
 
     std::shared_ptr<float> plain_;
@@ -109,6 +113,8 @@ class Tensor {
 
     dnnl::memory::desc plain() const { return plain_desc(shape_); }
     // Where the newest values lie now, as an n-d layout of this shape where that is possible.
+    dnnl::memory::desc newest() const;
+    // The same order in float32: for who computes in that.
     dnnl::memory::desc layout() const;
     Storage& storage() const { return *storage_; }
     std::shared_ptr<float> expose() { return values().expose(); }

@@ -10,8 +10,8 @@ namespace sn {
 using dnnl::memory;
 
 namespace {
-memory::desc any(const memory::dims& dims) {
-    return {dims, memory::data_type::f32, memory::format_tag::any};
+memory::desc any(const memory::dims& dims, memory::data_type type) {
+    return {dims, type, memory::format_tag::any};
 }
 }  // namespace
 
@@ -36,6 +36,7 @@ Window::Window(const Layer& layer, bool reverse) {
     auto kernel = options.integers("kernel"), stride = options.integers("stride");
     auto pad = options.integers("pad"), dilation = options.integers("dilation");
     outputs = options.integer("num_output");
+    factors = layer.net->factors;
     source = {outer, in[axis]};
     target = {outer, outputs};
     source.insert(source.end(), in.begin() + static_cast<long>(axis) + 1, in.end());
@@ -77,9 +78,10 @@ void WindowKernel<Family>::make_forward(const Window& window, bool train) {
         train ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
     const auto describe = [&](const dnnl::primitive_attr& with) {
         return typename Forward::primitive_desc(
-            cpu(), kind, Family::algorithm, any(window.source), any(window.weights),
-            window.bias ? window.plain_bias : memory::desc(), any(window.target), window.strides,
-            window.dilations, window.before, window.after, with);
+            cpu(), kind, Family::algorithm, any(window.source, window.factors),
+            any(window.weights, window.factors), window.bias ? window.plain_bias : memory::desc(),
+            any(window.target, window.factors), window.strides, window.dilations, window.before,
+            window.after, with);
     };
     forward_desc_ = describe(attributes());
     forward_ = Forward(forward_desc_);
@@ -97,16 +99,18 @@ template <class Family>
 void WindowKernel<Family>::make_backward(Layer& layer, const Window& window) {
     if (std::find(layer.propagate.begin(), layer.propagate.end(), true) != layer.propagate.end()) {
         data_desc_ = typename BackwardData::primitive_desc(
-            cpu(), Family::algorithm, any(window.source), any(window.weights), any(window.target),
-            window.strides, window.dilations, window.before, window.after, forward_desc_,
-            attributes());
+            cpu(), Family::algorithm, any(window.source, window.factors),
+            any(window.weights, window.factors), any(window.target, window.factors), window.strides,
+            window.dilations, window.before, window.after, forward_desc_, attributes());
         data_ = BackwardData(data_desc_);
     }
     if (std::find(layer.learns.begin(), layer.learns.end(), true) != layer.learns.end()) {
         weights_desc_ = typename BackwardWeights::primitive_desc(
-            cpu(), Family::algorithm, any(window.source), any(window.weights),
-            window.bias ? window.plain_bias : memory::desc(), any(window.target), window.strides,
-            window.dilations, window.before, window.after, forward_desc_, attributes());
+            cpu(), Family::algorithm, any(window.source, window.factors),
+            any(window.weights, memory::data_type::f32),
+            window.bias ? window.plain_bias : memory::desc(), any(window.target, window.factors),
+            window.strides, window.dilations, window.before, window.after, forward_desc_,
+            attributes());
         weights_ = BackwardWeights(weights_desc_);
     }
 }

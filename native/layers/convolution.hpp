@@ -49,6 +49,8 @@ struct Window {
     dnnl::memory::desc plain_weights, plain_bias;
     bool bias = false;
     int64_t outputs = 0;
+    // Of what is multiplied; weights' gradients are float32.
+    dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
 };
 
 template <class Family>

@@ -42,7 +42,10 @@ class LayerView:
 
 
 class Net:
-    """``Net(file, phase, level=0, stages=None, weights=None)`` or ``Net(file, weights, phase)``."""
+    """``Net(file, phase, level=0, stages=None, weights=None)`` or ``Net(file, weights, phase)``.
+
+    ``precision="bf16"`` multiplies in bfloat16 (ours, not pycaffe's): docs/precision.md.
+    """
 
     def __init__(
         self,
@@ -51,6 +54,8 @@ class Net:
         level: int = 0,
         stages: Sequence[str] | None = None,
         weights: StrPath | int | None = None,
+        *,
+        precision: str = "float32",
     ) -> None:
         # pycaffe's older form gives the weights second and the phase third.
         if isinstance(phase, (str, os.PathLike)):
@@ -58,7 +63,7 @@ class Net:
         if phase not in (caffe_pb2.TRAIN, caffe_pb2.TEST) or isinstance(phase, (str, os.PathLike)):
             raise SpecError(f"phase must be caffe.TRAIN or caffe.TEST; it is {phase!r}")
         net = read_net(network_file)
-        self._start(build(net, int(phase), level, stages or ()))
+        self._start(build(net, int(phase), level, stages or ()), precision=precision)
         if isinstance(weights, (str, os.PathLike)):
             self.copy_from(weights)
 
@@ -70,15 +75,17 @@ class Net:
         level: int = 0,
         stages: Sequence[str] = (),
         seed: int | None = None,
+        *,
+        precision: str = "float32",
     ) -> Net:
         """A net from a message; without a phase it is built in exactly the state it holds."""
         made = cls.__new__(cls)
         graph = build_in_state(net) if phase is None else build(net, phase, level, stages)
-        made._start(graph, seed)
+        made._start(graph, seed, precision)
         return made
 
-    def _start(self, graph: Graph, seed: int | None = None) -> None:
-        self._runtime = Runtime(graph, next_seed() if seed is None else seed)
+    def _start(self, graph: Graph, seed: int | None = None, precision: str = "float32") -> None:
+        self._runtime = Runtime(graph, next_seed() if seed is None else seed, precision)
         self._callbacks: dict[str, list[Callback]] = {
             "before_forward": [],
             "after_forward": [],
@@ -115,6 +122,11 @@ class Net:
     def graph(self) -> Graph:
         """Layers, shapes and gradients as they were worked out (ours, not pycaffe's)."""
         return self._runtime.graph
+
+    @property
+    def precision(self) -> str:
+        """What it multiplies in fact: "float32" or "bf16" (ours, not pycaffe's)."""
+        return self._runtime.precision
 
     @property
     def name(self) -> str:

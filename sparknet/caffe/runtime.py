@@ -17,6 +17,7 @@ import numpy as np
 from sparknet.caffe.blob import Blob, EngineBlob, ParamBlob
 from sparknet.caffe.host import HOSTS, Host, make_host
 from sparknet.caffe.host.python import PythonHost
+from sparknet.caffe.precision import available
 from sparknet.graph import Graph, Node
 from sparknet.layers import Shape
 from sparknet.layers.fillers import fill
@@ -42,13 +43,14 @@ class Segment:
 class Runtime:
     """The memory and the passes of one net."""
 
-    def __init__(self, graph: Graph, seed: int) -> None:
+    def __init__(self, graph: Graph, seed: int, precision: str = "float32") -> None:
         self.graph = graph
         self.seed = seed
         self.generation = 0
         self._stale = False
         self._host_clocks: tuple[dict[int, float], dict[int, float]] | None = None
-        self.native = NativeNet(graph.phase == TRAIN, seed)
+        self.precision = available(precision)
+        self.native = NativeNet(graph.phase == TRAIN, seed, self.precision == "bf16")
         self._make_params()
         self._make_blobs()
         self._make_layers()

@@ -37,6 +37,7 @@ def _arguments(parser: ArgumentParser) -> None:
     add("stage", action="append", default=[], help="a stage to include; can be repeated")
     add("iterations", type=_positive, default=50, help="50 by default, after 2 to warm up")
     add("batch", type=_positive, metavar="N", help="a batch size in place of the file's")
+    add("precision", choices=("float32", "bf16"), default="float32", help="float32 by default")
     add("threads", type=_positive, metavar="N", help="else OMP_NUM_THREADS, or the processors")
     parser.add_argument("--json", action="store_true", help="print JSON, not a table")
     parser.add_argument(
@@ -87,7 +88,11 @@ def _net(chosen: Namespace) -> Net:
     from sparknet.caffe import Net
 
     return Net.from_proto(
-        _described(chosen), net_file.phase_number(chosen), chosen.level, tuple(chosen.stage)
+        _described(chosen),
+        net_file.phase_number(chosen),
+        chosen.level,
+        tuple(chosen.stage),
+        precision=chosen.precision,
     )
 
 
@@ -116,7 +121,7 @@ def _solver(chosen: Namespace) -> tuple[Net, Any]:
     for field in ("test_iter", "test_interval", "test_net", "test_net_param", "test_state"):
         source.ClearField(field)
     source.display = 0
-    solver = get_solver(settings(source, net))
+    solver = get_solver(settings(source, net), precision=chosen.precision)
     return solver.net, solver.apply_update
 
 

@@ -47,6 +47,11 @@ def threads() -> int:
     return count
 
 
+def has_bf16() -> bool:
+    """Whether the processor multiplies numbers of bfloat16."""
+    return bool(lib.sn_has_bf16())
+
+
 def set_threads(count: int) -> None:
     """Sets how many threads a native call may use; at first OMP_NUM_THREADS or the processors."""
     check(lib.sn_set_threads(min(max(count, -1), 1 << 30)))

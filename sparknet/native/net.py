@@ -29,11 +29,13 @@ class NativeNet:
     (sparknet.graph) and handed in.
     """
 
-    def __init__(self, train: bool, seed: int) -> None:
+    def __init__(self, train: bool, seed: int, bf16: bool = False) -> None:
         out = ffi.new("sn_net **")
         check(lib.sn_net_create(out, train, seed))
         self._net = ffi.gc(out[0], lib.sn_net_free)
         self._names: list[str] = []
+        if bf16:
+            check(lib.sn_net_use_bf16(self._net))
 
     def _check(self, status: int) -> None:
         if status == lib.SN_ERROR_LAYER:

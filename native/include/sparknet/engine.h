@@ -16,6 +16,9 @@ SN_API const char* sn_version(void);
 /* The version of the oneDNN that is loaded, as three numbers: 3, 2, 0. */
 SN_API void sn_onednn_version(int* major, int* minor, int* patch);
 
+/* Whether the processor, and oneDNN on it, multiplies numbers of bfloat16: 1, else 0. */
+SN_API int sn_has_bf16(void);
+
 /*
  * Sets how many threads a call may use, at least 1, for the whole process.
  *

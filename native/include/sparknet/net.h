@@ -32,6 +32,13 @@ SN_API sn_status sn_net_create(sn_net** out, int train, uint64_t seed);
 /* Gives the net back; NULL is nothing. Arrays got from it stay valid. */
 SN_API void sn_net_free(sn_net* net);
 
+/*
+ * Lets convolutions and products multiply numbers of bfloat16, and blobs between such layers
+ * hold them. Parameters, their gradients and all sums stay float32. Prepare all layers
+ * afterwards. SN_ERROR_ARRAY where sn_has_bf16 says 0.
+ */
+SN_API sn_status sn_net_use_bf16(sn_net* net);
+
 /* ---- Building ----------------------------------------------------------------- */
 
 SN_API sn_status sn_net_add_blob(int* out, sn_net* net, const char* name);

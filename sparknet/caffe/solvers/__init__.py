@@ -40,13 +40,13 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 
-def get_solver(source: Source, net: Any = None) -> Solver:
+def get_solver(source: Source, net: Any = None, *, precision: str = "float32") -> Solver:
     """The solver of the type that a solver file, SolverParameter or `SolverParams` names."""
     chosen = settings(source, net)
     check_construction(chosen)
-    return SOLVERS[chosen.type](chosen)
+    return SOLVERS[chosen.type](chosen, precision=precision)
 
 
-def solver_from_text(text: str, net: Any = None) -> Solver:
+def solver_from_text(text: str, net: Any = None, *, precision: str = "float32") -> Solver:
     """The solver that a solver prototxt's text describes (ours, not pycaffe's)."""
-    return get_solver(parse_solver(text), net)
+    return get_solver(parse_solver(text), net, precision=precision)
