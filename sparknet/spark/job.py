@@ -1,0 +1,68 @@
+"""A Spark job that runs beside its caller: it has a name, a tag, and an end."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def is_classic(session: SparkSession) -> bool:
+    """Whether a session has a SparkContext; one of Spark Connect has none."""
+    return hasattr(session, "_jsparkSession")
+
+
+class Job:
+    """Collects a DataFrame in a thread.  Leaving the ``with`` cancels what still runs."""
+
+    def __init__(self, session: SparkSession, frame: DataFrame, name: str) -> None:
+        self._session, self._frame, self._name = session, frame, name
+        self._tag = f"sparknet-{uuid.uuid4().hex}"
+        self._rows: list[Any] = []
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def __enter__(self) -> Job:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._thread.is_alive():
+            self.cancel()
+            self._thread.join(_END)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it ended within so many seconds."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def result(self) -> list[Any]:
+        """Its rows, or its error."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._rows
+
+    def cancel(self) -> None:
+        if is_classic(self._session):
+            self._session.sparkContext.cancelJobGroup(self._tag)
+        else:
+            self._session.interruptTag(self._tag)
+
+    def _run(self) -> None:
+        try:
+            if is_classic(self._session):
+                context = self._session.sparkContext
+                context.setJobGroup(self._tag, self._name, interruptOnCancel=True)
+            else:
+                self._session.addTag(self._tag)
+            self._rows = self._frame.collect()
+        except Exception as error:  # handed to whoever waits
+            self._error = error
+
+
+_END = 30.0
+"""Seconds that a cancelled job may take to end."""

@@ -1,0 +1,113 @@
+"""What is looked at before a long job, so that it does not fail late or wait for ever."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sparknet.errors import SparkError
+from sparknet.spark import probe
+from sparknet.spark.job import Job, is_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PATIENCE = 120.0
+"""Seconds that the executors may take to start K tasks at once."""
+
+Address = tuple[str, int]
+
+
+def check(
+    session: SparkSession, workers: int, driver: Address, patience: float = _PATIENCE
+) -> list[dict[str, Any]]:
+    """What each worker found; SparkError with the setting to change if training cannot run.
+
+    ``driver`` is where the driver listens.
+    """
+    if workers < 1:
+        raise SparkError(f"workers is {workers}: at least one is needed")
+    if is_classic(session):
+        _check_settings(session, workers)
+    rows = session.range(workers).repartition(workers)
+    look = rows.mapInArrow(partial(probe.look, driver=driver), probe.SCHEMA, barrier=True)
+    with Job(session, look, "sparknet: preflight") as job:
+        if not job.wait(patience):
+            raise SparkError(
+                f"{workers} workers did not start together within {patience:g} s: ask for fewer "
+                "(workers=), or give the cluster that many free slots"
+            )
+        try:
+            found = [json.loads(row.finding) for row in job.result()]
+        except Exception as error:
+            raise translated(error) from error
+    for finding in found:
+        _check_finding(finding, driver)
+    return found
+
+
+def _check_settings(session: SparkSession, workers: int) -> None:
+    context = session.sparkContext
+    settings = context.getConf()
+    if settings.get("spark.dynamicAllocation.enabled", "false") == "true":
+        raise SparkError(
+            "spark.dynamicAllocation.enabled is true, and a barrier stage cannot run with it: "
+            "set it to false and spark.executor.instances to what the workers need"
+        )
+    slots = slots_of(session)
+    if slots < workers:
+        cpus = settings.get("spark.task.cpus", "1")
+        raise SparkError(
+            f"{workers} workers need as many slots at once, and there are {slots} "
+            f"(spark.master is {context.master}, spark.task.cpus {cpus}): set workers={slots} "
+            "or start Spark with more cores"
+        )
+
+
+def slots_of(session: SparkSession) -> int:
+    """How many tasks can run at once, as a barrier stage counts them."""
+    scala = session.sparkContext._jsc.sc()
+    profile = scala.resourceProfileManager().defaultResourceProfile()
+    return int(scala.maxNumConcurrentTasks(profile))
+
+
+def _check_finding(finding: dict[str, Any], driver: Address) -> None:
+    mine = probe.machine()
+    where = f"worker {finding['worker']} on {finding['host']}"
+    for what, name in (("sparknet", "sparknet"), ("onednn", "oneDNN")):
+        if finding[what] != mine[what]:
+            raise SparkError(
+                f"{where} has {name} {finding[what]}, the driver {mine[what]}: "
+                "install the same on both"
+            )
+    for host, port in finding["unreached"]:
+        if (host, port) == driver:
+            raise SparkError(
+                f"{where} cannot reach the driver at {host}:{port}: set spark.driver.host to an "
+                "address that executors reach, and open the port"
+            )
+        raise SparkError(
+            f"{where} cannot reach a worker at {host}:{port}: the executors must accept "
+            "connections from each other; open a port range and name it with ports="
+        )
+
+
+def translated(error: Exception) -> SparkError:
+    """A job's failure as one sentence."""
+    text = str(error)
+    if "No module named 'sparknet" in text:
+        return SparkError(
+            "the executors' Python cannot import sparknet: install it there, or send a packed "
+            "environment with spark.archives and set PYSPARK_PYTHON to the Python in it"
+        )
+    if "PYTHON_VERSION_MISMATCH" in text or "different minor version" in text:
+        return SparkError(
+            "the executors run another version of Python than the driver: "
+            "set PYSPARK_PYTHON to the same one on both"
+        )
+    if "Barrier" in text and "dynamic resource allocation" in text:
+        return SparkError("set spark.dynamicAllocation.enabled to false: workers start together")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = next((line for line in reversed(lines) if "Error" in line and "at " not in line), None)
+    return SparkError(f"the Spark job failed: {said or (lines[0] if lines else type(error))}")
