@@ -24,6 +24,7 @@ _HOMES = {
         "SoftmaxWithLoss",
         "SolverParams",
     ),
+    "sparknet.net": ("Net",),
     "sparknet.weights": ("WeightCollection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -35,6 +36,7 @@ __all__ = [
     "LinearLayer",
     "Model",
     "NDArray",
+    "Net",
     "NetParams",
     "PoolLayer",
     "RDDLayer",
@@ -82,5 +84,6 @@ if TYPE_CHECKING:
     )
     from sparknet.errors import SparkNetError
     from sparknet.native import NDArray
+    from sparknet.net import Net
     from sparknet.proto import Model, read_model, read_net, read_solver, write_model
     from sparknet.weights import WeightCollection

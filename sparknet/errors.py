@@ -9,6 +9,7 @@
     │   └── SolverError                a solver setting is at fault
     ├── FileError (OSError)            a missing, truncated or foreign file; `.path`
     ├── WeightsError (ValueError)      weights that do not fit the net; `.layer`
+    ├── DataError (ValueError)         records that a net cannot take; no more records
     ├── ArrayError (ValueError)        an NDArray operation refused: shape, dtype, read-only
     ├── IndexOutOfRange (IndexError)   an index outside an array
     ├── OutOfMemory (MemoryError)      storage that could not be had
@@ -88,6 +89,10 @@ class WeightsError(SparkNetError, ValueError):
     def __init__(self, layer: str, message: str) -> None:
         super().__init__(f"layer '{shown(layer)}': {message}")
         self.layer = layer
+
+
+class DataError(SparkNetError, ValueError):
+    """Records that a net cannot take, or of which there are no more."""
 
 
 class ArrayError(SparkNetError, ValueError):

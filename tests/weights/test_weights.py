@@ -165,7 +165,7 @@ def test_pycaffe_loads_what_was_saved(tmp_path: Path) -> None:
 
 def test_hdf5_with_shared_parameters_is_for_a_net(tmp_path: Path) -> None:
     collection().save(tmp_path / "w.h5")
-    with pytest.raises(WeightsError, match="layer 'two': .* load it into a net"):
+    with pytest.raises(WeightsError, match=r"layer 'two': .* load it into a net"):
         WeightCollection.load(tmp_path / "w.h5")
 
 

@@ -1,0 +1,72 @@
+"""The modules that compute: the embedded pycaffe, or another one through its public names."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from sparknet.errors import SpecError
+from sparknet.proto import caffe_pb2, write_text
+
+NetMessage = caffe_pb2.NetParameter
+SolverMessage = caffe_pb2.SolverParameter
+
+
+class Backend(Protocol):
+    """Makes nets and solvers with pycaffe's interface."""
+
+    def net(self, net: NetMessage, phase: int, seed: int | None) -> Any: ...
+
+    def solver(self, solver: SolverMessage) -> Any: ...
+
+
+class Embedded:
+    """sparknet.caffe takes messages as they are."""
+
+    def net(self, net: NetMessage, phase: int, seed: int | None) -> Any:
+        from sparknet.caffe import Net
+
+        return Net.from_proto(net, phase, seed=seed)
+
+    def solver(self, solver: SolverMessage) -> Any:
+        from sparknet.caffe import get_solver
+
+        return get_solver(solver)
+
+
+class Pycaffe:
+    """Any module with pycaffe's names: it reads files, and seeds everything at once."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def net(self, net: NetMessage, phase: int, seed: int | None) -> Any:
+        if seed is not None:
+            self.module.set_random_seed(seed)
+        return _from_file(net, lambda path: self.module.Net(path, phase))
+
+    def solver(self, solver: SolverMessage) -> Any:
+        return _from_file(solver, self.module.get_solver)
+
+
+def find_backend(backend: Any) -> Backend:
+    """ "embedded", "caffe" (or another module's name), or a module."""
+    if backend == "embedded":
+        return Embedded()
+    module = import_module(backend) if isinstance(backend, str) else backend
+    if getattr(module, "__name__", "") == "sparknet.caffe":
+        return Embedded()
+    for name in ("Net", "get_solver"):
+        if not hasattr(module, name):
+            raise SpecError(f"backend {module!r} is no pycaffe: it has no {name}")
+    return Pycaffe(module)
+
+
+def _from_file(message: Any, make: Callable[[str], Any]) -> Any:
+    with tempfile.TemporaryDirectory(prefix="sparknet-") as folder:
+        path = Path(folder) / "described.prototxt"
+        write_text(path, message)
+        return make(str(path))

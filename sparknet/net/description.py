@@ -1,0 +1,121 @@
+"""What a Net can be made from, and the nets that it describes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparknet.errors import FileError, SpecError, TextError
+from sparknet.graph.state import filter_net, net_state
+from sparknet.layers import TEST
+from sparknet.proto import (
+    caffe_pb2,
+    parse_net,
+    parse_solver,
+    read_net,
+    read_solver,
+    solver_nets,
+    upgrade_net,
+    upgrade_solver,
+)
+
+NetMessage = caffe_pb2.NetParameter
+SolverMessage = caffe_pb2.SolverParameter
+
+_LEFT_TO_THE_CALLER = (
+    "net",
+    "net_param",
+    "train_net",
+    "train_net_param",
+    "train_state",
+    "test_net",
+    "test_net_param",
+    "test_state",
+    "test_iter",
+    "test_interval",
+    "test_initialization",
+    "snapshot",
+    "snapshot_after_train",
+    "display",
+    "debug_info",
+    "weights",
+)
+
+
+@dataclass(frozen=True)
+class Description:
+    """The net that is trained (or just run), the nets for testing, and how to train.
+
+    Nets are filtered: every layer in them is meant.
+    """
+
+    main: NetMessage
+    tests: tuple[NetMessage, ...]
+    solver: SolverMessage | None = None
+
+    def bare_solver(self, net: NetMessage) -> SolverMessage:
+        """The solver of one net, less what Net does itself or leaves to its caller."""
+        assert self.solver is not None
+        bare = SolverMessage()
+        bare.CopyFrom(self.solver)
+        for field in _LEFT_TO_THE_CALLER:
+            bare.ClearField(field)
+        bare.net_param.CopyFrom(net)
+        return bare
+
+
+def describe(source: Any, phase: int | None) -> Description:
+    """The description that a net, a solver, their text or their file amounts to."""
+    message = _message(source)
+    if isinstance(message, NetMessage):
+        net = upgrade_net(message)
+        main = filter_net(net, net_state(net, TEST if phase is None else phase))
+        return Description(main, (main,))
+    if phase is not None:
+        raise SpecError("a phase is for a net alone: a solver says which nets it has")
+    return _of_solver(upgrade_solver(message))
+
+
+def _of_solver(solver: SolverMessage) -> Description:
+    nets = solver_nets(solver)
+    tests = [filter_net(net, net.state) for net in nets.tests]
+    if not tests:
+        tests = [filter_net(nets.train, net_state(nets.train, TEST))]
+    return Description(filter_net(nets.train, nets.train.state), tuple(tests), solver)
+
+
+def _message(source: Any) -> Any:
+    if hasattr(source, "to_proto"):
+        source = source.to_proto()
+    if isinstance(source, (NetMessage, SolverMessage)):
+        return source
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and not _is_text(source)):
+        return _either(lambda: read_net(source), lambda: read_solver(source))
+    if isinstance(source, str):
+        return _either(lambda: parse_net(source), lambda: parse_solver(source))
+    raise SpecError(f"a Net cannot be made from a {type(source).__name__}")
+
+
+def _is_text(source: str) -> bool:
+    """Whether a string is a prototxt's text and not the name of one."""
+    if any(mark in source for mark in "{\n"):
+        return True
+    if Path(source).exists():
+        return False
+    if ":" not in source:
+        raise FileError(source, "no such file or folder")
+    return True
+
+
+def _either(net: Any, solver: Any) -> Any:
+    """What parses as a net is one; else a solver.  Their field names tell them apart."""
+    try:
+        return net()
+    except TextError as error:
+        try:
+            return solver()
+        except TextError as other:
+            # The text that was understood further is what was meant.
+            raise max(error, other, key=lambda e: (e.line, e.column)) from None

@@ -1,0 +1,96 @@
+"""Rows into a net's blobs: transformed, checked, and the net reshaped where they are fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.caffe.host.batches import transformation
+from sparknet.errors import DataError
+from sparknet.layers.layer import shape_text
+from sparknet.native.transform import RecordError, Records, Transformation
+from sparknet.net.entries import Entry
+from sparknet.net.rows import Array, fits, fits_loosely
+
+
+class Feed:
+    """Writes blocks of rows into the entries of one net."""
+
+    def __init__(self, entries: Sequence[Entry], phase: int, seed: int) -> None:
+        self.entries = entries
+        self._transformations = {
+            entry.name: transformation(entry.transform.values(), phase, seed)
+            for entry in entries
+            if entry.transform is not None
+        }
+
+    def write(self, net: Any, block: Mapping[str, Array], first: int) -> int:
+        """Fill the entries that the block has columns for; `first` numbers its first record."""
+        filled = [entry for entry in self.entries if entry.name in block]
+        values = {entry.name: self._checked(entry, block[entry.name]) for entry in filled}
+        rows = len(next(iter(values.values()), ()))
+        reshape(net, {entry.name: entry.batch_shape(rows) for entry in self.entries})
+        for entry in filled:
+            self._fill(net.blobs[entry.name].data, entry, values[entry.name], first)
+        return rows
+
+    def _fill(self, out: Array, entry: Entry, values: Array, first: int) -> None:
+        transform = self._transformations.get(entry.name)
+        if transform is None:
+            out[...] = np.moveaxis(values, 0, entry.axis) if entry.axis else values
+            return
+        _apply(transform, out, values, first, entry)
+
+    def _checked(self, entry: Entry, values: Array) -> Array:
+        """Rows in the shape that the entry wants them."""
+        shape = values.shape[1:]
+        if values.dtype.kind not in "fiub":
+            raise DataError(f"column '{entry.name}' holds {values.dtype}, not numbers")
+        if not fits(shape, entry.stored):
+            if not fits_loosely(shape, entry.stored) or None in entry.stored:
+                raise DataError(
+                    f"column '{entry.name}': a record is {shape_text(shape)}, "
+                    f"the net wants {_pattern_text(entry)}"
+                )
+            values = values.reshape(len(values), *entry.record)
+        if entry.is_label and values.dtype.kind == "f":
+            _check_whole(entry, values)
+        return values
+
+
+def reshape(net: Any, shapes: Mapping[str, Sequence[int]]) -> None:
+    """Give input blobs these shapes; the net follows if any is new."""
+    changed = False
+    for name, shape in shapes.items():
+        blob = net.blobs[name]
+        if tuple(blob.shape) != tuple(shape):
+            blob.reshape(*shape)
+            changed = True
+    if changed:
+        net.reshape()
+
+
+def _apply(transform: Transformation, out: Array, values: Array, first: int, entry: Entry) -> None:
+    if values.dtype != np.uint8:
+        values = values.astype(np.float32, copy=False)
+    records = Records.of(values)
+    try:
+        transform.apply(out, records, first, threaded=True)
+    except RecordError as error:
+        raise DataError(f"column '{entry.name}': record {first + error.number} {error}") from error
+
+
+def _check_whole(entry: Entry, values: Array) -> None:
+    wrong = np.flatnonzero(values.ravel() != np.rint(values.ravel()))
+    if wrong.size:
+        raise DataError(
+            f"column '{entry.name}': the label {values.ravel()[wrong[0]]} is no whole number"
+        )
+
+
+def _pattern_text(entry: Entry) -> str:
+    if not entry.stored:
+        return "one number"
+    return " x ".join("any" if size is None else str(size) for size in entry.stored)

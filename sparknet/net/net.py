@@ -1,0 +1,239 @@
+"""Net: SparkNet's interface to a net.  SparkNet (Moritz et al., ICLR 2016), Listing 1."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import DataError, SolverError, SpecError
+from sparknet.layers import TEST, TRAIN, Shape
+from sparknet.native import NDArray
+from sparknet.net.backend import find_backend
+from sparknet.net.description import NetMessage, SolverMessage, describe
+from sparknet.net.entries import Entry, UnknownShape
+from sparknet.net.fed import FedNet
+from sparknet.net.metrics import Means
+from sparknet.net.rows import Array, default_columns
+from sparknet.weights import WeightCollection
+
+StrPath = str | os.PathLike[str]
+
+
+class Net:
+    """``Net(source, weights=None, phase=None, backend="embedded", seed=None)``.
+
+    `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a
+    solver (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains.
+    `weights` is a caffemodel.  A net alone is built for TEST unless `phase` says otherwise.
+    `backend` is "embedded", or a module with pycaffe's interface or its name ("caffe").
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        weights: StrPath | None = None,
+        *,
+        phase: int | None = None,
+        backend: Any = "embedded",
+        seed: int | None = None,
+    ) -> None:
+        self._description = describe(source, phase)
+        self._backend = find_backend(backend)
+        self._weights = _weights_files(weights, self.settings)
+        self._seed = _seed(seed, self.settings)
+        self._solver: Any = None
+        first = TRAIN if self.settings is not None else (TEST if phase is None else phase)
+        self._main = self._fed(self._description.main, first, self._make_main, "training")
+        self._tests = [self._main]
+        if self.settings is not None:
+            self._tests = [
+                self._fed(described, TEST, self._make_test, "validation")
+                for described in self._description.tests
+            ]
+        with suppress(UnknownShape):  # the data will tell
+            _ = self.net
+
+    # -- what it is ----------------------------------------------------------------------
+
+    @property
+    def settings(self) -> SolverMessage | None:
+        """The solver's settings as they were given; None for a net alone."""
+        return self._description.solver
+
+    @property
+    def solver(self) -> Any:
+        """The pycaffe solver, of the training net alone; None for a net alone."""
+        _ = self._main.net
+        return self._solver
+
+    @property
+    def net(self) -> Any:
+        """The pycaffe net whose weights these are: the one that is trained, if any is."""
+        return self._main.net
+
+    @property
+    def inputs(self) -> dict[str, Entry]:
+        """The places where records enter, by name, in the order of a tuple's parts."""
+        entries = {entry.name: entry for entry in self._main.entries}
+        return {name: entries[name] for name in default_columns(self._main.tops)}
+
+    @property
+    def batch_size(self) -> int:
+        return self._main.batch
+
+    @property
+    def iter(self) -> int:
+        """How often the weights have been updated."""
+        return 0 if self.solver is None else int(self.solver.iter)
+
+    # -- data ----------------------------------------------------------------------------
+
+    def set_training_data(self, data: Any) -> None:
+        """Train on these records: see docs/net.md for what they can be."""
+        self._know(self._main.set_data(data))
+
+    def set_validation_data(self, data: Any, net: int = 0) -> None:
+        """Test on these records; `net` is the number of the solver's test net."""
+        self._know(self._test_net(net).set_data(data))
+
+    def _know(self, shapes: dict[str, Shape]) -> None:
+        for fed in (self._main, *self._tests):
+            for name, shape in shapes.items():
+                fed.records.setdefault(name, shape)
+
+    # -- work ----------------------------------------------------------------------------
+
+    def train(self, steps: int) -> float:
+        """Update the weights so often; the mean loss."""
+        losses = 0.0
+        for _ in range(steps):
+            losses += self.compute_gradients()
+            self.apply_update()
+        return losses / max(steps, 1)
+
+    def compute_gradients(self) -> float:
+        """The gradients of one iteration (all passes of iter_size), and its loss."""
+        if self.settings is None:
+            raise SolverError("a net without a solver cannot be trained: make the Net of a solver")
+        net = self.net
+        net.clear_param_diffs()
+        passes, loss = int(self.settings.iter_size), 0.0
+        for _ in range(passes):
+            self._main.fill()
+            net.forward()
+            net.backward()
+            loss += self._loss(net)
+        return loss / passes
+
+    def apply_update(self) -> None:
+        """Update the weights by the gradients; an iteration is done."""
+        self.solver.apply_update()
+
+    def test(self, steps: int | None = None, net: int = 0) -> dict[str, float]:
+        """The means of the test net's outputs, over all records or so many batches."""
+        fed = self._test_net(net)
+        fed.rewind()
+        limit = self._limit(fed, steps, net)
+        self._share(fed)
+        means = Means()
+        while (limit is None or means.batches < limit) and (rows := fed.fill(endless=False)):
+            means.add(fed.net.forward(), rows)
+        if not means.batches:
+            raise DataError("there is no validation data left")
+        return means.result()
+
+    def _limit(self, fed: FedNet, steps: int | None, number: int) -> int | None:
+        if steps is not None:
+            if steps < 1:
+                raise SpecError(f"test takes at least 1 step, not {steps}")
+            return steps
+        if fed.rows is not None and fed.rows.again:
+            return None
+        if self.settings is not None and number < len(self.settings.test_iter):
+            return int(self.settings.test_iter[number])
+        raise SpecError("this validation data may have no end: say how many steps to test")
+
+    def forward(self, batch: Any, outputs: Sequence[str] | None = None) -> dict[str, Array]:
+        """Run one batch, of any size, through the net for testing; copies of its outputs."""
+        fed = self._test_net(0)
+        self._share(fed)
+        return fed.forward(batch, outputs)
+
+    # -- weights -------------------------------------------------------------------------
+
+    def get_weights(self) -> WeightCollection:
+        """A copy of the weights."""
+        return WeightCollection.of(self.net)
+
+    def set_weights(self, weights: WeightCollection) -> None:
+        """Take over these weights, of exactly this net's layers."""
+        weights.to_net(self.net)
+
+    def save(self, path: StrPath) -> None:
+        """Write a caffemodel; HDF5 if the name ends in .h5."""
+        name = os.fspath(path)
+        (self.net.save_hdf5 if name.endswith(".h5") else self.net.save)(name)
+
+    def load(self, path: StrPath) -> None:
+        """Take the weights of layers with the same names from a caffemodel."""
+        self.net.copy_from(os.fspath(path))
+
+    @property
+    def flat_weights(self) -> NDArray | None:
+        """The memory of all weights; None where the backend has none in one piece."""
+        return getattr(self.net, "flat_params", None)
+
+    # -- inside --------------------------------------------------------------------------
+
+    def _fed(self, described: NetMessage, phase: int, make: Any, what: str) -> FedNet:
+        return FedNet(described, phase, make, self._backend, self._seed, what)
+
+    def _make_main(self, net: NetMessage) -> Any:
+        if self.settings is None:
+            made = self._backend.net(net, self._main.phase, self._seed)
+        else:
+            bare = self._description.bare_solver(net)
+            bare.random_seed = self._seed
+            self._solver = self._backend.solver(bare)
+            made = self._solver.net
+        for path in self._weights:
+            made.copy_from(path)
+        return made
+
+    def _make_test(self, net: NetMessage) -> Any:
+        return self._backend.net(net, TEST, self._seed)
+
+    def _test_net(self, number: int) -> FedNet:
+        if not 0 <= number < len(self._tests):
+            raise SpecError(f"there is no test net {number}, there are {len(self._tests)}")
+        return self._tests[number]
+
+    def _share(self, fed: FedNet) -> None:
+        """Let a test net look at the trained weights."""
+        if fed is not self._main and not fed.is_shared:
+            fed.net.share_with(self.net)
+            fed.is_shared = True
+
+    def _loss(self, net: Any) -> float:
+        weights = net.blob_loss_weights
+        return sum(
+            weight * float(np.sum(net.blobs[name].data))
+            for name, weight in weights.items()
+            if weight
+        )
+
+
+def _weights_files(weights: StrPath | None, solver: SolverMessage | None) -> list[str]:
+    named = [] if solver is None else [name for part in solver.weights for name in part.split(",")]
+    return [name.strip() for name in named] + ([] if weights is None else [os.fspath(weights)])
+
+
+def _seed(seed: int | None, solver: SolverMessage | None) -> int:
+    if seed is None and solver is not None and solver.random_seed >= 0:
+        return int(solver.random_seed)
+    return secrets.randbits(31) if seed is None else seed

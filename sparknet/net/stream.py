@@ -1,0 +1,66 @@
+"""Rows cut into batches of the size that a net wants, whatever size they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sparknet.errors import DataError
+from sparknet.net.rows import Block, Rows, rows_of
+
+
+class Stream:
+    """Reads rows from where the last batch ended.
+
+    An endless one begins again behind the last record, so that no batch of it is cut short;
+    rows that cannot be had again are a shorter batch at last, and then an error.
+    """
+
+    def __init__(self, rows: Rows, endless: bool, what: str) -> None:
+        self._rows, self._endless, self._what = rows, endless, what
+        self._blocks: Iterator[Block] | None = None
+        self._rest: Block = {}
+        self.taken = 0
+
+    def take(self, count: int) -> Block | None:
+        """The next `count` records, fewer where the data ends, None behind its end."""
+        parts: list[Block] = []
+        missing = count
+        while missing:
+            block = self._next(count)
+            if block is None:
+                break
+            rows = min(rows_of(block), missing)
+            parts.append({name: values[:rows] for name, values in block.items()})
+            self._rest = {name: values[rows:] for name, values in block.items()}
+            missing -= rows
+        if not parts and self._endless:
+            raise DataError(f"the {self._what} data ended after {self.taken} records")
+        self.taken += count - missing
+        return _joined(parts) if parts else None
+
+    def _next(self, size: int) -> Block | None:
+        """The next rows; None at the end."""
+        if self._rest and rows_of(self._rest):
+            return self._rest
+        for _ in range(2):
+            if self._blocks is None:
+                self._blocks = self._rows.blocks(size)
+            for block in self._blocks:
+                if rows_of(block):
+                    return block
+            if not (self._endless and self._rows.again):
+                return None
+            self._blocks = None
+        raise DataError(f"the {self._what} data is empty")
+
+
+def _joined(parts: list[Block]) -> Block:
+    if len(parts) == 1:
+        return parts[0]
+    for part in parts[1:]:
+        missing = set(parts[0]) - set(part)
+        if missing:
+            raise DataError(f"a batch has no column '{min(missing)}'")
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
