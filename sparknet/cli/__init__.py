@@ -11,25 +11,29 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from sparknet import __version__
-from sparknet.cli import convert, draw, run, summary, time, upgrade
-from sparknet.cli.verb import Verb
+from sparknet.cli import completion, convert, doctor, draw, run, show, test, time, upgrade
+from sparknet.cli.hints import hint
+from sparknet.cli.verb import Verb, WrongUse
 from sparknet.errors import SparkNetError
 
 __all__ = ["VERBS", "main"]
 
 VERBS: tuple[Verb, ...] = (
-    run.VERB,
-    summary.VERB,
+    test.VERB,
     time.VERB,
+    show.VERB,
     draw.VERB,
-    upgrade.VERB,
     convert.VERB,
+    upgrade.VERB,
+    run.VERB,
+    doctor.VERB,
+    completion.VERB,
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit status."""
-    parser = _parser()
+    parser = command()
     chosen = parser.parse_args(arguments)
     verb: Verb | None = chosen.verb
     if verb is None:
@@ -38,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return verb.execute(chosen) if verb.transparent else _reporting(verb, chosen)
 
 
-def _parser() -> ArgumentParser:
+def command() -> ArgumentParser:
+    """The command's arguments, those of all verbs included."""
     parser = ArgumentParser("sparknet", description="Train and run Caffe networks on Apache Spark.")
     parser.add_argument("--version", action="version", version=f"sparknet {__version__}")
     parser.set_defaults(verb=None)
@@ -55,12 +60,20 @@ def _reporting(verb: Verb, chosen: object) -> int:
         status = verb.execute(chosen)  # type: ignore[arg-type]
         sys.stdout.flush()
     except SparkNetError as error:
-        print(f"sparknet {verb.name}: {error}", file=sys.stderr)
-        return 1
+        return _failed(verb, error, hint(error), 1)
+    except WrongUse as error:
+        return _failed(verb, error, error.hint, 2)
     except BrokenPipeError:
         # The reader of stdout has gone; nothing may be flushed to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
         return 130
+    return status
+
+
+def _failed(verb: Verb, error: Exception, advice: str | None, status: int) -> int:
+    print(f"sparknet {verb.name}: {error}", file=sys.stderr)
+    if advice:
+        print(f"hint: {advice}", file=sys.stderr)
     return status

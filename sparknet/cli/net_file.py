@@ -6,7 +6,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sparknet.cli import flags
+
 if TYPE_CHECKING:
+    from sparknet.caffe import Net
     from sparknet.graph import Graph
     from sparknet.proto.caffe_pb2 import NetParameter
 
@@ -14,12 +17,15 @@ MODELS = (".caffemodel",)
 
 
 def add_net(parser: ArgumentParser) -> None:
-    """The arguments FILE, --phase, --level and --stage."""
+    """The arguments FILE, -phase, -level and -stage."""
     parser.add_argument("file", metavar="FILE", help="a net: .prototxt or .caffemodel")
-    parser.add_argument("--phase", choices=("train", "test"), default="train")
-    parser.add_argument("--level", type=int, default=0)
-    parser.add_argument(
-        "--stage", action="append", default=[], help="a stage to include; can be repeated"
+    add_phase(parser)
+    flags.add_state(parser)
+
+
+def add_phase(parser: ArgumentParser, help: str = "the phase that the net is built for") -> None:
+    flags.add(
+        parser, "phase", type=str.lower, choices=("train", "test"), default="train", help=help
     )
 
 
@@ -39,4 +45,13 @@ def phase_number(chosen: Namespace) -> int:
 def graph(chosen: Namespace) -> Graph:
     from sparknet.graph import build
 
-    return build(read(chosen.file), phase_number(chosen), chosen.level, tuple(chosen.stage))
+    return build(read(chosen.file), phase_number(chosen), chosen.level, flags.stages(chosen))
+
+
+def test_net(chosen: Namespace) -> Net:
+    """The net of -model in the test phase, with -weights; a caffemodel brings its own."""
+    from sparknet.caffe import TEST, Net
+
+    net = Net.from_proto(read(chosen.model), TEST, chosen.level, flags.stages(chosen))
+    net.copy_from(chosen.weights or chosen.model)
+    return net

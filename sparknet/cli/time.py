@@ -6,12 +6,13 @@ Does the work of `caffe time`, with its flags.
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import net_file
-from sparknet.cli.verb import Verb
+from sparknet.cli import flags, net_file
+from sparknet.cli.verb import Verb, WrongUse
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
@@ -20,35 +21,22 @@ if TYPE_CHECKING:
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    def add(name: str, **options: Any) -> None:
-        parser.add_argument(f"-{name}", f"--{name}", **options)
+    add = partial(flags.add, parser)
 
     add("model", metavar="FILE", help="a net: .prototxt or .caffemodel")
     add("solver", metavar="FILE", help="a solver, whose update is timed too; it may name the net")
     add("weights", metavar="FILE", help="parameters, a .caffemodel or .h5; else the fillers'")
-    add(
-        "phase",
-        type=str.lower,
-        choices=("train", "test"),
-        default="train",
-        help="train: forward and backward; test: forward only",
-    )
-    add("level", type=int, default=0)
-    add("stage", action="append", default=[], help="a stage to include; can be repeated")
-    add("iterations", type=_positive, default=50, help="50 by default, after 2 to warm up")
-    add("batch", type=_positive, metavar="N", help="a batch size in place of the file's")
+    net_file.add_phase(parser, "train: forward and backward; test: forward only")
+    flags.add_state(parser)
+    add("iterations", type=flags.positive, default=50, help="50 by default, after 2 to warm up")
+    add("batch", type=flags.positive, metavar="N", help="a batch size in place of the file's")
     add("precision", choices=("float32", "bf16"), default="float32", help="float32 by default")
-    add("threads", type=_positive, metavar="N", help="else OMP_NUM_THREADS, or the processors")
-    parser.add_argument("--json", action="store_true", help="print JSON, not a table")
+    add("threads", type=flags.positive, metavar="N", help="else OMP_NUM_THREADS, or the processors")
+    flags.add_gpu(parser)
+    flags.add_json(parser)
     parser.add_argument(
         "--trace", metavar="FILE", help="also write a trace for chrome://tracing or Perfetto"
     )
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 1 << 31:
-        raise ArgumentTypeError(f"'{text}' is no positive number")
-    return int(text)
 
 
 def _execute(chosen: Namespace) -> int:
@@ -58,11 +46,9 @@ def _execute(chosen: Namespace) -> int:
     from sparknet.native.machine import measure_machine
 
     if not (chosen.model or chosen.solver):
-        print("sparknet time: give --model, or a --solver that names its net", file=sys.stderr)
-        return 2
+        raise WrongUse("give -model, or a -solver that names its net")
     if chosen.solver and chosen.phase == "test":
-        print("sparknet time: a solver updates in the train phase only", file=sys.stderr)
-        return 2
+        raise WrongUse("a solver updates in the train phase only")
     if chosen.threads:
         set_threads(chosen.threads)
     net, update = _solver(chosen) if chosen.solver else (_net(chosen), None)
@@ -91,7 +77,7 @@ def _net(chosen: Namespace) -> Net:
         _described(chosen),
         net_file.phase_number(chosen),
         chosen.level,
-        tuple(chosen.stage),
+        flags.stages(chosen),
         precision=chosen.precision,
     )
 

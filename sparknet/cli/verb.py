@@ -20,3 +20,11 @@ class Verb:
     arguments: Callable[[ArgumentParser], None]
     execute: Callable[[Namespace], int]
     transparent: bool = False
+
+
+class WrongUse(Exception):
+    """Flags that do not go together: exit status 2, and a hint at what would do."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint

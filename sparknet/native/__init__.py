@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from sparknet.native.core import has_bf16, onednn_version, set_threads, threads, version
+from sparknet.native.core import (
+    has_bf16,
+    onednn_isa,
+    onednn_version,
+    set_threads,
+    threads,
+    version,
+)
 from sparknet.native.ndarray import NDArray
 
-__all__ = ["NDArray", "has_bf16", "onednn_version", "set_threads", "threads", "version"]
+__all__ = [
+    "NDArray",
+    "has_bf16",
+    "onednn_isa",
+    "onednn_version",
+    "set_threads",
+    "threads",
+    "version",
+]

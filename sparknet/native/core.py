@@ -41,6 +41,12 @@ def onednn_version() -> tuple[int, int, int]:
     return numbers[0], numbers[1], numbers[2]
 
 
+def onednn_isa() -> str:
+    """The newest instructions that oneDNN uses on this processor; "" where it does not say."""
+    text: str = ffi.string(lib.sn_onednn_isa()).decode()
+    return text
+
+
 def threads() -> int:
     """How many threads a native call may use; 1 in a child forked after threads had worked."""
     count: int = lib.sn_threads()

@@ -44,10 +44,10 @@ def test_wrong_use() -> None:
 
 
 def test_an_error_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["summary", str(tmp_path / "no.prototxt")]) == 1
+    assert main(["show", str(tmp_path / "no.prototxt")]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("sparknet summary: ")
+    assert err.startswith("sparknet show: ")
     assert "no.prototxt" in err
     assert err.count("\n") == 1
 

@@ -1,4 +1,4 @@
-"""`sparknet summary` and `sparknet draw`."""
+"""`sparknet show` and `sparknet draw`."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return out
 
 
-def test_summary(net: str, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(capsys, "summary", net).splitlines()
+def test_show(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "show", net).splitlines()
     assert lines[3].split() == ["ip", "InnerProduct", "2", "x", "4", "16"]
     assert [line.split()[0] for line in lines[2:5]] == ["data", "ip", "train"]
     assert lines[-1].startswith("16 parameters")
 
 
 def test_the_state(net: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, "summary", net, "--phase", "test", "--level", "3", "--stage", "s")
+    text = printed(capsys, "show", net, "--phase", "test", "--level", "3", "--stage", "s")
     names = [line.split()[0] for line in text.splitlines()[2:-2]]
     assert names == ["data", "ip", "test", "odd"]
     assert "Split" in printed(
-        capsys, "summary", net, "--phase=test", "--level=3", "--stage=s", "--splits"
+        capsys, "show", net, "--phase=test", "--level=3", "--stage=s", "--splits"
     )
 
 
@@ -53,7 +53,7 @@ def test_a_model_with_weights(net: str, capsys: pytest.CaptureFixture[str], tmp_
 
     model = tmp_path / "net.caffemodel"
     model.write_bytes(read_net(net).SerializeToString())
-    assert printed(capsys, "summary", str(model)) == printed(capsys, "summary", net)
+    assert printed(capsys, "show", str(model)) == printed(capsys, "show", net)
 
 
 def test_draw_to_stdout(net: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from sparknet.native import locate
 def test_versions() -> None:
     assert native.version().count(".") == 2
     assert native.onednn_version() >= (3, 2, 0)
+    assert native.onednn_isa().isprintable()
 
 
 @pytest.mark.parametrize(

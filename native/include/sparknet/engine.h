@@ -20,6 +20,13 @@ SN_API void sn_onednn_version(int* major, int* minor, int* patch);
 SN_API int sn_has_bf16(void);
 
 /*
+ * The newest instructions that oneDNN uses here, such as "AVX-512"; "" where it does not say.
+ *
+ * ONEDNN_MAX_CPU_ISA in the environment can keep it to older ones.
+ */
+SN_API const char* sn_onednn_isa(void);
+
+/*
  * Sets how many threads a call may use, at least 1, for the whole process.
  *
  * At first it is what OpenMP would take: OMP_NUM_THREADS, else the processors

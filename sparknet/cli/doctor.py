@@ -1,0 +1,168 @@
+"""`sparknet doctor`: what this machine has, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from importlib.util import find_spec
+
+from sparknet.cli import flags
+from sparknet.cli.verb import Verb
+
+EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
+    "hdf5": (("h5py",), "models, states and data in HDF5"),
+    "images": (("pillow",), "image files, encoded databases"),
+    "draw": (("pydot",), "pycaffe's draw module"),
+    "plots": (("matplotlib",), "plots as PNG and PDF; SVG needs nothing"),
+    "tensorboard": (("tensorboard",), "TensorBoard logs"),
+    "spark": (("pyspark", "pyarrow", "pandas"), "training and predicting on Spark"),
+}
+"""Of each extra: its packages, and what they are for."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for; `needed` things make the exit status 1 when missing."""
+
+    group: str
+    name: str
+    value: str
+    found: bool = True
+    needed: bool = False
+    hint: str = ""
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    flags.add_json(parser)
+
+
+def _execute(chosen: Namespace) -> int:
+    findings = list(examine())
+    healthy = all(one.found for one in findings if one.needed)
+    if chosen.json:
+        print(json.dumps({"healthy": healthy, "findings": [*map(asdict, findings)]}, indent=1))
+    else:
+        print("\n".join(table(findings)))
+    return 0 if healthy else 1
+
+
+def examine() -> Iterator[Finding]:
+    """Everything that is worth knowing about this machine."""
+    yield from _python()
+    yield from _engine()
+    yield from _machine()
+    yield from _spark()
+    yield from _extras()
+
+
+def table(findings: list[Finding]) -> Iterator[str]:
+    """Groups of aligned lines; under what is missing, what to do."""
+    width = max(len(one.name) for one in findings)
+    group = None
+    for one in findings:
+        if one.group != group:
+            yield from ([] if group is None else [""])
+            yield one.group
+            group = one.group
+        yield f"  {'ok' if one.found else '--'}  {one.name.ljust(width)}  {one.value}".rstrip()
+        if one.hint and not one.found:
+            yield f"      {' ' * width}  hint: {one.hint}"
+
+
+def _python() -> Iterator[Finding]:
+    from sparknet import __version__
+
+    yield Finding("sparknet", "sparknet", __version__, needed=True)
+    yield Finding("sparknet", "Python", platform.python_version(), needed=True)
+    for package in ("numpy", "protobuf", "cffi"):
+        found = _version(package)
+        advice = f"pip install {package}"
+        yield Finding("sparknet", package, found or "missing", bool(found), True, advice)
+
+
+def _engine() -> Iterator[Finding]:
+    from sparknet.errors import SparkNetError
+
+    try:
+        from sparknet import native
+    except (SparkNetError, ImportError) as error:
+        advice = "install sparknet again: 'pip install --force-reinstall sparknet'"
+        yield Finding("engine", "native core", str(error), False, True, advice)
+        return
+    yield Finding("engine", "native core", native.version(), needed=True)
+    yield Finding("engine", "oneDNN", ".".join(map(str, native.onednn_version())), needed=True)
+    isa = native.onednn_isa()
+    yield Finding("engine", "instructions", isa or "oneDNN does not say")
+    yield Finding("engine", "threads", str(native.threads()))
+
+
+def _machine() -> Iterator[Finding]:
+    yield Finding("machine", "system", f"{platform.system()} {platform.release()}")
+    yield Finding("machine", "processor", f"{platform.machine()}, {_processors()} to run on")
+    if memory := _memory():
+        yield Finding("machine", "memory", f"{memory / 2**30:.1f} GiB")
+    dot = shutil.which("dot")
+    advice = "install Graphviz: 'sparknet draw' needs it for SVG, PNG and PDF"
+    yield Finding("machine", "Graphviz", "found" if dot else "missing", bool(dot), hint=advice)
+
+
+def _processors() -> str:
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{mine} processors"
+
+
+def _memory() -> int | None:
+    """Bytes; what the container may use, where it is less than the machine has."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:  # noqa: PTH123
+            return min(total, int(file.read()))
+    except (OSError, ValueError):
+        return total
+
+
+def _spark() -> Iterator[Finding]:
+    from sparknet.errors import SparkNetError
+    from sparknet.spark.java import java_version
+
+    try:
+        yield Finding("Spark", "Java", java_version())
+    except (SparkNetError, OSError) as error:
+        advice = "install Java 17 or newer, or pip install 'sparknet[spark]', which brings one"
+        yield Finding("Spark", "Java", f"missing: {error}", False, hint=advice)
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, (packages, purpose) in EXTRAS.items():
+        versions = {package: _version(package) for package in packages}
+        complete = all(versions.values())
+        shown = ", ".join(f"{package} {found or 'missing'}" for package, found in versions.items())
+        advice = f"pip install 'sparknet[{extra}]'"
+        yield Finding("extras", extra, f"{shown} ({purpose})", complete, hint=advice)
+
+
+def _version(package: str) -> str | None:
+    """A package's version, where it can be imported too."""
+    module = {"pillow": "PIL", "protobuf": "google.protobuf"}.get(package, package)
+    try:
+        return metadata.version(package) if find_spec(module) else None
+    except (metadata.PackageNotFoundError, ModuleNotFoundError):
+        return None
+
+
+VERB = Verb(
+    "doctor",
+    "Say what this machine has (versions, instructions, threads, Java, Spark, extras) and what is "
+    "missing; exit status 1 where sparknet cannot work.",
+    _arguments,
+    _execute,
+)

@@ -1,0 +1,70 @@
+"""Flags in Caffe's manner: with one dash or two, ``-flag value`` or ``-flag=value``."""
+
+from __future__ import annotations
+
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from sparknet.cli.verb import WrongUse
+
+
+def add(parser: ArgumentParser, name: str, **options: Any) -> None:
+    """A flag of the `caffe` tool; where its name has an underscore, a dash will do too."""
+    names = dict.fromkeys((f"-{name}", f"--{name}", f"--{name.replace('_', '-')}"))
+    parser.add_argument(*names, **options)
+
+
+def add_state(parser: ArgumentParser) -> None:
+    """The flags -level and -stage."""
+    add(parser, "level", type=int, default=0, help="the level that the net is built for")
+    add(
+        parser,
+        "stage",
+        action="append",
+        default=[],
+        metavar="NAME[,NAME]",
+        help="stages to include; can be repeated",
+    )
+
+
+def stages(chosen: Namespace) -> tuple[str, ...]:
+    """The stages named by ``-stage a -stage b`` or by ``-stage a,b``."""
+    return tuple(name for text in chosen.stage for name in text.split(",") if name)
+
+
+def add_gpu(parser: ArgumentParser) -> None:
+    """The flag -gpu, which is known so that it can be refused in so many words."""
+    add(parser, "gpu", action=_RefuseGpu, metavar="ID", help="refused: sparknet computes on CPUs")
+
+
+def add_json(parser: ArgumentParser, help: str = "print JSON") -> None:
+    parser.add_argument("--json", action="store_true", help=help)
+
+
+class _RefuseGpu(Action):
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> NoReturn:
+        parser.exit(
+            2,
+            f"{parser.prog}: {option_string} {values}: sparknet has no GPU engine\n"
+            f"hint: leave {option_string} out; the net runs on all CPU cores\n",
+        )
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 1 << 31:
+        raise ArgumentTypeError(f"'{text}' is no positive number")
+    return int(text)
+
+
+def needed(chosen: Namespace, *names: str) -> None:
+    """Refuse to go on without these flags."""
+    for name in names:
+        if not getattr(chosen, name):
+            raise WrongUse(f"give -{name}")

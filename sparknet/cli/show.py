@@ -1,0 +1,59 @@
+"""`sparknet show`: a net as a table of layers, shapes and parameters."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from sparknet.cli import flags, net_file
+from sparknet.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from sparknet.graph import Graph
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    net_file.add_net(parser)
+    parser.add_argument("--splits", action="store_true", help="show the automatic Split layers")
+    flags.add_json(parser)
+
+
+def _execute(chosen: Namespace) -> int:
+    from sparknet.graph import summary
+
+    graph = net_file.graph(chosen)
+    if chosen.json:
+        print(json.dumps(_as_dict(graph, chosen.splits), indent=1))
+    else:
+        print(summary(graph, splits=chosen.splits))
+    return 0
+
+
+def _as_dict(graph: Graph, splits: bool) -> dict[str, Any]:
+    return {
+        "name": graph.name,
+        "parameters": graph.param_count,
+        "parameter_bytes": graph.param_bytes,
+        "blob_bytes": graph.blob_bytes,
+        "inputs": list(graph.inputs),
+        "outputs": list(graph.outputs),
+        "layers": [_layer(graph, node) for node in graph.nodes if splits or node.type != "Split"],
+    }
+
+
+def _layer(graph: Graph, node: Any) -> dict[str, Any]:
+    """``tops``: shape of each; a parameter that an earlier layer owns has ``shared``."""
+    shapes = (list(graph.blob_shapes[blob]) for blob in node.top_ids)
+    return {
+        "name": node.name,
+        "type": node.type,
+        "bottoms": list(node.bottoms),
+        "tops": dict(zip(node.tops, shapes, strict=True)),
+        "parameters": [{"shape": list(ref.shape), "shared": not ref.owned} for ref in node.params],
+    }
+
+
+VERB = Verb(
+    "show", "Print a net's layers, output shapes and parameter counts.", _arguments, _execute
+)

@@ -1,0 +1,67 @@
+"""`sparknet doctor`."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from sparknet import __version__, native
+from sparknet.cli import doctor, main
+from tests.cli.conftest import ROOT, Run
+
+
+def test_it_says_what_is_there(run: Run) -> None:
+    done = run("doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    values = {one["name"]: one["value"] for one in found["findings"]}
+    assert found["healthy"] is True
+    assert values["sparknet"] == __version__
+    assert values["oneDNN"] == ".".join(map(str, native.onednn_version()))
+    assert values["instructions"] == (native.onednn_isa() or "oneDNN does not say")
+    assert values["threads"] == str(native.threads())
+    present = {one["name"]: one["found"] for one in found["findings"]}
+    assert present["images"] == (find_spec("PIL") is not None)
+
+
+def test_the_instructions_can_be_limited(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+    findings = json.loads(run("doctor", "--json").stdout)["findings"]
+    names = {one["name"]: one["value"] for one in findings}
+    assert names["instructions"] in ("SSE4.1", "oneDNN does not say")
+
+
+def test_what_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(doctor.EXTRAS, "images", (("no-such-package",), "images"))
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"-- +Java +missing: JAVA_HOME is", out)
+    assert re.search(r"-- +images +no-such-package missing", out)
+    assert "hint: pip install 'sparknet[images]'" in out
+    assert re.search(r"-- +Graphviz", out)
+
+
+def test_what_must_not_be_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_version", lambda package: None)
+    assert main(["doctor"]) == 1
+    assert "hint: pip install numpy" in capsys.readouterr().out
+
+
+def test_every_extra_is_looked_for() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    section = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    declared = dict(re.findall(r"^(\w+) = \[(.*?)\]$", section, re.MULTILINE | re.DOTALL))
+    assert set(declared) - {"dev", "bench"} == set(doctor.EXTRAS)
+    for extra, (packages, _) in doctor.EXTRAS.items():
+        for package in packages:
+            assert f'"{package}>=' in declared[extra]
