@@ -128,7 +128,7 @@ def _zsh_specs(parser: ArgumentParser) -> Iterator[str]:
 
 
 def _zsh_text(text: str | None) -> str:
-    return help_of(text).translate(str.maketrans({"[": "(", "]": ")", ":": ",", "\\": "/"}))
+    return help_of(text).translate(str.maketrans("[]:\\", "(),/"))
 
 
 def _fish(verbs: Verbs) -> Iterator[str]:
