@@ -6,7 +6,8 @@
     ├── SpecError (ValueError)         a net, layer or solver description that cannot be built
     │   ├── TextError                  a text file that does not parse: file, line, column
     │   ├── LayerError                 one layer is at fault; `.layer` is its name
-    │   └── SolverError                a solver setting is at fault
+    │   ├── SolverError                a solver setting is at fault
+    │   └── SettingError               a setting of a strategy or of a training run is at fault
     ├── FileError (OSError)            a missing, truncated or foreign file; `.path`
     ├── WeightsError (ValueError)      weights that do not fit the net; `.layer`
     ├── DataError (ValueError)         records that a net cannot take; no more records
@@ -14,6 +15,7 @@
     ├── IndexOutOfRange (IndexError)   an index outside an array
     ├── OutOfMemory (MemoryError)      storage that could not be had
     ├── SparkError (RuntimeError)       a Spark session, cluster or job that is not as training needs it
+    ├── Diverged (ArithmeticError)     training whose loss or weights are no longer of use
     ├── MissingExtra (ImportError)     an optional dependency is not installed
     └── NativeError (RuntimeError)     the native core failed in a way that none of the others names
 
@@ -75,6 +77,10 @@ class SolverError(SpecError):
     """A solver setting is at fault."""
 
 
+class SettingError(SpecError):
+    """A setting of a strategy or of a training run is at fault."""
+
+
 class FileError(SparkNetError, OSError):
     """A file that is missing, cut short or of another format."""
 
@@ -109,6 +115,10 @@ class OutOfMemory(SparkNetError, MemoryError):
 
 class SparkError(SparkNetError, RuntimeError):
     """A Spark session, cluster or job that is not as training needs it."""
+
+
+class Diverged(SparkNetError, ArithmeticError):
+    """Training whose loss or weights are no longer of use."""
 
 
 class MissingExtra(SparkNetError, ImportError):
