@@ -1,0 +1,41 @@
+"""What training says while it runs: plain dicts, handed to ``on_event`` one by one.
+
+Every event has ``event`` (its kind) and ``time`` (seconds since the epoch).  Numbers are plain
+Python numbers, so that an event is a line of JSON.  ``round``, ``iteration`` and what is called
+``total`` count from the beginning of the run, over resumes.  ``epoch`` is None where the number
+of records is not known.
+
+``start``
+    net (its name), workers, strategy (its name), settings (the strategy's), round, iteration,
+    steps (the iteration at which training ends) and seconds (both may be None), records,
+    batch_size (records that one worker takes in an iteration), resumed (a snapshot's path, or
+    None)
+
+``round``
+    round, iteration, epoch, warmup (true where worker 0 trains alone, before the first round),
+    steps (the most that a worker made), samples (of all workers), loss (mean over all steps),
+    rate (learning rate of the next iteration), divergence (the largest of the workers),
+    seconds_computing, seconds_communicating (means over the workers), bytes_sent (by all
+    workers), total_samples, total_bytes_sent, total_seconds, workers (a dict for each: steps,
+    samples, loss, seconds_computing, seconds_communicating, bytes_sent, divergence)
+
+``validation``
+    round, iteration, epoch, records, metrics (name → mean), best (whether none was better),
+    seconds
+
+``snapshot``
+    round, iteration, path, bytes, seconds
+
+``stop``
+    reason (steps, seconds, patience, interrupted), round, iteration, epoch, total_samples,
+    total_bytes_sent, total_seconds, communication (share of the workers' time, 0 … 1), snapshot
+    (the newest one's path, or None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Event = dict[str, Any]
+OnEvent = Callable[[Event], None]

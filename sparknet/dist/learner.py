@@ -1,0 +1,188 @@
+"""What a strategy trains: one worker's net and solver, as flat buffers and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Protocol
+
+from sparknet.caffe.solvers import Solver
+from sparknet.native import NDArray
+from sparknet.weights import Span, WeightCollection
+
+Cursor = dict[str, int]
+
+_WITH_MOMENTUM = frozenset({"SGD", "Nesterov"})
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What some iterations of one worker amounted to."""
+
+    steps: int = 0
+    samples: int = 0
+    loss_sum: float = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: Steps) -> Steps:
+        return Steps(
+            self.steps + other.steps,
+            self.samples + other.samples,
+            self.loss_sum + other.loss_sum,
+            self.seconds + other.seconds,
+        )
+
+    @property
+    def loss(self) -> float:
+        """The mean over the iterations; NaN if there was none."""
+        return self.loss_sum / self.steps if self.steps else float("nan")
+
+
+class Learner(Protocol):
+    """All that strategies know of training.  Buffers are flat, float32 and of one length."""
+
+    @property
+    def weights(self) -> NDArray: ...
+
+    @property
+    def gradients(self) -> NDArray: ...
+
+    @property
+    def histories(self) -> Sequence[NDArray]: ...
+
+    @property
+    def statistics(self) -> Sequence[Span]:
+        """Where in the buffers BatchNorm's running sums lie: no gradient moves them."""
+        ...
+
+    @property
+    def momentum(self) -> float:
+        """Of a history that is rate · gradient summed up (SGD, Nesterov); else 0."""
+        ...
+
+    @property
+    def iter(self) -> int: ...
+
+    @property
+    def rate(self) -> float:
+        """Of the next iteration."""
+        ...
+
+    @property
+    def last_rate(self) -> float:
+        """Of the iteration before."""
+        ...
+
+    def step(self, count: int) -> Steps:
+        """Train for some iterations."""
+        ...
+
+    def compute_gradient(self) -> Steps:
+        """One iteration's gradients; `apply_update` completes it."""
+        ...
+
+    def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
+        """Update elements begin … end; ``norm`` gives that of the whole gradient."""
+        ...
+
+    def seek(self, iteration: int) -> None:
+        """Count from another iteration on: the learning rate follows."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """What is not in the buffers, as JSON: iteration, place in the data, random numbers."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None: ...
+
+
+class Feed(Protocol):
+    """Where a learner's batches come from."""
+
+    def load(self) -> int:
+        """Put the next batch into the net; how many records it holds."""
+        ...
+
+    @property
+    def cursor(self) -> Cursor: ...
+
+    def seek(self, cursor: Mapping[str, int]) -> None: ...
+
+
+class SolverLearner:
+    """A `Learner` over a solver of the embedded engine and a feed for its net."""
+
+    def __init__(self, solver: Solver, feed: Feed) -> None:
+        self.solver, self.feed = solver, feed
+        self.statistics = WeightCollection.of(solver.net, copy=False).layout.statistics
+        self.last_rate = solver.learning_rate
+        self._samples = 0
+
+    @property
+    def weights(self) -> NDArray:
+        return self.solver.net.flat_params
+
+    @property
+    def gradients(self) -> NDArray:
+        return self.solver.net.flat_diffs
+
+    @property
+    def histories(self) -> Sequence[NDArray]:
+        return self.solver.flat_history
+
+    @property
+    def momentum(self) -> float:
+        return float(self.solver.param.momentum) if self.solver.type in _WITH_MOMENTUM else 0.0
+
+    @property
+    def iter(self) -> int:
+        return self.solver.iter
+
+    @property
+    def rate(self) -> float:
+        return self.solver.learning_rate
+
+    def step(self, count: int) -> Steps:
+        done = Steps()
+        for _ in range(count):
+            begun = perf_counter()
+            gradient = self.compute_gradient()
+            self.last_rate = self.rate
+            self.solver.apply_update()
+            spent = perf_counter() - begun
+            done += Steps(1, gradient.samples, gradient.loss_sum, spent)
+        return done
+
+    def compute_gradient(self) -> Steps:
+        begun, self._samples = perf_counter(), 0
+        loss = self.solver.compute_gradient(self._load)
+        return Steps(1, self._samples, loss, perf_counter() - begun)
+
+    def _load(self) -> None:
+        self._samples += self.feed.load()
+
+    def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
+        self.last_rate = self.rate
+        self.solver.update_slice(begin, end, norm)
+
+    def seek(self, iteration: int) -> None:
+        self.solver.seek(iteration)
+
+    def state(self) -> dict[str, Any]:
+        iteration, lowered = self.solver.position
+        seed, draws = self.solver.net.random_state
+        return {
+            "iteration": iteration,
+            "lowered": lowered,
+            "last_rate": self.last_rate,
+            "cursor": dict(self.feed.cursor),
+            "random": [seed, *draws],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.solver.seek(state["iteration"], state["lowered"])
+        self.last_rate = state["last_rate"]
+        self.feed.seek(state["cursor"])
+        seed, *draws = state["random"]
+        self.solver.net.random_state = (seed, draws)

@@ -1,0 +1,205 @@
+"""Snapshots: all that a run needs to go on bit for bit, one file per worker and a manifest.
+
+The manifest says what run it is of and how the files' digests must be; it is written last, and
+the store commits it with everything at once.  A file holds JSON and arrays::
+
+    8 bytes   SNSTATE1
+    8 bytes   length of the JSON, little-endian
+    JSON      {"numbers": …, "arrays": [[name, elements], …]}
+    arrays    float32, little-endian, one behind the other
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from sparknet.dist.comm import Comm
+from sparknet.dist.learner import Learner
+from sparknet.dist.store import Buffer, Store
+from sparknet.dist.strategies.strategy import State
+from sparknet.errors import FileError
+from sparknet.native import NDArray
+
+MAGIC = b"SNSTATE1"
+FRONT = len(MAGIC) + 8
+FORMAT = 1
+MANIFEST = "manifest.json"
+DIGEST = 32
+FLOAT = np.dtype("<f4")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A snapshot that was written."""
+
+    round: int
+    path: str
+    bytes: int
+
+
+def save(
+    store: Store,
+    comm: Comm,
+    run: Mapping[str, Any],
+    learner: Learner,
+    state: State,
+    numbers: Mapping[str, Any],
+) -> Saved:
+    """Write a snapshot together.  ``run`` says what run it is of, ``numbers`` what else to keep."""
+    comm.any(_begun(store, comm, state.round))  # nobody writes before there is a folder
+    arrays = named_arrays(learner, state)
+    kept = {"learner": learner.state(), "strategy": state_numbers(state), **numbers}
+    parts = list(_parts(kept, arrays))
+    store.put(state.round, file_name(comm.rank), parts)
+    size = sum(len(part) for part in parts)
+    files = comm.gather({"bytes": size, "digest": _digest(parts)})
+    if comm.rank == 0:
+        body = {"format": FORMAT, "round": state.round, "run": dict(run), "files": files}
+        store.put(state.round, MANIFEST, [_sealed(body)])
+        store.commit(state.round)
+    comm.barrier()
+    return Saved(state.round, store.path(state.round), sum(int(one["bytes"]) for one in files))
+
+
+def load(
+    store: Store,
+    comm: Comm,
+    round: int,
+    run: Mapping[str, Any],
+    learner: Learner,
+    state: State,
+) -> Json:
+    """Put learner and state where a snapshot was; the other numbers.  Nothing changes unless all fits."""
+    manifest = read_manifest(store, round)
+    _check_run(store.path(round), manifest["run"], run)
+    name = file_name(comm.rank)
+    path, expected = store.path(round, name), manifest["files"][comm.rank]
+    data = memoryview(store.get(round, name))
+    if len(data) != expected["bytes"]:
+        raise FileError(path, f"is cut short: {expected['bytes']} bytes written, {len(data)} there")
+    if _digest([data]) != expected["digest"]:
+        raise FileError(path, "is damaged: its digest is not the one that was written down")
+    kept, found = _parsed(path, data)
+    targets = named_arrays(learner, state)
+    sizes = {key: array.size for key, array in targets.items()}
+    if {key: len(values) for key, values in found.items()} != sizes:
+        raise FileError(path, "is of another net or solver: its arrays are not those needed")
+    for key, target in targets.items():
+        target.copy_from(NDArray.view(found[key]))
+    learner.restore(kept.pop("learner"))
+    for key, value in kept.pop("strategy").items():
+        setattr(state, key, value)
+    return kept
+
+
+def newest(store: Store) -> int | None:
+    """The round of the newest snapshot."""
+    return max(store.rounds(), default=None)
+
+
+def prune(store: Store, keep: int) -> None:
+    for round in store.rounds()[:-keep]:
+        store.drop(round)
+
+
+def read_manifest(store: Store, round: int) -> Json:
+    """What a snapshot says of itself, if it is whole."""
+    path = store.path(round, MANIFEST)
+    try:
+        manifest: Json = json.loads(bytes(store.get(round, MANIFEST)))
+        seal = manifest.pop("digest")
+        if manifest["format"] != FORMAT:
+            raise FileError(path, f"has format {manifest['format']!r}; this version reads {FORMAT}")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FileError(path, "is damaged, or no manifest of a snapshot") from error
+    if seal != _digest([_canonical(manifest)]):
+        raise FileError(path, "is damaged: its digest does not fit")
+    if manifest["round"] != round:
+        raise FileError(path, f"is that of round {manifest['round']}")
+    return manifest
+
+
+def file_name(rank: int) -> str:
+    return f"worker-{rank}.state"
+
+
+def named_arrays(learner: Learner, state: State) -> dict[str, NDArray]:
+    """Every buffer that a worker keeps."""
+    arrays = {"weights": learner.weights}
+    for number, history in enumerate(learner.histories):
+        arrays[f"history {number}"] = history
+    for name, value in _kept(state):
+        if isinstance(value, NDArray):
+            arrays[f"strategy {name}"] = value
+    return arrays
+
+
+def state_numbers(state: State) -> Json:
+    return {name: value for name, value in _kept(state) if not isinstance(value, NDArray)}
+
+
+def _kept(state: State) -> Iterator[tuple[str, Any]]:
+    for field in fields(state):
+        if not field.metadata.get("transient"):
+            yield field.name, getattr(state, field.name)
+
+
+def _begun(store: Store, comm: Comm, round: int) -> bool:
+    if comm.rank == 0:
+        store.begin(round)
+    return True
+
+
+def _parts(numbers: Json, arrays: Mapping[str, NDArray]) -> Iterator[Buffer]:
+    listed = [[name, array.size] for name, array in arrays.items()]
+    text = _canonical({"numbers": numbers, "arrays": listed})
+    yield MAGIC + len(text).to_bytes(8, "little") + text
+    for array in arrays.values():
+        yield memoryview(np.asarray(array).astype(FLOAT, copy=False)).cast("B")
+
+
+def _parsed(path: str, data: memoryview) -> tuple[Json, dict[str, Any]]:
+    """Both halves of a file; its digest has been checked, so that only a foreign one can fail."""
+    try:
+        if bytes(data[: len(MAGIC)]) != MAGIC:
+            raise ValueError("it begins otherwise")
+        end = FRONT + int.from_bytes(data[len(MAGIC) : FRONT], "little")
+        header = json.loads(bytes(data[FRONT:end]))
+        arrays = {}
+        for name, size in header["arrays"]:
+            arrays[name] = np.frombuffer(data[end : end + FLOAT.itemsize * size], FLOAT)
+            end += FLOAT.itemsize * size
+        return header["numbers"], arrays
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise FileError(path, f"is no worker's state: {error}") from error
+
+
+def _check_run(path: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+    for name in mine:
+        if theirs.get(name) != mine[name]:
+            raise FileError(
+                path, f"is of another run: its {name} is {theirs.get(name)!r}, not {mine[name]!r}"
+            )
+
+
+def _sealed(body: Json) -> bytes:
+    return _canonical({**body, "digest": _digest([_canonical(body)])})
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True).encode()
+
+
+def _digest(parts: list[Any]) -> str:
+    total = blake2b(digest_size=DIGEST)
+    for part in parts:
+        total.update(part)
+    return total.hexdigest()

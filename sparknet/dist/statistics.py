@@ -1,0 +1,75 @@
+"""BatchNorm's running sums within a flat buffer: they go their own way.
+
+They are averaged linearly, as the means of all data they have seen; momentum, thresholds and
+lossy codecs are for what gradients move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import sqrt
+
+from sparknet.dist.comm import Comm
+from sparknet.dist.learner import Learner
+from sparknet.native import NDArray
+from sparknet.weights import Span
+
+
+def take(buffer: NDArray, spans: Sequence[Span]) -> NDArray:
+    """A copy of the statistics, one behind the other."""
+    packed = NDArray.empty((sum(end - begin for begin, end in spans),))
+    for place, (begin, end) in _places(spans):
+        packed[place : place + end - begin].copy_from(buffer[begin:end])
+    return packed
+
+
+def put(buffer: NDArray, spans: Sequence[Span], packed: NDArray) -> None:
+    """Write back what `take` gave."""
+    for place, (begin, end) in _places(spans):
+        buffer[begin:end].copy_from(packed[place : place + end - begin])
+
+
+def clear(buffer: NDArray, spans: Sequence[Span]) -> None:
+    for begin, end in spans:
+        buffer[begin:end].fill(0.0)
+
+
+def average(learner: Learner, comm: Comm) -> None:
+    """The workers' statistics become their mean."""
+    if learner.statistics:
+        packed = take(learner.weights, learner.statistics)
+        comm.mean(packed)
+        put(learner.weights, learner.statistics, packed)
+
+
+def learned(size: int, spans: Sequence[Span]) -> Iterator[Span]:
+    """The rest of a buffer: what gradients move."""
+    begin = 0
+    for first, last in spans:
+        if begin < first:
+            yield begin, first
+        begin = last
+    if begin < size:
+        yield begin, size
+
+
+def distance(learner: Learner, center: NDArray) -> float:
+    """The sum of absolute differences between the weights and a center: ‖x_i - x‖₁."""
+    spans = learned(center.size, learner.statistics)
+    return sum(learner.weights[begin:end].distance1(center[begin:end]) for begin, end in spans)
+
+
+def drift(learner: Learner, center: NDArray) -> float:
+    """How far the weights are from a center, for its own size: ‖x_i - x‖₂ / ‖x‖₂."""
+    far = size = 0.0
+    for begin, end in learned(center.size, learner.statistics):
+        far += learner.weights[begin:end].distance2(center[begin:end]) ** 2
+        size += center[begin:end].norm2() ** 2
+    return sqrt(far / size) if size else sqrt(far)
+
+
+def _places(spans: Sequence[Span]) -> Iterator[tuple[int, Span]]:
+    place = 0
+    for begin, end in spans:
+        yield place, (begin, end)
+        place += end - begin

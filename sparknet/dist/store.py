@@ -1,0 +1,136 @@
+"""Store: where snapshots lie.  One folder per round; a folder that is not complete has no name."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from sparknet.errors import FileError
+
+Buffer = bytes | memoryview
+
+_DONE = re.compile(r"round-(\d{8,})")
+_DRAFT = re.compile(r"\.round-(\d{8,})\.draft")
+
+
+class Store(ABC):
+    """Files by round and name.  Drafts are written by all workers; worker 0 commits them."""
+
+    @abstractmethod
+    def begin(self, round: int) -> None:
+        """Make room for a draft, in place of an earlier one of the same round.  Worker 0."""
+
+    @abstractmethod
+    def put(self, round: int, name: str, parts: Iterable[Buffer]) -> None:
+        """Write a file of the draft, whole and through to the disk.  Any worker."""
+
+    @abstractmethod
+    def commit(self, round: int) -> None:
+        """The draft becomes the round's snapshot, at once.  Worker 0."""
+
+    @abstractmethod
+    def rounds(self) -> Sequence[int]:
+        """Those that have a snapshot, oldest first."""
+
+    @abstractmethod
+    def get(self, round: int, name: str) -> Buffer:
+        """A file of a snapshot."""
+
+    @abstractmethod
+    def drop(self, round: int) -> None:
+        """Remove a snapshot."""
+
+    @abstractmethod
+    def clean(self) -> None:
+        """Remove drafts that nobody will complete."""
+
+    @abstractmethod
+    def path(self, round: int, name: str = "") -> str:
+        """How messages call a snapshot, or a file of it."""
+
+
+class FolderStore(Store):
+    """Snapshots in a folder that all workers reach."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder).absolute()
+
+    def begin(self, round: int) -> None:
+        draft = self._draft(round)
+        shutil.rmtree(draft, ignore_errors=True)
+        with _named(draft):
+            draft.mkdir(parents=True)
+
+    def put(self, round: int, name: str, parts: Iterable[Buffer]) -> None:
+        path = self._draft(round) / name
+        with _named(path), path.open("wb") as file:
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def commit(self, round: int) -> None:
+        done = Path(self.path(round))
+        with _named(done):
+            if done.exists():
+                shutil.rmtree(done)
+            _sync(self._draft(round))
+            self._draft(round).rename(done)
+            _sync(self.folder)
+
+    def rounds(self) -> Sequence[int]:
+        return sorted(number for _, number in self._found(_DONE))
+
+    def get(self, round: int, name: str) -> Buffer:
+        path = Path(self.path(round, name))
+        with _named(path):
+            return path.read_bytes()
+
+    def drop(self, round: int) -> None:
+        shutil.rmtree(self.path(round), ignore_errors=True)
+
+    def clean(self) -> None:
+        for path, _ in self._found(_DRAFT):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def path(self, round: int, name: str = "") -> str:
+        folder = self.folder / f"round-{round:08d}"
+        return str(folder / name if name else folder)
+
+    def _draft(self, round: int) -> Path:
+        return self.folder / f".round-{round:08d}.draft"
+
+    def _found(self, pattern: re.Pattern[str]) -> Iterator[tuple[Path, int]]:
+        if not self.folder.is_dir():
+            return
+        for path in self.folder.iterdir():
+            match = pattern.fullmatch(path.name)
+            if match:
+                yield path, int(match[1])
+
+
+def _sync(folder: Path) -> None:
+    """So that names in a folder outlast a loss of power."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class _named:  # noqa: N801
+    """Turns what the system says into one sentence with the path."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, FileError):
+            raise FileError(self._path, error.strerror or str(error)) from error

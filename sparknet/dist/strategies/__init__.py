@@ -1,0 +1,63 @@
+"""How workers agree: one file for each strategy."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from sparknet.dist.strategies.all_reduce import AllReduce
+from sparknet.dist.strategies.averaging import Averaging
+from sparknet.dist.strategies.bmuf import BMUF
+from sparknet.dist.strategies.diloco import DiLoCo
+from sparknet.dist.strategies.dynamic_averaging import DynamicAveraging
+from sparknet.dist.strategies.elastic_averaging import ElasticAveraging
+from sparknet.dist.strategies.slow_mo import SlowMo
+from sparknet.dist.strategies.strategy import Round, State, Strategy
+from sparknet.errors import SettingError
+
+__all__ = [
+    "BMUF",
+    "STRATEGIES",
+    "AllReduce",
+    "Averaging",
+    "DiLoCo",
+    "DynamicAveraging",
+    "ElasticAveraging",
+    "Round",
+    "SlowMo",
+    "State",
+    "Strategy",
+    "make_strategy",
+]
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    kind.name: kind
+    for kind in (
+        AllReduce,
+        Averaging,
+        BMUF,
+        DiLoCo,
+        DynamicAveraging,
+        ElasticAveraging,
+        SlowMo,
+    )
+}
+
+
+def make_strategy(chosen: str | Strategy, **settings: Any) -> Strategy:
+    """A strategy by its name; one that is made already, as it is."""
+    if isinstance(chosen, Strategy):
+        return chosen
+    if chosen not in STRATEGIES:
+        raise SettingError(f"there is no strategy '{chosen}'{_hint(chosen, list(STRATEGIES))}")
+    kind = STRATEGIES[chosen]
+    for name in settings:
+        if name not in kind.setting_names():
+            hint = _hint(name, kind.setting_names())
+            raise SettingError(f"strategy '{chosen}' has no setting '{name}'{hint}")
+    return kind(**settings)
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f": did you mean '{near[0]}'?" if near else f" (there are: {', '.join(sorted(known))})"

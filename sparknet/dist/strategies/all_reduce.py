@@ -1,0 +1,63 @@
+"""AllReduce: one gradient of all workers in each iteration, as BigDL's (Dai et al., 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar, final
+
+from sparknet.dist import statistics
+from sparknet.dist.comm import Comm
+from sparknet.dist.learner import Learner, Steps
+from sparknet.dist.strategies.strategy import Meter, Round, State, Strategy
+
+
+@final
+@dataclass(frozen=True)
+class AllReduce(Strategy):
+    """K workers with batches of b compute what one computes with batches of K b.
+
+    Each worker updates its own slice of the weights and of the solver's history: the gradient
+    comes in (reduce-scatter), the weights go out (all-gather).
+    """
+
+    name: ClassVar[str] = "allreduce"
+
+    steps: int = 10
+    """Iterations in a round: how often is reported; the result does not depend on it."""
+
+    def check(self) -> None:
+        self.need(self.steps >= 1, "steps", "at least 1")
+
+    def start(self, learner: Learner, comm: Comm) -> State:
+        return State()
+
+    def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
+        meter, steps = Meter(comm), min(self.steps, most)
+        if comm.size == 1:
+            done = learner.step(steps)
+        else:
+            done = sum((_step(learner, comm) for _ in range(steps)), Steps())
+            # BatchNorm's sums are linear in what they have seen: once in a round is enough.
+            statistics.average(learner, comm)
+        state.round += 1
+        return meter.round(state.round, done, 0.0)
+
+    def finish(self, learner: Learner, comm: Comm, state: State) -> None:
+        for history in learner.histories:
+            comm.all_gather(history)
+
+
+def _step(learner: Learner, comm: Comm) -> Steps:
+    done = learner.compute_gradient()
+    comm.reduce_scatter_mean(learner.gradients)
+    begin, end = comm.bounds(learner.weights.size)[comm.rank]
+
+    def norm() -> float:
+        return sqrt(comm.sum(learner.gradients[begin:end].norm2() ** 2))
+
+    kept = statistics.take(learner.weights, learner.statistics)
+    learner.apply_update(begin, end, norm)
+    comm.all_gather(learner.weights)
+    statistics.put(learner.weights, learner.statistics, kept)
+    return done

@@ -1,0 +1,93 @@
+"""DynamicAveraging: agree only when somebody has gone far (Kamp et al., 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, final
+
+from sparknet.dist import statistics
+from sparknet.dist.codecs import check_codec
+from sparknet.dist.comm import Comm
+from sparknet.dist.learner import Learner, Steps
+from sparknet.dist.strategies.periodic import (
+    Agreed,
+    InnerMomentum,
+    Periodic,
+    check_momentum,
+    mean_weights,
+    settle_momentum,
+)
+from sparknet.dist.strategies.strategy import State
+from sparknet.native import NDArray
+
+
+@dataclass
+class Apart(Agreed):
+    """How many iterations ago the workers agreed, and how often they have."""
+
+    steps: int = 0
+    agreements: int = 0
+
+
+@final
+@dataclass(frozen=True)
+class DynamicAveraging(Periodic):
+    """The mean as in `Averaging`, when some ‖x_i - x‖ passes a threshold; and at the end.
+
+    Each check sends one number. ``relative`` measures ‖x_i - x‖₂ / ‖x‖₂, which depends neither
+    on the size of the net nor on its scale; ``absolute`` the sum of absolute differences.
+    """
+
+    name: ClassVar[str] = "dynamic"
+
+    threshold: float = 0.02
+    check_every: int = 10
+    sync_at_least_every: int | None = None
+    """Iterations after which workers agree however near they are."""
+    measure: Literal["relative", "absolute"] = "relative"
+    momentum: InnerMomentum = "keep"
+    codec: str | None = None
+
+    def check(self) -> None:
+        self.need(self.threshold >= 0, "threshold", "at least 0")
+        self.need(self.check_every >= 1, "check_every", "at least 1")
+        every = self.sync_at_least_every
+        self.need(every is None or every >= 1, "sync_at_least_every", "at least 1, or None")
+        self.need(self.measure in ("relative", "absolute"), "measure", "relative or absolute")
+        check_momentum(self, self.momentum)
+        check_codec(self, self.codec)
+
+    def start(self, learner: Learner, comm: Comm) -> Apart:
+        return Apart(center=learner.weights.copy())
+
+    def train(self, learner: Learner, most: int) -> Steps:
+        return learner.step(min(self.check_every, most))
+
+    def agree(self, learner: Learner, comm: Comm, state: Agreed, done: Steps) -> None:
+        assert isinstance(state, Apart)
+        state.steps += done.steps
+        measure = statistics.drift if self.measure == "relative" else statistics.distance
+        farthest = comm.max(measure(learner, state.center))
+        due = self.sync_at_least_every is not None and state.steps >= self.sync_at_least_every
+        if farthest > self.threshold or due:
+            self._meet(learner, comm, state)
+
+    def _meet(self, learner: Learner, comm: Comm, state: Apart) -> None:
+        mean_weights(learner, comm, state.center, self.codec)
+        settle_momentum(learner, comm, self.momentum)
+        state.center.copy_from(learner.weights)
+        state.steps = 0
+        state.agreements += 1
+
+    def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:
+        assert isinstance(state, Apart)
+        if not state.steps:
+            return learner.weights
+        mean = learner.weights.copy()
+        comm.mean(mean)
+        return mean
+
+    def finish(self, learner: Learner, comm: Comm, state: State) -> None:
+        assert isinstance(state, Apart)
+        if state.steps:
+            self._meet(learner, comm, state)

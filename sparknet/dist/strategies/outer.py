@@ -1,0 +1,62 @@
+"""Outer: an optimizer over rounds, whose gradient is what a round has changed."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from sparknet.dist import statistics
+from sparknet.dist.codecs import check_codec
+from sparknet.dist.comm import Comm
+from sparknet.dist.learner import Learner, Steps
+from sparknet.dist.strategies.periodic import (
+    Agreed,
+    InnerMomentum,
+    Periodic,
+    check_momentum,
+    mean_weights,
+    settle_momentum,
+)
+from sparknet.native import NDArray
+
+
+@dataclass
+class Moving(Agreed):
+    """x, and the outer momentum."""
+
+    velocity: NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer(Periodic):
+    """x ← move(x, g) with g = x - mean(x_i)."""
+
+    momentum: InnerMomentum = "keep"
+    """What becomes of the solvers' own momentum at each agreement."""
+    codec: str | None = None
+
+    def start(self, learner: Learner, comm: Comm) -> Moving:
+        weights = learner.weights
+        return Moving(center=weights.copy(), velocity=NDArray.zeros(weights.shape))
+
+    def check(self) -> None:
+        check_momentum(self, self.momentum)
+        check_codec(self, self.codec)
+
+    def agree(self, learner: Learner, comm: Comm, state: Agreed, done: Steps) -> None:
+        assert isinstance(state, Moving)
+        weights = learner.weights
+        mean_weights(learner, comm, state.center, self.codec)
+        kept = statistics.take(weights, learner.statistics)
+        weights.axpby(1.0, state.center, -1.0)
+        statistics.clear(weights, learner.statistics)
+        self.move(weights, state.center, state.velocity, learner.last_rate, comm.size)
+        statistics.put(weights, learner.statistics, kept)
+        state.center.copy_from(weights)
+        settle_momentum(learner, comm, self.momentum)
+
+    @abstractmethod
+    def move(
+        self, weights: NDArray, center: NDArray, velocity: NDArray, rate: float, workers: int
+    ) -> None:
+        """``weights`` hold g and shall hold the next x; ``velocity`` is changed as well."""

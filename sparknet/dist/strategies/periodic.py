@@ -1,0 +1,92 @@
+"""Periodic: train apart, then agree; what most strategies are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Literal, final
+
+from sparknet.dist import statistics
+from sparknet.dist.codecs import Codec
+from sparknet.dist.comm import Comm
+from sparknet.dist.learner import Learner, Steps
+from sparknet.dist.strategies.strategy import Meter, Round, State, Strategy
+from sparknet.errors import SettingError
+from sparknet.native import NDArray
+
+InnerMomentum = Literal["keep", "average", "reset"]
+
+
+@dataclass
+class Agreed(State):
+    """What was last agreed on: x."""
+
+    center: NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Periodic(Strategy):
+    """Rounds of local training, each with an agreement at its end."""
+
+    def start(self, learner: Learner, comm: Comm) -> Agreed:
+        return Agreed(center=learner.weights.copy())
+
+    @final
+    def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
+        assert isinstance(state, Agreed)
+        meter, divergence = Meter(comm), 0.0
+        done = self.train(learner, most)
+        if comm.size > 1:
+            divergence = statistics.drift(learner, state.center)
+            self.agree(learner, comm, state, done)
+        state.round += 1
+        return meter.round(state.round, done, divergence)
+
+    @abstractmethod
+    def train(self, learner: Learner, most: int) -> Steps:
+        """The local part."""
+
+    @abstractmethod
+    def agree(self, learner: Learner, comm: Comm, state: Agreed, done: Steps) -> None:
+        """The rest: called where there is more than one worker."""
+
+
+def mean_weights(learner: Learner, comm: Comm, center: NDArray, codec: Codec | None) -> None:
+    """Every learner's weights become the mean of all.
+
+    What a codec makes smaller are the differences to the center, never raw weights, and never
+    BatchNorm's statistics.
+    """
+    if codec is None:
+        comm.mean(learner.weights)
+        return
+    statistics.average(learner, comm)
+    kept = statistics.take(learner.weights, learner.statistics)
+    learner.weights.subtract(center)
+    statistics.clear(learner.weights, learner.statistics)
+    comm.mean(learner.weights, codec=codec)
+    learner.weights.add(center)
+    statistics.put(learner.weights, learner.statistics, kept)
+
+
+def check_momentum(strategy: Strategy, momentum: str) -> None:
+    strategy.need(momentum in ("keep", "average", "reset"), "momentum", "keep, average or reset")
+
+
+def settle_momentum(learner: Learner, comm: Comm, momentum: InnerMomentum) -> None:
+    """What becomes of the solvers' histories when weights were agreed on.
+
+    Caffe's momentum history contains the learning rate: an average is rescaled where the rate
+    drops between two rounds.
+    """
+    if momentum == "reset":
+        if not learner.momentum:
+            raise SettingError("momentum: only that of SGD and Nesterov can be reset")
+        for history in learner.histories:
+            history.fill(0.0)
+    elif momentum == "average":
+        dropped = learner.momentum and learner.rate < learner.last_rate
+        for history in learner.histories:
+            comm.mean(history)
+            if dropped:
+                history.scale(learner.rate / learner.last_rate)

@@ -1,0 +1,51 @@
+"""SlowMo: momentum over rounds (Wang, Tantia, Ballas, Rabbat, 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from sparknet.dist.learner import Learner, Steps
+from sparknet.dist.strategies.outer import Outer
+from sparknet.dist.strategies.periodic import InnerMomentum
+from sparknet.native import NDArray
+
+PUBLISHED = ((16, 0.6), (8, 0.5), (4, 0.2), (0, 0.0))
+"""From so many workers on, this beta."""
+
+
+@final
+@dataclass(frozen=True)
+class SlowMo(Outer):
+    """u ← β u + (x - mean(x_i)) / γ; x ← x - α γ u, with γ the solver's learning rate."""
+
+    name: ClassVar[str] = "slowmo"
+
+    steps: int = 10
+    beta: float | None = None
+    """As published unless given: 0, 0.2, 0.5, 0.6 for fewer than 4, from 4, 8, 16 workers on."""
+    alpha: float = 1.0
+    momentum: InnerMomentum = "average"
+
+    def check(self) -> None:
+        super().check()
+        self.need(self.steps >= 1, "steps", "at least 1")
+        self.need(self.beta is None or 0 <= self.beta < 1, "beta", "in 0 … 1, or None")
+        self.need(self.alpha > 0, "alpha", "more than 0")
+
+    def train(self, learner: Learner, most: int) -> Steps:
+        return learner.step(min(self.steps, most))
+
+    def move(
+        self, weights: NDArray, center: NDArray, velocity: NDArray, rate: float, workers: int
+    ) -> None:
+        if not rate:  # nothing has moved but by old momentum
+            weights.axpby(1.0, center, -1.0)
+            return
+        velocity.axpby(1 / rate, weights, self.beta_for(workers))
+        weights.copy_from(center).axpy(-self.alpha * rate, velocity)
+
+    def beta_for(self, workers: int) -> float:
+        if self.beta is not None:
+            return self.beta
+        return next(beta for least, beta in PUBLISHED if workers >= least)

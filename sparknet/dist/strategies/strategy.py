@@ -1,0 +1,140 @@
+"""Strategy: how workers agree on weights, as a small program that each of them runs.
+
+A strategy is settings only. What it remembers between rounds is its `State`, which goes in,
+is changed and is kept in snapshots: NDArrays and numbers under their names.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field, fields
+from time import perf_counter
+from typing import Any, ClassVar
+
+from sparknet.dist.comm import Comm
+from sparknet.dist.learner import Learner, Steps
+from sparknet.errors import SettingError
+from sparknet.native import NDArray
+
+
+@dataclass
+class State:
+    """What a strategy remembers.  Fields marked `transient` are not kept in snapshots."""
+
+    round: int = field(default=0, kw_only=True)
+    """Rounds that are done."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a worker did in a round."""
+
+    number: int
+    """From 1 on."""
+    steps: int
+    samples: int
+    loss: float
+    """The mean over the worker's steps."""
+    seconds_computing: float
+    seconds_communicating: float
+    bytes_sent: int
+    divergence: float
+    """How far the worker had gone from what was agreed on, for the size of that: ‖x_i - x‖ / ‖x‖."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy(ABC):
+    """Settings, checked when they are made.  Concrete strategies are final."""
+
+    name: ClassVar[str]
+    """Under which `STRATEGIES` and the command line know it."""
+
+    warmup: int = 0
+    """Iterations that worker 0 trains alone before the first round."""
+
+    def __post_init__(self) -> None:
+        self.need(self.warmup >= 0, "warmup", "at least 0")
+        self.check()
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse settings that make no sense."""
+
+    def need(self, holds: bool, setting: str, wanted: str) -> None:
+        if not holds:
+            value = getattr(self, setting)
+            raise SettingError(f"{type(self).__name__}: {setting} must be {wanted}, not {value!r}")
+
+    @abstractmethod
+    def start(self, learner: Learner, comm: Comm) -> State:
+        """The state before the first round; all workers have the same weights."""
+
+    @abstractmethod
+    def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
+        """Train for at most so many iterations, and agree.
+
+        With one worker there is nobody to agree with: it is plain training.
+        """
+
+    def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:
+        """The weights that all workers stand for, to test; the same on each."""
+        return learner.weights
+
+    def finish(self, learner: Learner, comm: Comm, state: State) -> None:
+        """After the last round: every learner's weights become the model."""
+
+    def settings(self) -> dict[str, Any]:
+        """Its name and settings, as JSON."""
+        return {"name": self.name, **asdict(self)}
+
+    @classmethod
+    def setting_names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]
+
+
+class Meter:
+    """Measures a round: what went over the wire meanwhile, and how long that took."""
+
+    def __init__(self, comm: Comm) -> None:
+        self._comm = comm
+        self._sent, self._seconds = comm.traffic.sent, comm.traffic.seconds
+
+    def round(self, number: int, done: Steps, divergence: float) -> Round:
+        traffic = self._comm.traffic
+        return Round(
+            number,
+            done.steps,
+            done.samples,
+            done.loss,
+            done.seconds,
+            traffic.seconds - self._seconds,
+            traffic.sent - self._sent,
+            divergence,
+        )
+
+
+def follow_first(learner: Learner, comm: Comm) -> None:
+    """All have worker 0's weights, histories and iteration."""
+    for buffer in (learner.weights, *learner.histories):
+        comm.broadcast(buffer)
+    first = int(comm.gather(learner.iter)[0])
+    if first != learner.iter:
+        learner.seek(first)
+
+
+def warm_up(learner: Learner, comm: Comm, steps: int) -> Round:
+    """Worker 0 trains alone; then all have its weights, histories and iteration.
+
+    The others wait no longer at a time than a part of the deadline, so that a long warm-up is
+    not taken for a dead worker.
+    """
+    meter, done = Meter(comm), Steps()
+    patience = comm.deadline / 4
+    while True:
+        begun = perf_counter()
+        while comm.rank == 0 and done.steps < steps and perf_counter() - begun < patience:
+            done += learner.step(1)
+        if not comm.any(comm.rank == 0 and done.steps < steps):
+            break
+    follow_first(learner, comm)
+    return meter.round(0, done, 0.0)

@@ -1,0 +1,84 @@
+"""Tally: what a run adds up to so far; the same on all workers, and kept in snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf, nan
+from typing import Any
+
+from sparknet.dist.plan import Plan
+
+Json = dict[str, Any]
+
+_OF_A_WORKER = (
+    "steps",
+    "samples",
+    "loss",
+    "seconds_computing",
+    "seconds_communicating",
+    "bytes_sent",
+    "divergence",
+)
+
+
+@dataclass
+class Tally:
+    """Sums over rounds, and what validations came to."""
+
+    total_samples: int = 0
+    total_bytes_sent: int = 0
+    total_seconds: float = 0.0
+    computing: float = 0.0
+    communicating: float = 0.0
+    first_loss: float = inf
+    best: float | None = None
+    without_best: int = 0
+    """Validations since the best one."""
+    validated: int = -1
+    """The iteration of the last validation."""
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def communication(self) -> float:
+        """The share of the workers' time."""
+        total = self.computing + self.communicating
+        return self.communicating / total if total else 0.0
+
+    def add(self, reports: Sequence[Json]) -> Json:
+        """Take in a round of all workers; what its event says."""
+        count = len(reports)
+        steps = sum(report["steps"] for report in reports)
+        losses = (report["loss"] * report["steps"] for report in reports if report["steps"])
+        event = {
+            "steps": max(report["steps"] for report in reports),
+            "samples": sum(report["samples"] for report in reports),
+            "loss": sum(losses) / steps if steps else nan,
+            "divergence": max(report["divergence"] for report in reports),
+            "seconds_computing": sum(one["seconds_computing"] for one in reports) / count,
+            "seconds_communicating": sum(one["seconds_communicating"] for one in reports) / count,
+            "bytes_sent": sum(report["bytes_sent"] for report in reports),
+            "workers": [{name: report[name] for name in _OF_A_WORKER} for report in reports],
+        }
+        self.total_samples += event["samples"]
+        self.total_bytes_sent += event["bytes_sent"]
+        self.total_seconds = reports[0]["now"]
+        self.computing += event["seconds_computing"]
+        self.communicating += event["seconds_communicating"]
+        if self.first_loss == inf and steps:
+            self.first_loss = event["loss"]
+        totals = ("total_samples", "total_bytes_sent", "total_seconds")
+        return event | {name: getattr(self, name) for name in totals}
+
+    def judge(self, metrics: dict[str, float], plan: Plan, iteration: int) -> bool:
+        """Take in a validation; whether none was better."""
+        self.metrics, self.validated = metrics, iteration
+        name = plan.metric or next(iter(metrics), None)
+        if name is None or name not in metrics:
+            return False
+        goal = plan.goal or ("min" if "loss" in name else "max")
+        score = metrics[name] if goal == "max" else -metrics[name]
+        better = self.best is None or score > self.best
+        self.best = score if better else self.best
+        self.without_best = 0 if better else self.without_best + 1
+        return better

@@ -1,0 +1,260 @@
+"""work: one worker's part of a run, the same in a thread, a process or a Spark task."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from time import perf_counter
+from typing import Any
+
+from sparknet.dist import snapshot
+from sparknet.dist.comm import Comm
+from sparknet.dist.learner import Learner
+from sparknet.dist.plan import ENDLESS, Hooks, Plan
+from sparknet.dist.strategies.strategy import Round, Strategy, follow_first, warm_up
+from sparknet.dist.tally import Tally
+from sparknet.errors import Diverged
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended; the learner holds the weights."""
+
+    reason: str
+    round: int
+    iteration: int
+    samples: int
+    metrics: dict[str, float]
+    """Of the last validation."""
+    snapshot: str | None
+    """The newest."""
+
+
+def work(
+    learner: Learner, strategy: Strategy, comm: Comm, plan: Plan, hooks: Hooks | None = None
+) -> Outcome:
+    """Train together with the other workers until the plan ends.
+
+    All workers are given the same strategy and plan.  Afterwards every learner holds the
+    trained weights.  Worker 0's weights, histories and iteration are where all begin.
+    """
+    return _Worker(learner, strategy, comm, plan, hooks or Hooks()).run()
+
+
+class _Worker:
+    def __init__(
+        self, learner: Learner, strategy: Strategy, comm: Comm, plan: Plan, hooks: Hooks
+    ) -> None:
+        self.learner, self.strategy, self.comm = learner, strategy, comm
+        self.plan, self.hooks = plan, hooks
+        self.tally = Tally()
+        self.interrupted = False
+        self.saved: int | None = None
+
+    def run(self) -> Outcome:
+        self._start()
+        while (reason := self._reason()) is None:
+            self._round()
+        return self._stop(reason)
+
+    # -- the beginning -------------------------------------------------------------------
+
+    def _start(self) -> None:
+        if self.hooks.resume is None:
+            follow_first(self.learner, self.comm)
+        self.state = self.strategy.start(self.learner, self.comm)
+        if self.hooks.resume is not None:
+            self._resume(self.hooks.resume)
+        self.begun = perf_counter() - self.tally.total_seconds
+        self._say_start()
+        if self.strategy.warmup and self.hooks.resume is None:
+            self._account(warm_up(self.learner, self.comm, self.strategy.warmup), warmup=True)
+            self.state = self.strategy.start(self.learner, self.comm)
+
+    def _resume(self, round: int) -> None:
+        assert self.hooks.store is not None
+        store = self.hooks.store
+        kept = snapshot.load(store, self.comm, round, self._run(), self.learner, self.state)
+        self.tally = Tally(**kept["tally"])
+        self.saved = round
+
+    def _run(self) -> Json:
+        """What must be the same for a snapshot to fit."""
+        return {
+            "workers": self.comm.size,
+            "strategy": self.strategy.settings(),
+            "weights": self.learner.weights.size,
+        }
+
+    # -- a round -------------------------------------------------------------------------
+
+    def _round(self) -> None:
+        most = ENDLESS if self.plan.steps is None else self.plan.steps - self.learner.iter
+        self._account(self.strategy.round(self.learner, self.comm, self.state, most))
+        if self._every(self.plan.validate_every):
+            self._validate()
+        if self._every(self.plan.snapshot_every):
+            self._save()
+
+    def _every(self, rounds: int) -> bool:
+        return bool(rounds) and self.state.round % rounds == 0
+
+    def _account(self, mine: Round, warmup: bool = False) -> None:
+        """Share what all did; say so, unless it was bad."""
+        now = perf_counter() - self.begun
+        wish = bool(self.hooks.interrupted and self.hooks.interrupted())
+        reports = self.comm.gather({**asdict(mine), "now": now, "interrupted": wish})
+        self.interrupted = any(report["interrupted"] for report in reports)
+        event = self.tally.add(reports)
+        self._check_loss(reports, event["loss"])
+        self._say("round", warmup=warmup, rate=self.learner.rate, **event)
+
+    def _check_loss(self, reports: Sequence[Json], loss: float) -> None:
+        for rank, report in enumerate(reports):
+            if report["steps"] and not isfinite(report["loss"]):
+                raise Diverged(self._where(f"the loss of worker {rank} is {report['loss']}"))
+        if loss > self.plan.diverged * max(self.tally.first_loss, 1.0):
+            first = self.tally.first_loss
+            raise Diverged(self._where(f"the loss is {loss:g}, after {first:g} in the first round"))
+
+    def _where(self, fault: str) -> str:
+        kept = self._newest()
+        last = f"the last good snapshot is {kept}" if kept else "no snapshot was made"
+        return f"{fault} in round {self.state.round}, iteration {self.learner.iter}; {last}"
+
+    # -- looking -------------------------------------------------------------------------
+
+    def _validate(self) -> None:
+        if self.hooks.validate is None:
+            return
+        begun = perf_counter()
+        records, metrics = self._measured(self.hooks.validate)
+        best = self.tally.judge(metrics, self.plan, self.learner.iter)
+        spent = perf_counter() - begun
+        self._say("validation", records=records, metrics=metrics, best=best, seconds=spent)
+
+    def _measured(self, validate: Any) -> tuple[int, dict[str, float]]:
+        weights = self.learner.weights
+        model = weights
+        if self.comm.size > 1:
+            model = self.strategy.model(self.learner, self.comm, self.state)
+        kept = weights.copy() if model is not weights else None
+        if kept is not None:
+            weights.copy_from(model)
+        count, means = validate()
+        if kept is not None:
+            weights.copy_from(kept)
+        return _joined(self.comm.gather({"records": count, "metrics": means}))
+
+    # -- keeping -------------------------------------------------------------------------
+
+    def _save(self) -> None:
+        store = self.hooks.store
+        if store is None or self.saved == self.state.round:
+            return
+        self._check_weights()
+        begun = perf_counter()
+        self.tally.total_seconds = begun - self.begun
+        kept = {"tally": asdict(self.tally)}
+        done = snapshot.save(store, self.comm, self._run(), self.learner, self.state, kept)
+        self.saved = done.round
+        if self.comm.rank == 0:
+            snapshot.prune(store, self.plan.keep)
+        spent = perf_counter() - begun
+        self._say("snapshot", path=done.path, bytes=done.bytes, seconds=spent)
+
+    def _check_weights(self) -> None:
+        """What is saved is good."""
+        broken = self.comm.gather(not self.learner.weights.is_finite())
+        if any(broken):
+            fault = f"worker {broken.index(True)} has weights that are not finite"
+            raise Diverged(self._where(fault))
+
+    def _newest(self) -> str | None:
+        store = self.hooks.store
+        return None if store is None or self.saved is None else store.path(self.saved)
+
+    # -- the end -------------------------------------------------------------------------
+
+    def _reason(self) -> str | None:
+        plan, tally = self.plan, self.tally
+        if self.interrupted:
+            return "interrupted"
+        if plan.steps is not None and self.learner.iter >= plan.steps:
+            return "steps"
+        if plan.seconds is not None and tally.total_seconds >= plan.seconds:
+            return "seconds"
+        if plan.patience is not None and tally.without_best >= plan.patience:
+            return "patience"
+        return None
+
+    def _stop(self, reason: str) -> Outcome:
+        if self.plan.snapshot_every or reason == "interrupted":
+            self._save()
+        if self.comm.size > 1:
+            self.strategy.finish(self.learner, self.comm, self.state)
+        self._check_weights()
+        if self.plan.validate_every and self.tally.validated != self.learner.iter:
+            self._validate()
+        tally = self.tally
+        self._say(
+            "stop",
+            reason=reason,
+            total_samples=tally.total_samples,
+            total_bytes_sent=tally.total_bytes_sent,
+            total_seconds=perf_counter() - self.begun,
+            communication=tally.communication,
+            snapshot=self._newest(),
+        )
+        return Outcome(
+            reason,
+            self.state.round,
+            self.learner.iter,
+            tally.total_samples,
+            tally.metrics,
+            self._newest(),
+        )
+
+    # -- saying --------------------------------------------------------------------------
+
+    def _say_start(self) -> None:
+        plan = self.plan
+        self._say(
+            "start",
+            net=plan.net,
+            workers=self.comm.size,
+            strategy=self.strategy.name,
+            settings=self.strategy.settings(),
+            steps=plan.steps,
+            seconds=plan.seconds,
+            records=plan.records,
+            batch_size=plan.batch_size,
+            resumed=self._newest(),
+        )
+
+    def _say(self, kind: str, **fields: Any) -> None:
+        if self.comm.rank or self.hooks.on_event is None:
+            return
+        seen, records = self.tally.total_samples, self.plan.records
+        event = {
+            "event": kind,
+            "time": time.time(),
+            "round": self.state.round,
+            "iteration": self.learner.iter,
+            "epoch": seen / records if records else None,
+        }
+        self.hooks.on_event({**event, **fields})
+
+
+def _joined(parts: Sequence[Json]) -> tuple[int, dict[str, float]]:
+    """The means over all records, from those of the workers' parts."""
+    total = sum(int(part["records"]) for part in parts)
+    sums: dict[str, float] = {}
+    for part in parts:
+        for name, value in part["metrics"].items():
+            sums[name] = sums.get(name, 0.0) + value * part["records"]
+    return total, {name: value / total for name, value in sums.items()} if total else {}
