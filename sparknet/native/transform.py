@@ -48,21 +48,6 @@ class Records:
         self.table = np.zeros(count, RECORD)
         self._kept: list[Any] = []
 
-    @classmethod
-    def of(cls, values: Array | Bytes) -> Records:
-        """A batch that is one array: items x channels x height x width, of whatever strides."""
-        records = cls(len(values))
-        records._kept.append(values)
-        table, strides = records.table, values.strides
-        table["values"] = values.ctypes.data + strides[0] * np.arange(len(values), dtype=np.int64)
-        for name, size in zip(("channels", "height", "width"), values.shape[1:], strict=True):
-            table[name] = size
-        for name, step in zip(("channel", "row", "column"), strides[1:], strict=True):
-            table[f"{name}_step"] = step
-        table["kind"] = BYTES if values.dtype == np.uint8 else FLOATS
-        table["size"] = values[0].size if len(values) else 0
-        return records
-
     def __len__(self) -> int:
         return len(self.table)
 

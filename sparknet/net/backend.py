@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections.abc import Callable
 from importlib import import_module
@@ -18,6 +19,9 @@ SolverMessage = caffe_pb2.SolverParameter
 class Backend(Protocol):
     """Makes nets and solvers with pycaffe's interface."""
 
+    def seed(self, seed: int | None) -> int:
+        """Fix what is random in what is made from here on; a seed for what Net itself draws."""
+
     def net(self, net: NetMessage, phase: int, seed: int | None) -> Any: ...
 
     def solver(self, solver: SolverMessage) -> Any: ...
@@ -25,6 +29,11 @@ class Backend(Protocol):
 
 class Embedded:
     """sparknet.caffe takes messages as they are."""
+
+    def seed(self, seed: int | None) -> int:
+        from sparknet.caffe.random import next_seed
+
+        return next_seed() if seed is None else seed
 
     def net(self, net: NetMessage, phase: int, seed: int | None) -> Any:
         from sparknet.caffe import Net
@@ -43,9 +52,13 @@ class Pycaffe:
     def __init__(self, module: Any) -> None:
         self.module = module
 
+    def seed(self, seed: int | None) -> int:
+        if seed is None:
+            return secrets.randbits(31)
+        self.module.set_random_seed(seed)
+        return seed
+
     def net(self, net: NetMessage, phase: int, seed: int | None) -> Any:
-        if seed is not None:
-            self.module.set_random_seed(seed)
         return _from_file(net, lambda path: self.module.Net(path, phase))
 
     def solver(self, solver: SolverMessage) -> Any:

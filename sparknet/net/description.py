@@ -71,7 +71,7 @@ def describe(source: Any, phase: int | None) -> Description:
     message = _message(source)
     if isinstance(message, NetMessage):
         net = upgrade_net(message)
-        main = filter_net(net, net_state(net, TEST if phase is None else phase))
+        main = _filtered(net, net_state(net, TEST if phase is None else phase))
         return Description(main, (main,))
     if phase is not None:
         raise SpecError("a phase is for a net alone: a solver says which nets it has")
@@ -80,10 +80,20 @@ def describe(source: Any, phase: int | None) -> Description:
 
 def _of_solver(solver: SolverMessage) -> Description:
     nets = solver_nets(solver)
-    tests = [filter_net(net, net.state) for net in nets.tests]
+    tests = [_filtered(net, net.state) for net in nets.tests]
     if not tests:
-        tests = [filter_net(nets.train, net_state(nets.train, TEST))]
-    return Description(filter_net(nets.train, nets.train.state), tuple(tests), solver)
+        tests = [_filtered(nets.train, net_state(nets.train, TEST))]
+    return Description(_filtered(nets.train, nets.train.state), tuple(tests), solver)
+
+
+def _filtered(net: NetMessage, state: caffe_pb2.NetState) -> NetMessage:
+    """The layers of a state, and nothing that could filter them again."""
+    chosen = filter_net(net, state)
+    chosen.ClearField("state")
+    for layer in chosen.layer:
+        layer.ClearField("include")
+        layer.ClearField("exclude")
+    return chosen
 
 
 def _message(source: Any) -> Any:

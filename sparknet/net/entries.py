@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparknet.errors import LayerError, SpecError
-from sparknet.layers import Shape, make
+from sparknet.layers import Layer, Shape, make
 from sparknet.layers.transform import Transform
 from sparknet.proto import caffe_pb2
 
@@ -23,6 +23,8 @@ _BATCH_FIELDS = {
     "MemoryData": "memory_data_param",
     "WindowData": "window_data_param",
 }
+_READERS = frozenset(_BATCH_FIELDS) - {"MemoryData"}
+"""Their files say what records look like, unless data does."""
 SOURCES = frozenset({INPUT, DUMMY, *_BATCH_FIELDS})
 """Layers without bottoms whose tops are places for records."""
 RECURRENT = frozenset({"LSTM", "RNN"})
@@ -108,11 +110,10 @@ def with_inputs(net: NetMessage, entries: Sequence[Entry]) -> NetMessage:
     return changed
 
 
-def only_layers(net: NetMessage, names: Sequence[str]) -> NetMessage:
-    """The net of these data layers alone."""
+def only_layers(net: NetMessage, tops: Sequence[str]) -> NetMessage:
+    """The net of the data layers alone that make these blobs."""
     alone = NetMessage(name=f"{net.name} (data)")
-    alone.state.CopyFrom(net.state)
-    alone.layer.extend(layer for layer in net.layer if layer.name in names)
+    alone.layer.extend(layer for layer in source_layers(net) if set(layer.top).intersection(tops))
     return alone
 
 
@@ -125,30 +126,6 @@ def adapted(entry: Entry, values: Any) -> Entry:
     return replace(entry, shape=(*record[:axis], len(values), *record[axis:]))
 
 
-def dependent(net: NetMessage, missing: Sequence[str]) -> dict[str, str]:
-    """The blobs that cannot be computed without these, each with one that it lacks."""
-    lost = {name: name for name in missing}
-    for layer in net.layer:
-        lacking = next((lost[name] for name in layer.bottom if name in lost), None)
-        for top in layer.top if layer.bottom else ():
-            lost.pop(top, None)
-            if lacking is not None:
-                lost[top] = lacking
-    return lost
-
-
-def last_blobs(net: NetMessage, lost: Mapping[str, str]) -> list[str]:
-    """What nothing reads any more where the blobs of `lost` are not to be had."""
-    last: dict[str, None] = {}
-    for layer in net.layer:
-        if any(name in lost for name in layer.bottom):
-            continue
-        for name in layer.bottom:
-            last.pop(name, None)
-        last.update(dict.fromkeys(top for top in layer.top if top not in lost))
-    return list(last)
-
-
 def _tops(
     layer: LayerMessage, phase: int, records: Mapping[str, Shape]
 ) -> Iterator[tuple[str, Shape, Transform | None]]:
@@ -156,22 +133,21 @@ def _tops(
     transform = None
     if layer.HasField("transform_param") and layer.type not in (INPUT, DUMMY):
         transform = Transform(made, layer.transform_param)
-    if layer.type in ("Data", "ImageData", "HDF5Data") and any(top in records for top in layer.top):
-        shapes = list(_shapes_by_records(layer, transform, records))
+    if layer.type in _READERS and any(top in records for top in layer.top):
+        shapes = tuple(_shapes_by_records(layer, transform, records))
     else:
         shapes = _shapes_by_layer(made)
     for number, (top, shape) in enumerate(zip(layer.top, shapes, strict=True)):
         yield top, shape, None if number else transform
 
 
-def _shapes_by_layer(made: Any) -> Sequence[Shape]:
+def _shapes_by_layer(made: Layer) -> tuple[Shape, ...]:
     try:
-        shapes: Sequence[Shape] = made.plan(()).tops
+        return made.plan(()).tops
     except LayerError as error:
         if not isinstance(error.__context__, OSError):
             raise
         raise UnknownShape(made.name, str(error)) from error
-    return shapes
 
 
 def _shapes_by_records(

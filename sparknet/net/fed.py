@@ -17,20 +17,23 @@ from sparknet.net.entries import (
     NetMessage,
     UnknownShape,
     adapted,
-    dependent,
     find_entries,
-    last_blobs,
     only_layers,
     source_layers,
     with_inputs,
 )
 from sparknet.net.feed import Feed, reshape
+from sparknet.net.flow import dependent, last_blobs
 from sparknet.net.rows import Array, Block, Rows, columns_of, default_columns, is_batch, open_rows
 from sparknet.net.stream import Stream
+from sparknet.proto.suggest import did_you_mean
 
 
 class FedNet:
-    """One net of a description, made when it is first needed: shapes may come with the data."""
+    """One net of a description, made when it is first needed: shapes may come with the data.
+
+    `what` its data is called: training or validation.
+    """
 
     def __init__(
         self,
@@ -43,18 +46,24 @@ class FedNet:
     ) -> None:
         self.described, self.phase, self.what = described, phase, what
         self._make, self._backend, self._seed = make, backend, seed
+        self.tops = [(top, layer.type) for layer in source_layers(described) for top in layer.top]
+        """Names of the entries and the types of their layers."""
         self.records: dict[str, Shape] = {}
         """Shapes of records that are known from data."""
-        self._net: Any = None
-        self._entries: list[Entry] | None = None
-        self._feed: Feed | None = None
-        self.rows: Rows | None = None
-        self._stream: Stream | None = None
-        self._own: Any = None
         self.is_shared = False
         """Whether it looks at another net's weights already."""
         self.taken = 0
         """How many records have gone in; their numbers decide about random crops and mirrors."""
+        self.rows: Rows | None = None
+        self._stream: Stream | None = None
+        self._transformed = False
+        self._net: Any = None
+        self._own: Any = None
+        self._own_tops: Sequence[str] = ()
+        self._entries: list[Entry] | None = None
+        self._losses: list[tuple[str, float]] = []
+
+    # -- what it is ----------------------------------------------------------------------
 
     @property
     def entries(self) -> list[Entry]:
@@ -63,21 +72,21 @@ class FedNet:
         return self._entries
 
     @property
+    def known_entries(self) -> list[Entry] | None:
+        """None while shapes are not known."""
+        try:
+            return self.entries
+        except UnknownShape:
+            return None
+
+    @property
     def net(self) -> Any:
         """The pycaffe net; its data layers have become inputs."""
         if self._net is None:
             self._net = self._make(with_inputs(self.described, self.entries))
+            weights = self._net.blob_loss_weights.items()
+            self._losses = [(name, weight) for name, weight in weights if weight]
         return self._net
-
-    @property
-    def is_built(self) -> bool:
-        return self._net is not None
-
-    @property
-    def feed(self) -> Feed:
-        if self._feed is None:
-            self._feed = Feed(self.entries, self.phase, self._seed)
-        return self._feed
 
     @property
     def batch(self) -> int:
@@ -90,42 +99,42 @@ class FedNet:
             raise DataError(f"the inputs differ in their batch size ({told}): use forward")
         return next(iter(sizes.values()))
 
+    @property
+    def loss(self) -> float:
+        """The loss of the last pass."""
+        blobs = self.net.blobs
+        return sum(weight * float(np.sum(blobs[name].data)) for name, weight in self._losses)
+
     # -- data ----------------------------------------------------------------------------
 
-    @property
-    def tops(self) -> list[tuple[str, str]]:
-        """Names of the entries and the types of their layers."""
-        return [(top, layer.type) for layer in source_layers(self.described) for top in layer.top]
+    def set_data(self, data: Any, transformed: bool) -> Mapping[str, Shape]:
+        """Take records from here; the shapes of its records, where they were asked for."""
+        rows = open_rows(data, lambda: self.known_entries, default_columns(self.tops))
+        shapes: Mapping[str, Shape] = {}
+        if rows.again or self.known_entries is None:
+            shapes = rows.shapes()
+            self._check_columns(shapes)
+        self.rows, self._stream, self._transformed = rows, None, transformed
+        return shapes
 
-    def set_data(self, data: Any) -> dict[str, Shape]:
-        """Take records from here; the shapes that its records turn out to have."""
-        rows = open_rows(data, self._known_entries, default_columns(self.tops))
+    def _check_columns(self, columns: Mapping[str, Any]) -> None:
         for name, kind in self.tops:
-            if name not in rows.shapes and kind != DUMMY:
-                raise DataError(
-                    f"the {self.what} data has no column '{name}'; it has "
-                    + ", ".join(f"'{column}'" for column in rows.shapes)
-                )
-        self.rows, self._stream = rows, None
-        return dict(rows.shapes)
-
-    def _known_entries(self) -> list[Entry] | None:
-        try:
-            return self.entries
-        except UnknownShape:
-            return None
+            if name not in columns and kind != DUMMY:
+                held = ", ".join(f"'{column}'" for column in columns)
+                raise DataError(f"the {self.what} data has no column '{name}'; it has {held}")
 
     def fill(self, endless: bool = True) -> int:
         """The next batch into the net; the number of its records, 0 behind the last."""
-        block: Block = {}
-        if self.rows is not None:
+        if self.rows is None:
+            rows = self._fill_by_itself()
+        else:
             if self._stream is None:
                 self._stream = Stream(self.rows, endless, self.what)
-            taken = self._stream.take(self.batch)
-            if taken is None:
+            block = self._stream.take(self.batch)
+            if block is None:
                 return 0
-            block = {name: taken[name] for name in taken if name in dict(self.tops)}
-        rows = self._write(block)
+            self._check_columns(block)
+            rows = self._write(self.entries, block)
         self.taken += rows
         return rows
 
@@ -134,64 +143,62 @@ class FedNet:
         if self.rows is not None and self.rows.again:
             self._stream = None
 
-    def _write(self, block: Block) -> int:
-        own = self._own_layers(block)
-        if not block:
-            made = self._own_batch(own)
-            reshape(self.net, {name: values.shape for name, values in made.items()})
-            for name, values in made.items():
-                self.net.blobs[name].data[...] = values
-            return self.batch
-        rows = self.feed.write(self.net, block, self.taken)
-        for name, values in (self._own_batch(own) if own else {}).items():
+    def _write(self, entries: Sequence[Entry], block: Mapping[str, Array]) -> int:
+        feed = Feed(entries, self.phase, self._seed, self._transformed)
+        rows = feed.write(self.net, block, self.taken)
+        dummies = [name for name, kind in self.tops if kind == DUMMY and name not in block]
+        for name, values in (self._own_batch(dummies) if dummies else {}).items():
             data = self.net.blobs[name].data
             data[...] = values[tuple(map(slice, data.shape))]
         return rows
+
+    # -- a net's own data ----------------------------------------------------------------
+
+    def _fill_by_itself(self) -> int:
+        """The net's own data layers read their files, as in Caffe."""
+        for name, kind in self.tops:
+            if kind in (INPUT, "MemoryData"):
+                raise DataError(f"no {self.what} data is set, and '{name}' has none of its own")
+        batch = self._own_batch([name for name, _ in self.tops])
+        reshape(self.net, {name: values.shape for name, values in batch.items()})
+        for name, values in batch.items():
+            self.net.blobs[name].data[...] = values
+        return self.batch
+
+    def _own_batch(self, tops: Sequence[str]) -> Block:
+        if self._own_tops != tops:
+            alone = only_layers(self.described, tops)
+            self._own, self._own_tops = self._backend.net(alone, self.phase, self._seed), tops
+        made = self._own.forward()
+        return {name: np.asarray(made[name]) for name in tops}
 
     # -- one batch -----------------------------------------------------------------------
 
     def forward(self, batch: Any, outputs: Sequence[str] | None) -> dict[str, Array]:
         """Run a batch of any size; columns that the outputs do not depend on may be missing."""
         columns = columns_of(batch, default_columns(self.tops))
-        if not is_batch(columns, self._known_entries()):
+        if not is_batch(columns, self.known_entries):
             columns = {name: values[None] for name, values in columns.items()}
-        if self._known_entries() is None:
-            self.records.update({name: values.shape[1:] for name, values in columns.items()})
+        for name, values in columns.items() if self._entries is None else ():
+            self.records.setdefault(name, values.shape[1:])
         wanted = self._outputs(columns, outputs)
-        entries = [adapted(entry, columns.get(entry.name)) for entry in self.entries]
-        Feed(entries, self.phase, self._seed).write(self.net, columns, 0)
-        for entry in entries:
-            if entry.name not in columns:
-                self.net.blobs[entry.name].data[...] = 0
+        self._write([adapted(entry, columns.get(entry.name)) for entry in self.entries], columns)
+        for name, kind in self.tops:
+            if name not in columns and kind != DUMMY:
+                self.net.blobs[name].data[...] = 0
         made = self.net.forward(blobs=wanted)
         return {name: np.array(made[name]) for name in wanted}
 
     def _outputs(self, given: Mapping[str, Any], outputs: Sequence[str] | None) -> list[str]:
-        missing = [name for name, kind in self.tops if name not in given]
-        if len(missing) == len(self.tops):
+        missing = [name for name, kind in self.tops if name not in given and kind != DUMMY]
+        if missing and not any(name in given for name, _ in self.tops):
             raise DataError(f"the batch has none of the net's inputs: {', '.join(missing)}")
         lost = dependent(self.described, missing)
         if outputs is None:
             return last_blobs(self.described, lost) if lost else list(self.net.outputs)
         for name in outputs:
             if name not in self.net.blobs:
-                raise SpecError(f"the net has no blob '{name}'")
+                raise SpecError(f"the net has no blob '{name}'{did_you_mean(name, self.net.blobs)}")
             if name in lost:
                 raise DataError(f"'{name}' needs the column '{lost[name]}', which is not given")
         return list(outputs)
-
-    # -- a net's own data ----------------------------------------------------------------
-
-    def _own_layers(self, given: Mapping[str, Any]) -> list[str]:
-        """The data layers that bring their own records."""
-        missing = [layer for layer in source_layers(self.described) if layer.top[0] not in given]
-        for layer in missing:
-            if layer.type == INPUT or layer.type == "MemoryData":
-                raise DataError(f"no {self.what} data is set for '{layer.top[0]}'")
-        return [layer.name for layer in missing]
-
-    def _own_batch(self, layers: Sequence[str]) -> Block:
-        if self._own is None:
-            alone = only_layers(self.described, layers)
-            self._own = self._backend.net(alone, self.phase, self._seed)
-        return {name: np.asarray(values) for name, values in self._own.forward().items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,14 @@ from sparknet.net.rows import Array, fits, fits_loosely
 class Feed:
     """Writes blocks of rows into the entries of one net."""
 
-    def __init__(self, entries: Sequence[Entry], phase: int, seed: int) -> None:
-        self.entries = entries
+    def __init__(
+        self, entries: Sequence[Entry], phase: int, seed: int, transformed: bool = False
+    ) -> None:
+        """With `transformed`, rows are as the net wants them already."""
+        self.entries = [replace(e, transform=None) for e in entries] if transformed else entries
         self._transformations = {
             entry.name: transformation(entry.transform.values(), phase, seed)
-            for entry in entries
+            for entry in self.entries
             if entry.transform is not None
         }
 
@@ -31,7 +35,8 @@ class Feed:
         filled = [entry for entry in self.entries if entry.name in block]
         values = {entry.name: self._checked(entry, block[entry.name]) for entry in filled}
         rows = len(next(iter(values.values()), ()))
-        reshape(net, {entry.name: entry.batch_shape(rows) for entry in self.entries})
+        counts = {entry.name: len(values.get(entry.name, range(rows))) for entry in self.entries}
+        reshape(net, {entry.name: entry.batch_shape(counts[entry.name]) for entry in self.entries})
         for entry in filled:
             self._fill(net.blobs[entry.name].data, entry, values[entry.name], first)
         return rows
@@ -75,7 +80,8 @@ def reshape(net: Any, shapes: Mapping[str, Sequence[int]]) -> None:
 def _apply(transform: Transformation, out: Array, values: Array, first: int, entry: Entry) -> None:
     if values.dtype != np.uint8:
         values = values.astype(np.float32, copy=False)
-    records = Records.of(values)
+    records = Records(len(values))
+    records.put_all(values)
     try:
         transform.apply(out, records, first, threaded=True)
     except RecordError as error:

@@ -15,15 +15,19 @@ class Means:
         self.batches = 0
         self.records = 0
         self._sums: dict[str, float] = {}
+        self._others: set[str] = set()
 
     def add(self, outputs: Mapping[str, Any], records: int) -> None:
-        """Outputs of one number are metrics; others are no metrics."""
+        """Outputs of one number in every batch are metrics; others are no metrics."""
         for name, values in outputs.items():
-            if np.size(values) == 1:
-                value = float(np.asarray(values).item())
-                self._sums[name] = self._sums.get(name, 0.0) + value * records
+            if np.size(values) != 1:
+                self._others.add(name)
+                continue
+            value = float(np.asarray(values).item())
+            self._sums[name] = self._sums.get(name, 0.0) + value * records
         self.batches += 1
         self.records += records
 
     def result(self) -> dict[str, float]:
-        return {name: total / self.records for name, total in self._sums.items()}
+        sums = self._sums.items()
+        return {name: total / self.records for name, total in sums if name not in self._others}

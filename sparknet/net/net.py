@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from sparknet.errors import DataError, SolverError, SpecError
 from sparknet.layers import TEST, TRAIN, Shape
+from sparknet.loaders.transform import Transform
 from sparknet.native import NDArray
 from sparknet.net.backend import find_backend
 from sparknet.net.description import NetMessage, SolverMessage, describe
@@ -45,7 +43,8 @@ class Net:
         self._description = describe(source, phase)
         self._backend = find_backend(backend)
         self._weights = _weights_files(weights, self.settings)
-        self._seed = _seed(seed, self.settings)
+        self._given_seed = _given_seed(seed, self.settings)
+        self._seed = self._backend.seed(self._given_seed)
         self._solver: Any = None
         first = TRAIN if self.settings is not None else (TEST if phase is None else phase)
         self._main = self._fed(self._description.main, first, self._make_main, "training")
@@ -93,15 +92,37 @@ class Net:
 
     # -- data ----------------------------------------------------------------------------
 
-    def set_training_data(self, data: Any) -> None:
-        """Train on these records: see docs/net.md for what they can be."""
-        self._know(self._main.set_data(data))
+    def set_training_data(self, data: Any, *, transformed: bool = False) -> None:
+        """Train on these records: see docs/net.md for what they can be.
 
-    def set_validation_data(self, data: Any, net: int = 0) -> None:
+        With `transformed` they have been through `transforms` already.
+        """
+        self._know(self._main.set_data(data, transformed))
+
+    def set_validation_data(self, data: Any, net: int = 0, *, transformed: bool = False) -> None:
         """Test on these records; `net` is the number of the solver's test net."""
-        self._know(self._test_net(net).set_data(data))
+        self._know(self._test_net(net).set_data(data, transformed))
 
-    def _know(self, shapes: dict[str, Shape]) -> None:
+    @property
+    def transforms(self) -> dict[str, Transform]:
+        """What to give `Batches` so that its thread transforms the training data's columns."""
+        layers = self._description.main.layer
+        return {
+            layer.top[0]: Transform(layer.transform_param, self._main.phase, self._seed)
+            for layer in layers
+            if any(entry.transform and entry.layer == layer.name for entry in self._main.entries)
+        }
+
+    @property
+    def taken(self) -> int:
+        """How many records training has taken; set it to go on with the same random crops."""
+        return self._main.taken
+
+    @taken.setter
+    def taken(self, records: int) -> None:
+        self._main.taken = records
+
+    def _know(self, shapes: Mapping[str, Shape]) -> None:
         for fed in (self._main, *self._tests):
             for name, shape in shapes.items():
                 fed.records.setdefault(name, shape)
@@ -127,7 +148,7 @@ class Net:
             self._main.fill()
             net.forward()
             net.backward()
-            loss += self._loss(net)
+            loss += self._main.loss
         return loss / passes
 
     def apply_update(self) -> None:
@@ -195,10 +216,11 @@ class Net:
 
     def _make_main(self, net: NetMessage) -> Any:
         if self.settings is None:
-            made = self._backend.net(net, self._main.phase, self._seed)
+            made = self._backend.net(net, self._main.phase, self._given_seed)
         else:
             bare = self._description.bare_solver(net)
-            bare.random_seed = self._seed
+            if self._given_seed is not None:
+                bare.random_seed = self._given_seed
             self._solver = self._backend.solver(bare)
             made = self._solver.net
         for path in self._weights:
@@ -219,13 +241,8 @@ class Net:
             fed.net.share_with(self.net)
             fed.is_shared = True
 
-    def _loss(self, net: Any) -> float:
-        weights = net.blob_loss_weights
-        return sum(
-            weight * float(np.sum(net.blobs[name].data))
-            for name, weight in weights.items()
-            if weight
-        )
+    def __getstate__(self) -> Any:
+        raise TypeError("a Net cannot be pickled: send what it was made from, and get_weights()")
 
 
 def _weights_files(weights: StrPath | None, solver: SolverMessage | None) -> list[str]:
@@ -233,7 +250,7 @@ def _weights_files(weights: StrPath | None, solver: SolverMessage | None) -> lis
     return [name.strip() for name in named] + ([] if weights is None else [os.fspath(weights)])
 
 
-def _seed(seed: int | None, solver: SolverMessage | None) -> int:
+def _given_seed(seed: int | None, solver: SolverMessage | None) -> int | None:
     if seed is None and solver is not None and solver.random_seed >= 0:
         return int(solver.random_seed)
-    return secrets.randbits(31) if seed is None else seed
+    return seed

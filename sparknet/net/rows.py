@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -11,11 +12,14 @@ import numpy as np
 from sparknet.errors import DataError
 from sparknet.layers import Shape
 from sparknet.layers.layer import shape_text
+from sparknet.loaders.batches import one_pass
 from sparknet.net.entries import DUMMY, Entry
 
 Array = np.ndarray[Any, Any]
 Block = dict[str, Array]
 Pattern = tuple[int | None, ...]
+Entries = Callable[[], Sequence[Entry] | None]
+"""The entries of a net; None while the shapes of its records are not known."""
 
 
 class Rows:
@@ -24,56 +28,55 @@ class Rows:
     def __init__(
         self,
         blocks: Callable[[int], Iterator[Block]],
-        shapes: Mapping[str, Shape],
         again: bool,
+        shapes: Callable[[], Mapping[str, Shape]],
     ) -> None:
         self.blocks = blocks
         """Blocks of about as many rows as it is told; from the beginning if `again`."""
-        self.shapes = shapes
-        """The columns, and what the first record looks like."""
         self.again = again
-
-
-Entries = Callable[[], Sequence[Entry] | None]
-"""The entries of a net; None while the shapes of records are not known."""
+        self.shapes = shapes
+        """The columns, and the shape of a record in each."""
 
 
 def open_rows(data: Any, entries: Entries, names: Sequence[str]) -> Rows:
-    """Rows of loaders' Records, of whole columns, or of an iterable of records or batches."""
-    if hasattr(data, "columns") and hasattr(data, "take"):
+    """Rows of loaders' Records, of whole columns, or of an iterable of records or batches.
+
+    Parts of a tuple are called by `names`.
+    """
+    if isinstance(getattr(data, "columns", None), Mapping) and hasattr(data, "take"):
         return _of_records(data)
     if isinstance(data, (Mapping, tuple)) or _is_array(data):
         return _of_columns(columns_of(data, names))
-    if hasattr(data, "next") and not hasattr(data, "__iter__"):
-        data = iter(data.next, None)
-    if not isinstance(data, Iterable) or isinstance(data, (str, bytes)):
+    if isinstance(data, (str, bytes)) or hasattr(data, "to_numpy"):
         raise DataError(f"a {type(data).__name__} is no data: give records, batches or arrays")
-    return _of_items(data, entries, names)
+    if not isinstance(data, Iterable):
+        raise DataError(f"a {type(data).__name__} cannot be iterated: it is no data")
+    return (
+        _of_iterator(data, entries, names)
+        if iter(data) is data
+        else _of_items(data, entries, names)
+    )
 
 
-def default_columns(tops: Sequence[tuple[str, str]]) -> list[str]:
-    """What the places of a tuple are called: the entries in order, DummyData's last."""
+def default_columns(tops: Iterable[tuple[str, str]]) -> list[str]:
+    """What the parts of a tuple are called: the entries in order, DummyData's last."""
     return [name for name, kind in sorted(tops, key=lambda top: top[1] == DUMMY)]
 
 
-def _of_records(records: Any) -> Rows:
-    def blocks(size: int) -> Iterator[Block]:
-        for begin in range(0, len(records), size):
-            numbers = np.arange(begin, min(begin + size, len(records)), dtype=np.int64)
-            yield {name: np.asarray(rows) for name, rows in records.take(numbers).items()}
-
-    shapes = {name: tuple(column.shape) for name, column in records.columns.items()}
-    return Rows(blocks, shapes, again=True)
-
-
-def _of_columns(columns: Block) -> Rows:
-    length = rows_of(columns)
-
-    def blocks(size: int) -> Iterator[Block]:
-        for begin in range(0, length, size):
-            yield {name: values[begin : begin + size] for name, values in columns.items()}
-
-    return Rows(blocks, {name: values.shape[1:] for name, values in columns.items()}, again=True)
+def columns_of(item: Any, names: Sequence[str]) -> Block:
+    """An item by column: a mapping or a named tuple has names, other tuples have an order."""
+    if hasattr(item, "_asdict"):
+        item = item._asdict()
+    if isinstance(item, Mapping):
+        return {str(name): _array(name, values) for name, values in item.items()}
+    fields = getattr(getattr(item, "dtype", None), "names", None)
+    if fields:
+        return {name: np.asarray(item[name]) for name in fields}
+    parts = list(item) if isinstance(item, (tuple, list)) else [item]
+    if len(parts) > len(names):
+        known = ", ".join(f"'{name}'" for name in names)
+        raise DataError(f"a record has {len(parts)} parts, the net's inputs are {known}")
+    return {name: _array(name, part) for name, part in zip(names, parts, strict=False)}
 
 
 def rows_of(block: Block) -> int:
@@ -85,24 +88,64 @@ def rows_of(block: Block) -> int:
     return next(iter(lengths.values()), 0)
 
 
-def _of_items(data: Iterable[Any], entries: Entries, names: Sequence[str]) -> Rows:
-    again = iter(data) is not data
-    first: list[Any] = []
-    items: Iterator[Any] = iter(data)
-    for item in items:
-        first.append(item)
-        break
-    if not first:
-        raise DataError("the data is empty")
-    columns = columns_of(first[0], names)
-    skipped = 1 if is_batch(columns, entries()) else 0
-    shapes = {name: values.shape[skipped:] for name, values in columns.items()}
-    rest = chain(first, items)
+def _of_records(records: Any) -> Rows:
+    def shapes() -> Mapping[str, Shape]:
+        return {name: tuple(column.shape) for name, column in records.columns.items()}
+
+    _refuse_empty(len(records))
+    return Rows(partial(one_pass, records), True, shapes)
+
+
+def _of_columns(columns: Block) -> Rows:
+    length = rows_of(columns)
+    _refuse_empty(length)
 
     def blocks(size: int) -> Iterator[Block]:
-        return _grouped(iter(data) if again else rest, entries(), names, size)
+        for begin in range(0, length, size):
+            yield {name: values[begin : begin + size] for name, values in columns.items()}
 
-    return Rows(blocks, shapes, again)
+    shapes = {name: values.shape[1:] for name, values in columns.items()}
+    return Rows(blocks, True, lambda: shapes)
+
+
+def _of_items(items: Iterable[Any], entries: Entries, names: Sequence[str]) -> Rows:
+    """What can be iterated again and again."""
+
+    def shapes() -> Mapping[str, Shape]:
+        return _record_shapes(_first(iter(items))[0], entries, names)
+
+    return Rows(lambda size: _grouped(iter(items), entries(), names, size), True, shapes)
+
+
+def _of_iterator(items: Iterator[Any], entries: Entries, names: Sequence[str]) -> Rows:
+    """What comes once, item by item; only `shapes` takes one ahead of its use."""
+    rest = items
+
+    def shapes() -> Mapping[str, Shape]:
+        nonlocal rest
+        ahead = _first(rest)
+        rest = chain(ahead, rest)
+        return _record_shapes(ahead[0], entries, names)
+
+    return Rows(lambda size: _grouped(rest, entries(), names, size), False, shapes)
+
+
+def _first(items: Iterator[Any]) -> list[Any]:
+    for item in items:
+        return [item]
+    _refuse_empty(0)
+    return []
+
+
+def _refuse_empty(length: int) -> None:
+    if not length:
+        raise DataError("the data is empty")
+
+
+def _record_shapes(item: Any, entries: Entries, names: Sequence[str]) -> Mapping[str, Shape]:
+    columns = columns_of(item, names)
+    skipped = 1 if is_batch(columns, entries()) else 0
+    return {name: values.shape[skipped:] for name, values in columns.items()}
 
 
 def _grouped(
@@ -112,45 +155,40 @@ def _grouped(
     records: list[Block] = []
     for item in items:
         columns = columns_of(item, names)
-        if is_batch(columns, entries):
-            if records:
-                yield _stacked(records)
-                records = []
-            yield columns
-            continue
-        records.append(columns)
-        if len(records) == size:
+        batch = is_batch(columns, entries)
+        if not batch:
+            records.append(columns)
+        if records and (batch or len(records) == size):
             yield _stacked(records)
             records = []
+        if batch:
+            yield columns
     if records:
         yield _stacked(records)
 
 
 def _stacked(records: Sequence[Block]) -> Block:
-    block = {}
-    for name, first in records[0].items():
-        for number, record in enumerate(records):
-            if name not in record:
-                raise DataError(f"record {number} of a batch has no column '{name}'")
-            if record[name].shape != first.shape:
-                raise DataError(
-                    f"column '{name}': a record is {shape_text(record[name].shape)}, "
-                    f"one before it is {shape_text(first.shape)}"
-                )
-        block[name] = np.stack([record[name] for record in records])
-    return block
+    return {name: _stacked_column(name, records) for name in records[0]}
 
 
-def columns_of(item: Any, names: Sequence[str]) -> Block:
-    """An item by column: a mapping has names, the parts of a tuple stand in the entries' order."""
-    if isinstance(item, Mapping):
-        return {str(name): np.asarray(values) for name, values in item.items()}
-    parts = list(item) if isinstance(item, (tuple, list)) else [item]
-    if len(parts) > len(names):
-        raise DataError(
-            f"a record has {len(parts)} parts, the net has {len(names)} inputs: {names}"
-        )
-    return {name: np.asarray(part) for name, part in zip(names, parts, strict=False)}
+def _stacked_column(name: str, records: Sequence[Block]) -> Array:
+    shape = records[0][name].shape
+    for number, record in enumerate(records):
+        if name not in record:
+            raise DataError(f"record {number} of a batch has no column '{name}'")
+        if record[name].shape != shape:
+            raise DataError(
+                f"column '{name}': a record is {shape_text(record[name].shape)}, "
+                f"one before it is {shape_text(shape)}"
+            )
+    return np.stack([record[name] for record in records])
+
+
+def _array(name: object, values: Any) -> Array:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise DataError(f"column '{name}' is no array: {error}") from error
 
 
 def _is_array(data: Any) -> bool:
@@ -174,6 +212,7 @@ def is_batch(columns: Block, entries: Sequence[Entry] | None) -> bool:
 
 
 def fits(shape: Shape, record: Pattern) -> bool:
+    """Whether a record is of the shape wanted, where None is any size."""
     pairs = zip(shape, record, strict=False)
     return len(shape) == len(record) and all(want in (None, size) for size, want in pairs)
 
