@@ -5,7 +5,7 @@ the store commits it with everything at once.  A file holds JSON and arrays::
 
     8 bytes   SNSTATE1
     8 bytes   length of the JSON, little-endian
-    JSON      {"numbers": …, "arrays": [[name, elements], …]}
+    JSON      {"numbers": …, "arrays": [[name, elements], …]}, and blanks up to a multiple of 64
     arrays    float32, little-endian, one behind the other
 """
 
@@ -28,6 +28,7 @@ from sparknet.native import NDArray
 
 MAGIC = b"SNSTATE1"
 FRONT = len(MAGIC) + 8
+ALIGNED = 64
 FORMAT = 1
 MANIFEST = "manifest.json"
 DIGEST = 32
@@ -161,6 +162,7 @@ def _begun(store: Store, comm: Comm, round: int) -> bool:
 def _parts(numbers: Json, arrays: Mapping[str, NDArray]) -> Iterator[Buffer]:
     listed = [[name, array.size] for name, array in arrays.items()]
     text = _canonical({"numbers": numbers, "arrays": listed})
+    text += b" " * (-(FRONT + len(text)) % ALIGNED)
     yield MAGIC + len(text).to_bytes(8, "little") + text
     for array in arrays.values():
         yield memoryview(np.asarray(array).astype(FLOAT, copy=False)).cast("B")
