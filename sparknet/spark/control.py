@@ -1,0 +1,221 @@
+"""The driver's end of a run: events, snapshots and weights come here while the job runs.
+
+Workers call it over authenticated TCP connections; the answers are JSON objects, and bytes
+where bytes are asked for.  Nothing that comes over a connection is unpickled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from sparknet.dist.events import Event, OnEvent
+from sparknet.dist.store import Buffer, Store
+from sparknet.spark.line import Gate, Line
+
+Answer = tuple[dict[str, Any], Buffer]
+
+_NOTHING: Buffer = b""
+LARGEST_FILE = 1 << 40
+
+
+@dataclass
+class Progress:
+    """What the driver knows of a run."""
+
+    starts: int = 0
+    """How often all workers came together: more than once after a failure."""
+    weights: bytearray | None = None
+    """The trained ones, when they have come."""
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    """What workers said before they ended, in the order in which it came."""
+
+
+class Control:
+    """Serves a run's workers until it is closed."""
+
+    def __init__(
+        self,
+        secret: bytes,
+        weights: memoryview,
+        store: Store | None,
+        on_event: OnEvent,
+        resume: bool = False,
+        host: str = "",
+    ) -> None:
+        self._weights, self._store, self._on_event = weights, store, on_event
+        self._resume = resume
+        self._stop = False
+        self._lock = threading.Lock()
+        self.progress = Progress()
+        self._gate = Gate(secret, self._serve, host)
+        self.port = self._gate.port
+
+    def interrupt(self) -> None:
+        """Ask the workers to snapshot and end after the round at work."""
+        self._stop = True
+
+    def close(self) -> None:
+        """Close the port and all connections, and wait for their threads."""
+        self._gate.close()
+
+    def __enter__(self) -> Control:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- what workers ask ----------------------------------------------------------------
+
+    def _serve(self, line: Line) -> None:
+        """All calls of one worker, until it hangs up."""
+        while (call := line.receive()) is not None:
+            what = self._CALLS.get(str(call.get("call")))
+            if what is None:
+                return
+            try:
+                answer, payload = what(self, call, line)
+            except OSError as error:
+                answer, payload = {"error": str(error)}, _NOTHING
+            line.send(answer, payload)
+
+    def _start(self, call: dict[str, Any], line: Line) -> Answer:
+        """Worker 0 begins: from which snapshot, and which time it is."""
+        with self._lock:
+            again = self.progress.starts > 0
+            self.progress.starts += 1
+        newest = None
+        if self._store is not None:
+            self._store.clean()
+            rounds = self._store.rounds() if again or self._resume else ()
+            newest = rounds[-1] if rounds else None
+        return {"resume": newest, "attempt": self.progress.starts}, _NOTHING
+
+    def _initial(self, call: dict[str, Any], line: Line) -> Answer:
+        return {}, self._weights
+
+    def _event(self, call: dict[str, Any], line: Line) -> Answer:
+        event: Event = call["event"]
+        with self._lock:
+            self._on_event(event)
+        return {}, _NOTHING
+
+    def _interrupted(self, call: dict[str, Any], line: Line) -> Answer:
+        return {"interrupted": self._stop}, _NOTHING
+
+    def _failed(self, call: dict[str, Any], line: Line) -> Answer:
+        with self._lock:
+            self.progress.failures.append(call["failure"])
+        return {}, _NOTHING
+
+    def _done(self, call: dict[str, Any], line: Line) -> Answer:
+        weights = bytearray(self._weights.nbytes)
+        line.receive_into(memoryview(weights))
+        self.progress.weights = weights
+        return {}, _NOTHING
+
+    def _put(self, call: dict[str, Any], line: Line) -> Answer:
+        chunks = line.chunks(_size(call["size"]))
+        try:
+            self._kept().put(int(call["round"]), _name(call["name"]), chunks)
+        finally:
+            for _ in chunks:  # what was not read would be taken for the next call
+                pass
+        return {}, _NOTHING
+
+    def _get(self, call: dict[str, Any], line: Line) -> Answer:
+        return {}, self._kept().get(int(call["round"]), _name(call["name"]))
+
+    def _begin(self, call: dict[str, Any], line: Line) -> Answer:
+        self._kept().begin(int(call["round"]))
+        return {}, _NOTHING
+
+    def _commit(self, call: dict[str, Any], line: Line) -> Answer:
+        self._kept().commit(int(call["round"]))
+        return {}, _NOTHING
+
+    def _drop(self, call: dict[str, Any], line: Line) -> Answer:
+        self._kept().drop(int(call["round"]))
+        return {}, _NOTHING
+
+    def _clean(self, call: dict[str, Any], line: Line) -> Answer:
+        self._kept().clean()
+        return {}, _NOTHING
+
+    def _rounds(self, call: dict[str, Any], line: Line) -> Answer:
+        return {"rounds": list(self._kept().rounds())}, _NOTHING
+
+    def _path(self, call: dict[str, Any], line: Line) -> Answer:
+        name = str(call["name"])
+        return {"path": self._kept().path(int(call["round"]), name and _name(name))}, _NOTHING
+
+    def _kept(self) -> Store:
+        if self._store is None:
+            raise OSError("this run keeps no snapshots")
+        return self._store
+
+    _CALLS: ClassVar[dict[str, Callable[[Control, dict[str, Any], Line], Answer]]] = {
+        "start": _start,
+        "initial": _initial,
+        "event": _event,
+        "interrupted": _interrupted,
+        "failed": _failed,
+        "done": _done,
+        "put": _put,
+        "get": _get,
+        "begin": _begin,
+        "commit": _commit,
+        "drop": _drop,
+        "clean": _clean,
+        "rounds": _rounds,
+        "path": _path,
+    }
+
+
+def _size(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= LARGEST_FILE:
+        raise OSError(f"a file of {value} bytes is refused")
+    return value
+
+
+def _name(value: Any) -> str:
+    """The name of a file, and no way out of its folder."""
+    name = str(value)
+    if not name or name.startswith(".") or "/" in name or "\\" in name or "\0" in name:
+        raise OSError(f"a file called {name!r} is refused")
+    return name
+
+
+class DriverStore(Store):
+    """A worker's view of the store that the driver keeps."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def begin(self, round: int) -> None:
+        self._line.call("begin", round=round)
+
+    def put(self, round: int, name: str, parts: Iterator[Buffer]) -> None:  # type: ignore[override]
+        pieces = [memoryview(part).cast("B") for part in parts]
+        size = sum(piece.nbytes for piece in pieces)
+        self._line.call("put", pieces, round=round, name=name, size=size)
+
+    def commit(self, round: int) -> None:
+        self._line.call("commit", round=round)
+
+    def rounds(self) -> list[int]:
+        return [int(number) for number in self._line.call("rounds")[0]["rounds"]]
+
+    def get(self, round: int, name: str) -> Buffer:
+        return self._line.call("get", round=round, name=name)[1]
+
+    def drop(self, round: int) -> None:
+        self._line.call("drop", round=round)
+
+    def clean(self) -> None:
+        self._line.call("clean")
+
+    def path(self, round: int, name: str = "") -> str:
+        return str(self._line.call("path", round=round, name=name)[0]["path"])

@@ -1,0 +1,113 @@
+"""Snapshots on any file system that Spark can write: HDFS, S3 …, through Hadoop's classes."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+from sparknet.dist.store import Buffer, FolderStore, Store
+from sparknet.errors import FileError, SparkError
+from sparknet.spark.job import is_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DONE = re.compile(r"round-(\d{8,})")
+_DRAFT = re.compile(r"\.round-\d{8,}\.draft")
+
+
+def open_store(session: SparkSession, path: str) -> Store:
+    """The store at a path: a folder of the driver's machine, or one behind a scheme."""
+    parsed = urlparse(path)
+    if len(parsed.scheme) < 2:  # none, or a drive letter
+        return FolderStore(path)
+    if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
+        return FolderStore(unquote(parsed.path))
+    if not is_classic(session):
+        raise SparkError(
+            f"snapshots cannot go to {path} under Spark Connect, where the driver has no Hadoop: "
+            "name a folder of this machine"
+        )
+    return HadoopStore(session, path)
+
+
+class HadoopStore(Store):
+    """Files are staged in a local folder and copied by the JVM, whole snapshots at a time."""
+
+    def __init__(self, session: SparkSession, url: str) -> None:
+        self._url = url.rstrip("/")
+        self._path = session._jvm.org.apache.hadoop.fs.Path
+        with self._named(self._url):
+            settings = session._jsparkSession.sessionState().newHadoopConf()
+            self._system = self._path(self._url).getFileSystem(settings)
+        self._folder = tempfile.TemporaryDirectory(prefix="sparknet-staging-")
+        self._staged = FolderStore(self._folder.name)
+
+    def begin(self, round: int) -> None:
+        self._staged.begin(round)
+
+    def put(self, round: int, name: str, parts: Iterable[Buffer]) -> None:
+        self._staged.put(round, name, parts)
+
+    def commit(self, round: int) -> None:
+        self._staged.commit(round)
+        draft, done = self._path(self._draft(round)), self._path(self.path(round))
+        with self._named(self.path(round)):
+            self._system.mkdirs(self._path(self._url))
+            self._system.delete(draft, True)
+            local = self._path(Path(self._staged.path(round)).as_uri())
+            self._system.copyFromLocalFile(True, True, local, draft)
+            self._system.delete(done, True)
+            if not self._system.rename(draft, done):
+                raise FileError(self.path(round), "cannot be given its name")
+
+    def rounds(self) -> list[int]:
+        return sorted(int(match[1]) for match in map(_DONE.fullmatch, self._names()) if match)
+
+    def get(self, round: int, name: str) -> Buffer:
+        with tempfile.TemporaryDirectory(prefix="sparknet-fetched-") as folder:
+            file = Path(folder, name)
+            with self._named(self.path(round, name)):
+                remote = self._path(self.path(round, name))
+                self._system.copyToLocalFile(False, remote, self._path(file.as_uri()), True)
+            return file.read_bytes()
+
+    def drop(self, round: int) -> None:
+        with self._named(self.path(round)):
+            self._system.delete(self._path(self.path(round)), True)
+
+    def clean(self) -> None:
+        self._staged.clean()
+        for name in filter(_DRAFT.fullmatch, self._names()):
+            with self._named(f"{self._url}/{name}"):
+                self._system.delete(self._path(f"{self._url}/{name}"), True)
+
+    def path(self, round: int, name: str = "") -> str:
+        folder = f"{self._url}/round-{round:08d}"
+        return f"{folder}/{name}" if name else folder
+
+    def _draft(self, round: int) -> str:
+        return f"{self._url}/.round-{round:08d}.draft"
+
+    def _names(self) -> list[str]:
+        root = self._path(self._url)
+        with self._named(self._url):
+            if not self._system.exists(root):
+                return []
+            return [status.getPath().getName() for status in self._system.listStatus(root)]
+
+    @contextmanager
+    def _named(self, path: str) -> Iterator[None]:
+        """Turns what the JVM says into one sentence with the path."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            yield
+        except Py4JJavaError as error:
+            said: Any = error.java_exception
+            raise FileError(path, str(said.getMessage() or said.toString())) from error
