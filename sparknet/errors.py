@@ -14,6 +14,8 @@
     ├── ArrayError (ValueError)        an NDArray operation refused: shape, dtype, read-only
     ├── IndexOutOfRange (IndexError)   an index outside an array
     ├── OutOfMemory (MemoryError)      storage that could not be had
+    ├── CommError (ConnectionError)    workers that do not reach or do not understand each other
+    │   └── PeerLost                   one worker is gone or silent; `.rank`, `.where`
     ├── SparkError (RuntimeError)       a Spark session, cluster or job that is not as training needs it
     ├── Diverged (ArithmeticError)     training whose loss or weights are no longer of use
     ├── MissingExtra (ImportError)     an optional dependency is not installed
@@ -111,6 +113,18 @@ class IndexOutOfRange(SparkNetError, IndexError):
 
 class OutOfMemory(SparkNetError, MemoryError):
     """Storage that could not be had."""
+
+
+class CommError(SparkNetError, ConnectionError):
+    """Workers that do not reach or do not understand each other."""
+
+
+class PeerLost(CommError):
+    """One worker is gone or silent."""
+
+    def __init__(self, rank: int, where: str, what: str) -> None:
+        super().__init__(f"worker {rank} on {where} is lost: {what}")
+        self.rank, self.where = rank, where
 
 
 class SparkError(SparkNetError, RuntimeError):

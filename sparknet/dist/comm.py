@@ -1,0 +1,218 @@
+"""Comm: how the workers of a run reach each other.  What carries it is each class's business.
+
+Every worker calls the same operations in the same order.  Sums are taken in the order of the
+ranks, so that all workers have the same bits, over whatever wire.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from sparknet.dist.codecs import CODERS, Codec, Errors
+from sparknet.native import NDArray
+
+Span = tuple[int, int]
+Accept = Callable[[int], float]
+"""How much of a contribution counts, by its staleness; 0 drops it."""
+
+
+@dataclass
+class Traffic:
+    """What a worker has moved so far."""
+
+    sent: int = 0
+    received: int = 0
+    seconds: float = 0.0
+    """In calls of the comm, waiting included."""
+
+
+class Server(ABC):
+    """A buffer that all workers push to and pull from at any time, sharded over them."""
+
+    @abstractmethod
+    def push(self, delta: NDArray, versions: Sequence[int]) -> list[int]:
+        """Add a contribution, made from weights of these versions; how stale it was, by shard.
+
+        Staleness counts the contributions of others that came in between.
+        """
+
+    @abstractmethod
+    def pull(self, into: NDArray) -> list[int]:
+        """The buffer as it is now, and each shard's version: the contributions it has taken."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop serving; on all workers, when none of them will ask any more."""
+
+
+class Comm(ABC):
+    """One worker's view of all workers: ``rank`` of ``size``."""
+
+    def __init__(self, rank: int, size: int, deadline: float) -> None:
+        self.rank, self.size = rank, size
+        self.deadline = deadline
+        """Seconds after which a worker that gives no sign of life is taken for lost."""
+        self.traffic = Traffic()
+        self._errors: dict[tuple[Codec, int], Errors] = {}
+
+    # -- buffers -------------------------------------------------------------------------
+
+    def mean(self, buffer: NDArray, weight: float = 1.0, codec: Codec | None = None) -> None:
+        """``buffer`` becomes Σ weight · buffer / Σ weight over the workers.
+
+        A codec makes what travels smaller; what it rounds off is added to the next mean of a
+        buffer of that size (error feedback), so it is for differences, never for raw weights.
+        """
+        if self.size == 1:
+            return
+        weights = [float(one) for one in self.gather(weight)]
+        with self._timed():
+            if codec is None:
+                self._mean(buffer, weights)
+            else:
+                self._mean_coded(buffer, weights, codec)
+
+    def reduce_scatter_mean(self, buffer: NDArray) -> None:
+        """This worker's slice, ``bounds(buffer.size)[rank]``, becomes the mean of all."""
+        if self.size > 1:
+            with self._timed():
+                self._reduce_scatter(buffer, [1.0] * self.size)
+
+    def all_gather(self, buffer: NDArray) -> None:
+        """Every worker's slice goes to all."""
+        if self.size > 1:
+            with self._timed():
+                self._all_gather(buffer)
+
+    def broadcast(self, buffer: NDArray, root: int = 0) -> None:
+        """``buffer`` becomes that of worker ``root``."""
+        if self.size == 1:
+            return
+        with self._timed():
+            whole, nothing = _bytes(buffer), memoryview(bytearray())
+            if self.rank == root:
+                self._exchange([whole] * self.size, [nothing] * self.size)
+            else:
+                given = [whole if rank == root else nothing for rank in range(self.size)]
+                self._exchange([nothing] * self.size, given)
+
+    def bounds(self, size: int) -> list[Span]:
+        """The slice of a buffer that each worker owns: in order, as even as can be."""
+        ends = [size * rank // self.size for rank in range(self.size + 1)]
+        return list(pairwise(ends))
+
+    # -- small things --------------------------------------------------------------------
+
+    def gather(self, value: Any) -> list[Any]:
+        """What each worker gave, by rank; small, and made of what JSON knows."""
+        with self._timed():
+            return self._gather(value)
+
+    def any(self, flag: bool) -> bool:
+        """Whether it is true on some worker."""
+        return any(self.gather(bool(flag)))
+
+    def max(self, value: float) -> float:
+        return float(max(self.gather(float(value))))
+
+    def sum(self, value: float) -> float:
+        return float(sum(self.gather(float(value))))
+
+    def barrier(self) -> None:
+        """Wait until all workers are here."""
+        self.gather(None)
+
+    # -- the rest ------------------------------------------------------------------------
+
+    @abstractmethod
+    def server(self, buffer: NDArray, accept: Accept) -> Server:
+        """Serve a buffer, the same on all workers, to all of them; each call makes another.
+
+        ``accept`` says how much of a contribution counts, by how stale it is.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it; others that wait for this worker get an error."""
+
+    def __enter__(self) -> Comm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- what a wire does ----------------------------------------------------------------
+
+    @abstractmethod
+    def _exchange(self, outgoing: Sequence[memoryview], incoming: Sequence[memoryview]) -> None:
+        """Send each worker its bytes, and fill what each one sends; lengths agree on both ends.
+
+        Entries at this worker's own rank are left alone.
+        """
+
+    @abstractmethod
+    def _gather(self, value: Any) -> list[Any]:
+        """As `gather`."""
+
+    def _mean(self, buffer: NDArray, weights: Sequence[float]) -> None:
+        self._reduce_scatter(buffer, weights)
+        self._all_gather(buffer)
+
+    def _reduce_scatter(self, buffer: NDArray, weights: Sequence[float]) -> None:
+        spans = self.bounds(buffer.size)
+        begin, end = spans[self.rank]
+        mine = buffer[begin:end]
+        parts = [mine if rank == self.rank else NDArray.empty((end - begin,)) for rank in self._all]
+        self._exchange([_bytes(buffer[b:e]) for b, e in spans], [_bytes(part) for part in parts])
+        if end > begin:
+            NDArray.weighted_mean(parts, weights, mine)
+
+    def _all_gather(self, buffer: NDArray) -> None:
+        spans = self.bounds(buffer.size)
+        begin, end = spans[self.rank]
+        mine = _bytes(buffer[begin:end])
+        self._exchange([mine] * self.size, [_bytes(buffer[b:e]) for b, e in spans])
+
+    def _mean_coded(self, buffer: NDArray, weights: Sequence[float], codec: Codec) -> None:
+        """Both ways coded: slices to their owners, and the owners' means back to all."""
+        spans = self.bounds(buffer.size)
+        key = codec, buffer.size
+        errors = self._errors.setdefault(key, Errors(buffer.size, spans[self.rank]))
+        coder = CODERS[codec]
+        coded = errors.encode_all(coder, buffer, spans)
+        size = spans[self.rank][1] - spans[self.rank][0]
+        given = [memoryview(bytearray(coder.length(size))) for _ in self._all]
+        given[self.rank] = coded[self.rank]
+        self._exchange(coded, given)
+        mean = NDArray.weighted_mean([coder.decode(one, size) for one in given], weights)
+        back = errors.encode_mean(coder, mean)
+        means = [memoryview(bytearray(coder.length(end - begin))) for begin, end in spans]
+        means[self.rank] = back
+        self._exchange([back] * self.size, means)
+        for (begin, end), one in zip(spans, means, strict=True):
+            buffer[begin:end].copy_from(coder.decode(one, end - begin))
+
+    @property
+    def _all(self) -> range:
+        return range(self.size)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        begun = perf_counter()
+        try:
+            yield
+        finally:
+            self.traffic.seconds += perf_counter() - begun
+
+
+def _bytes(buffer: NDArray) -> memoryview:
+    """The memory of a contiguous buffer."""
+    return np.asarray(buffer).data.cast("B") if buffer.size else memoryview(bytearray())
