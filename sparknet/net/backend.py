@@ -69,13 +69,20 @@ def find_backend(backend: Any) -> Backend:
     """ "embedded", "caffe" (or another module's name), or a module."""
     if backend == "embedded":
         return Embedded()
-    module = import_module(backend) if isinstance(backend, str) else backend
+    module = _imported(backend) if isinstance(backend, str) else backend
     if getattr(module, "__name__", "") == "sparknet.caffe":
         return Embedded()
     for name in ("Net", "get_solver"):
         if not hasattr(module, name):
             raise SpecError(f"backend {module!r} is no pycaffe: it has no {name}")
     return Pycaffe(module)
+
+
+def _imported(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise SpecError(f"backend '{name}' cannot be imported: {error}") from error
 
 
 def _from_file(message: Any, make: Callable[[str], Any]) -> Any:

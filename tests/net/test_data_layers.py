@@ -1,0 +1,219 @@
+"""Nets with data layers are taken as they are: records enter where the layers' tops are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from PIL import Image
+
+from sparknet import Net, caffe
+from sparknet.errors import DataError, SpecError
+from sparknet.loaders.batches import Batches
+from sparknet.loaders.order import Order
+from sparknet.loaders.source import ArrayRecords
+from sparknet.proto import parse_net, write_blob
+from tests.caffe.host.nets import images, lmdb, of_images, source
+from tests.net.nets import solver_text
+
+TAIL = """
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 40 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+LABELS = np.arange(30)
+
+
+def entered(net: Net, steps: int = 3) -> tuple[Any, Any]:
+    """What enters a net in some training passes."""
+    seen, labels = [], []
+    for _ in range(steps):
+        net._main.fill()
+        seen.append(net.net.blobs["data"].data.copy())
+        labels.append(net.net.blobs["label"].data.copy())
+    return np.concatenate(seen), np.concatenate(labels)
+
+
+@pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
+@pytest.mark.parametrize("how", ["crop_size: 4 mirror: true scale: 0.5", "mean_value: 7", "mean"])
+def test_transform_param_applies_as_in_the_layer(phase: int, how: str, tmp_path: Path) -> None:
+    """The same pixels from the layer's own database and from Python: the same numbers go in."""
+    pixels = images(30, 3, 6, 7)
+    if how == "mean":
+        write_blob(tmp_path / "mean", np.full((3, 6, 7), 9, np.float32), legacy=True)
+        how = f"mean_file: '{tmp_path / 'mean'}' crop_size: 5 mirror: true"
+    text = lmdb(of_images(tmp_path, pixels), 10, how)
+    layer = caffe.Net.from_proto(parse_net(text), phase, seed=3)
+    net = Net(text, phase=phase, seed=3)
+    assert net.inputs["data"].shape == tuple(layer.blobs["data"].shape)
+    net.set_training_data((pixels, LABELS))
+    for _ in range(4):
+        layer.forward()
+        net._main.fill()
+        for name in ("data", "label"):
+            np.testing.assert_array_equal(net.net.blobs[name].data, layer.blobs[name].data)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_any_type_of_number_is_transformed(dtype: Any, tmp_path: Path) -> None:
+    pixels = images(30, 3, 6, 7)
+    text = lmdb(of_images(tmp_path, pixels), 10, "scale: 0.5 crop_size: 4")
+    nets = [Net(text, phase=caffe.TRAIN, seed=1) for _ in range(2)]
+    nets[0].set_training_data((pixels, LABELS))
+    nets[1].set_training_data((pixels.astype(dtype), LABELS))
+    np.testing.assert_array_equal(entered(nets[0])[0], entered(nets[1])[0])
+
+
+def test_without_data_the_layers_read_their_own_files(tmp_path: Path) -> None:
+    """As pycaffe trains the same solver, to the last bit."""
+    text = solver_text(lmdb(of_images(tmp_path, images(30, 3, 6, 7)), 10, "scale: 0.01") + TAIL)
+    net, solver = Net(text), caffe.solver_from_text(text)
+    net.train(5)
+    solver.step(5)
+    np.testing.assert_array_equal(net.flat_weights, solver.net.flat_params)
+    assert net.taken == 50
+
+
+def test_tests_on_its_own_files_need_a_number_of_steps(tmp_path: Path) -> None:
+    data = lmdb(of_images(tmp_path, images(30, 3, 6, 7)), 10, "scale: 0.01")
+    with pytest.raises(SpecError, match="say how many steps to test"):
+        Net(solver_text(data + TAIL)).test()
+    net = Net(solver_text(data + TAIL, test_iter=3, test_interval=1))
+    reference = Net(data + TAIL, seed=1)
+    reference.set_validation_data((images(30, 3, 6, 7), LABELS))
+    reference.set_weights(net.get_weights())
+    assert net.test()["loss"] == pytest.approx(reference.test()["loss"], rel=1e-6)
+    assert net.test(3)["loss"] == pytest.approx(reference.test()["loss"], rel=1e-6)
+
+
+def test_a_file_that_is_not_there_is_not_needed() -> None:
+    """The data says what the file would have said."""
+    text = lmdb("nowhere", 10, "crop_size: 5 scale: 0.1") + TAIL
+    net = Net(solver_text(text))
+    with pytest.raises(
+        SpecError, match=r"layer 'src': .*'nowhere' cannot be read.* set data first"
+    ):
+        net.get_weights()
+    net.set_training_data((images(30, 3, 6, 7), LABELS))
+    assert net.inputs["data"].shape == (10, 3, 5, 5)
+    net.train(1)
+    assert net.forward({"data": images(4, 3, 6, 7)})["ip"].shape == (4, 40)
+
+
+@pytest.mark.parametrize("kind", ["records", "batches", "generator"])
+def test_shapes_are_learnt_from_any_data(kind: str) -> None:
+    pixels = images(30, 3, 6, 7)
+    data: Any = [{"data": pixels[i], "label": i} for i in range(30)]
+    if kind == "batches":
+        data = [(pixels[:20], LABELS[:20]), (pixels[20:], LABELS[20:])]
+    if kind == "generator":
+        data = iter(data)
+    net = Net(solver_text(lmdb("nowhere", 10) + TAIL))
+    net.set_training_data(data)
+    seen, labels = entered(net)
+    np.testing.assert_array_equal(seen, pixels)
+    np.testing.assert_array_equal(labels, LABELS)
+
+
+def test_memory_data() -> None:
+    text = source(
+        "MemoryData",
+        memory_data_param="batch_size: 10 channels: 3 height: 6 width: 7",
+        transform_param="scale: 0.5",
+    )
+    net, pixels = Net(text, phase=caffe.TRAIN), images(30, 3, 6, 7)
+    with pytest.raises(DataError, match="no training data is set, and 'data' has none of its own"):
+        net._main.fill()
+    net.set_training_data((pixels, LABELS))
+    np.testing.assert_array_equal(entered(net)[0], pixels * np.float32(0.5))
+
+
+def test_image_data(tmp_path: Path) -> None:
+    pixels = images(5, 6, 7, 3)
+    for number, image in enumerate(pixels):
+        Image.fromarray(image).save(tmp_path / f"{number}.png")
+    (tmp_path / "list").write_text("".join(f"{n}.png {n}\n" for n in range(5)))
+    options = f"source: '{tmp_path}/list' root_folder: '{tmp_path}/' batch_size: 5"
+    text = source("ImageData", image_data_param=options, transform_param="mean_value: 1")
+    own, fed = Net(text, phase=caffe.TRAIN), Net(text, phase=caffe.TRAIN)
+    fed.set_training_data((pixels[..., ::-1].transpose(0, 3, 1, 2), np.arange(5)))
+    for one, two in zip(entered(own, 1), entered(fed, 1), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_hdf5_data(tmp_path: Path) -> None:
+    values, labels = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32), np.arange(8)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["data"], file["label"] = values, labels
+    (tmp_path / "list").write_text(f"{tmp_path}/rows.h5\n")
+    there = source("HDF5Data", hdf5_data_param=f"source: '{tmp_path}/list' batch_size: 4")
+    absent = source("HDF5Data", hdf5_data_param="source: 'nowhere' batch_size: 4")
+    own, fed = Net(there, phase=caffe.TRAIN), Net(absent, phase=caffe.TRAIN)
+    fed.set_training_data({"data": values, "label": labels})
+    for one, two in zip(entered(own, 2), entered(fed, 2), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_dummy_data_fills_itself_unless_it_is_fed() -> None:
+    text = """
+    layer { name: "dummy" type: "DummyData" top: "data" top: "weight"
+      dummy_data_param { shape { dim: 4 dim: 2 } data_filler { type: "constant" value: 3 } } }
+    layer { name: "sum" type: "Eltwise" bottom: "data" bottom: "weight" top: "sum" }
+    """
+    net = Net(text, phase=caffe.TRAIN)
+    net._main.fill()
+    np.testing.assert_array_equal(net.net.forward()["sum"], np.full((4, 2), 6))
+    out = net.forward({"data": np.ones((3, 2))})["sum"]
+    np.testing.assert_array_equal(out, np.full((3, 2), 4))
+    both = net.forward((np.ones((2, 2)), np.ones((2, 2))))["sum"]
+    np.testing.assert_array_equal(both, np.full((2, 2), 2))
+
+
+def test_a_loader_may_transform_ahead(tmp_path: Path) -> None:
+    """The thread of `Batches` draws the same crops and mirrors as the net itself."""
+    pixels = images(30, 3, 6, 7)
+    text = lmdb("nowhere", 10, "crop_size: 4 mirror: true mean_value: 2")
+    plain, ahead = Net(text, phase=caffe.TRAIN, seed=5), Net(text, phase=caffe.TRAIN, seed=5)
+    plain.set_training_data((pixels, LABELS))
+    records = ArrayRecords(data=pixels, label=LABELS)
+    ahead.set_training_data(records)
+    order = Order(30, shuffle=False)
+    with Batches(records, ahead.batch_size, order, transforms=ahead.transforms) as batches:
+        ahead.set_training_data(batches, transformed=True)
+        np.testing.assert_array_equal(entered(plain)[0], entered(ahead)[0])
+        assert batches.cursor["epoch"] == 1
+
+
+def test_random_crops_go_on_where_they_were() -> None:
+    pixels = images(30, 3, 6, 7)
+    text = lmdb("nowhere", 10, "crop_size: 4 mirror: true")
+    one, two = Net(text, phase=caffe.TRAIN, seed=5), Net(text, phase=caffe.TRAIN, seed=5)
+    one.set_training_data((pixels, LABELS))
+    two.set_training_data((pixels, LABELS))
+    entered(one)
+    two.taken = one.taken
+    np.testing.assert_array_equal(entered(one)[0], entered(two)[0])
+
+
+def test_train_and_test_nets_have_layers_of_their_own(tmp_path: Path) -> None:
+    """Other batch sizes and transformations by phase, as in a train_val.prototxt."""
+
+    def phase(text: str, name: str) -> str:
+        return text.rstrip()[:-1] + f" include {{ phase: {name} }} }}"
+
+    text = phase(lmdb("train db", 10, "crop_size: 4 mirror: true"), "TRAIN")
+    text += phase(lmdb("test db", 7, "crop_size: 4"), "TEST") + TAIL
+    net = Net(solver_text(text, test_iter=5, test_interval=100))
+    pixels = images(30, 3, 6, 7)
+    net.set_training_data((pixels, LABELS))
+    net.set_validation_data((pixels, LABELS))
+    net.train(1)
+    found = net.test()
+    test_net = net._tests[0].net
+    assert tuple(test_net.blobs["data"].shape) == (2, 3, 4, 4)  # 30 = 4 * 7 + 2
+    whole = net.forward((pixels, LABELS))
+    np.testing.assert_array_equal(test_net.blobs["data"].data, pixels[:, :, 1:5, 1:5])
+    assert found["loss"] == pytest.approx(float(whole["loss"]), rel=1e-5)

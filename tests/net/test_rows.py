@@ -1,0 +1,270 @@
+"""Data of any kind: what a net sees of it, and what is said where it does not fit."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparknet import NDArray, Net
+from sparknet.errors import DataError, SpecError
+from sparknet.loaders.batches import Batches
+from sparknet.loaders.order import Order
+from sparknet.loaders.source import ArrayRecords
+from tests.net.nets import NET, solver_text
+
+X = np.arange(40, dtype=np.float32).reshape(20, 2)
+Y = np.arange(20) % 3
+Point = namedtuple("Point", ["label", "data"])
+
+
+def parts(size: int) -> list[tuple[Any, Any]]:
+    return [(X[i : i + size], Y[i : i + size]) for i in range(0, 20, size)]
+
+
+class Again:
+    """Can be iterated again and again, and has no length."""
+
+    def __init__(self, items: Callable[[], Iterator[Any]]) -> None:
+        self.items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.items()
+
+
+STRUCTURED = np.zeros(20, [("data", np.float32, 2), ("label", np.int64)])
+STRUCTURED["data"], STRUCTURED["label"] = X, Y
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "columns": lambda: {"data": X, "label": Y, "other": Y},
+    "tuple of columns": lambda: (X, Y),
+    "named tuple of columns": lambda: Point(Y, X),
+    "NDArrays": lambda: (NDArray(X), NDArray(Y)),
+    "structured": lambda: STRUCTURED,
+    "records": lambda: ArrayRecords(data=X, label=Y),
+    "list of tuples": lambda: [(X[i], Y[i]) for i in range(20)],
+    "list of lists": lambda: [[X[i].tolist(), int(Y[i])] for i in range(20)],
+    "list of dicts": lambda: [{"label": Y[i], "data": NDArray(X[i])} for i in range(20)],
+    "named tuples": lambda: [Point(Y[i], X[i]) for i in range(20)],
+    "generator of records": lambda: ((X[i], Y[i]) for i in range(20)),
+    "generator of batches": lambda: iter(parts(5)),
+    "list of batches": lambda: parts(3),
+    "batches as dicts": lambda: [{"data": x, "label": y} for x, y in parts(7)],
+    "records and batches": lambda: [*parts(7)[:2], *[(X[i], Y[i]) for i in range(14, 20)]],
+    "iterated again": lambda: Again(lambda: iter(parts(8))),
+    "a column too many axes": lambda: (X.reshape(20, 1, 2), Y.reshape(20, 1)),
+    "endless": lambda: cycle([(X[i], Y[i]) for i in range(20)]),
+    "batches of a loader": lambda: Batches(
+        ArrayRecords(data=X, label=Y), 8, Order(20, shuffle=False)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_data_is_the_same_data(kind: str) -> None:
+    net = Net(solver_text())
+    net.set_training_data(KINDS[kind]())
+    for step in range(2):
+        assert net._main.fill() == 8
+        rows = np.arange(8 * step, 8 * step + 8)
+        np.testing.assert_array_equal(net.net.blobs["data"].data, X[rows])
+        np.testing.assert_array_equal(net.net.blobs["label"].data, Y[rows])
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind not in ("endless", "batches of a loader")]
+)
+def test_every_kind_of_data_is_tested_whole(kind: str) -> None:
+    net = Net(solver_text(test_iter=100, test_interval=1))
+    net.set_validation_data(KINDS[kind]())
+    whole = net.forward((X, Y))
+    for name, value in net.test().items():
+        assert value == pytest.approx(float(whole[name]), rel=1e-5)
+
+
+def test_training_goes_round_and_round() -> None:
+    """Behind the last record comes the first, in the same batch."""
+    for kind in ("columns", "records", "list of tuples", "iterated again"):
+        net = Net(solver_text())
+        net.set_training_data(KINDS[kind]())
+        seen = []
+        for _ in range(10):
+            net._main.fill()
+            seen.append(net.net.blobs["data"].data.copy())
+        np.testing.assert_array_equal(np.concatenate(seen), np.tile(X, (4, 1)))
+        assert net.taken == 80
+
+
+def test_what_cannot_be_had_again_ends_with_a_shorter_batch_and_a_sentence() -> None:
+    net = Net(solver_text())
+    net.set_training_data(iter(parts(5)))
+    net.train(3)
+    assert net.net.blobs["data"].shape == (4, 2)
+    with pytest.raises(DataError, match="the training data ended after 20 records"):
+        net.train(1)
+    net.set_training_data((X, Y))
+    net.train(1)
+    assert net.net.blobs["data"].shape == (8, 2)
+
+
+def test_nothing_is_taken_from_an_iterator_before_it_is_needed() -> None:
+    """So the cursor of a loader's batches is where training is."""
+    batches = KINDS["batches of a loader"]()
+    net = Net(solver_text())
+    net.set_training_data(batches)
+    assert batches.cursor == Order(20, shuffle=False).cursor
+    net.train(2)
+    order = Order(20, shuffle=False)
+    order.next(16)
+    assert batches.cursor == order.cursor
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(1, 12))
+def test_no_size_of_batch_loses_a_record(sizes: list[int], batch: int) -> None:
+    from sparknet.net.rows import open_rows
+    from sparknet.net.stream import Stream
+
+    ends = np.cumsum([0, *sizes])
+    items = [(np.arange(a, b), -np.arange(a, b)) for a, b in zip(ends, ends[1:], strict=False)]
+    entries = Net(NET)._main.entries
+    rows = open_rows(
+        [{"label": y, "data": np.stack([x, x], 1)} for x, y in items], lambda: entries, []
+    )
+    stream, seen = Stream(rows, endless=False, what="x"), []
+    while (block := stream.take(batch)) is not None:
+        seen.append(block)
+        assert len(block["label"]) == len(block["data"]) <= batch
+    found = [-label for block in seen for label in block["label"]]
+    assert found == list(range(sum(sizes)))
+    assert all(len(block["label"]) == batch for block in seen[:-1])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"data": X}, "the training data has no column 'label'; it has 'data'"),
+        (X, "the training data has no column 'label'; it has 'data'"),
+        ([{"data": X[0], "y": 1}], "has no column 'label'; it has 'data', 'y'"),
+        ((X, Y, Y), "a record has 3 parts, the net's inputs are 'data', 'label'"),
+        ((X, Y[:7]), "differ in their number of records: 'data' has 20, 'label' has 7"),
+        ((X[:0], Y[:0]), "the data is empty"),
+        ([], "the data is empty"),
+        (ArrayRecords(data=X[:0], label=Y[:0]), "the data is empty"),
+        (7, "a int cannot be iterated"),
+        ("train.csv", "a str is no data"),
+    ],
+)
+def test_what_is_no_data_is_refused_at_once(data: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Net(solver_text()).set_training_data(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ((np.ones((20, 3)), Y), "column 'data': a record is 3, the net wants 2"),
+        ([(np.ones((2, 2)), 1)], "columns differ in their number of records"),
+        ([(X[0], 1), (X[0, :1], 1)], "column 'data': a record is 1, one before it is 2"),
+        ((X, Y + 0.5), "column 'label': the label 0.5 is no whole number"),
+        ((X, np.full(20, "cat")), "column 'label' holds <U3, not numbers"),
+        ((X, np.eye(20)), "column 'label': a record is 20, the net wants one number"),
+        (({"data": x, "label": y} for x, y in ()), "the training data ended after 0 records"),
+        (({"data": x} for x in X), "the training data has no column 'label'; it has 'data'"),
+        ([{"data": X[0], "label": 1}, {"data": X[0]}], "record 1 of a batch has no column 'label'"),
+        ((X, Y + 5), "label"),
+    ],
+)
+def test_what_does_not_fit_is_named(data: Any, message: str) -> None:
+    net = Net(solver_text())
+    net.set_training_data(data)
+    with pytest.raises((DataError, SpecError), match=message) as caught:
+        net.train(3)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_generator_is_tested_for_so_many_steps_or_to_its_end() -> None:
+    net = Net(NET)
+    net.set_validation_data(KINDS["endless"]())
+    with pytest.raises(SpecError, match="may have no end: say how many steps"):
+        net.test()
+    net.test(7)
+    net.set_validation_data(KINDS["generator of records"]())
+    whole = net.forward((X, Y))
+    assert net.test(100)["loss"] == pytest.approx(float(whole["loss"]), rel=1e-5)
+    with pytest.raises(DataError, match="no validation data left"):
+        net.test(1)
+    with pytest.raises(SpecError, match="at least 1 step, not 0"):
+        net.test(0)
+
+
+def test_several_inputs_of_several_shapes() -> None:
+    text = """
+    layer { name: "a" type: "Input" top: "data" top: "extra"
+      input_param { shape { dim: 4 dim: 2 } shape { dim: 4 dim: 3 dim: 2 } } }
+    layer { name: "flat" type: "Flatten" bottom: "extra" top: "flat" }
+    layer { name: "cat" type: "Concat" bottom: "data" bottom: "flat" top: "cat" }
+    """
+    net = Net(text)
+    extra = np.arange(30).reshape(5, 3, 2)
+    out = net.forward({"extra": extra, "data": X[:5]})["cat"]
+    np.testing.assert_array_equal(out, np.concatenate([X[:5], extra.reshape(5, 6)], 1))
+
+
+def test_records_lie_side_by_side_behind_time_in_recurrent_nets() -> None:
+    text = """
+    layer { name: "in" type: "Input" top: "data" top: "cont"
+      input_param { shape { dim: 3 dim: 4 dim: 2 } shape { dim: 3 dim: 4 } } }
+    layer { name: "lstm" type: "LSTM" bottom: "data" bottom: "cont" top: "lstm"
+      recurrent_param { num_output: 5 weight_filler { type: "xavier" } } }
+    """
+    net = Net(text, phase=0)
+    sequences, cont = np.random.default_rng(0).normal(size=(9, 3, 2)), np.ones((9, 3))
+    net.set_training_data([(x, c) for x, c in zip(sequences, cont, strict=True)])
+    assert net.batch_size == 4
+    net._main.fill()
+    np.testing.assert_allclose(
+        net.net.blobs["data"].data, sequences[:4].transpose(1, 0, 2), rtol=1e-6
+    )
+
+
+def test_inputs_of_unlike_batch_sizes_are_for_forward() -> None:
+    text = """
+    layer { name: "image" type: "Input" top: "data" input_param { shape { dim: 1 dim: 2 dim: 8 dim: 8 } } }
+    layer { name: "boxes" type: "Input" top: "rois" input_param { shape { dim: 3 dim: 5 } } }
+    layer { name: "pool" type: "ROIPooling" bottom: "data" bottom: "rois" top: "pool"
+      roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: 1 } }
+    """
+    net = Net(text, phase=0)
+    boxes = np.array([[0, 0, 0, 7, 7]] * 6)
+    assert net.forward((np.ones((1, 2, 9, 9)), boxes))["pool"].shape == (6, 2, 2, 2)
+    net.set_training_data((np.ones((1, 2, 8, 8)), boxes[:1]))
+    with pytest.raises(DataError, match=r"differ in their batch size \('data' 1, 'rois' 3\)"):
+        net._main.fill()
+
+
+def test_forward_says_what_is_missing() -> None:
+    net = Net(NET)
+    with pytest.raises(DataError, match="none of the net's inputs: data, label"):
+        net.forward({"image": X})
+    with pytest.raises(DataError, match="'loss' needs the column 'label', which is not given"):
+        net.forward({"data": X}, ["loss"])
+    with pytest.raises(SpecError, match="the net has no blob 'los'; did you mean 'loss'"):
+        net.forward((X, Y), ["los"])
+    assert set(net.forward((X, Y), ["ip", "data"])) == {"ip", "data"}
+    assert net.forward((X[0], Y[0]), ["ip"])["ip"].shape == (1, 3)
+
+
+def test_only_class_numbers_must_be_whole() -> None:
+    text = 'layer { name: "l" type: "EuclideanLoss" bottom: "data" bottom: "label" top: "loss" }'
+    inputs = """
+    layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 8 } } }
+    layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 8 } } }
+    """
+    out = Net(inputs + text).forward((X[:, 0], X[:, 0] + 0.5))
+    assert float(out["loss"]) == pytest.approx(0.125)
