@@ -209,7 +209,7 @@ class DriverStore(Store):
         return [int(number) for number in self._line.call("rounds")[0]["rounds"]]
 
     def get(self, round: int, name: str) -> Buffer:
-        return self._line.call("get", round=round, name=name)[1]
+        return memoryview(self._line.call("get", round=round, name=name)[1])
 
     def drop(self, round: int) -> None:
         self._line.call("drop", round=round)

@@ -28,9 +28,10 @@ class Line:
 
     def __init__(self, connection: socket.socket, secret: bytes, server: bool) -> None:
         self._socket = connection
-        connection.settimeout(_HANDSHAKE)
-        (ask if server else answer)(connection, secret)
-        connection.settimeout(None)
+        if server:
+            ask(connection, secret, _HANDSHAKE)
+        else:
+            answer(connection, secret, b"worker", _HANDSHAKE)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._lock = threading.Lock()

@@ -1,0 +1,136 @@
+"""The driver's end of a run, over real connections."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparknet.dist.auth import make_secret
+from sparknet.dist.store import FolderStore
+from sparknet.errors import CommError
+from sparknet.spark.control import Control, DriverStore
+from sparknet.spark.line import Line
+
+SECRET = make_secret()
+
+
+@pytest.fixture
+def events() -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def control(tmp_path: Path, events: list[Any]) -> Iterator[Control]:
+    threads = threading.active_count()
+    weights = memoryview(bytes(range(100)))
+    with Control(SECRET, weights, FolderStore(tmp_path), events.append) as control:
+        yield control
+    assert threading.active_count() == threads
+
+
+@pytest.fixture
+def line(control: Control) -> Iterator[Line]:
+    line = Line.to("127.0.0.1", control.port, SECRET)
+    yield line
+    line.close()
+
+
+def test_weights_go_out_and_come_home(control: Control, line: Line) -> None:
+    assert line.call("initial")[1] == bytes(range(100))
+    trained = bytes(range(100, 200))
+    line.call("done", [memoryview(trained)])
+    assert control.progress.weights == trained
+
+
+def test_weights_of_another_size_are_refused(control: Control, line: Line) -> None:
+    with pytest.raises(CommError):
+        line.call("done", [memoryview(bytes(99))])
+    assert control.progress.weights is None
+
+
+def test_events_arrive_in_order(control: Control, line: Line, events: list[Any]) -> None:
+    for number in range(20):
+        line.call("event", event={"event": "round", "round": number})
+    assert [event["round"] for event in events] == list(range(20))
+
+
+def test_interrupts_are_seen(control: Control, line: Line) -> None:
+    assert line.call("interrupted")[0] == {"interrupted": False}
+    control.interrupt()
+    assert line.call("interrupted")[0] == {"interrupted": True}
+
+
+def test_a_store_at_the_driver(line: Line, tmp_path: Path) -> None:
+    store = DriverStore(line)
+    assert store.rounds() == []
+    store.begin(4)
+    big = bytes(3 << 20)
+    store.put(4, "worker-0.state", iter([b"head", memoryview(big)]))
+    store.commit(4)
+    assert store.rounds() == [4]
+    assert bytes(store.get(4, "worker-0.state")) == b"head" + big
+    assert store.path(4) == str(tmp_path / "round-00000004")
+    store.drop(4)
+    assert store.rounds() == []
+    with pytest.raises(CommError, match=r"refused 'get': .*round-00000004.* No such file"):
+        store.get(4, "worker-0.state")
+
+
+def test_a_run_starts_from_the_newest_snapshot_only_when_run_again(line: Line) -> None:
+    store = DriverStore(line)
+    store.begin(2)
+    store.commit(2)
+    assert line.call("start")[0] == {"resume": None, "attempt": 1}
+    assert line.call("start")[0] == {"resume": 2, "attempt": 2}
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/x", ".hidden", "", "a/b"])
+def test_names_lead_nowhere_else(line: Line, name: str, tmp_path: Path) -> None:
+    line.call("begin", round=1)
+    with pytest.raises(CommError, match="refused 'put'"):
+        line.call("put", [memoryview(b"x")], round=1, name=name, size=1)
+    assert line.call("rounds")[0] == {"rounds": []}
+
+
+def strange(port: int, said: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(said)
+        connection.settimeout(10)
+        found = b""
+        while piece := connection.recv(4096):
+            found += piece
+        return found
+
+
+def test_strangers_are_hung_up_on(control: Control, line: Line) -> None:
+    with pytest.raises(CommError, match="does not take this worker"):
+        Line.to("127.0.0.1", control.port, b"wrong")
+    assert len(strange(control.port, b"GET / HTTP/1.1\r\n" * 6)) == 48
+    assert line.call("interrupted")[0] == {"interrupted": False}
+
+
+def test_nonsense_from_one_who_knows_the_secret(control: Control, line: Line) -> None:
+    for said in (struct.pack("!IQ", 1 << 31, 0), struct.pack("!IQ", 3, 0) + b"[1]", b"xx"):
+        other = Line.to("127.0.0.1", control.port, SECRET)
+        other._socket.sendall(said)
+        if len(said) > 2:
+            assert other._socket.recv(1) == b""
+        other.close()
+    with pytest.raises(CommError, match="hung up"):
+        Line.to("127.0.0.1", control.port, SECRET).call("nothing")
+    assert line.call("interrupted")[0] == {"interrupted": False}
+
+
+def test_a_driver_that_is_gone(tmp_path: Path) -> None:
+    with Control(SECRET, memoryview(b""), None, lambda _: None) as control:
+        line = Line.to("127.0.0.1", control.port, SECRET)
+    with pytest.raises(CommError, match="the driver"):
+        line.call("start")
+    with pytest.raises(CommError, match="cannot be reached"):
+        Line.to("127.0.0.1", control.port, SECRET)
