@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "../engine/gemm.hpp"
-#include "../engine/layer.hpp"
+#include "../engine/net.hpp"
 #include "../engine/parallel.hpp"
-#include "../engine/primitive.hpp"
+#include "../engine/product.hpp"
 
 namespace sn {
 
@@ -19,14 +19,17 @@ class InnerProduct final : public Kernel {
         transpose_ = layer.options.flag("transpose");
         bias_ = layer.options.flag("bias_term");
         product_ = {};
-        if (rows_ > 0 && inputs_ > 0 && outputs_ > 0) make_product();
+        const bool empty = rows_ == 0 || inputs_ == 0 || outputs_ == 0;
+        narrow_ = layer.net->narrow() && !empty;
+        if (narrow_)
+            make_narrow(layer);
+        else if (!empty)
+            make_product();
     }
 
     void forward(Layer& layer) override {
-        if (!product_) {
-            fill_bias(layer);
-            return;
-        }
+        if (narrow_) return forward_narrow(layer);
+        if (!product_) return fill_bias(layer);
         Arguments arguments = {
             {DNNL_ARG_SRC,
              {plain_desc({rows_, inputs_}), cpu(), const_cast<float*>(layer.bottom())}},
@@ -40,7 +43,9 @@ class InnerProduct final : public Kernel {
 
     void backward(Layer& layer) override {
         const float* dy = layer.top_diff();
-        if (layer.learns[0]) {
+        if (narrow_) {
+            backward_narrow(layer);
+        } else if (layer.learns[0]) {
             const float* x = layer.bottom();
             if (transpose_)
                 gemm(true, false, inputs_, outputs_, rows_, 1, x, dy, 1, layer.param_diff(0));
@@ -56,7 +61,7 @@ class InnerProduct final : public Kernel {
                 },
                 rows_);
         }
-        if (layer.propagate[0])
+        if (layer.propagate[0] && !narrow_)
             gemm(false, transpose_, rows_, inputs_, outputs_, 1, dy, layer.param(0), 0,
                  layer.bottom_diff());
     }
@@ -70,6 +75,39 @@ class InnerProduct final : public Kernel {
             dnnl::matmul::primitive_desc(cpu(), plain_desc({rows_, inputs_}), weights_,
                                          bias_ ? plain_desc({1, outputs_}) : dnnl::memory::desc(),
                                          plain_desc({rows_, outputs_}), attributes()));
+    }
+
+    // Weights are (outputs × inputs), or where `transpose` says so (inputs × outputs).
+    void make_narrow(const Layer& layer) {
+        const auto factors = layer.net->factors;
+        forward_.reshape({rows_, inputs_}, {inputs_, outputs_, !transpose_}, bias_, false, factors);
+        if (layer.propagate[0])
+            data_.reshape({rows_, outputs_}, {outputs_, inputs_, transpose_}, false, false,
+                          factors);
+        if (!layer.learns[0]) return;
+        const Matrix x = {rows_, inputs_}, dy = {rows_, outputs_};
+        const Matrix first = transpose_ ? x : dy, second = transpose_ ? dy : x;
+        gradient_.reshape({first.columns, rows_, true}, second, false, true, factors);
+    }
+
+    dnnl::memory weights(const Layer& layer, const Product& product) const {
+        return layer.params[0]->data.read(product.b(), rows_of(product.b()));
+    }
+
+    void forward_narrow(Layer& layer) {
+        forward_.run(layer.bottoms[0]->data.read(forward_.a()), weights(layer, forward_),
+                     layer.top(), bias_ ? layer.param(1) : nullptr);
+    }
+
+    void backward_narrow(Layer& layer) {
+        const Tensor &x = layer.bottoms[0]->data, &dy = layer.tops[0]->diff;
+        if (layer.learns[0]) {
+            const Tensor &first = transpose_ ? x : dy, &second = transpose_ ? dy : x;
+            gradient_.run(first.read(gradient_.a(), rows_of(gradient_.a())),
+                          second.read(gradient_.b()), layer.param_diff(0));
+        }
+        if (layer.propagate[0])
+            data_.run(dy.read(data_.a()), weights(layer, data_), layer.bottom_diff());
     }
 
     // What is left of the product where a size is zero.
@@ -91,9 +129,10 @@ class InnerProduct final : public Kernel {
     }
 
     int64_t rows_ = 0, inputs_ = 0, outputs_ = 0;
-    bool transpose_ = false, bias_ = false;
+    bool transpose_ = false, bias_ = false, narrow_ = false;
     dnnl::memory::desc weights_;
     dnnl::matmul product_;
+    Product forward_, data_, gradient_;
 };
 }  // namespace
 

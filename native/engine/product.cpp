@@ -1,0 +1,49 @@
+#include "product.hpp"
+
+namespace sn {
+
+using dnnl::memory;
+
+namespace {
+memory::desc describe(const Matrix& matrix, memory::data_type type) {
+    const memory::dims along = {matrix.columns, 1}, across = {1, matrix.rows};
+    return {{matrix.rows, matrix.columns}, type, matrix.transposed ? across : along};
+}
+
+// AMX reads float32 and rounds as it goes: no narrow copy of the weights is needed.
+bool rounds_itself() {
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto amx = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx);
+    return (isa & amx) == amx;
+}
+}  // namespace
+
+memory::desc rows_of(const memory::desc& factor) {
+    return {factor.get_dims(), memory::data_type::f32, factor.get_strides()};
+}
+
+void Product::reshape(Matrix a, Matrix b, bool bias, bool adds, memory::data_type factors) {
+    auto with = attributes();
+    if (factors == memory::data_type::bf16 && rounds_itself()) {
+        with.set_fpmath_mode(dnnl::fpmath_mode::bf16);
+        factors = memory::data_type::f32;
+    }
+    if (adds) {
+        dnnl::post_ops sum;
+        sum.append_sum(1.0F);
+        with.set_post_ops(sum);
+    }
+    a_ = describe(a, factors), b_ = describe(b, factors);
+    c_ = plain_desc({a.rows, b.columns});
+    bias_ = bias ? plain_desc({1, b.columns}) : memory::desc();
+    product_ = dnnl::matmul(dnnl::matmul::primitive_desc(cpu(), a_, b_, bias_, c_, with));
+}
+
+void Product::run(const memory& a, const memory& b, float* c, const float* bias) {
+    Arguments arguments = {
+        {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, {c_, cpu(), c}}};
+    if (bias) arguments.emplace(DNNL_ARG_BIAS, memory(bias_, cpu(), const_cast<float*>(bias)));
+    sn::run(product_, arguments);
+}
+
+}  // namespace sn

@@ -1,0 +1,32 @@
+// Matrix products of fixed sizes whose factors may be rounded to bfloat16; sums are float32.
+#pragma once
+
+#include "primitive.hpp"
+
+namespace sn {
+
+// A matrix of rows without gaps, or its transpose.
+struct Matrix {
+    int64_t rows, columns;
+    bool transposed = false;
+};
+
+// C = A B, or C += A B; with a bias of one value a column where one is given.
+class Product {
+   public:
+    void reshape(Matrix a, Matrix b, bool bias, bool adds, dnnl::memory::data_type factors);
+
+    // What the factors are handed over in: float32 where the processor rounds on the way.
+    const dnnl::memory::desc& a() const { return a_; }
+    const dnnl::memory::desc& b() const { return b_; }
+    void run(const dnnl::memory& a, const dnnl::memory& b, float* c, const float* bias = nullptr);
+
+   private:
+    dnnl::memory::desc a_, b_, c_, bias_;
+    dnnl::matmul product_;
+};
+
+// The same values in float32, as rows hold them.
+dnnl::memory::desc rows_of(const dnnl::memory::desc& factor);
+
+}  // namespace sn
