@@ -53,7 +53,7 @@ class LRN final : public Kernel {
 
     void forward(Layer& layer) override {
         if (!fast_) return forward_plain(layer);
-        const auto found = layer.bottoms[0]->data.layout();
+        const auto found = layer.bottoms[0]->data.newest();
         if (found != desc_ && !is_plain(found) && !make(layer, found)) make(layer, usual_);
         Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
                                {DNNL_ARG_DST, layer.tops[0]->data.write(desc_)}};

@@ -52,7 +52,7 @@ class Pooling final : public Kernel {
 
     void forward(Layer& layer) override {
         if (!primitive_) return forward_plain(layer);
-        const auto found = layer.bottoms[0]->data.layout();
+        const auto found = layer.bottoms[0]->data.newest();
         if (found != desc_ && !make(layer, found)) make(layer, layer.bottoms[0]->data.plain());
         Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
                                {DNNL_ARG_DST, layer.tops[0]->data.write(out_)}};
@@ -84,7 +84,7 @@ class Pooling final : public Kernel {
         const memory::dims dims(top.begin(), top.end());
         const auto out = is_plain(desc)
                              ? plain_desc(top)
-                             : memory::desc(dims, memory::data_type::f32, memory::format_tag::any);
+                             : memory::desc(dims, desc.get_data_type(), memory::format_tag::any);
         const auto kind =
             layer.backward ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
         const memory::dims dense = {0, 0};

@@ -1,0 +1,325 @@
+"""Nets that multiply in bfloat16 stay close to those that do so in float32."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet.caffe as caffe
+from sparknet.caffe.solvers import SGDSolver, solver_from_text
+from sparknet.errors import SpecError
+from sparknet.native import has_bf16
+from sparknet.proto import parse_net
+from tests.caffe.gradient import input_layer
+from tests.goldens import ROOT
+
+needs_bf16 = pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
+
+CLOSE = 0.02
+"""How far from float32, as a share of all values' norm: bfloat16 keeps eight bits."""
+PICKS = 0.3
+"""The same behind a maximum: where two values round to one, another one is picked."""
+
+
+def layer(name: str, kind: str, bottoms: str, rest: str = "", top: str = "") -> str:
+    below = " ".join(f'bottom: "{bottom}"' for bottom in bottoms.split())
+    above = " ".join(f'top: "{one}"' for one in (top or name).split())
+    return f'layer {{ name: "{name}" type: "{kind}" {below} {above} {rest} }}\n'
+
+
+def convolution(name: str, bottom: str, options: str, kind: str = "Convolution") -> str:
+    filler = 'weight_filler { type: "xavier" } bias_filler { type: "uniform" min: -1 max: 1 }'
+    return layer(name, kind, bottom, f"convolution_param {{ {options} {filler} }}")
+
+
+def product(name: str, bottom: str, options: str) -> str:
+    filler = 'weight_filler { type: "xavier" } bias_filler { type: "uniform" min: -1 max: 1 }'
+    return layer(name, "InnerProduct", bottom, f"inner_product_param {{ {options} {filler} }}")
+
+
+FIRST = convolution("conv", "data", "num_output: 16 kernel_size: 3 pad: 1")
+WITHOUT_BIAS = convolution("conv", "data", "num_output: 16 kernel_size: 3 bias_term: false")
+SECOND = convolution("last", "middle", "num_output: 8 kernel_size: 3")
+
+
+def between(
+    kind: str, rest: str = "", bottoms: str = "conv", more: str = "", first: str = FIRST
+) -> str:
+    """A layer in the middle of two convolutions, where blobs hold bfloat16."""
+    return first + more + layer("middle", kind, bottoms, rest) + SECOND
+
+
+IMAGES = (4, 8, 11, 9)
+CASES: dict[str, tuple[tuple[int, ...], str, float]] = {
+    "convolution": (IMAGES, FIRST, CLOSE),
+    "grouped": (IMAGES, convolution("c", "data", "num_output: 12 kernel_size: 3 group: 4"), CLOSE),
+    "depthwise": (IMAGES, convolution("c", "data", "num_output: 8 kernel_size: 3 group: 8"), CLOSE),
+    "strided": (
+        IMAGES,
+        convolution("c", "data", "num_output: 5 kernel_h: 3 kernel_w: 2 stride: 2 pad: 2"),
+        CLOSE,
+    ),
+    "dilated": (
+        IMAGES,
+        convolution("c", "data", "num_output: 5 kernel_size: 3 dilation: 2"),
+        CLOSE,
+    ),
+    "without bias": (
+        IMAGES,
+        convolution("c", "data", "num_output: 5 kernel_size: 3 bias_term: false"),
+        CLOSE,
+    ),
+    "one axis": ((4, 3, 20), convolution("c", "data", "num_output: 5 kernel_size: 3"), CLOSE),
+    "three axes": (
+        (2, 3, 6, 5, 7),
+        convolution("c", "data", "num_output: 5 kernel_size: 3"),
+        CLOSE,
+    ),
+    "deconvolution": (
+        IMAGES,
+        convolution("c", "data", "num_output: 5 kernel_size: 4 stride: 2", "Deconvolution"),
+        CLOSE,
+    ),
+    "inner product": (IMAGES, product("ip", "data", "num_output: 20"), CLOSE),
+    "transposed": (IMAGES, product("ip", "data", "num_output: 20 transpose: true"), CLOSE),
+    "a product behind": (IMAGES, FIRST + product("ip", "conv", "num_output: 20"), CLOSE),
+    "ReLU": (IMAGES, between("ReLU"), CLOSE),
+    "leaky ReLU": (IMAGES, between("ReLU", "relu_param { negative_slope: 0.1 }"), CLOSE),
+    "ReLU in place": (
+        IMAGES,
+        between("Power", more=layer("relu", "ReLU", "conv", "", "conv")),
+        CLOSE,
+    ),
+    "maximum": (IMAGES, between("Pooling", "pooling_param { kernel_size: 3 stride: 2 }"), PICKS),
+    "average": (
+        IMAGES,
+        between("Pooling", "pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 }"),
+        CLOSE,
+    ),
+    "LRN": (IMAGES, between("LRN", "lrn_param { local_size: 5 alpha: 0.5 }"), CLOSE),
+    "LRN of three": (IMAGES, between("LRN", "lrn_param { local_size: 3 alpha: 0.5 }"), CLOSE),
+    "BatchNorm": (IMAGES, between("BatchNorm", first=WITHOUT_BIAS), CLOSE),
+    "Scale": (IMAGES, between("Scale", "scale_param { bias_term: true }"), CLOSE),
+    "Sigmoid": (IMAGES, between("Sigmoid"), CLOSE),
+    "Dropout": (IMAGES, between("Dropout", "dropout_param { dropout_ratio: 0 }"), CLOSE),
+    "sum": (
+        IMAGES,
+        between(
+            "Eltwise",
+            bottoms="conv other",
+            more=convolution("other", "data", "num_output: 16 kernel_size: 1"),
+        ),
+        CLOSE,
+    ),
+    "sum with itself": (
+        IMAGES,
+        between("Eltwise", bottoms="conv relu", more=layer("relu", "ReLU", "conv")),
+        CLOSE,
+    ),
+    "joined": (
+        IMAGES,
+        between(
+            "Concat",
+            bottoms="conv other",
+            more=convolution("other", "conv", "num_output: 24 kernel_size: 1"),
+        ),
+        CLOSE,
+    ),
+    "joined with float32": (IMAGES, between("Concat", bottoms="conv data"), CLOSE),
+    "cut": (
+        IMAGES,
+        FIRST
+        + layer("cut", "Slice", "conv", "", "one two")
+        + layer("middle", "Eltwise", "one two")
+        + SECOND,
+        CLOSE,
+    ),
+}
+
+
+def build(shape: tuple[int, ...], text: str, precision: str, phase: int = 0) -> Any:
+    whole = "force_backward: true\n" + input_layer("data", shape) + text
+    return caffe.Net.from_proto(parse_net(whole), phase, seed=1, precision=precision)
+
+
+def run(net: Any) -> Iterator[tuple[str, Any]]:
+    """A pass each way over noise: every blob and gradient, copied."""
+    rng = np.random.default_rng(3)
+    net.blobs["data"].data[...] = rng.standard_normal(net.blobs["data"].shape)
+    net.forward()
+    for name, blob in net.blobs.items():
+        yield name, blob.data.copy()
+    net.clear_param_diffs()
+    for name in net.outputs:
+        net.blobs[name].diff[...] = rng.standard_normal(net.blobs[name].shape)
+    net.backward()
+    for name, blob in net.blobs.items():
+        yield f"gradient of {name}", blob.diff.copy()
+    for name, blobs in net.params.items():
+        for number, blob in enumerate(blobs):
+            yield f"gradient of {name}, parameter {number}", blob.diff.copy()
+
+
+def distance(one: Any, other: Any) -> float:
+    """Of one from the other, as a share of the other's norm."""
+    return float(np.linalg.norm(one - other) / max(float(np.linalg.norm(other)), 1e-6))
+
+
+@needs_bf16
+@pytest.mark.parametrize("case", CASES)
+def test_each_layer_is_close_to_float32(case: str) -> None:
+    shape, text, tolerance = CASES[case]
+    wide, narrow = (build(shape, text, precision) for precision in ("float32", "bf16"))
+    apart = {}
+    for (name, expected), (_, found) in zip(run(wide), run(narrow), strict=True):
+        apart[name] = distance(found, expected)
+        limit = tolerance if "gradient" in name else CLOSE
+        assert apart[name] < limit, (name, apart)
+    assert max(apart.values()) > 1e-4, "bfloat16 leaves its traces"
+
+
+@needs_bf16
+@pytest.mark.parametrize("case", CASES)
+def test_the_test_phase_is_close_to_float32(case: str) -> None:
+    shape, text, _ = CASES[case]
+    wide, narrow = (build(shape, text, precision, caffe.TEST) for precision in ("float32", "bf16"))
+    noise = np.random.default_rng(3).standard_normal(shape)
+    expected, found = wide.forward(data=noise), narrow.forward(data=noise)
+    for name in expected:
+        assert distance(found[name], expected[name]) < CLOSE
+
+
+@needs_bf16
+def test_blobs_and_parameters_are_float32_from_python_and_what_is_written_counts() -> None:
+    net = build(IMAGES, between("ReLU"), "bf16", caffe.TEST)
+    assert net.precision == "bf16"
+    net.forward(data=np.ones(IMAGES))
+    before = net.blobs["last"].data.copy()
+    assert {blob.data.dtype for blob in net.blobs.values()} == {np.dtype(np.float32)}
+    net.params["last"][0].data[...] *= 2
+    net.params["last"][1].data[...] *= 2
+    net.forward()
+    np.testing.assert_array_equal(net.blobs["last"].data, 2 * before)
+    assert net.flat_params.dtype == "float32"
+
+
+@needs_bf16
+def test_a_blob_that_python_writes_is_read_by_the_next_layer() -> None:
+    net = build(IMAGES, between("ReLU"), "bf16", caffe.TEST)
+    net.forward(data=np.ones(IMAGES))
+    net.blobs["conv"].data[...] = -1
+    net.forward(start="middle")
+    assert not net.blobs["middle"].data.any()
+
+
+@needs_bf16
+def test_weights_are_saved_and_loaded_in_float32(tmp_path: Path) -> None:
+    narrow = build(IMAGES, between("ReLU"), "bf16")
+    path = str(tmp_path / "net.caffemodel")
+    narrow.save(path)
+    wide = build(IMAGES, between("ReLU"), "float32")
+    for blobs in wide.params.values():
+        for blob in blobs:
+            blob.data[...] = 0
+    wide.copy_from(path)
+    for name, blobs in narrow.params.items():
+        for one, other in zip(blobs, wide.params[name], strict=True):
+            np.testing.assert_array_equal(one.data, other.data)
+
+
+@needs_bf16
+def test_other_shapes_follow() -> None:
+    wide, narrow = (build(IMAGES, between("ReLU"), one) for one in ("float32", "bf16"))
+    noise = np.random.default_rng(3).standard_normal((2, 8, 7, 14))
+    for net in (wide, narrow):
+        net.forward(data=np.ones(IMAGES))
+        net.blobs["data"].reshape(*noise.shape)
+        net.forward(data=noise)
+    assert distance(narrow.blobs["last"].data, wide.blobs["last"].data) < CLOSE
+
+
+SOLVER = """
+base_lr: 0.05 momentum: 0.9 lr_policy: "fixed" random_seed: 7 max_iter: 60
+net_param {
+  layer { name: "data" type: "Input" top: "data" top: "label"
+          input_param { shape { dim: 32 dim: 1 dim: 12 dim: 12 } shape { dim: 32 } } }
+  layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+          convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } } }
+  layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+  layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool"
+          pooling_param { kernel_size: 2 stride: 2 } }
+  layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "ip"
+          inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+}
+"""
+
+
+def train(precision: str) -> tuple[float, Any]:
+    """Which quarter of a noisy image is bright: the loss at the end, and the weights."""
+    solver = solver_from_text(SOLVER, precision=precision)
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, 4, 32)
+    images = rng.standard_normal((32, 1, 12, 12)) * 0.5
+    for image, label in zip(images, labels, strict=True):
+        row, column = divmod(int(label), 2)
+        image[0, 6 * row : 6 * row + 6, 6 * column : 6 * column + 6] += 1
+    solver.net.blobs["data"].data[...] = images
+    solver.net.blobs["label"].data[...] = labels
+    solver.step(60)
+    return float(solver.net.blobs["loss"].data), np.array(solver.net.flat_params)
+
+
+@needs_bf16
+def test_training_comes_as_far_and_is_the_same_each_time() -> None:
+    loss, weights = train("bf16")
+    again, same = train("bf16")
+    expected, _ = train("float32")
+    assert loss == again
+    np.testing.assert_array_equal(weights, same)
+    assert expected < 0.05
+    assert loss == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize("make", [caffe.Net.from_proto, SGDSolver, caffe.Net])
+def test_other_precisions_are_refused(make: Any, tmp_path: Path) -> None:
+    net = tmp_path / "net.prototxt"
+    net.write_text(input_layer("data", (1, 2)))
+    solver = tmp_path / "solver.prototxt"
+    solver.write_text(f'net: "{net}" base_lr: 1 lr_policy: "fixed"')
+    words = {caffe.Net.from_proto: (parse_net(net.read_text()),), SGDSolver: (str(solver),)}
+    with pytest.raises(SpecError, match="precision must be 'float32' or 'bf16'; it is 'half'"):
+        make(*words.get(make, (str(net), caffe.TEST)), precision="half")
+
+
+ELSEWHERE = """
+import warnings
+from sparknet.caffe import Net
+from sparknet.proto import parse_net
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    net = Net.from_proto(parse_net(''), precision="bf16")
+print(net.precision, *(str(one.message) for one in said), sep="|")
+"""
+
+
+def test_a_processor_without_bfloat16_computes_in_float32_and_one_sentence_says_so() -> None:
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "PYTHONPATH": str(ROOT)}
+    said = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert said == (
+        "float32|precision='bf16' needs a processor with AVX512_BF16 or AMX; "
+        "this one computes in float32"
+    )
