@@ -11,7 +11,20 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from sparknet import __version__
-from sparknet.cli import completion, convert, doctor, draw, run, show, test, time, upgrade
+from sparknet.cli import (
+    completion,
+    convert,
+    doctor,
+    draw,
+    features,
+    predict,
+    run,
+    show,
+    test,
+    time,
+    train,
+    upgrade,
+)
 from sparknet.cli.hints import hint
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.errors import SparkNetError
@@ -19,7 +32,10 @@ from sparknet.errors import SparkNetError
 __all__ = ["VERBS", "main"]
 
 VERBS: tuple[Verb, ...] = (
+    train.VERB,
     test.VERB,
+    predict.VERB,
+    features.VERB,
     time.VERB,
     show.VERB,
     draw.VERB,

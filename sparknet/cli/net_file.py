@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparknet.cli import flags
+from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
     from sparknet.graph import Graph
+    from sparknet.net import Net as FedNet
     from sparknet.proto.caffe_pb2 import NetParameter
 
 MODELS = (".caffemodel",)
@@ -55,3 +57,37 @@ def test_net(chosen: Namespace) -> Net:
     net = Net.from_proto(read(chosen.model), TEST, chosen.level, flags.stages(chosen))
     net.copy_from(chosen.weights or chosen.model)
     return net
+
+
+def add_weighed(parser: ArgumentParser) -> None:
+    """The flags -model, -weights, -level, -stage and -threads of verbs that run a net."""
+    flags.add(parser, "model", metavar="FILE", help="a net, .prototxt; or a .caffemodel")
+    flags.add(parser, "weights", metavar="FILE", help="its parameters, a .caffemodel or .h5")
+    flags.add_state(parser)
+    flags.add(parser, "threads", type=flags.positive, metavar="N", help="else all processors")
+
+
+def fed_net(chosen: Namespace) -> FedNet:
+    """The net of -model with -weights, its data layers open to other data."""
+    from sparknet.native import set_threads
+    from sparknet.net import Net
+
+    if chosen.threads:
+        set_threads(chosen.threads)
+    if not chosen.weights and Path(chosen.model).suffix not in MODELS:
+        raise WrongUse("give -weights")
+    return Net(_filtered(chosen), chosen.weights or chosen.model)
+
+
+def _filtered(chosen: Namespace) -> NetParameter:
+    """The net for testing in the state that was asked for; all layers that are left are meant."""
+    from sparknet.graph.state import filter_net, net_state
+    from sparknet.proto import caffe_pb2
+
+    net = read(chosen.model)
+    state = net_state(net, caffe_pb2.TEST, chosen.level, flags.stages(chosen))
+    kept = filter_net(net, state)
+    for layer in kept.layer:
+        layer.ClearField("include")
+        layer.ClearField("exclude")
+    return kept

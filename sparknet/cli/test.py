@@ -8,42 +8,97 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.cli import flags, net_file
+from sparknet.cli import flags, inputs, net_file
 from sparknet.cli.verb import Verb, WrongUse
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
 
 Means = dict[str, Any]
+ITERATIONS = 50
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    flags.add(parser, "model", metavar="FILE", help="the net, a .prototxt")
-    flags.add(parser, "weights", metavar="FILE", help="its parameters, a .caffemodel or .h5")
-    flags.add(parser, "iterations", type=flags.positive, default=50, help="batches; 50 by default")
-    flags.add_state(parser)
+    net_file.add_weighed(parser)
+    flags.add(
+        parser, "iterations", type=flags.positive, help="batches; else 50, or all of --data once"
+    )
+    parser.add_argument(
+        "--data",
+        metavar="SOURCE",
+        nargs="+",
+        help="records for the net's inputs, in place of what its data layers read",
+    )
     flags.add_gpu(parser)
     flags.add_json(parser)
 
 
 def _execute(chosen: Namespace) -> int:
     flags.needed(chosen, "model", "weights")
+    report = _of_data(chosen) if chosen.data else _of_own_data(chosen)
+    if chosen.json:
+        print(json.dumps(report.as_dict()))
+    else:
+        print("\n".join(report.lines()))
+    return 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """Means over some batches: the loss, and each output with its weight in it."""
+
+    counted: dict[str, int]
+    loss: float
+    means: dict[str, Any]
+    weights: Mapping[str, float]
+
+    def lines(self) -> Iterator[str]:
+        yield f"Loss: {self.loss:g}"
+        for name, values in self.means.items():
+            weight = self.weights[name]
+            for value in np.ravel(values).tolist():
+                share = f" (* {weight:g} = {weight * value:g} loss)" if weight else ""
+                yield f"{name} = {value:g}{share}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """An output of one number is a number, others are lists."""
+        plain = {
+            name: float(np.ravel(values)[0])
+            if np.size(values) == 1
+            else np.asarray(values).tolist()
+            for name, values in self.means.items()
+        }
+        return {**self.counted, "loss": self.loss, "outputs": plain}
+
+
+def _of_data(chosen: Namespace) -> Report:
+    """Each record counts once, whatever the batch size."""
+    records = inputs.open_records(chosen.data)
+    net = net_file.fed_net(chosen)
+    net.set_validation_data(records)
+    means = net.test(chosen.iterations)
+    weights = net.net.blob_loss_weights
+    loss = sum(weights[name] * value for name, value in means.items())
+    count = {"iterations": chosen.iterations} if chosen.iterations else {"records": len(records)}
+    return Report(count, loss, dict(means), weights)
+
+
+def _of_own_data(chosen: Namespace) -> Report:
     net = net_file.test_net(chosen)
     if net.inputs:
         raise WrongUse(
             f"{chosen.model}: nothing feeds the net's inputs: {', '.join(net.inputs)}",
             "give --data SOURCE, or a net with Data layers",
         )
-    loss, means = score(net, chosen.iterations)
-    if chosen.json:
-        print(json.dumps({"iterations": chosen.iterations, "loss": loss, "outputs": _plain(means)}))
-    else:
-        print("\n".join(_lines(net, loss, means)))
-    return 0
+    iterations = chosen.iterations or ITERATIONS
+    loss, means = score(net, iterations)
+    return Report({"iterations": iterations}, loss, means, net.blob_loss_weights)
 
 
 def score(net: Net, iterations: int) -> tuple[float, Means]:
@@ -57,25 +112,6 @@ def score(net: Net, iterations: int) -> tuple[float, Means]:
             for value in values.ravel().tolist():
                 print(f"Batch {number}, {name} = {value:g}", file=sys.stderr)
     return losses / iterations, {name: total / iterations for name, total in sums.items()}
-
-
-def _lines(net: Net, loss: float, means: Means) -> list[str]:
-    weights = net.blob_loss_weights
-    lines = [f"Loss: {loss:g}"]
-    for name, values in means.items():
-        for value in np.ravel(values).tolist():
-            weight = weights[name]
-            share = f" (* {weight:g} = {weight * value:g} loss)" if weight else ""
-            lines.append(f"{name} = {value:g}{share}")
-    return lines
-
-
-def _plain(means: Means) -> dict[str, Any]:
-    """A number for an output of one, else lists."""
-    return {
-        name: float(values) if np.size(values) == 1 else np.asarray(values).tolist()
-        for name, values in means.items()
-    }
 
 
 VERB = Verb(

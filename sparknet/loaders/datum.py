@@ -57,6 +57,14 @@ def datum_bytes(pixels: Any, label: int) -> bytes:
     return datum.SerializeToString()
 
 
+def float_bytes(values: Any) -> bytes:
+    """Channels x height x width floats as a record without a label."""
+    channels, height, width = values.shape
+    datum = caffe_pb2.Datum(channels=channels, height=height, width=width)
+    datum.float_data.extend(values.ravel().tolist())
+    return datum.SerializeToString()
+
+
 def encoded_bytes(image: bytes, label: int) -> bytes:
     """A compressed image as a record."""
     return caffe_pb2.Datum(data=image, label=label, encoded=True).SerializeToString()

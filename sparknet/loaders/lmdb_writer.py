@@ -7,7 +7,8 @@ order in which they come, then the branches.  Layout: mdb.c of LMDB 0.9 (64 bit,
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -162,19 +163,36 @@ def _branch_nodes(group: list[tuple[bytes, int]]) -> list[bytes]:
     return [_branch(key if place else b"", child) for place, (key, child) in enumerate(group)]
 
 
-def write_lmdb(path: str, records: Iterable[tuple[bytes, bytes]]) -> int:
-    """A new database in the folder `path`; how many records it holds.
+@contextmanager
+def new_lmdb(path: str) -> Iterator[Writer]:
+    """A new database in the folder `path`, which appears when the block ends without error.
 
-    It appears when it is complete.  An existing one is not replaced.
+    An existing one is not replaced.
     """
     folder = Path(path)
     file = folder / "data.mdb"
     if file.exists() or (folder.exists() and not folder.is_dir()):
         raise FileError(path, "exists already")
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacing(file) as draft, draft.open("wb") as out:
-        writer = Writer(out, path)
+    is_new = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(path, f"cannot be written: {error.strerror}") from error
+    try:
+        with replacing(file) as draft, draft.open("wb") as out:
+            writer = Writer(out, path)
+            yield writer
+            writer.finish()
+    except BaseException:
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def write_lmdb(path: str, records: Iterable[tuple[bytes, bytes]]) -> int:
+    """A new database of these records; how many it holds (`new_lmdb`)."""
+    with new_lmdb(path) as writer:
         for key, value in records:
             writer.put(key, value)
-        writer.finish()
     return writer.entries

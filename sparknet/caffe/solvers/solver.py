@@ -128,7 +128,7 @@ class Solver(ABC):
             say(f"Restoring previous solver status from {resume_file}")
             self.restore(resume_file)
         self.step(self.max_iter - self._iter)
-        self._snapshot_after_training()
+        self.snapshot_after_training()
         if self.param.display and self._iter % self.param.display == 0:
             loss = self._progress.smoothed(self._forward())
             say(f"Iteration {self._iter}, loss = {loss:g}")
@@ -256,7 +256,8 @@ class Solver(ABC):
         say(f"Snapshotting to {model}")
         say(f"Snapshotting solver state to {state}")
 
-    def _snapshot_after_training(self) -> None:
+    def snapshot_after_training(self) -> None:
+        """The snapshot that ends a training, unless it was just made or is not wanted (ours)."""
         every = self.param.snapshot
         if not self.param.snapshot_after_train or (every and self._iter % every == 0):
             return

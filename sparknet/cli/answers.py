@@ -1,0 +1,162 @@
+"""What a net said of each input, as text, CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+
+from sparknet.errors import DataError, FileError
+
+if TYPE_CHECKING:
+    from sparknet.cli.inputs import Inputs
+    from sparknet.net import Net
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Class:
+    """One of the best classes of an input."""
+
+    number: int
+    label: str | None
+    score: float
+
+    @property
+    def name(self) -> str:
+        return str(self.number) if self.label is None else self.label
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An output of the net for one input: its best classes, or all its values."""
+
+    input: str
+    output: str
+    classes: tuple[Class, ...] | None
+    values: Array
+
+
+def answers(
+    net: Net, inputs: Inputs, wanted: Sequence[str] | None, top: int, labels: list[str] | None
+) -> Iterator[list[Answer]]:
+    """The answers for each input in turn."""
+    for names, batch in inputs:
+        made = {
+            output: values
+            for output, values in net.forward(batch, wanted).items()
+            if values.ndim and len(values) == len(names)
+        }
+        if not made:
+            raise DataError("the net has no output for each input: name blobs by --outputs")
+        for row, name in enumerate(names):
+            yield [
+                Answer(name, output, _best(output, values[row], top, labels), values[row])
+                for output, values in made.items()
+            ]
+
+
+def _best(
+    output: str, values: Array, top: int, labels: list[str] | None
+) -> tuple[Class, ...] | None:
+    """The classes with the highest scores, the lower number first among equals."""
+    if not top:
+        return None
+    if max(values.shape, default=1) != values.size:
+        shown = " x ".join(map(str, values.shape))
+        raise DataError(f"'{output}' is {shown} for each input, no classes: --top 0 prints it")
+    scores = values.ravel()
+    if labels is not None and len(labels) < scores.size:
+        raise DataError(
+            f"there are {len(labels)} labels for the {scores.size} classes of '{output}'"
+        )
+    order = np.argsort(-scores, kind="stable")[:top]
+    return tuple(
+        Class(int(number), labels[number] if labels else None, float(scores[number]))
+        for number in order
+    )
+
+
+def _text(found: Iterator[list[Answer]]) -> Iterator[str]:
+    for one in found:
+        for answer in one:
+            shown = (
+                ", ".join(f"{value:g}" for value in answer.values.ravel().tolist())
+                if answer.classes is None
+                else ", ".join(f"{best.name} {best.score:.4f}" for best in answer.classes)
+            )
+            output = f" {answer.output}" if len(one) > 1 else ""
+            yield f"{answer.input}{output}: {shown}"
+
+
+def _json(found: Iterator[list[Answer]]) -> Iterator[str]:
+    for one in found:
+        outputs = {answer.output: _plain(answer) for answer in one}
+        yield json.dumps({"input": one[0].input, "outputs": outputs}, ensure_ascii=False)
+
+
+def _plain(answer: Answer) -> Any:
+    if answer.classes is None:
+        return answer.values.tolist()
+    return [
+        {"class": best.number}
+        | ({} if best.label is None else {"label": best.label})
+        | {"score": best.score}
+        for best in answer.classes
+    ]
+
+
+def _csv(found: Iterator[list[Answer]]) -> Iterator[str]:
+    """A row for each class; without classes one for each input and output."""
+    for number, one in enumerate(found):
+        for answer in one:
+            if answer.classes is None:
+                values = answer.values.ravel().tolist()
+                if number == 0 and answer is one[0]:
+                    yield _row("input", "output", *(f"value{at}" for at in range(len(values))))
+                yield _row(answer.input, answer.output, *values)
+                continue
+            if number == 0 and answer is one[0]:
+                yield _row("input", "output", "rank", "class", "label", "score")
+            for rank, best in enumerate(answer.classes, 1):
+                row = (rank, best.number, best.label or "", best.score)
+                yield _row(answer.input, answer.output, *row)
+
+
+def _row(*cells: Any) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(cells)
+    return line.getvalue()
+
+
+FORMATS: dict[str, Callable[[Iterator[list[Answer]]], Iterator[str]]] = {
+    "text": _text,
+    "csv": _csv,
+    "json": _json,
+}
+
+
+def read_labels(path: str) -> list[str]:
+    """One label a line."""
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "is no text in UTF-8"
+        raise FileError(path, f"cannot be read: {reason}") from error
+
+
+@contextmanager
+def opened(path: str) -> Iterator[TextIO]:
+    """A file that takes its name when it is complete."""
+    from sparknet.proto.source import replacing
+
+    with replacing(path) as draft, draft.open("w", encoding="utf-8") as out:
+        yield out

@@ -1,0 +1,108 @@
+"""Files of features: an LMDB or .npy for each blob, or one .npz or .h5 for all."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparknet.cli.verb import WrongUse
+from sparknet.errors import FileError
+
+Rows = Mapping[str, Any]
+TOGETHER = (".npz", ".h5", ".hdf5")
+
+
+class FeatureFile(ABC):
+    """Takes the rows of batches; the file has its name when the exit stack ends without error."""
+
+    def __init__(self, stack: ExitStack, path: str, blobs: Sequence[str]) -> None:
+        self.path, self.blobs = path, blobs
+        self.open(stack)
+
+    @abstractmethod
+    def open(self, stack: ExitStack) -> None:
+        """Begin the file, and let the stack finish it."""
+
+    @abstractmethod
+    def add(self, rows: Rows) -> None:
+        """Take the rows of a batch, by blob."""
+
+    @staticmethod
+    def open_all(stack: ExitStack, paths: Sequence[str], blobs: Sequence[str]) -> list[FeatureFile]:
+        """The files for these blobs: as many, or one that holds all."""
+        if len(paths) == 1 and Path(paths[0]).suffix in TOGETHER:
+            kind = NumpyFile if Path(paths[0]).suffix == ".npz" else HDF5File
+            return [kind(stack, paths[0], blobs)]
+        if len(paths) != len(blobs):
+            raise WrongUse(
+                f"{len(blobs)} blobs need as many files, or one .npz or .h5; "
+                f"-out names {len(paths)}"
+            )
+        return [
+            (NumpyFile if path.endswith(".npy") else LMDBFile)(stack, path, [blob])
+            for path, blob in zip(paths, blobs, strict=True)
+        ]
+
+
+class NumpyFile(FeatureFile):
+    """.npy or .npz; the rows are in memory until the end."""
+
+    def open(self, stack: ExitStack) -> None:
+        from sparknet.proto.source import replacing
+
+        self._draft = stack.enter_context(replacing(self.path))
+        self._parts: dict[str, list[Any]] = {name: [] for name in self.blobs}
+        stack.push(self._finish)
+
+    def add(self, rows: Rows) -> None:
+        for name in self.blobs:
+            self._parts[name].append(rows[name])
+
+    def _finish(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None:
+            return
+        arrays = {name: np.concatenate(parts) for name, parts in self._parts.items()}
+        with self._draft.open("wb") as file:
+            if self.path.endswith(".npy"):
+                np.save(file, arrays[self.blobs[0]])
+            else:
+                np.savez(file, **arrays)
+
+
+class HDF5File(FeatureFile):
+    """A data set for each blob, which HDF5Data layers read."""
+
+    def open(self, stack: ExitStack) -> None:
+        from sparknet.proto.source import replacing
+
+        self._draft = stack.enter_context(replacing(self.path))
+        self._is_new = True
+
+    def add(self, rows: Rows) -> None:
+        from sparknet.loaders.hdf5 import append_rows
+
+        append_rows(str(self._draft), {name: rows[name] for name in self.blobs}, self._is_new)
+        self._is_new = False
+
+
+class LMDBFile(FeatureFile):
+    """Datum records of floats under the keys 0000000000, 0000000001, …, as Caffe writes them."""
+
+    def open(self, stack: ExitStack) -> None:
+        from sparknet.loaders.lmdb_writer import new_lmdb
+
+        self._writer = stack.enter_context(new_lmdb(self.path))
+
+    def add(self, rows: Rows) -> None:
+        from sparknet.loaders.datum import float_bytes
+
+        for values in rows[self.blobs[0]]:
+            if values.ndim > 3:
+                raise FileError(self.path, f"a Datum has 3 axes, a record has {values.ndim}")
+            shaped = values.reshape((*values.shape, 1, 1, 1)[:3])
+            self._writer.put(b"%010d" % self._writer.entries, float_bytes(shaped))

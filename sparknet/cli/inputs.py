@@ -1,0 +1,203 @@
+"""What `sparknet predict` and `features` work on: image files, or records of any kind."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparknet.cli import flags
+from sparknet.cli.verb import WrongUse
+from sparknet.errors import DataError, FileError
+
+if TYPE_CHECKING:
+    from sparknet.loaders.source import Records
+    from sparknet.loaders.transform import Transform
+    from sparknet.net import Entry
+
+Batch = tuple[list[str], dict[str, Any]]
+"""The names of some inputs, and what is fed to the net."""
+BATCH = 64
+
+
+def add(parser: ArgumentParser) -> None:
+    """INPUT, and what is done to images on their way into the net."""
+    parser.add_argument(
+        "inputs",
+        metavar="INPUT",
+        nargs="*",
+        help="image files or folders; or one LMDB, LevelDB, .npy, .npz, .h5, .parquet, …",
+    )
+    parser.add_argument("--batch", type=flags.positive, metavar="N", help="inputs at a time")
+    group = parser.add_argument_group("images", "for nets that say nothing of transform_param")
+    group.add_argument("--mean-file", metavar="FILE", help="a mean image, .binaryproto or .npy")
+    group.add_argument(
+        "--mean-value", type=_numbers, metavar="B[,G,R]", help="a mean for each channel"
+    )
+    group.add_argument("--scale", type=float, help="what values are multiplied with, after that")
+    group.add_argument("--crop", type=flags.positive, metavar="SIZE", help="take the centre")
+    group.add_argument(
+        "--resize", type=size, metavar="HEIGHTxWIDTH", help="of image files, before the crop"
+    )
+
+
+def size(text: str) -> tuple[int, int]:
+    height, _, width = text.partition("x")
+    sizes = [int(part) if part.isdecimal() else 0 for part in (height, width)]
+    if not all(0 < one < 1 << 16 for one in sizes):
+        raise ArgumentTypeError(f"'{text}' is no HEIGHTxWIDTH")
+    return sizes[0], sizes[1]
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise ArgumentTypeError(f"'{text}' are no numbers") from None
+
+
+class Inputs:
+    """The inputs that the command line names, for one entry of a net, in batches.
+
+    An image that cannot be read is named on stderr and left out; `failed` counts them.
+    """
+
+    def __init__(self, chosen: Namespace, entry: Entry) -> None:
+        from sparknet.loaders.image_files import SUFFIXES
+
+        self.failed = 0
+        self._entry = entry
+        self._batch = chosen.batch or max(entry.batch, 1)
+        self._transform = _transform(chosen, entry)
+        self._images = _image_paths(chosen.inputs, SUFFIXES)
+        self._records = None if self._images else open_records(chosen.inputs)
+        self._size = chosen.resize or self._natural_size()
+
+    def __iter__(self) -> Iterator[Batch]:
+        if self._records is not None:
+            return self._of_records(self._records)
+        return self._of_images()
+
+    def _of_images(self) -> Iterator[Batch]:
+        pictures = self._pictures()
+        while part := list(islice(pictures, self._batch)):
+            yield [name for name, _ in part], self._fed(np.stack([image for _, image in part]))
+
+    def _pictures(self) -> Iterator[tuple[str, Any]]:
+        from sparknet.loaders.image import decode
+
+        channels = self._entry.record[0]
+        if channels not in (1, 3):
+            raise DataError(f"'{self._entry.name}' has {channels} channels, images have 1 or 3")
+        for path in self._images:
+            try:
+                yield path, decode(path, path, channels == 3, self._size)
+            except FileError as error:
+                print(f"sparknet: {error}", file=sys.stderr)
+                self.failed += 1
+
+    def _of_records(self, records: Records) -> Iterator[Batch]:
+        from sparknet.loaders.batches import one_pass
+
+        column = column_for(records, self._entry)
+        number = 0
+        for batch in one_pass(records, self._batch):
+            rows = batch[column]
+            yield [str(number + row) for row in range(len(rows))], self._fed(rows)
+            number += len(rows)
+
+    def _fed(self, rows: Any) -> dict[str, Any]:
+        return {self._entry.name: self._transform(rows, 0) if self._transform else rows}
+
+    def _natural_size(self) -> tuple[int, int] | None:
+        """Of a mean image, else of the crop or of the net's input: what files are resized to."""
+        if self._transform is not None and self._transform.transformation.mean is not None:
+            shape = self._transform.transformation.mean.shape
+            return int(shape[1]), int(shape[2])
+        if len(self._entry.record) != 3:
+            return None
+        crop = self._entry.transform.crop_size if self._entry.transform else 0
+        height, width = self._entry.record[1:]
+        return (max(height, crop), max(width, crop))
+
+
+def open_records(paths: Sequence[str]) -> Records:
+    """The one data set that is named; MNIST's two files count as one."""
+    from sparknet.loaders.opening import open_records as opened
+
+    if not paths:
+        raise WrongUse("give INPUT: image files, or a data set")
+    return opened(paths[0], *paths[1:])
+
+
+def column_for(records: Records, entry: Entry) -> str:
+    """The column that goes into an entry: the one of its name, or the only one that can."""
+    others = [name for name in records.columns if name != "label"]
+    for name in (entry.name, "data"):
+        if name in records.columns:
+            return name
+    if len(others) == 1:
+        return others[0]
+    raise DataError(
+        f"which column is for '{entry.name}'? The data has {', '.join(records.columns)}"
+    )
+
+
+def _image_paths(words: Sequence[str], suffixes: set[str]) -> list[str]:
+    """Image files, those in folders that hold nothing else we know; empty for a data set."""
+    from sparknet.loaders.image_files import image_paths
+
+    found: list[str] = []
+    for word in words:
+        path = Path(word)
+        if path.suffix.lower() in suffixes:
+            found.append(word)
+        elif path.is_dir() and not any((path / name).exists() for name in ("data.mdb", "CURRENT")):
+            found += image_paths(path)
+        elif found:
+            raise WrongUse(f"{word} is no image: give images, or one data set")
+    return found
+
+
+def _transform(chosen: Namespace, entry: Entry) -> Transform | None:
+    from sparknet.loaders.transform import Transform
+    from sparknet.proto import caffe_pb2
+
+    settings: dict[str, Any] = {}
+    if chosen.mean_value:
+        settings["mean_values"] = chosen.mean_value
+    if chosen.scale is not None:
+        settings["scale"] = chosen.scale
+    if chosen.crop or _is_larger(chosen, entry):
+        settings["crop_size"] = chosen.crop or entry.record[1]
+    mean = _mean(chosen.mean_file)
+    if not settings and mean is None:
+        return None
+    if entry.transform is not None:
+        raise WrongUse(f"the net has a transform_param for '{entry.name}': leave the flags out")
+    return Transform(phase=caffe_pb2.TEST, mean=mean, threaded=True, **settings)
+
+
+def _is_larger(chosen: Namespace, entry: Entry) -> bool:
+    """Whether images will be larger than the net's square input."""
+    if entry.transform is not None or len(entry.record) != 3 or not chosen.resize:
+        return False
+    return tuple(chosen.resize) != entry.record[1:] and entry.record[1] == entry.record[2]
+
+
+def _mean(path: str | None) -> Any:
+    if path is None:
+        return None
+    from sparknet.loaders.transform import mean_image
+
+    if not path.endswith(".npy"):
+        return mean_image(path)
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise FileError(path, f"is no array that can be read: {error}") from error

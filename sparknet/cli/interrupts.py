@@ -1,0 +1,53 @@
+"""What the signals SIGINT and SIGHUP do to a training.  Caffe: util/signal_handler.cpp."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any
+
+EFFECTS = ("stop", "snapshot", "none")
+
+
+class Interrupts:
+    """While it is entered, signals are only noted; the training asks `stop` and `snapshot`.
+
+    A second SIGINT that would stop again is a KeyboardInterrupt, for those who cannot wait.
+    """
+
+    def __init__(self, sigint: str, sighup: str) -> None:
+        self._effects = {signal.SIGINT: sigint}
+        if hasattr(signal, "SIGHUP"):
+            self._effects[signal.SIGHUP] = sighup
+        self._before: dict[signal.Signals, Any] = {}
+        self.stop = False
+        """Whether somebody asked to stop."""
+        self._snapshot = False
+
+    def take_snapshot(self) -> bool:
+        """Whether somebody asked for a snapshot since this was last called."""
+        wanted, self._snapshot = self._snapshot, False
+        return wanted
+
+    def __enter__(self) -> Interrupts:
+        for number in self._effects:
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        effect = self._effects[signal.Signals(number)]
+        if effect == "stop":
+            if self.stop and number == signal.SIGINT:
+                raise KeyboardInterrupt
+            self.stop = True
+        elif effect == "snapshot":
+            self._snapshot = True

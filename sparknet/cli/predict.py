@@ -1,0 +1,75 @@
+"""`sparknet predict`: what a net says of images or records."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, TextIO
+
+from sparknet.cli import answers, flags, inputs, net_file
+from sparknet.cli.verb import Verb, WrongUse
+
+if TYPE_CHECKING:
+    from sparknet.net import Entry, Net
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    net_file.add_weighed(parser)
+    inputs.add(parser)
+    parser.add_argument(
+        "--outputs", metavar="BLOB[,BLOB]", help="blobs to print; else the net's outputs"
+    )
+    parser.add_argument(
+        "--top", type=_top, default=5, metavar="K", help="the K best classes; 0: all values"
+    )
+    parser.add_argument("--labels", metavar="FILE", help="the names of the classes, one a line")
+    parser.add_argument("--format", choices=tuple(answers.FORMATS), default="text")
+    parser.add_argument("--out", metavar="FILE", help="else stdout")
+    flags.add_gpu(parser)
+    flags.add_json(parser, "the same as --format json: a line of JSON for each input")
+
+
+def _top(text: str) -> int:
+    return 0 if text == "0" else flags.positive(text)
+
+
+def _execute(chosen: Namespace) -> int:
+    flags.needed(chosen, "model")
+    if not chosen.inputs:
+        raise WrongUse("give INPUT: image files, or a data set")
+    labels = answers.read_labels(chosen.labels) if chosen.labels else None
+    net = net_file.fed_net(chosen)
+    source = inputs.Inputs(chosen, data_entry(net))
+    wanted = chosen.outputs.split(",") if chosen.outputs else None
+    shape = answers.FORMATS["json" if chosen.json else chosen.format]
+    with ExitStack() as stack:
+        out = stack.enter_context(answers.opened(chosen.out)) if chosen.out else sys.stdout
+        _write(out, shape(answers.answers(net, source, wanted, chosen.top, labels)))
+    if source.failed:
+        print(f"sparknet predict: {source.failed} images were left out", file=sys.stderr)
+    return int(bool(source.failed))
+
+
+def _write(out: TextIO, lines: Iterator[str]) -> None:
+    for line in lines:
+        out.write(line + "\n")
+
+
+def data_entry(net: Net) -> Entry:
+    """The place in a net where images enter: the one that holds no labels."""
+    entries = [entry for entry in net.inputs.values() if not entry.is_label]
+    named = [entry for entry in entries if entry.name == "data"]
+    if len(entries) != 1 and not named:
+        names = ", ".join(entry.name for entry in entries) or "none"
+        raise WrongUse(f"predict feeds a net of one input; this one has {names}")
+    return (named or entries)[0]
+
+
+VERB = Verb(
+    "predict",
+    "Run a net on images or records and print the best classes, or all values of its outputs.",
+    _arguments,
+    _execute,
+)

@@ -1,0 +1,43 @@
+"""`sparknet train`: as `caffe train` does, or by several workers over data of any kind."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from sparknet.cli import flags
+from sparknet.cli.interrupts import EFFECTS
+from sparknet.cli.verb import Verb, WrongUse
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    flags.add(parser, "solver", metavar="FILE", help="the solver, a .prototxt")
+    flags.add(parser, "model", metavar="FILE", help="a net in place of the one the solver names")
+    flags.add(parser, "weights", metavar="FILE[,FILE]", help="models to start from (fine-tuning)")
+    flags.add(parser, "snapshot", metavar="FILE", help="a .solverstate to go on from")
+    flags.add(parser, "iterations", type=flags.positive, help="where to stop, in place of max_iter")
+    flags.add_state(parser)
+    flags.add(parser, "threads", type=flags.positive, metavar="N", help="else all processors")
+    for name, default in (("sigint", "stop"), ("sighup", "snapshot")):
+        flags.add(
+            parser,
+            f"{name}_effect",
+            choices=EFFECTS,
+            default=default,
+            help=f"what {name.upper()} does; '{default}' by default",
+        )
+    flags.add_gpu(parser)
+
+
+def _execute(chosen: Namespace) -> int:
+    from sparknet.cli import train_plain
+    from sparknet.native import set_threads
+
+    flags.needed(chosen, "solver")
+    if chosen.snapshot and chosen.weights:
+        raise WrongUse("give -snapshot to resume or -weights to fine-tune, not both")
+    if chosen.threads:
+        set_threads(chosen.threads)
+    return train_plain.train(chosen)
+
+
+VERB = Verb("train", "Train a net by a solver file.", _arguments, _execute)

@@ -1,0 +1,81 @@
+"""`sparknet train` as `caffe train`: one process, the solver's own data, Caffe's words.
+
+Caffe: tools/caffe.cpp, train.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from sparknet.cli import flags
+from sparknet.cli.interrupts import Interrupts
+
+if TYPE_CHECKING:
+    from sparknet.caffe.solvers import Solver
+    from sparknet.proto.caffe_pb2 import SolverParameter
+
+INTERRUPTED = 130
+
+
+class Stopped(Exception):
+    """Somebody asked to stop, and all weights are those of whole iterations."""
+
+
+def train(chosen: Namespace) -> int:
+    """The exit status: 130 where a signal stopped it, after a snapshot."""
+    from sparknet.caffe import get_solver
+    from sparknet.caffe.solvers.report import say
+
+    settings = read_settings(chosen)
+    if settings.solver_mode == settings.GPU:
+        say("solver_mode is GPU: sparknet has no GPU engine and computes on the CPU")
+    _check_snapshots(settings)
+    solver = get_solver(settings)
+    with Interrupts(chosen.sigint_effect, chosen.sighup_effect) as interrupts:
+        _obey(solver, interrupts)
+        try:
+            say("Starting Optimization")
+            solver.solve(chosen.snapshot)
+        except Stopped:
+            solver.snapshot_after_training()
+            say("Optimization stopped early.")
+            return INTERRUPTED
+    return 0
+
+
+def _obey(solver: Solver, interrupts: Interrupts) -> None:
+    """Look before each iteration whether a signal has come."""
+
+    def look() -> None:
+        if interrupts.take_snapshot():
+            solver.snapshot()
+        if interrupts.stop:
+            raise Stopped
+
+    solver.add_callback(look)
+
+
+def read_settings(chosen: Namespace) -> SolverParameter:
+    """The solver of -solver, changed by the other flags."""
+    from sparknet.caffe.solvers.source import settings
+    from sparknet.cli.net_file import read
+
+    solver = settings(chosen.solver, read(chosen.model) if chosen.model else None)
+    solver.train_state.level = chosen.level
+    solver.train_state.stage.extend(flags.stages(chosen))
+    if chosen.weights:
+        solver.weights.append(chosen.weights)
+    if chosen.iterations:
+        solver.max_iter = chosen.iterations
+    return solver
+
+
+def _check_snapshots(settings: SolverParameter) -> None:
+    """Refuse, before anything is trained, a snapshot_prefix that cannot be written."""
+    from sparknet.caffe.solvers.snapshot import check_place
+    from sparknet.proto import caffe_pb2
+
+    if settings.snapshot_after_train:
+        probe = caffe_pb2.SolverParameter(snapshot=1, snapshot_prefix=settings.snapshot_prefix)
+        check_place(probe)

@@ -1,0 +1,138 @@
+"""`sparknet train` with a solver file alone: what `caffe train` does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparknet.cli import main
+from sparknet.proto import read_model, read_state
+from tests.cli.conftest import ROOT, Run, Task, make_task
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Task:
+    """The task in a folder of its own."""
+    return make_task(tmp_path)
+
+
+def weights(path: str) -> np.ndarray:
+    return np.concatenate([array.ravel() for own in read_model(path).arrays for array in own])
+
+
+def by_pycaffe(task: Task, steps: int) -> np.ndarray:
+    from sparknet.caffe import get_solver
+
+    solver = get_solver(task.path("solver.prototxt"))
+    solver.step(steps)
+    return np.array(solver.net.flat_params)
+
+
+def test_it_trains_as_pycaffe_does(fresh: Task, run: Run) -> None:
+    done = run("train", f"-solver={fresh.path('solver.prototxt')}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    said = [line.partition(" ")[2].partition(" ")[2] for line in done.stderr.splitlines()]
+    assert "Solving columns" in said
+    assert "Iteration 10, Testing net (#0)" in said
+    assert any(line.startswith("Iteration 15 (") for line in said)
+    assert said[-1] == "Optimization Done."
+    assert f"Snapshotting to {fresh.path('columns_iter_20.caffemodel')}" in said
+    np.testing.assert_array_equal(
+        weights(fresh.path("columns_iter_20.caffemodel")), by_pycaffe(fresh, 20)
+    )
+
+
+def test_resume(fresh: Task, run: Run) -> None:
+    solver = fresh.path("solver.prototxt")
+    assert main(["train", "-solver", solver, "-iterations", "10"]) == 0
+    state = fresh.path("columns_iter_10.solverstate")
+    done = run("train", "--solver", solver, "--snapshot", state)
+    assert f"Restoring previous solver status from {state}" in done.stderr
+    assert read_state(fresh.path("columns_iter_20.solverstate")).iteration == 20
+
+
+def test_finetune(task: Task, fresh: Task) -> None:
+    words = ["-solver", fresh.path("solver.prototxt"), "-weights", task.path("model.caffemodel")]
+    text = (fresh.folder / "solver.prototxt").read_text()
+    (fresh.folder / "solver.prototxt").write_text(text.replace("base_lr: 0.1", "base_lr: 0"))
+    assert main(["train", *words, "-iterations", "1"]) == 0
+    np.testing.assert_array_equal(
+        weights(fresh.path("columns_iter_1.caffemodel")), weights(task.path("model.caffemodel"))
+    )
+
+
+def endless(task: Task, *words: str) -> subprocess.Popen[str]:
+    """A training that goes on until it is told otherwise; it has begun."""
+    command = [sys.executable, "-m", "sparknet.cli", "train", "-solver"]
+    child = subprocess.Popen(
+        [*command, task.path("solver.prototxt"), "-iterations", "100000000", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    said_until(child, "Iteration 5")
+    return child
+
+
+def said_until(child: subprocess.Popen[str], text: str) -> str:
+    assert child.stderr is not None
+    for line in child.stderr:
+        if text in line:
+            return line
+    raise AssertionError(f"it never said {text}")
+
+
+def test_ctrl_c_snapshots_and_stops(fresh: Task) -> None:
+    child = endless(fresh)
+    child.send_signal(signal.SIGINT)
+    line = said_until(child, "Snapshotting solver state to")
+    _, rest = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "Optimization stopped early." in rest
+    state = read_state(line.rpartition(" to ")[2].strip())
+    assert state.iteration >= 5
+    # What it left can be gone on from.
+    words = ["-snapshot", line.rpartition(" to ")[2].strip()]
+    words += ["-iterations", str(state.iteration + 5)]
+    assert main(["train", "-solver", fresh.path("solver.prototxt"), *words]) == 0
+
+
+def test_other_effects_of_signals(fresh: Task) -> None:
+    child = endless(fresh, "-sigint_effect", "none", "--sighup-effect=snapshot")
+    child.send_signal(signal.SIGINT)
+    child.send_signal(signal.SIGHUP)
+    said_until(child, "Snapshotting solver state to")
+    said_until(child, "Iteration")  # it goes on
+    child.terminate()
+    child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGTERM
+
+
+def test_refusals(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+    solver = fresh.path("solver.prototxt")
+    assert main(["train"]) == 2
+    assert capsys.readouterr().err == "sparknet train: give -solver\n"
+    assert main(["train", "-solver", solver, "-snapshot", "a", "-weights", "b"]) == 2
+    assert "not both" in capsys.readouterr().err
+    assert main(["train", "-solver", solver, "-snapshot", fresh.path("none")]) == 1
+    assert "none" in capsys.readouterr().err
+    assert main(["train", "-solver", fresh.path("solver.prototx")]) == 1
+    assert "hint: did you mean" in capsys.readouterr().err
+    text = (fresh.folder / "solver.prototxt").read_text()
+    (fresh.folder / "solver.prototxt").write_text(text.replace("/columns", "/no/columns"))
+    assert main(["train", "-solver", solver]) == 1
+    err = capsys.readouterr().err
+    assert "is missing or cannot be written" in err
+
+
+def test_the_gpu_is_not_there(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "-solver", fresh.path("solver.prototxt"), "--gpu=all"])
+    assert "has no GPU engine" in capsys.readouterr().err
