@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.cli import flags
+from sparknet.cli.sources import column_for, open_records
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import DataError, FileError
 
@@ -124,28 +125,6 @@ class Inputs:
         crop = self._entry.transform.crop_size if self._entry.transform else 0
         height, width = self._entry.record[1:]
         return (max(height, crop), max(width, crop))
-
-
-def open_records(paths: Sequence[str]) -> Records:
-    """The one data set that is named; MNIST's two files count as one."""
-    from sparknet.loaders.opening import open_records as opened
-
-    if not paths:
-        raise WrongUse("give INPUT: image files, or a data set")
-    return opened(paths[0], *paths[1:])
-
-
-def column_for(records: Records, entry: Entry) -> str:
-    """The column that goes into an entry: the one of its name, or the only one that can."""
-    others = [name for name in records.columns if name != "label"]
-    for name in (entry.name, "data"):
-        if name in records.columns:
-            return name
-    if len(others) == 1:
-        return others[0]
-    raise DataError(
-        f"which column is for '{entry.name}'? The data has {', '.join(records.columns)}"
-    )
 
 
 def _image_paths(words: Sequence[str], suffixes: set[str]) -> list[str]:

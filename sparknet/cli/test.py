@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.cli import flags, inputs, net_file
+from sparknet.cli import flags, net_file, sources
 from sparknet.cli.verb import Verb, WrongUse
+from sparknet.errors import DataError
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
@@ -33,7 +34,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--data",
         metavar="SOURCE",
         nargs="+",
-        help="records for the net's inputs, in place of what its data layers read",
+        help=f"records for the net, in place of what its data layers read: {sources.HELP}",
     )
     flags.add_gpu(parser)
     flags.add_json(parser)
@@ -79,10 +80,12 @@ class Report:
 
 def _of_data(chosen: Namespace) -> Report:
     """Each record counts once, whatever the batch size."""
-    records = inputs.open_records(chosen.data)
+    records = sources.open_records(chosen.data)
     net = net_file.fed_net(chosen)
     net.set_validation_data(records)
     means = net.test(chosen.iterations)
+    if not means:
+        raise DataError("the net has neither a loss nor an accuracy to test by")
     weights = net.net.blob_loss_weights
     loss = sum(weights[name] * value for name, value in means.items())
     count = {"iterations": chosen.iterations} if chosen.iterations else {"records": len(records)}

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from sparknet.errors import FileError
+from sparknet.errors import FileError, SparkNetError
 
 StrPath = str | os.PathLike[str]
 
@@ -118,7 +118,7 @@ def replacing(path: StrPath) -> Iterator[Path]:
         yield draft
         draft.replace(target)
     except (OSError, ValueError) as error:
-        if isinstance(error, FileError):
+        if isinstance(error, SparkNetError):
             raise
         raise FileError(path, f"cannot be written: {_reason(error)}") from error
     finally:

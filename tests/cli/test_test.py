@@ -47,6 +47,25 @@ def test_json(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["loss"] == pytest.approx(expected["loss"])
 
 
+@pytest.mark.parametrize("batch", [20, 7])
+def test_records_from_elsewhere(
+    batch: int, task: Task, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Each record counts once, also where the last batch is smaller."""
+    net = (task.folder / "net.prototxt").read_text()
+    (tmp_path / "net.prototxt").write_text(net.replace("batch_size: 20", f"batch_size: {batch}"))
+    np.savez(tmp_path / "data.npz", data=task.images, label=task.labels)
+    np.save(tmp_path / "images.npy", task.images)
+    np.save(tmp_path / "labels.npy", task.labels)
+    model = ["-model", str(tmp_path / "net.prototxt"), "-weights", task.path("model.caffemodel")]
+    arrays = [f"data={tmp_path}/images.npy", f"label={tmp_path}/labels.npy"]
+    for source in ([task.path("lmdb")], [str(tmp_path / "data.npz")], arrays):
+        assert main(["test", *model, "--json", "--data", *source]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["records"] == 60
+        assert found["outputs"] == pytest.approx(by_pycaffe(task, 3), rel=1e-5)
+
+
 def test_an_output_of_many_numbers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     net = tmp_path / "net.prototxt"
     net.write_text(
@@ -76,6 +95,8 @@ def test_refusals(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
     error = capsys.readouterr().err.splitlines()
     assert error[0].endswith("deploy.prototxt: nothing feeds the net's inputs: data")
     assert error[1].startswith("hint: give --data")
+    assert main(["test", *deploy, "--data", task.path("lmdb")]) == 1
+    assert "neither a loss nor an accuracy" in capsys.readouterr().err
     with pytest.raises(SystemExit) as caught:
         main(["test", "-model", model, "-gpu", "0"])
     assert caught.value.code == 2

@@ -1,0 +1,48 @@
+"""Data sets as the command line names them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sparknet.cli.verb import WrongUse
+from sparknet.errors import DataError
+
+if TYPE_CHECKING:
+    from sparknet.loaders.source import Records
+    from sparknet.net import Entry
+
+HELP = "an LMDB, LevelDB, .npz, .h5, .parquet, …; several are chained; MNIST's two files are one; "
+HELP += "COLUMN=FILE.npy for arrays"
+
+
+def open_records(words: Sequence[str]) -> Records:
+    """The records of these files and folders, of whatever kind."""
+    from sparknet.loaders.numpy_files import NumpyFiles
+    from sparknet.loaders.opening import kind_of
+    from sparknet.loaders.opening import open_records as opened
+
+    arrays = dict(_array(word) for word in words if word.endswith(".npy"))
+    if len(arrays) == len(words):
+        return NumpyFiles(**arrays)
+    if arrays:
+        raise WrongUse("name each array once, and no other data: COLUMN=FILE.npy …")
+    return opened(*words) if kind_of(words[0]) == "mnist" else opened(list(words))
+
+
+def _array(word: str) -> tuple[str, str]:
+    column, equals, path = word.partition("=")
+    return (column, path) if equals else ("data", word)
+
+
+def column_for(records: Records, entry: Entry) -> str:
+    """The column that goes into an entry: the one of its name, or the only one that can."""
+    for name in (entry.name, "data"):
+        if name in records.columns:
+            return name
+    others = [name for name in records.columns if name != "label"]
+    if len(others) == 1:
+        return others[0]
+    raise DataError(
+        f"which column is for '{entry.name}'? The data has {', '.join(records.columns)}"
+    )
