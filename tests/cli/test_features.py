@@ -78,6 +78,7 @@ def test_nothing_half_written(
         assert main(words(task, "loss", out, "-iterations", "1")) == 1
         assert "'loss' is ()" in capsys.readouterr().err
         assert main(words(task, "ip", out, f"{tmp_path}/none.png")) == 1
+        assert "no input that could be read" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
