@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import sparknet
-from sparknet import Net, SolverParams, caffe
-from sparknet.errors import SolverError
+from sparknet import (
+    ActivationLayer,
+    LinearLayer,
+    Net,
+    NetParams,
+    RDDLayer,
+    SoftmaxWithLoss,
+    SolverParams,
+    caffe,
+)
+from sparknet.dsl import Accuracy
+from sparknet.errors import SolverError, SparkNetError, SpecError, WeightsError
 from sparknet.proto import parse_net, parse_solver
-from tests.net.nets import NET, blobs_of_three, solver_text
+from tests.net.nets import INPUTS, LAYERS, NET, blobs_of_three, solver_text
 
 
 def test_trains_and_tests() -> None:
@@ -52,7 +64,7 @@ def test_training_is_that_of_pycaffe(iter_size: int) -> None:
     net = Net(text)
     net.set_training_data((data, labels))
     loss = net.train(4)
-    solver = caffe.solver_from_text(text.replace("random_seed: 1", "random_seed: 1"))
+    solver = caffe.solver_from_text(text)
     losses, batch = [], 0
     for _ in range(4):
         solver.net.clear_param_diffs()
@@ -71,7 +83,7 @@ def test_made_from_anything_that_describes_it(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(NET)
     (tmp_path / "solver.prototxt").write_text(solver_text())
     nets = [NET, tmp_path / "net.prototxt", str(tmp_path / "net.prototxt"), parse_net(NET)]
-    nets.append(sparknet.NetParams.from_text(NET))
+    nets.append(NetParams.from_text(NET))
     for source in nets:
         net = Net(source, seed=3)
         assert net.solver is None
@@ -98,3 +110,164 @@ def test_weights_go_out_and_in(tmp_path: Path) -> None:
         three = Net(NET, seed=3)
         three.load(tmp_path / name)
         assert three.get_weights().allclose(one.get_weights(), 0, 0)
+
+
+def test_each_test_net_has_its_own_data() -> None:
+    """One solver, two test nets: of other stages, with other outputs and batch sizes."""
+    net = (
+        NET
+        + """
+    layer { name: "scores" type: "Softmax" bottom: "ip" top: "scores" include { stage: "more" } }
+    """
+    )
+    text = solver_text(net, test_interval=9, test_iter=1)
+    text += ' test_iter: 1 test_state: {} test_state: { stage: "more" }'
+    trained = Net(text)
+    trained.set_training_data(blobs_of_three())
+    trained.set_validation_data(blobs_of_three(20, 1))
+    trained.set_validation_data(blobs_of_three(30, 2), net=1)
+    trained.train(20)
+    first, second = trained.test(net=0), trained.test(net=1)
+    assert set(first) == set(second) == {"accuracy", "loss"}
+    assert first["loss"] != second["loss"]
+    assert set(trained._tests[1].net.outputs) == {"accuracy", "loss", "scores"}
+    with pytest.raises(SpecError, match="there is no test net 2, there are 2"):
+        trained.test(net=2)
+
+
+def test_testing_sees_every_update_and_leaves_training_alone() -> None:
+    one, two = Net(solver_text()), Net(solver_text())
+    for net in (one, two):
+        net.set_training_data(blobs_of_three())
+        net.set_validation_data(blobs_of_three(51, 1))
+    first = one.test()
+    for _ in range(5):
+        one.train(1)
+        one.test(2)
+        one.forward(blobs_of_three(3))
+    two.train(5)
+    assert one.get_weights().allclose(two.get_weights(), 0, 0)
+    assert one.test()["loss"] < first["loss"]
+
+
+def test_gradients_and_updates_one_by_one() -> None:
+    """What strategies do between the two."""
+    whole, parts = Net(solver_text(momentum=0.9)), Net(solver_text(momentum=0.9))
+    for net in (whole, parts):
+        net.set_training_data(blobs_of_three())
+    loss = whole.train(3)
+    losses = []
+    for _ in range(3):
+        losses.append(parts.compute_gradients())
+        parts.apply_update()
+    assert loss == pytest.approx(np.mean(losses))
+    assert whole.get_weights().allclose(parts.get_weights(), 0, 0)
+    assert (parts.iter, parts.taken) == (3, 24)
+
+
+def test_batch_norm_learns_in_training_and_rests_in_testing() -> None:
+    norm = 'layer { name: "bn" type: "BatchNorm" bottom: "data" top: "norm" }'
+    text = INPUTS + norm + LAYERS.replace('bottom: "data"', 'bottom: "norm"')
+    net = Net(solver_text(text))
+    net.set_training_data(blobs_of_three())
+    net.train(10)
+    weights = net.get_weights()
+    ((begin, end),) = weights.layout.statistics
+    assert weights["bn"][2].numpy() > 1
+    np.testing.assert_array_equal(
+        weights.flat.numpy()[begin:end], np.concatenate([w.to_flat() for w in weights["bn"]])
+    )
+    net.set_validation_data(blobs_of_three(51, 1))
+    assert net.test()["accuracy"] > 0.8
+    assert net.get_weights().allclose(weights, 0, 0)
+
+
+def test_what_the_solver_says_about_testing_and_snapshots_is_left_to_the_caller(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    more = {"display": 1, "snapshot": 1, "snapshot_prefix": f'"{tmp_path}/s"', "test_iter": 1}
+    net = Net(solver_text(**more, test_interval=1))
+    net.set_training_data(blobs_of_three())
+    net.train(2)
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+    assert net.settings is not None
+    assert net.settings.snapshot == 1
+
+
+def test_weights_named_by_the_solver_are_loaded(tmp_path: Path) -> None:
+    first = Net(NET, seed=9)
+    first.save(tmp_path / "w.caffemodel")
+    text = solver_text(weights=f'"{tmp_path}/w.caffemodel"')
+    assert Net(text).get_weights().allclose(first.get_weights(), 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("nowhere.prototxt", "nowhere.prototxt: no such file or folder"),
+        (Path("nowhere.prototxt"), "nowhere.prototxt: no such file or folder"),
+        (7, "a Net cannot be made from a int"),
+        ("layer { name: 'x' type: 'Convolutoin' }", "Convolutoin"),
+        ("base_lr: 0.1 lr_policy: 'fixed' typo: 3", "typo"),
+        ("layer { nam: 'x' }", "nam"),
+    ],
+)
+def test_what_describes_no_net(source: object, message: str) -> None:
+    with pytest.raises(SparkNetError, match=message) as caught:
+        Net(source)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_solver_has_its_own_phases() -> None:
+    with pytest.raises(SpecError, match="a phase is for a net alone"):
+        Net(solver_text(), phase=caffe.TEST)
+
+
+def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
+    Net(NET).save(tmp_path / "w.caffemodel")
+    other = NET.replace("num_output: 3", "num_output: 4")
+    with pytest.raises(WeightsError, match="layer 'ip'"):
+        Net(other, tmp_path / "w.caffemodel")
+    with pytest.raises(WeightsError, match="layer 'ip': parameter 0 is 3 x 2, in the net it is 4"):
+        Net(other).set_weights(Net(NET).get_weights())
+
+
+def test_a_net_is_not_pickled() -> None:
+    with pytest.raises(TypeError, match="send what it was made from, and get_weights"):
+        pickle.dumps(Net(NET))
+
+
+def test_seeds() -> None:
+    def weights(**how: Any) -> sparknet.WeightCollection:
+        return Net(solver_text() if "solver" in how else NET, seed=how.get("seed")).get_weights()
+
+    assert weights(seed=1).allclose(weights(seed=1), 0, 0)
+    assert not weights(seed=1).allclose(weights(seed=2))
+    assert weights(solver=1).allclose(weights(solver=1), 0, 0)
+    assert not weights(solver=1).allclose(weights(solver=1, seed=5))
+    caffe.set_random_seed(3)
+    first = weights()
+    caffe.set_random_seed(3)
+    assert weights().allclose(first, 0, 0)
+
+
+def test_a_scikit_learn_digit_net_from_the_dsl() -> None:
+    """LinearLayer on 8 x 8 digits, straight from numpy: the first ten minutes of somebody."""
+    digits = pytest.importorskip("sklearn.datasets").load_digits()
+    net = NetParams(
+        "digits",
+        RDDLayer("data", shape=[32, 64]),
+        RDDLayer("label", shape=[32]),
+        LinearLayer("ip1", ["data"], num_outputs=48, weight_filler="xavier"),
+        ActivationLayer("relu1", ["ip1"], activation="relu"),
+        LinearLayer("ip2", ["relu1"], num_outputs=10, weight_filler="xavier"),
+        SoftmaxWithLoss("loss", ["ip2", "label"]),
+        Accuracy("accuracy", ["ip2", "label"], include={"phase": "TEST"}),
+    )
+    learner = Net(SolverParams(net=net, base_lr=0.1, momentum=0.9, lr_policy="fixed"), seed=1)
+    images, labels = digits.data / 16, digits.target
+    learner.set_training_data((images[:1500], labels[:1500]))
+    learner.set_validation_data((images[1500:], labels[1500:]))
+    learner.train(200)
+    assert learner.test()["accuracy"] > 0.9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterator
-from itertools import cycle
+from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from sparknet.errors import DataError, SpecError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.source import ArrayRecords
+from sparknet.net.rows import open_rows
+from sparknet.net.stream import Stream
 from tests.net.nets import NET, solver_text
 
 X = np.arange(40, dtype=np.float32).reshape(20, 2)
@@ -127,15 +129,11 @@ def test_nothing_is_taken_from_an_iterator_before_it_is_needed() -> None:
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(1, 12))
 def test_no_size_of_batch_loses_a_record(sizes: list[int], batch: int) -> None:
-    from sparknet.net.rows import open_rows
-    from sparknet.net.stream import Stream
-
     ends = np.cumsum([0, *sizes])
-    items = [(np.arange(a, b), -np.arange(a, b)) for a, b in zip(ends, ends[1:], strict=False)]
+    items = [(np.arange(a, b), -np.arange(a, b)) for a, b in pairwise(ends)]
     entries = Net(NET)._main.entries
-    rows = open_rows(
-        [{"label": y, "data": np.stack([x, x], 1)} for x, y in items], lambda: entries, []
-    )
+    batches = [{"label": labels, "data": np.stack([x, x], 1)} for x, labels in items]
+    rows = open_rows(batches, lambda: entries, [])
     stream, seen = Stream(rows, endless=False, what="x"), []
     while (block := stream.take(batch)) is not None:
         seen.append(block)
@@ -174,7 +172,7 @@ def test_what_is_no_data_is_refused_at_once(data: Any, message: str) -> None:
         ((X, Y + 0.5), "column 'label': the label 0.5 is no whole number"),
         ((X, np.full(20, "cat")), "column 'label' holds <U3, not numbers"),
         ((X, np.eye(20)), "column 'label': a record is 20, the net wants one number"),
-        (({"data": x, "label": y} for x, y in ()), "the training data ended after 0 records"),
+        (iter([]), "the training data ended after 0 records"),
         (({"data": x} for x in X), "the training data has no column 'label'; it has 'data'"),
         ([{"data": X[0], "label": 1}, {"data": X[0]}], "record 1 of a batch has no column 'label'"),
         ((X, Y + 5), "label"),
@@ -235,7 +233,8 @@ def test_records_lie_side_by_side_behind_time_in_recurrent_nets() -> None:
 
 def test_inputs_of_unlike_batch_sizes_are_for_forward() -> None:
     text = """
-    layer { name: "image" type: "Input" top: "data" input_param { shape { dim: 1 dim: 2 dim: 8 dim: 8 } } }
+    layer { name: "image" type: "Input" top: "data"
+      input_param { shape { dim: 1 dim: 2 dim: 8 dim: 8 } } }
     layer { name: "boxes" type: "Input" top: "rois" input_param { shape { dim: 3 dim: 5 } } }
     layer { name: "pool" type: "ROIPooling" bottom: "data" bottom: "rois" top: "pool"
       roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: 1 } }
