@@ -1,4 +1,4 @@
-"""`sparknet convert`: data sets as LMDB databases of Datum, and their means.
+"""`sparknet convert`: data sets as LMDB databases of Datum or as block files, and their means.
 
 Does the work of Caffe's convert_mnist_data, convert_cifar_data, convert_imageset and
 compute_image_mean.
@@ -9,15 +9,15 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sparknet.cli.convert_target import Record, write, write_records
 from sparknet.cli.verb import Verb
 from sparknet.errors import FileError
 
-Record = tuple[str, Any, int]
-"""What is appended to the key, an image or the bytes of an encoded one, and its label."""
+if TYPE_CHECKING:
+    from sparknet.loaders import Records
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -36,13 +36,23 @@ def _arguments(parser: ArgumentParser) -> None:
     images.add_argument("--resize", type=_size, metavar="HEIGHTxWIDTH")
     images.add_argument("--gray", action="store_true", help="store grey images")
     images.add_argument("--encoded", action="store_true", help="store the files as they are")
-    images.add_argument("--shuffle", action="store_true")
-    images.add_argument("--seed", type=int, default=0, help="what --shuffle starts from")
+    _order(images)
     images.add_argument("--check-size", action="store_true", help="refuse images of several sizes")
-    mean = _kind(kinds, "mean", "the mean image of an LMDB or LevelDB", _mean)
-    mean.add_argument("database", metavar="DATABASE")
+    tars = _kind(kinds, "tars", "images in tar files, as ImageNet comes", _tars)
+    tars.add_argument("files", metavar="FILE", nargs="+")
+    _destination(tars)
+    tars.add_argument("--labels", metavar="LIST", help="a file of lines 'name label'")
+    tars.add_argument("--resize", type=_size, metavar="HEIGHTxWIDTH")
+    tars.add_argument("--gray", action="store_true", help="store grey images")
+    _order(tars)
+    records = _kind(kinds, "records", "whatever sparknet.loaders.open_records opens", _any)
+    records.add_argument("source", metavar="SOURCE", nargs="+")
+    _destination(records)
+    _order(records)
+    mean = _kind(kinds, "mean", "the mean image of a database or other records", _mean)
+    mean.add_argument("source", metavar="SOURCE")
     mean.add_argument("out", metavar="OUT.binaryproto")
-    mean.add_argument("--backend", choices=("lmdb", "leveldb"), default="lmdb")
+    mean.add_argument("--backend", choices=("lmdb", "leveldb"), help="found out if not given")
 
 
 def _kind(
@@ -54,10 +64,16 @@ def _kind(
 
 
 def _destination(parser: ArgumentParser) -> None:
-    parser.add_argument("out", metavar="DATABASE", help="a new folder for the LMDB")
+    parser.add_argument("out", metavar="OUT", help="a new folder for the LMDB, or a block file")
+    parser.add_argument("--to", choices=("lmdb", "blocks"), default="lmdb", help="what to write")
     parser.add_argument("--skip", type=_count, default=0, help="leave out so many items")
     parser.add_argument("--take", type=_count, help="then convert so many, not all")
     parser.add_argument("--mean", metavar="FILE", help="also write the mean image, a binaryproto")
+
+
+def _order(parser: ArgumentParser) -> None:
+    parser.add_argument("--shuffle", action="store_true")
+    parser.add_argument("--seed", type=int, default=0, help="what --shuffle starts from")
 
 
 def _count(text: str) -> int:
@@ -80,34 +96,72 @@ def _execute(chosen: Namespace) -> int:
 
 
 def _mnist(chosen: Namespace) -> int:
-    from sparknet.loaders.mnist import read_mnist
+    from sparknet.loaders import MNIST
 
-    items = read_mnist(chosen.images, chosen.labels)
-    return _write(chosen, (("", image, label) for image, label in items))
+    return write_records(chosen, MNIST(chosen.images, chosen.labels))
 
 
 def _cifar10(chosen: Namespace) -> int:
-    from sparknet.loaders.cifar10 import read_cifar10
+    from sparknet.loaders import open_records
 
-    return _write(chosen, (("", image, label) for image, label in read_cifar10(chosen.files)))
+    return write_records(chosen, open_records(chosen.files, kind="cifar10"))
+
+
+def _any(chosen: Namespace) -> int:
+    from sparknet.loaders import open_records
+
+    return write_records(chosen, _shuffled(chosen, open_records(chosen.source)))
+
+
+def _tars(chosen: Namespace) -> int:
+    from sparknet.loaders import Tars
+
+    tars = Tars(
+        chosen.files,
+        chosen.labels,
+        size=chosen.resize,
+        color=not chosen.gray,
+        damaged="skip",
+    )
+    for number, name in enumerate(tars.classes):
+        print(f"{number} {name}")
+    status = write_records(chosen, _shuffled(chosen, tars))
+    for reason in tars.failed.values():
+        print(f"sparknet convert: {reason}", file=sys.stderr)
+    return status or _left_out(len(tars.failed))
+
+
+def _shuffled(chosen: Namespace, records: Records) -> Records:
+    from sparknet.loaders import Order, Subset
+
+    if not chosen.shuffle:
+        return records
+    return Subset(records, Order(len(records), chosen.seed).next(len(records)))
+
+
+def _left_out(count: int) -> int:
+    """Say how many images are missing; the exit status."""
+    if count:
+        print(f"sparknet convert: {count} images were left out", file=sys.stderr)
+    return int(count > 0)
 
 
 def _images(chosen: Namespace) -> int:
     from sparknet.loaders.image import read_list
 
-    if chosen.encoded and (chosen.resize or chosen.gray):
-        raise FileError(chosen.list, "--encoded stores files as they are: no --resize, no --gray")
+    if chosen.encoded and (chosen.resize or chosen.gray or chosen.to == "blocks"):
+        raise FileError(
+            chosen.list, "--encoded stores files as they are: no --resize, --gray or --to blocks"
+        )
     lines = list(read_list(chosen.list))
     if chosen.shuffle:
-        import numpy as np
+        from sparknet.loaders import Order
 
-        order = np.random.default_rng(chosen.seed).permutation(len(lines))
-        lines = [lines[int(place)] for place in order]
+        order = Order(len(lines), chosen.seed)
+        lines = [lines[place] for place in order.next(len(lines))]
     failed: list[str] = []
-    status = _write(chosen, _pictures(chosen, lines, failed))
-    if failed:
-        print(f"sparknet convert: {len(failed)} images were left out", file=sys.stderr)
-    return status or int(bool(failed))
+    status = write(chosen, _pictures(chosen, lines, failed))
+    return status or _left_out(len(failed))
 
 
 def _pictures(
@@ -132,47 +186,13 @@ def _pictures(
         yield f"_{name}", value, label
 
 
-def _write(chosen: Namespace, items: Iterable[Record]) -> int:
-    from sparknet.loaders.lmdb_writer import write_lmdb
-    from sparknet.loaders.mean import Mean
-    from sparknet.proto import write_blob
-
-    if chosen.mean and getattr(chosen, "encoded", False):
-        raise FileError(
-            chosen.mean, "--mean needs decoded images: run 'sparknet convert mean' after"
-        )
-    mean = Mean()
-    stop = None if chosen.take is None else chosen.skip + chosen.take
-    part = islice(items, chosen.skip, stop)
-    count = write_lmdb(chosen.out, _records(part, mean if chosen.mean else None, chosen.out))
-    if chosen.mean:
-        if not count:
-            raise FileError(chosen.mean, "cannot be the mean of no image")
-        write_blob(chosen.mean, mean.value, legacy=True)
-    print(f"{chosen.out}: {count} records", file=sys.stderr)
-    return 0
-
-
-def _records(items: Iterable[Record], mean: Any, out: str) -> Iterator[tuple[bytes, bytes]]:
-    from sparknet.loaders.datum import datum_bytes, encoded_bytes
-
-    for number, (suffix, image, label) in enumerate(items):
-        if mean is not None:
-            try:
-                mean.add(image)
-            except ValueError as error:
-                raise FileError(out, f"has no mean: {error}") from error
-        value = (
-            encoded_bytes(image, label) if isinstance(image, bytes) else datum_bytes(image, label)
-        )
-        yield f"{number:08d}{suffix}".encode("utf-8", "surrogateescape")[:511], value
-
-
 def _mean(chosen: Namespace) -> int:
-    from sparknet.loaders.mean import database_mean
+    from sparknet.loaders import Datums, mean_of, open_records
     from sparknet.proto import write_blob
 
-    mean = database_mean(chosen.database, chosen.backend)
+    by_backend = chosen.backend is not None
+    records = Datums(chosen.source, chosen.backend) if by_backend else open_records(chosen.source)
+    mean = mean_of(records)
     write_blob(chosen.out, mean, legacy=True)
     for channel, plane in enumerate(mean):
         print(f"mean_value of channel {channel}: {plane.mean():g}")
@@ -181,7 +201,7 @@ def _mean(chosen: Namespace) -> int:
 
 VERB = Verb(
     "convert",
-    "Convert MNIST, CIFAR-10 or image files to an LMDB that Data layers read.",
+    "Convert data sets to an LMDB that Data layers read, or to a block file.",
     _arguments,
     _execute,
 )

@@ -9,27 +9,23 @@ machine; a record is one place on the disk.
 from __future__ import annotations
 
 import json
-import mmap
-import os
 import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from sparknet.errors import FileError
+from sparknet.loaders.mapped import Bytes, FileRecords, map_file
 from sparknet.loaders.source import (
     Array,
     Batch,
     Column,
-    Indices,
     Records,
     column_of,
     described,
-    rows_of,
 )
 from sparknet.proto.source import StrPath, replacing
 
@@ -45,32 +41,14 @@ ALIGNED = 8
 AT_ONCE = 1024
 
 
-class Blocks:
+class Blocks(FileRecords):
     """The records of one block file.  Slices are views of the file; nothing else is held."""
 
     def __init__(self, path: StrPath) -> None:
-        self.path = str(path)
-        self._length, self._columns = read_header(self.path)
-        row = row_type(self._columns)
-        self._rows: Array = np.zeros(0, row)
-        if self._length:
-            with Path(path).open("rb") as file:
-                memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._rows = np.frombuffer(memory, row, self._length, START)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Blocks, (self.path,)
-
-    @property
-    def columns(self) -> Mapping[str, Column]:
-        return self._columns
-
-    def __len__(self) -> int:
-        return self._length
-
-    def take(self, indices: Indices) -> Batch:
-        rows = indices if isinstance(indices, slice) else rows_of(indices, len(self))
-        return {name: self._rows[name][rows] for name in self._columns}
+        memory = map_file(path)
+        _, columns = read_header(memory, path)
+        rows = memory[START:].view(row_type(columns))
+        super().__init__((path,), **{name: rows[name] for name in columns})
 
 
 def write_blocks(
@@ -90,20 +68,14 @@ def write_blocks(
             columns = columns or _checked(path, arrays)
             count += _append(file, path, columns, arrays)
         if not columns:
-            if not isinstance(records, Records):
-                raise FileError(path, "cannot be made of no batch: its columns are not known")
-            columns = dict(records.columns)
+            raise FileError(path, "cannot be made of no batch: its columns are not known")
         _finish(file, path, count, columns)
     return count
 
 
-def read_header(path: str) -> tuple[int, dict[str, Column]]:
+def read_header(memory: Bytes, path: StrPath) -> tuple[int, dict[str, Column]]:
     """How many records of which columns a file holds, if it is whole."""
-    try:
-        with Path(path).open("rb") as file:
-            front, size = file.read(START), os.fstat(file.fileno()).st_size
-    except OSError as error:
-        raise FileError(path, error.strerror or str(error)) from error
+    front, size = memory[:START].tobytes(), len(memory)
     if front[: len(MAGIC)] != MAGIC[: len(front)] or not front:
         raise FileError(path, "is no block file: it begins otherwise")
     if len(front) < START:
@@ -166,7 +138,8 @@ def _size(column: Column) -> int:
 
 
 def _batches(records: Records, at_once: int) -> Iterator[Batch]:
-    for begin in range(0, len(records), at_once):
+    # Of no records there is one empty batch, which tells the columns.
+    for begin in range(0, max(len(records), 1), at_once):
         yield records.take(slice(begin, min(begin + at_once, len(records))))
 
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-
 import numpy as np
 
 from sparknet.errors import FileError
-from sparknet.loaders.mnist import Item
+from sparknet.loaders.mapped import FileRecords, map_file
+from sparknet.proto.source import StrPath
 
-SHAPE = (3, 32, 32)
-SIZE = 1 + 3 * 32 * 32
+ROW = np.dtype([("label", np.uint8), ("data", np.uint8, (3, 32, 32))])
 
 
-def read_cifar10(paths: Sequence[str]) -> Iterator[Item]:
-    """Images (red, green, blue, as stored) and labels of several files, one after the other."""
-    for path in paths:
-        file = Path(path)
-        if not file.is_file():
-            raise FileError(path, "does not exist" if not file.exists() else "is no file")
-        if file.stat().st_size % SIZE:
-            raise FileError(path, f"is no CIFAR-10 file: its length is no multiple of {SIZE}")
-        with file.open("rb") as data:
-            while len(record := data.read(SIZE)) == SIZE:
-                yield np.frombuffer(record, np.uint8, offset=1).reshape(SHAPE), record[0]
+class CIFAR10(FileRecords):
+    """data: 3 x 32 x 32 bytes, red, green and blue as stored; label.  One file, mapped."""
+
+    def __init__(self, path: StrPath) -> None:
+        memory = map_file(path)
+        if len(memory) % ROW.itemsize:
+            raise FileError(
+                path, f"is no CIFAR-10 file: its length is no multiple of {ROW.itemsize}"
+            )
+        rows = memory.view(ROW)
+        super().__init__((path,), data=rows["data"], label=rows["label"].astype(np.int32))

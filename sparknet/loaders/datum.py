@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sparknet.errors import FileError
 from sparknet.loaders.image import image_shape
 from sparknet.proto import caffe_pb2
@@ -11,7 +13,7 @@ from sparknet.proto import caffe_pb2
 LARGEST = 2**31 - 1
 
 
-def parse_datum(value: bytes, source: str, key: bytes) -> Any:
+def parse_datum(value: bytes, source: str, key: object) -> Any:
     """The Datum in a record; ``source`` and ``key`` say where it came from."""
     datum = caffe_pb2.Datum()
     try:
@@ -22,7 +24,7 @@ def parse_datum(value: bytes, source: str, key: bytes) -> Any:
 
 
 def stored_shape(
-    datum: Any, source: str, key: bytes, color: bool | None = None
+    datum: Any, source: str, key: object, color: bool | None = None
 ) -> tuple[int, int, int]:
     """Channels, height and width; of an encoded image those after decoding.
 
@@ -37,7 +39,7 @@ def stored_shape(
     return shape
 
 
-def check_size(datum: Any, shape: tuple[int, int, int], source: str, key: bytes) -> None:
+def check_size(datum: Any, shape: tuple[int, int, int], source: str, key: object) -> None:
     """Refuse a record whose bytes or floats do not fit its shape."""
     channels, height, width = shape
     values = len(datum.data) or len(datum.float_data)
@@ -50,10 +52,13 @@ def check_size(datum: Any, shape: tuple[int, int, int], source: str, key: bytes)
 
 
 def datum_bytes(pixels: Any, label: int) -> bytes:
-    """An image of channels x height x width bytes as a record."""
+    """An image of channels x height x width bytes, or of other numbers, as a record."""
     channels, height, width = pixels.shape
     datum = caffe_pb2.Datum(channels=channels, height=height, width=width, label=label)
-    datum.data = pixels.tobytes()
+    if pixels.dtype == np.uint8:
+        datum.data = pixels.tobytes()
+    else:
+        datum.float_data.extend(pixels.astype(np.float32).ravel())
     return datum.SerializeToString()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -18,13 +19,16 @@ class Decoders:
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
+        self._process = os.getpid()
 
     def map(self, work: Callable[[A], B], items: Iterable[A]) -> list[B]:
         """work(item) for each, in order."""
         count = min(threads(), MOST)
         if count < 2:
             return [work(item) for item in items]
-        if self._pool is None:
+        if self._pool is None or self._process != os.getpid():
+            # A forked child has the pool, but not its threads.
+            self._process = os.getpid()
             self._pool = ThreadPoolExecutor(count, "sparknet-decode")
         return list(self._pool.map(work, items))
 

@@ -10,14 +10,13 @@ import numpy as np
 
 from sparknet.errors import FileError
 from sparknet.loaders.hdf5 import open_hdf5
+from sparknet.loaders.mapped import MOST_GROWTH
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 Row = tuple[int, ...]
 
 LARGEST_HELD = 1 << 30
 MOST_SHUFFLED = 1 << 27
-MOST_GROWTH = 1100
-"""Deflate makes at most about 1030 bytes out of one."""
 
 
 class Rows:

@@ -8,7 +8,7 @@ are still in a log.  Every length is checked against its file; check sums are no
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,8 @@ COMPARATOR = b"leveldb.BytewiseComparator"
 LARGEST_MANIFEST = 1 << 28
 WAITING = -(1 << 80)
 """An age before every other."""
+LOG = -1
+"""Stands for the write-ahead logs where a table has its number."""
 COMPARATOR_NAME, LOG_NUMBER, NEXT_FILE_NUMBER, LAST_SEQUENCE, COMPACT_POINTER = 1, 2, 3, 4, 5
 DELETED_FILE, NEW_FILE, PREVIOUS_LOG_NUMBER = 6, 7, 9
 
@@ -68,7 +70,7 @@ class LevelDB:
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         """The live records: for each key the newest entry, unless it is a deletion."""
         last: bytes | None = None
-        for key, _, value in self._entries():
+        for (key, _, value), _ in self._entries():
             if key == last:
                 continue
             last = key
@@ -82,19 +84,42 @@ class LevelDB:
             raise FileError(self.path, "is empty")
         return record
 
-    def _entries(self) -> Iterator[Entry]:
-        """Every entry of every source, by key, newest first."""
+    def places(self) -> Iterator[tuple[bytes, int]]:
+        """The keys of the live records, and the number of the table where each lies, or LOG."""
+        last: bytes | None = None
+        for (key, _, value), number in self._entries():
+            if key != last and value is not None:
+                yield key, number
+            last = key
+
+    def fetch(self, keys: Sequence[bytes], number: int) -> list[bytes]:
+        """The values of live records that lie in one table, or in the log."""
+        entries = self._unflushed() if number == LOG else self._found(number, keys)
+        newest: dict[bytes, bytes | None] = {}
+        for key, _, value in entries:
+            newest.setdefault(key, value)
+        values = [newest.get(key) for key in keys]
+        if None in values:
+            raise FileError(self.path, f"has lost record {keys[values.index(None)]!r}")
+        return [value for value in values if value is not None]
+
+    def _found(self, number: int, keys: Sequence[bytes]) -> list[Entry]:
+        with self._open(number) as table:
+            return table.find(keys)
+
+    def _entries(self) -> Iterator[tuple[Entry, int]]:
+        """Every entry of every source, by key, newest first; and the number of its table."""
         heap: list[tuple[bytes, int, int, Iterator[Entry], Entry | None]] = [
             # A table waits under its smallest key, and is opened when that comes up.
             (smallest, WAITING, number, self._table(number), None)
             for number, smallest in self.version.tables.items()
         ]
-        heap.append((b"", WAITING, -1, iter(self._unflushed()), None))
+        heap.append((b"", WAITING, LOG, iter(self._unflushed()), None))
         heapq.heapify(heap)
         while heap:
             _, _, order, source, entry = heap[0]
             if entry is not None:
-                yield entry
+                yield entry, order
             following = next(source, None)
             if following is None:
                 heapq.heappop(heap)
@@ -102,12 +127,14 @@ class LevelDB:
                 heapq.heapreplace(heap, (*following[:2], order, source, following))
 
     def _table(self, number: int) -> Iterator[Entry]:
+        with self._open(number) as table:
+            yield from table
+
+    def _open(self, number: int) -> Table:
         for suffix in ("ldb", "sst"):
             path = self.folder / f"{number:06d}.{suffix}"
             if path.is_file():
-                with Table(path) as table:
-                    yield from table
-                return
+                return Table(path)
         raise FileError(self.path, f"is incomplete: table {number:06d}.ldb is missing")
 
     def _unflushed(self) -> list[Entry]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -43,11 +44,28 @@ class Table:
     def __iter__(self) -> Iterator[Entry]:
         try:
             for _, handle in _pairs(self._block(*self._index)):
-                fields = Fields(handle)
-                for key, value in _pairs(self._block(fields.varint(), fields.varint())):
-                    yield _entry(key, value)
+                yield from self._entries(handle)
         except ValueError as error:
             raise FileError(self.path, f"is damaged: {error}") from error
+
+    def find(self, keys: Sequence[bytes]) -> list[Entry]:
+        """The entries of the blocks that these keys lie in, or would."""
+        try:
+            index = [(last[:-8], handle) for last, handle in _pairs(self._block(*self._index))]
+            lasts = [last for last, _ in index]
+            # A key's entries can go on in the next block.
+            first = {bisect_left(lasts, key) for key in keys}
+            wanted = sorted(
+                {at + more for at in first for more in (0, 1) if at + more < len(index)}
+            )
+            return [entry for at in wanted for entry in self._entries(index[at][1])]
+        except ValueError as error:
+            raise FileError(self.path, f"is damaged: {error}") from error
+
+    def _entries(self, handle: bytes) -> Iterator[Entry]:
+        fields = Fields(handle)
+        for key, value in _pairs(self._block(fields.varint(), fields.varint())):
+            yield _entry(key, value)
 
     def _find_index(self) -> tuple[int, int]:
         if self._size < FOOTER:

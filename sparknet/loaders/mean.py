@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError
-from sparknet.loaders.image import decode
-from sparknet.loaders.records import Cursor
-from sparknet.native.transform import ENCODED, Transformation
+from sparknet.errors import ArrayError, FileError
+from sparknet.loaders.batches import one_pass
+from sparknet.loaders.source import Records
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+AT_ONCE = 64
 
 
 class Mean:
@@ -19,40 +21,30 @@ class Mean:
         self.total: Any = None
         self.count = 0
 
-    def add(self, image: Any) -> None:
-        """An image of channels x height x width."""
+    def add(self, images: Any) -> None:
+        """Images x channels x height x width."""
+        shape = images.shape[1:]
         if self.total is None:
-            self.total = np.zeros(image.shape, np.float64)
-        if image.shape != self.total.shape:
-            raise ValueError(f"image {self.count} is {image.shape}, the first {self.total.shape}")
-        self.total += image
-        self.count += 1
+            self.total = np.zeros(shape, np.float64)
+        if shape != self.total.shape:
+            raise ArrayError(f"image {self.count} is {shape}, the first {self.total.shape}")
+        self.total += images.sum(0, dtype=np.float64)
+        self.count += len(images)
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Floats:
+        """The mean; that of each channel is `mean.value.mean((1, 2))`."""
         if not self.count:
-            raise ValueError("there is no image")
-        return (self.total / self.count).astype(np.float32)
+            raise ArrayError("there is no image to take the mean of")
+        mean: Floats = (self.total / self.count).astype(np.float32)
+        return mean
 
 
-def database_mean(source: str, backend: str) -> Any:
-    """The mean of all records of a LevelDB or LMDB, encoded ones decoded as they are."""
-    mean, plain = Mean(), Transformation()
-    cursor = Cursor(source, backend)
-    try:
-        for number in range(len(cursor.database)):
-            keys, records = cursor.take(1)
-            if records.of_kind(ENCODED):
-                name = f"{source}, record {keys[0]!r}"
-                records.put(0, decode(records.encoded(0), name, None))
-            image = np.empty((1, *records.shape()), np.float32)
-            plain.apply(image, records, number)
-            try:
-                mean.add(image[0])
-            except ValueError as error:
-                raise FileError(source, f"record {keys[0]!r}: {error}") from error
-    finally:
-        cursor.close()
-    if not mean.count:
-        raise FileError(source, "is empty")
+def mean_of(records: Records, column: str = "data") -> Floats:
+    """The mean of a column, batch by batch; records that are left out do not count."""
+    if column not in records.columns:
+        raise FileError("records", f"have no column '{column}': {', '.join(records.columns)}")
+    mean = Mean()
+    for batch in one_pass(records, AT_ONCE):
+        mean.add(batch[column])
     return mean.value

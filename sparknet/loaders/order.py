@@ -21,6 +21,7 @@ Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 ROUNDS = 6
 MASK = 2**64 - 1
+AT_ONCE = 1 << 14
 
 
 class Order:
@@ -51,11 +52,7 @@ class Order:
         places = self._round + self.rank + turns
         self._round += count * self.size
         epochs, rows = np.divmod(places, self.length)
-        if self.shuffle:
-            for epoch in np.unique(epochs):
-                mine = epochs == epoch
-                rows[mine] = permuted(rows[mine], self.length, self.seed, int(epoch))
-        return rows
+        return permuted(rows, self.length, self.seed, epochs) if self.shuffle else rows
 
     @property
     def epoch(self) -> int:
@@ -91,34 +88,42 @@ class Order:
         self._round = epoch * self.length + position
 
 
-def permuted(places: Rows, length: int, seed: int, epoch: int) -> Rows:
-    """Which records lie at these places of a shuffled epoch."""
-    left_size = math.isqrt(length - 1) + 1
-    right_size = -(-length // left_size)
-    keys = _keys(seed, epoch)
-    out = np.asarray(places, np.uint64).copy()
-    waiting = np.arange(len(out))
-    while len(waiting):
-        # The grid is a little larger than the data set: what falls outside goes round again.
-        out[waiting] = _pass(out[waiting], left_size, right_size, keys)
-        waiting = waiting[out[waiting] >= length]
+def permuted(places: Rows, length: int, seed: int, epochs: Rows) -> Rows:
+    """Which records lie at these places of shuffled epochs."""
+    out = np.array(places, np.uint64)
+    for begin in range(0, len(out), AT_ONCE):
+        part = slice(begin, begin + AT_ONCE)
+        _permute(out[part], length, seed, epochs[part])
     rows: Rows = out.astype(np.int64)
     return rows
 
 
+def _permute(out: Words, length: int, seed: int, epochs: Rows) -> None:
+    left_size = math.isqrt(length - 1) + 1
+    right_size = -(-length // left_size)
+    known, owners = np.unique(epochs, return_inverse=True)
+    keys = _keys(seed, known.astype(np.uint64))[:, owners.reshape(-1)]
+    waiting = np.arange(len(out))
+    while len(waiting):
+        # The grid is a little larger than the data set: what falls outside goes round again.
+        out[waiting] = _pass(out[waiting], left_size, right_size, keys[:, waiting])
+        waiting = waiting[out[waiting] >= length]
+
+
 def _pass(numbers: Words, left_size: int, right_size: int, keys: Words) -> Words:
     left, right = np.divmod(numbers, np.uint64(right_size))
-    for first, second in keys.reshape(-1, 2):
+    for first, second in keys.reshape(ROUNDS, 2, -1):
         left = (left + _mixed(right ^ first) % np.uint64(left_size)) % np.uint64(left_size)
         right = (right + _mixed(left ^ second) % np.uint64(right_size)) % np.uint64(right_size)
     places: Words = left * np.uint64(right_size) + right
     return places
 
 
-def _keys(seed: int, epoch: int) -> Words:
-    start = _mixed(_mixed(np.array([seed & MASK], np.uint64)) + np.uint64(epoch & MASK))
+def _keys(seed: int, epochs: Words) -> Words:
+    """Two for each round, by epoch."""
+    start = _mixed(_mixed(np.array([seed & MASK], np.uint64)) + epochs)
     steps = np.arange(1, 2 * ROUNDS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return _mixed(start + steps)
+    return _mixed(start + steps[:, np.newaxis])
 
 
 def _mixed(words: Words) -> Words:

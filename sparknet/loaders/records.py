@@ -35,10 +35,8 @@ class Cursor:
         """The next records: their keys, and where their values lie."""
         keys, *rest = (list(column) for column in zip(*islice(self._records, count), strict=True))
         if isinstance(self.database, LMDB):
-            return self._scan(keys, self.database.memory, rest[0], rest[1])
-        sizes = [len(value) for value in rest[0]]
-        starts = [0, *accumulate(sizes[:-1])]
-        return self._scan(keys, b"".join(rest[0]), starts, sizes)
+            return keys, scan(self.source, keys, self.database.memory, rest[0], rest[1])
+        return keys, scan(self.source, keys, *joined(rest[0]))
 
     def blame(self, keys: list[bytes], error: RecordError) -> FileError:
         """An error of one record, under its name."""
@@ -55,19 +53,27 @@ class Cursor:
             if empty:
                 raise FileError(self.source, "is empty")
 
-    def _scan(
-        self, keys: list[bytes], memory: Any, starts: Sequence[int], sizes: Sequence[int]
-    ) -> tuple[list[bytes], Records]:
-        records = Records(len(keys))
-        try:
-            records.scan(memory, starts, sizes)
-        except RecordError as error:
-            raise self.blame(keys, error) from error
-        for number in records.of_kind(SCATTERED):
-            start = int(starts[number])
-            value = bytes(memory[start : start + int(sizes[number])])
-            datum = parse_datum(value, self.source, keys[number])
-            shape = (datum.channels, datum.height, datum.width)
-            check_size(datum, shape, self.source, keys[number])
-            records.put(number, np.array(datum.float_data, np.float32).reshape(shape))
-        return keys, records
+
+def scan(
+    source: str, names: Sequence[object], memory: Any, starts: Sequence[int], sizes: Sequence[int]
+) -> Records:
+    """Where the values of Datum messages lie in one memory; `names` are for messages."""
+    records = Records(len(names))
+    try:
+        records.scan(memory, starts, sizes)
+    except RecordError as error:
+        raise FileError(source, f"record {names[error.number]!r} {error}") from error
+    for number in records.of_kind(SCATTERED):
+        start = int(starts[number])
+        value = bytes(memory[start : start + int(sizes[number])])
+        datum = parse_datum(value, source, names[number])
+        shape = (datum.channels, datum.height, datum.width)
+        check_size(datum, shape, source, names[number])
+        records.put(number, np.array(datum.float_data, np.float32).reshape(shape))
+    return records
+
+
+def joined(values: Sequence[bytes]) -> tuple[bytes, list[int], list[int]]:
+    """Values as one memory, and where each of them lies: starts and sizes."""
+    sizes = [len(value) for value in values]
+    return b"".join(values), [0, *accumulate(sizes[:-1])], sizes

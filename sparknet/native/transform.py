@@ -87,6 +87,16 @@ class Records:
         size = int(row["size"])
         return bytes(ffi.buffer(ffi.cast("char *", int(row["values"])), size)) if size else b""
 
+    def values(self, number: int) -> Array | Bytes:
+        """The values of a scanned item, where they lie: of use while these records live."""
+        row = self.table[number]
+        dtype = np.dtype(np.uint8 if row["kind"] == BYTES else np.float32)
+        steps = tuple(int(row[name]) for name in ("channel_step", "row_step", "column_step"))
+        last = sum(step * (size - 1) for step, size in zip(steps, self.shape(number), strict=True))
+        memory = ffi.buffer(ffi.cast("char *", int(row["values"])), last + dtype.itemsize)
+        values: Array | Bytes = np.ndarray(self.shape(number), dtype, memory, strides=steps)
+        return values
+
     def put(self, number: int, values: Array | Bytes) -> None:
         """The values of an item: channels x height x width, of whatever strides."""
         self._kept.append(values)

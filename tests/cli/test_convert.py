@@ -7,11 +7,13 @@ import pytest
 from PIL import Image
 
 from sparknet.cli import main
+from sparknet.loaders import Blocks, Datums
 from sparknet.loaders.lmdb import LMDB
 from sparknet.proto import caffe_pb2, read_blob
 from tests.caffe.host.nets import images, lmdb, net, passes
 from tests.goldens import GOLDENS, SHARED, needs_goldens
 from tests.loaders.test_mnist import write_mnist
+from tests.loaders.test_pictures import png, tar
 
 MNIST = SHARED / "data" / "mnist10k"
 
@@ -125,18 +127,77 @@ def test_images_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main([*other, "--encoded", "--gray"]) == 1
 
 
+def test_tars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"cat/1.png": png(1), "cat/2.png": b"nothing", "dog/3.png": png(3), "dog/4.png": png(4)}
+    path, out, mean = tar(tmp_path / "some.tar", names), tmp_path / "db", tmp_path / "mean"
+    assert main(["convert", "tars", str(path), str(out), "--mean", str(mean)]) == 1
+    said = capsys.readouterr()
+    assert said.out == "0 cat\n1 dog\n"
+    assert "some.tar:cat/2.png: is no image" in said.err
+    assert "1 images were left out" in said.err
+    found = _read(out)
+    assert [datum.label for _, datum in found] == [0, 1, 1]
+    assert [datum.data[-1] for _, datum in found] == [1, 3, 4]
+    np.testing.assert_allclose(read_blob(mean)[0, :, 0, 0], [2, 1, 8 / 3], rtol=1e-6)
+
+
+def test_tars_with_labels_to_blocks(tmp_path: Path) -> None:
+    path = tar(tmp_path / "some.tar", {f"{n}.png": png(n) for n in range(9)})
+    (tmp_path / "list").write_text("".join(f"{n}.png {n + 10}\n" for n in range(9)))
+    call = ["convert", "tars", str(path), str(tmp_path / "out"), "--to", "blocks"]
+    call += ["--labels", str(tmp_path / "list"), "--shuffle", "--seed", "2", "--resize", "2x3"]
+    assert main([*call, "--mean", str(tmp_path / "mean")]) == 0
+    blocks = Blocks(tmp_path / "out")
+    batch = blocks.take(slice(None))
+    assert blocks.columns["data"].shape == (3, 2, 3)
+    assert sorted(batch["label"]) == list(range(10, 19)) != batch["label"].tolist()
+    assert (batch["data"][:, 2, 0, 0] + 10 == batch["label"]).all()
+    assert read_blob(tmp_path / "mean")[0, 2, 0, 0] == 4
+
+
+def test_images_to_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pixels = images(3, 4, 5, 3)
+    call = [*_pictures(tmp_path, pixels), "--to", "blocks"]
+    assert main(call) == 0
+    batch = Blocks(tmp_path / "db").take([2, 0])
+    np.testing.assert_array_equal(batch["data"], pixels[[2, 0], ..., ::-1].transpose(0, 3, 1, 2))
+    assert batch["label"].tolist() == [7, 5]
+    assert main([*call, "--encoded"]) == 1
+    Image.fromarray(images(1, 6, 6, 3)[0]).save(tmp_path / "1.png")
+    assert main(call) == 1
+    assert "needs images of one size" in capsys.readouterr().err
+
+
+def test_any_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From numpy to blocks, from blocks to LMDB, with numbers that are no bytes."""
+    data = np.random.default_rng(0).normal(size=(7, 2, 3, 4)).astype(np.float32)
+    np.savez(tmp_path / "some.npz", data=data, label=np.arange(7), weight=np.ones(7))
+    blocks, db = str(tmp_path / "blocks"), str(tmp_path / "db")
+    call = ["convert", "records", str(tmp_path / "some.npz"), blocks, "--to", "blocks"]
+    assert main([*call, "--skip", "1", "--take", "5"]) == 0
+    assert sorted(Blocks(blocks).columns) == ["data", "label", "weight"]
+    assert main(["convert", "records", blocks, db, "--take", "3"]) == 0
+    batch = Datums(db).take(slice(None))
+    np.testing.assert_array_equal(batch["data"], data[1:4])
+    assert batch["label"].tolist() == [1, 2, 3]
+    assert "3 records" in capsys.readouterr().err
+    np.savez(tmp_path / "flat.npz", data=np.zeros((3, 4)))
+    assert main(["convert", "records", str(tmp_path / "flat.npz"), db + "2"]) == 1
+    assert "use --to blocks" in capsys.readouterr().err
+
+
 @needs_goldens
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
 def test_mean(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, out = GOLDENS / "data", tmp_path / "mean"
-    assert (
-        main(["convert", "mean", str(data / f"gray_{backend}"), str(out), "--backend", backend])
-        == 0
-    )
+    call = ["convert", "mean", str(data / f"gray_{backend}"), str(out)]
+    assert main([*call, "--backend", backend]) == 0
+    said = capsys.readouterr().out
+    assert main(call) == 0
     with np.load(data / "sources.npz") as sources:
         want = sources["gray/data"].mean(0)
     np.testing.assert_allclose(read_blob(out)[0], want, rtol=1e-6)
-    assert capsys.readouterr().out == f"mean_value of channel 0: {want.mean():g}\n"
+    assert said == capsys.readouterr().out == f"mean_value of channel 0: {want.mean():g}\n"
 
 
 def test_wrong_use() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 import struct
 from pathlib import Path
 
@@ -10,8 +11,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError
-from sparknet.loaders.cifar10 import read_cifar10
-from sparknet.loaders.mnist import read_mnist
+from sparknet.loaders import CIFAR10, MNIST, Column, open_records
 
 
 def write_mnist(folder: Path, pixels: np.ndarray, labels: list[int], packed: bool) -> list[str]:
@@ -28,9 +28,15 @@ def write_mnist(folder: Path, pixels: np.ndarray, labels: list[int], packed: boo
 @pytest.mark.parametrize("packed", [False, True])
 def test_mnist(packed: bool, tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (4, 5, 6)).astype(np.uint8)
-    items = list(read_mnist(*write_mnist(tmp_path, pixels, [3, 1, 4, 1], packed)))
-    assert [label for _, label in items] == [3, 1, 4, 1]
-    np.testing.assert_array_equal([image[0] for image, _ in items], pixels)
+    records = MNIST(*write_mnist(tmp_path, pixels, [3, 1, 4, 1], packed))
+    assert records.columns == {
+        "data": Column(np.dtype(np.uint8), (1, 5, 6)),
+        "label": Column(np.dtype(np.int32), ()),
+    }
+    for one in (records, pickle.loads(pickle.dumps(records))):
+        batch = one.take([2, 0])
+        assert batch["label"].tolist() == [4, 3]
+        np.testing.assert_array_equal(batch["data"][:, 0], pixels[[2, 0]])
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -38,20 +44,20 @@ def test_damage(packed: bool, tmp_path: Path) -> None:
     pixels = np.zeros((4, 5, 6), np.uint8)
     images, labels = write_mnist(tmp_path, pixels, [1, 2, 3], packed)
     with pytest.raises(FileError, match=r"holds 4 images, but .*labels 3 labels"):
-        list(read_mnist(images, labels))
+        MNIST(images, labels)
     with pytest.raises(FileError, match="is no IDX file of MNIST: it begins with 0x801"):
-        list(read_mnist(labels, images))
+        MNIST(labels, images)
     images, labels = write_mnist(tmp_path, pixels, [1, 2, 3, 4], packed)
     whole = Path(images).read_bytes()
     Path(images).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(FileError, match=r"cut short|damaged|too short"):
-        list(read_mnist(images, labels))
+        MNIST(images, labels)
     header = struct.pack(">4I", 0x803, 4, 1 << 31, 1 << 31)
     Path(images).write_bytes(gzip.compress(header) if packed else header)
     with pytest.raises(FileError, match="announces 4 x 2147483648 x 2147483648 bytes"):
-        list(read_mnist(images, labels))
+        MNIST(images, labels)
     with pytest.raises(FileError, match="does not exist"):
-        list(read_mnist(str(tmp_path / "no"), labels))
+        MNIST(tmp_path / "no", labels)
 
 
 def test_cifar10(tmp_path: Path) -> None:
@@ -59,9 +65,9 @@ def test_cifar10(tmp_path: Path) -> None:
     files = [str(tmp_path / name) for name in "ab"]
     data[:2].tofile(files[0])
     data[2:].tofile(files[1])
-    items = list(read_cifar10(files))
-    assert [label for _, label in items] == data[:, 0].tolist()
-    np.testing.assert_array_equal([image.ravel() for image, _ in items], data[:, 1:])
+    batch = open_records(files, kind="cifar10").take([4, 1, 2])
+    assert batch["label"].tolist() == data[[4, 1, 2], 0].tolist()
+    np.testing.assert_array_equal(batch["data"].reshape(3, -1), data[[4, 1, 2], 1:])
     data[0, :9].tofile(files[0])
     with pytest.raises(FileError, match="no multiple of 3073"):
-        list(read_cifar10(files))
+        CIFAR10(files[0])

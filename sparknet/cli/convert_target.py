@@ -1,0 +1,118 @@
+"""What `sparknet convert` writes: an LMDB of Datum or a block file, and perhaps a mean."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from sparknet.errors import FileError
+
+if TYPE_CHECKING:
+    from sparknet.loaders import Records
+    from sparknet.loaders.mean import Mean
+
+Record = tuple[str, Any, int]
+"""What is appended to the key, an image or the bytes of an encoded one, and its label."""
+AT_ONCE = 256
+
+
+def write_records(chosen: Namespace, records: Records) -> int:
+    """Write the chosen part of some records; to a block file with all their columns."""
+    from sparknet.loaders import Subset, mean_of, write_blocks
+
+    if chosen.to == "lmdb":
+        return write(chosen, _rows(records, chosen.out))
+    stop = len(records) if chosen.take is None else chosen.skip + chosen.take
+    part = (
+        Subset(records, slice(chosen.skip, stop))
+        if chosen.skip or chosen.take is not None
+        else records
+    )
+    count = write_blocks(chosen.out, part)
+    if chosen.mean:
+        _write_mean(chosen.mean, mean_of(part))
+    return _told(chosen.out, count)
+
+
+def write(chosen: Namespace, items: Iterable[Record]) -> int:
+    """Write the chosen part of images that come one by one."""
+    from sparknet.loaders import write_blocks
+    from sparknet.loaders.lmdb_writer import write_lmdb
+    from sparknet.loaders.mean import Mean
+
+    if chosen.mean and getattr(chosen, "encoded", False):
+        raise FileError(
+            chosen.mean, "--mean needs decoded images: run 'sparknet convert mean' after"
+        )
+    mean = Mean() if chosen.mean else None
+    stop = None if chosen.take is None else chosen.skip + chosen.take
+    part = _counted(islice(items, chosen.skip, stop), mean, chosen.out)
+    if chosen.to == "blocks":
+        count = write_blocks(chosen.out, _batches(part, chosen.out))
+    else:
+        count = write_lmdb(chosen.out, _datums(part))
+    if mean is not None:
+        if not mean.count:
+            raise FileError(chosen.mean, "cannot be the mean of no image")
+        _write_mean(chosen.mean, mean.value)
+    return _told(chosen.out, count)
+
+
+def _rows(records: Records, out: str) -> Iterator[Record]:
+    from sparknet.loaders import one_pass
+
+    columns = records.columns
+    if "data" not in columns or "label" not in columns or len(columns["data"].shape) != 3:
+        raise FileError(
+            out, "can hold data of channels x height x width and labels; use --to blocks"
+        )
+    for batch in one_pass(records, AT_ONCE):
+        for image, label in zip(batch["data"], batch["label"], strict=True):
+            yield "", image, int(label)
+
+
+def _counted(items: Iterable[Record], mean: Mean | None, out: str) -> Iterator[Record]:
+    """The same items; they go into the mean as they pass."""
+    for item in items:
+        if mean is not None:
+            try:
+                mean.add(item[1][None])
+            except ValueError as error:
+                raise FileError(out, f"has no mean: {error}") from error
+        yield item
+
+
+def _batches(items: Iterable[Record], out: str) -> Iterator[dict[str, Any]]:
+    import numpy as np
+
+    items = iter(items)
+    while part := list(islice(items, AT_ONCE)):
+        shapes = {image.shape for _, image, _ in part}
+        if len(shapes) > 1:
+            raise FileError(out, f"needs images of one size, not {sorted(shapes)}: use --resize")
+        labels = np.array([label for _, _, label in part], np.int32)
+        yield {"data": np.stack([image for _, image, _ in part]), "label": labels}
+
+
+def _datums(items: Iterable[Record]) -> Iterator[tuple[bytes, bytes]]:
+    from sparknet.loaders.datum import datum_bytes, encoded_bytes
+
+    for number, (suffix, image, label) in enumerate(items):
+        value = (
+            encoded_bytes(image, label) if isinstance(image, bytes) else datum_bytes(image, label)
+        )
+        yield f"{number:08d}{suffix}".encode("utf-8", "surrogateescape")[:511], value
+
+
+def _write_mean(path: str, mean: Any) -> None:
+    from sparknet.proto import write_blob
+
+    write_blob(path, mean, legacy=True)
+
+
+def _told(out: str, count: int) -> int:
+    print(f"{out}: {count} records", file=sys.stderr)
+    return 0

@@ -1,0 +1,42 @@
+"""Files mapped into memory: pages come when they are touched, and go when memory is short."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import FileError
+from sparknet.loaders.source import ArrayRecords
+from sparknet.proto.source import StrPath
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+MOST_GROWTH = 1100
+"""Deflate makes at most about 1030 bytes out of one."""
+
+
+class FileRecords(ArrayRecords):
+    """Arrays that are views of files; pickled as the arguments that open the files again."""
+
+    def __init__(self, arguments: tuple[Any, ...], **arrays: Any) -> None:
+        super().__init__(**arrays)
+        self._arguments = arguments
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._arguments
+
+
+def map_file(path: StrPath) -> Bytes:
+    """The bytes of an ordinary file, for reading."""
+    if not Path(path).is_file():
+        raise FileError(path, "is no file" if Path(path).exists() else "does not exist")
+    try:
+        with Path(path).open("rb") as file:
+            if not file.seek(0, 2):
+                return np.zeros(0, np.uint8)
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    except (OSError, ValueError) as error:
+        raise FileError(path, f"cannot be mapped: {error}") from error

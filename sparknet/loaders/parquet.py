@@ -1,0 +1,136 @@
+"""Parquet files as records: read by row groups, through pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import FileError, MissingExtra
+from sparknet.loaders.source import Array, Batch, Column, Indices, Rows, rows_of
+from sparknet.proto.source import StrPath
+
+
+class Parquet:
+    """One file; columns of numbers, and of lists of numbers that are all of one length.
+
+    `shapes` gives lists a shape ({"data": (1, 28, 28)}).  The row group that was read last is
+    kept, so an order that jumps about reads groups again and again: convert to blocks first.
+    """
+
+    def __init__(
+        self,
+        path: StrPath,
+        names: Sequence[str] | None = None,
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> None:
+        self.path, self._arguments = str(path), (path, names, shapes)
+        self._shapes = dict(shapes or {})
+        self._file = _open(self.path)
+        metadata = self._file.metadata
+        sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        self._ends = np.cumsum(sizes, dtype=np.int64)
+        if not sum(sizes):
+            raise FileError(path, "holds no rows")
+        known = self._file.schema_arrow.names
+        self.names = list(names or known)
+        for name in set(self.names) - set(known):
+            raise FileError(path, f"has no column '{name}': {', '.join(known)}")
+        self._group: tuple[int, Batch] = (-1, {})
+        self._columns = {
+            name: Column(values.dtype, values.shape[1:]) for name, values in self._load(0).items()
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Parquet, self._arguments
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return self._columns
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def take(self, indices: Indices) -> Batch:
+        rows = rows_of(indices, len(self))
+        groups = np.searchsorted(self._ends, rows, side="right")
+        out = {
+            name: np.empty((len(rows), *column.shape), column.dtype)
+            for name, column in self._columns.items()
+        }
+        for group in np.unique(groups):
+            mine = groups == group
+            self._copy(out, mine, int(group), rows[mine])
+        return out
+
+    def _copy(self, out: Batch, mine: Any, group: int, rows: Rows) -> None:
+        begin = int(self._ends[group - 1]) if group else 0
+        loaded = self._load(group)
+        for name, column in self._columns.items():
+            if loaded[name].shape[1:] != column.shape or loaded[name].dtype != column.dtype:
+                raise FileError(
+                    self.path,
+                    f"column '{name}' has rows of {loaded[name].shape[1:]} in row group {group}, "
+                    f"{column.shape} in the first",
+                )
+            out[name][mine] = loaded[name][rows - begin]
+
+    def _load(self, group: int) -> Batch:
+        held, arrays = self._group
+        if held != group:
+            table = _reading(self.path, self._file.read_row_group, group, self.names)
+            arrays = {name: self._array(name, table.column(name)) for name in self.names}
+            self._group = group, arrays
+        return arrays
+
+    def _array(self, name: str, chunks: Any) -> Array:
+        import pyarrow as pa
+
+        column = chunks.combine_chunks()
+        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        shape: tuple[int, ...] = (len(column),)
+        while pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type):
+            self._whole(name, column)
+            values = column.flatten()
+            size = len(values) // max(len(column), 1)
+            if pa.types.is_list(column.type) and set(column.value_lengths().to_pylist()) != {size}:
+                raise FileError(self.path, f"column '{name}' has lists of several lengths")
+            shape, column = (*shape, size), values
+        self._whole(name, column)
+        kind = column.type
+        if not (
+            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+        ):
+            raise FileError(self.path, f"column '{name}' holds {kind}, not numbers")
+        array: Array = column.to_numpy(zero_copy_only=False).reshape(shape)
+        wanted = self._shapes.get(name)
+        if wanted is None:
+            return array
+        if int(np.prod(wanted)) != int(np.prod(shape[1:])):
+            raise FileError(self.path, f"column '{name}' has rows of {shape[1:]}, not {wanted}")
+        return array.reshape(len(array), *wanted)
+
+    def _whole(self, name: str, column: Any) -> None:
+        if column.null_count:
+            raise FileError(self.path, f"column '{name}' has rows without a value")
+
+
+def _open(path: str) -> Any:
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtra("pyarrow", "parquet", "reading a Parquet file") from error
+    return _reading(path, pq.ParquetFile, path)
+
+
+def _reading(path: str, call: Any, *arguments: Any) -> Any:
+    try:
+        return call(*arguments)
+    except FileNotFoundError as error:
+        raise FileError(path, "does not exist") from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        line = str(error).strip().partition("\n")[0]
+        raise FileError(path, f"cannot be read as Parquet: {line}") from error

@@ -1,0 +1,118 @@
+"""Records that are compressed images: decoded side by side, the damaged ones named and counted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import FileError, SpecError
+from sparknet.loaders.decoders import Decoders
+from sparknet.loaders.image import Pixels, Size, decode, image_shape
+from sparknet.loaders.source import Batch, Column, Indices, rows_of
+
+Shape3 = tuple[int, int, int]
+
+LARGEST = 1 << 26
+"""Pixels; an image of more is a mistake or a trap."""
+LABEL = Column(np.dtype(np.int32), ())
+
+
+class Reader:
+    """How images become arrays of one shape.
+
+    `size` is a height and a width to resize to; without it all images must have the size of
+    the first.  `color` forces colour (blue, green, red) or grey; None takes them as stored.
+    `damaged` says what becomes of an image that cannot be decoded: "raise" an error, or "skip"
+    it and note it in `failed`, under its name.
+    """
+
+    def __init__(self, size: Size | None, color: bool | None, damaged: str) -> None:
+        if damaged not in ("raise", "skip"):
+            raise SpecError(f"damaged is '{damaged}', neither 'raise' nor 'skip'")
+        self.size, self.color, self.skips = size, color, damaged == "skip"
+        self.failed: dict[str, str] = {}
+        self.decoders = Decoders()
+
+    def shape(self, image: str | bytes, name: str) -> Shape3:
+        """What an image will be, by its header."""
+        channels, height, width = image_shape(image, name)
+        if height * width > LARGEST:
+            raise FileError(name, f"announces {height} x {width} pixels, which is too large")
+        channels = channels if self.color is None else 3 if self.color else 1
+        return (channels, *(self.size or (height, width)))
+
+    def read(self, image: str | bytes, name: str, shape: Shape3 | None = None) -> Pixels:
+        """An image as channels x height x width; of that shape, if it is given."""
+        found = self.shape(image, name)
+        if shape is not None and found != shape:
+            sizes = [" x ".join(map(str, one)) for one in (found, shape)]
+            raise FileError(
+                name, f"is {sizes[0]}, the first image {sizes[1]}: give a size to resize to"
+            )
+        return decode(image, name, self.color, self.size)
+
+    def fail(self, error: FileError) -> None:
+        """Note a damaged image, or raise."""
+        if not self.skips:
+            raise error
+        self.failed.setdefault(error.path, str(error))
+
+
+class Pictures(ABC):
+    """Images and labels; columns data (channels x height x width bytes) and label."""
+
+    def __init__(self, reader: Reader, labels: Sequence[int]) -> None:
+        self.reader = reader
+        self.labels = np.array(labels, np.int32)
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """Images that were left out so far, and why."""
+        return self.reader.failed
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return {"data": Column(np.dtype(np.uint8), self._shape), "label": LABEL}
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, indices: Indices) -> Batch:
+        rows = rows_of(indices, len(self))
+        images = self.reader.decoders.map(self._decoded, rows.tolist())
+        kept = [place for place, image in enumerate(images) if image is not None]
+        data = np.empty((len(kept), *self._shape), np.uint8)
+        for out, place in zip(data, kept, strict=True):
+            out[...] = images[place]
+        return {"data": data, "label": self.labels[rows[kept]]}
+
+    @abstractmethod
+    def name(self, number: int) -> str:
+        """How messages call an image."""
+
+    @abstractmethod
+    def stored(self, number: int) -> str | bytes:
+        """The path of an image, or its bytes."""
+
+    def _decoded(self, number: int) -> Any:
+        try:
+            return self.reader.read(self.stored(number), self.name(number), self._shape)
+        except FileError as error:
+            self.reader.fail(error)
+            return None
+
+    @cached_property
+    def _shape(self) -> Shape3:
+        """That of the first image whose header can be read, if no option says it."""
+        if self.reader.size is not None and self.reader.color is not None:
+            return (3 if self.reader.color else 1, *self.reader.size)
+        for number in range(len(self)):
+            try:
+                return self.reader.shape(self.stored(number), self.name(number))
+            except FileError as error:
+                self.reader.fail(error)
+        raise FileError(self.name(0) if len(self) else "records", "no image can be read")

@@ -1,0 +1,148 @@
+"""Images in tar files, as ImageNet comes: read in place, never unpacked."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from sparknet.errors import FileError
+from sparknet.loaders.image import Size, read_list
+from sparknet.loaders.image_files import SUFFIXES
+from sparknet.loaders.pictures import Pictures, Reader
+from sparknet.proto.source import StrPath
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Where an image lies: which tar, its name there, and its bytes."""
+
+    tar: int
+    name: str
+    start: int
+    size: int
+
+
+class Tars(Pictures):
+    """The images of tar files (and of tars inside them), each with a label.
+
+    `labels` is a list file of lines `name label`; names are compared whole, then by their last
+    part.  Without it an image's class is its folder in the tar, else the tar inside which it
+    lies, else what stands before the first `_` of its name (n01440764_10026.JPEG); `classes`
+    says which number means which.  An image that the list does not name is an error.
+    """
+
+    def __init__(
+        self,
+        paths: StrPath | Sequence[StrPath],
+        labels: StrPath | None = None,
+        *,
+        size: Size | None = None,
+        color: bool | None = True,
+        damaged: str = "raise",
+    ) -> None:
+        self._arguments = (paths, labels, size, color, damaged)
+        self.paths = [str(path) for path in _listed(paths)]
+        self.members = [
+            member for number, path in enumerate(self.paths) for member in members(path, number)
+        ]
+        if not self.members:
+            raise FileError(", ".join(self.paths), "holds no image")
+        self.classes: list[str] = []
+        if labels is not None:
+            numbers = self._numbered(dict(read_list(str(labels))), str(labels))
+        else:
+            names = [class_name(member.name) for member in self.members]
+            self.classes = sorted(set(names))
+            number_of = {name: number for number, name in enumerate(self.classes)}
+            numbers = [number_of[name] for name in names]
+        super().__init__(Reader(size, color, damaged), numbers)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened, self._arguments
+
+    def name(self, number: int) -> str:
+        member = self.members[number]
+        return f"{self.paths[member.tar]}:{member.name}"
+
+    def stored(self, number: int) -> bytes:
+        member = self.members[number]
+        try:
+            with Path(self.paths[member.tar]).open("rb", buffering=0) as file:
+                file.seek(member.start)
+                return file.read(member.size)
+        except OSError as error:
+            raise FileError(self.name(number), f"cannot be read: {error.strerror}") from error
+
+    def _numbered(self, labels: Mapping[str, int], path: str) -> list[int]:
+        by_last = {PurePosixPath(name).name: label for name, label in labels.items()}
+        numbers = []
+        for member in self.members:
+            label = labels.get(member.name, by_last.get(PurePosixPath(member.name).name))
+            if label is None:
+                raise FileError(path, f"has no label for {member.name}")
+            numbers.append(label)
+        return numbers
+
+
+def members(path: str, number: int = 0) -> Iterator[Member]:
+    """The images of a tar file, in the order in which they lie."""
+    if not Path(path).is_file():
+        raise FileError(path, "is no file" if Path(path).exists() else "does not exist")
+    with Path(path).open("rb") as file:
+        yield from _walk(path, file, number, 0, "")
+
+
+def class_name(name: str) -> str:
+    """The class that a name in a tar tells: its folder, or what its file name begins with."""
+    parts = PurePosixPath(name)
+    return parts.parent.name or parts.name.partition("_")[0]
+
+
+def _walk(path: str, file: Any, number: int, begin: int, folder: str) -> Iterator[Member]:
+    """`begin` is where this tar lies in the outer one; `folder` stands for its name."""
+    end = os.fstat(file.fileno()).st_size if not folder else None
+    try:
+        with tarfile.open(fileobj=file, mode="r:") as tar:
+            last = -1
+            while (info := tar.next()) is not None:
+                if info.offset <= last or info.size < 0:
+                    raise FileError(path, f"is damaged: {info.name} leads back")
+                last = info.offset
+                # The archive would remember every member that it has seen.
+                vars(tar)["members"] = []
+                suffix = PurePosixPath(info.name).suffix.lower()
+                start = begin + info.offset_data
+                if not info.isreg() or info.issparse():
+                    continue
+                if end is not None and start + info.size > end:
+                    raise FileError(path, f"is cut short in {info.name}")
+                if suffix == ".tar" and not folder:
+                    inner = tar.extractfile(info)
+                    stem = PurePosixPath(info.name).stem
+                    yield from _walk(path, inner, number, start, stem)
+                elif suffix in SUFFIXES:
+                    name = f"{folder}/{info.name}" if folder else info.name
+                    yield Member(number, name, start, info.size)
+    except (tarfile.TarError, EOFError, ValueError, OSError) as error:
+        if isinstance(error, FileError):
+            raise
+        where = f"{folder}.tar inside is" if folder else "is"
+        raise FileError(path, f"{where} no plain tar file that can be read: {error}") from error
+
+
+def _listed(paths: StrPath | Sequence[StrPath]) -> list[StrPath]:
+    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+
+
+def _opened(
+    paths: Sequence[StrPath],
+    labels: StrPath | None,
+    size: Size | None,
+    color: bool | None,
+    damaged: str,
+) -> Tars:
+    return Tars(paths, labels, size=size, color=color, damaged=damaged)

@@ -1,0 +1,146 @@
+"""Databases of Datum as records, LMDB and LevelDB alike."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sparknet.errors import FileError, SpecError
+from sparknet.loaders import Column, Datums, Records
+from sparknet.loaders.lmdb_writer import write_lmdb
+from sparknet.proto import caffe_pb2
+from tests.goldens import GOLDENS, needs_goldens
+from tests.loaders.databases import database
+
+Write = Callable[[Path, Sequence[bytes]], Path]
+
+
+def lmdb(path: Path, values: Sequence[bytes]) -> Path:
+    write_lmdb(str(path), ((b"%08d" % n, value) for n, value in enumerate(values)))
+    return path
+
+
+def leveldb(path: Path, values: Sequence[bytes]) -> Path:
+    """Two tables that overlap, and a log that overwrites some of their records."""
+    rows = [(b"%08d" % n, n + 1, value) for n, value in enumerate(values)]
+    old = [(key, number, b"overwritten") for key, number, _ in rows[::3]]
+    new = [(key, number + 100, value) for key, number, value in rows[::3]]
+    gone = [(b"00000000x", 1, b"gone")]
+    return database(
+        path,
+        [sorted(old + rows[1::3] + gone), rows[2::3] or gone],
+        [*new, (b"00000000x", 300, None)],
+    )
+
+
+both = pytest.mark.parametrize("write", [lmdb, leveldb])
+
+
+def plain(image: Any, label: int) -> bytes:
+    channels, height, width = image.shape
+    datum = caffe_pb2.Datum(channels=channels, height=height, width=width, label=label)
+    if image.dtype == np.uint8:
+        datum.data = image.tobytes()
+    else:
+        datum.float_data.extend(image.ravel().tolist())
+    return datum.SerializeToString()
+
+
+def encoded(image: Any, label: int) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "png")
+    return caffe_pb2.Datum(data=file.getvalue(), label=label, encoded=True).SerializeToString()
+
+
+def images(count: int, *shape: int) -> Any:
+    return np.random.default_rng(2).integers(0, 256, (count, *shape), np.uint8)
+
+
+@both
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_any_record_on_demand(tmp_path: Path, write: Write, dtype: Any) -> None:
+    data = images(20, 2, 3, 4).astype(dtype)
+    values = [plain(image, 5 * n) for n, image in enumerate(data)]
+    records = Datums(write(tmp_path / "db", values))
+    assert isinstance(records, Records)
+    assert len(records) == 20
+    assert records.columns == {
+        "data": Column(np.dtype(dtype), (2, 3, 4)),
+        "label": Column(np.dtype(np.int32), ()),
+    }
+    for one in (records, pickle.loads(pickle.dumps(records))):
+        batch = one.take([7, 0, 19, 7])
+        np.testing.assert_array_equal(batch["data"], data[[7, 0, 19, 7]])
+        assert batch["label"].tolist() == [35, 0, 95, 35]
+    np.testing.assert_array_equal(records.take(slice(None))["data"], data)
+
+
+def test_floats_that_are_not_packed(tmp_path: Path) -> None:
+    data = images(3, 1, 2, 2).astype(np.float32)
+    values = []
+    for image in data:
+        head = caffe_pb2.Datum(channels=1, height=2, width=2).SerializeToString()
+        values.append(head + b"".join(b"\x35" + value.tobytes() for value in image.ravel()))
+    np.testing.assert_array_equal(Datums(lmdb(tmp_path / "db", values)).take([2])["data"], data[2:])
+
+
+@both
+def test_encoded_images_are_decoded(tmp_path: Path, write: Write) -> None:
+    pixels = images(6, 4, 5, 3)
+    values = [encoded(image, n) for n, image in enumerate(pixels)]
+    path = write(tmp_path / "db", values)
+    batch = Datums(path).take([4, 1])
+    np.testing.assert_array_equal(batch["data"], pixels[[4, 1]].transpose(0, 3, 1, 2)[:, ::-1])
+    assert batch["label"].tolist() == [4, 1]
+    grey = Datums(path, size=(2, 3), color=False)
+    assert grey.columns["data"].shape == (1, 2, 3)
+    assert grey.take([0])["data"].shape == (1, 1, 2, 3)
+
+
+def test_damaged_images_are_named_or_left_out(tmp_path: Path) -> None:
+    values = [encoded(image, n) for n, image in enumerate(images(4, 4, 5, 3))]
+    broken = caffe_pb2.Datum(data=b"nothing", label=2, encoded=True).SerializeToString()
+    path = lmdb(tmp_path / "db", [*values[:2], broken, values[3]])
+    with pytest.raises(FileError, match="record 2: is no image"):
+        Datums(path).take(slice(None))
+    records = Datums(path, damaged="skip")
+    assert records.take(slice(None))["label"].tolist() == [0, 1, 3]
+    assert len(records.failed) == 1
+
+
+@both
+def test_records_that_do_not_fit_are_named(tmp_path: Path, write: Write) -> None:
+    values = [plain(images(1, *shape)[0], 0) for shape in ((1, 2, 2), (1, 2, 2), (1, 3, 2))]
+    with pytest.raises(FileError, match="record 2 is uint8 1 x 3 x 2, the first uint8 1 x 2 x 2"):
+        Datums(write(tmp_path / "db", values)).take([0, 2])
+    with pytest.raises(FileError, match="is no Datum"):
+        Datums(write(tmp_path / "other", [values[0], b"\xff\xff"])).take([1])
+
+
+@needs_goldens
+@pytest.mark.parametrize("name", ["gray", "rgb"])
+def test_databases_that_caffe_wrote(name: str) -> None:
+    with np.load(GOLDENS / "data" / "sources.npz") as sources:
+        data, labels = sources[f"{name}/data"], sources[f"{name}/label"]
+    for backend in ("lmdb", "leveldb"):
+        batch = Datums(GOLDENS / "data" / f"{name}_{backend}").take(slice(None))
+        np.testing.assert_array_equal(batch["data"], data)
+        np.testing.assert_array_equal(batch["label"], labels)
+
+
+def test_what_is_no_database(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="does not exist"):
+        Datums(tmp_path / "nothing")
+    with pytest.raises(FileError, match=r"holds no data\.mdb"):
+        Datums(tmp_path)
+    with pytest.raises(FileError, match="is empty"):
+        Datums(lmdb(tmp_path / "empty", []))
+    with pytest.raises(SpecError, match="backend 'bdb'"):
+        Datums(tmp_path, "bdb")
