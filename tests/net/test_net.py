@@ -185,7 +185,12 @@ def test_batch_norm_learns_in_training_and_rests_in_testing() -> None:
 def test_what_the_solver_says_about_testing_and_snapshots_is_left_to_the_caller(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    more = {"display": 1, "snapshot": 1, "snapshot_prefix": f'"{tmp_path}/s"', "test_iter": 1}
+    more: dict[str, Any] = {
+        "display": 1,
+        "snapshot": 1,
+        "snapshot_prefix": f'"{tmp_path}/s"',
+        "test_iter": 1,
+    }
     net = Net(solver_text(**more, test_interval=1))
     net.set_training_data(blobs_of_three())
     net.train(2)
@@ -266,8 +271,9 @@ def test_a_scikit_learn_digit_net_from_the_dsl() -> None:
         Accuracy("accuracy", ["ip2", "label"], include={"phase": "TEST"}),
     )
     learner = Net(SolverParams(net=net, base_lr=0.1, momentum=0.9, lr_policy="fixed"), seed=1)
-    images, labels = digits.data / 16, digits.target
+    order = np.random.default_rng(0).permutation(len(digits.data))
+    images, labels = digits.data[order] / 16, digits.target[order]
     learner.set_training_data((images[:1500], labels[:1500]))
     learner.set_validation_data((images[1500:], labels[1500:]))
     learner.train(200)
-    assert learner.test()["accuracy"] > 0.9
+    assert learner.test()["accuracy"] > 0.93
