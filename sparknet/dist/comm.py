@@ -97,7 +97,7 @@ class Comm(ABC):
         if self.size == 1:
             return
         with self._timed():
-            whole, nothing = _bytes(buffer), memoryview(bytearray())
+            whole, nothing = raw_bytes(buffer), memoryview(bytearray())
             if self.rank == root:
                 self._exchange([whole] * self.size, [nothing] * self.size)
             else:
@@ -171,15 +171,17 @@ class Comm(ABC):
         begin, end = spans[self.rank]
         mine = buffer[begin:end]
         parts = [mine if rank == self.rank else NDArray.empty((end - begin,)) for rank in self._all]
-        self._exchange([_bytes(buffer[b:e]) for b, e in spans], [_bytes(part) for part in parts])
+        self._exchange(
+            [raw_bytes(buffer[b:e]) for b, e in spans], [raw_bytes(part) for part in parts]
+        )
         if end > begin:
             NDArray.weighted_mean(parts, weights, mine)
 
     def _all_gather(self, buffer: NDArray) -> None:
         spans = self.bounds(buffer.size)
         begin, end = spans[self.rank]
-        mine = _bytes(buffer[begin:end])
-        self._exchange([mine] * self.size, [_bytes(buffer[b:e]) for b, e in spans])
+        mine = raw_bytes(buffer[begin:end])
+        self._exchange([mine] * self.size, [raw_bytes(buffer[b:e]) for b, e in spans])
 
     def _mean_coded(self, buffer: NDArray, weights: Sequence[float], codec: Codec) -> None:
         """Both ways coded: slices to their owners, and the owners' means back to all."""
@@ -213,6 +215,6 @@ class Comm(ABC):
             self.traffic.seconds += perf_counter() - begun
 
 
-def _bytes(buffer: NDArray) -> memoryview:
+def raw_bytes(buffer: NDArray) -> memoryview:
     """The memory of a contiguous buffer."""
     return np.asarray(buffer).data.cast("B") if buffer.size else memoryview(bytearray())

@@ -1,0 +1,121 @@
+"""Pushes and pulls over TCP: each worker serves its shard to the others while it computes."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from sparknet.dist.comm import raw_bytes
+from sparknet.dist.shard import Shard, ShardedServer
+from sparknet.errors import CommError, PeerLost
+from sparknet.native import NDArray
+
+if TYPE_CHECKING:
+    from sparknet.dist.tcp import TcpComm
+
+_REQUEST = struct.Struct("!cQQ")
+"""What is asked for, a version, and how many bytes follow."""
+_ANSWER = struct.Struct("!QQ")
+"""A version or a staleness, and how many bytes follow."""
+_PUSH, _PULL, _END = b"+", b"-", b"."
+
+
+def fill(connection: socket.socket, into: memoryview, rank: int, where: str) -> None:
+    """Fill a buffer from a connection."""
+    got = 0
+    while got < into.nbytes:
+        count = connection.recv_into(into[got:], 0, socket.MSG_WAITALL)
+        if not count:
+            raise PeerLost(rank, where, "it closed the connection")
+        got += count
+
+
+class TcpServer(ShardedServer):
+    """Asks the others on one connection each, and answers them on another."""
+
+    def __init__(
+        self,
+        comm: TcpComm,
+        size: int,
+        shard: Shard,
+        asking: Mapping[int, socket.socket],
+        serving: Mapping[int, socket.socket],
+    ) -> None:
+        super().__init__(comm.bounds(size))
+        self._comm, self._shard, self._asking = comm, shard, asking
+        self._threads = [
+            threading.Thread(target=self._serve, args=(one, connection), daemon=True)
+            for one, connection in serving.items()
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        for connection in self._asking.values():
+            with suppress(OSError):
+                connection.sendall(_REQUEST.pack(_END, 0, 0))
+        for thread in self._threads:
+            thread.join()
+
+    # -- asking --------------------------------------------------------------------------
+
+    def _push(self, owner: int, part: NDArray, version: int) -> int:
+        if owner == self._comm.rank:
+            return self._shard.add(part, version)
+        data = raw_bytes(part)
+        staleness, length = self._ask(owner, _PUSH, version, data)
+        if length:
+            raise CommError(f"worker {owner} answers a push with {length} bytes")
+        return staleness
+
+    def _pull(self, owner: int, into: NDArray) -> int:
+        if owner == self._comm.rank:
+            return self._shard.copy(into)
+        version, length = self._ask(owner, _PULL, 0, memoryview(b""))
+        if length != into.nbytes:
+            raise CommError(f"worker {owner} answers a pull of {into.nbytes} bytes with {length}")
+        with self._comm.guarded("pulling"):
+            fill(self._asking[owner], raw_bytes(into), owner, self._comm.where(owner))
+        self._comm.traffic.received += length
+        return version
+
+    def _ask(self, owner: int, what: bytes, version: int, data: memoryview) -> tuple[int, int]:
+        begun = perf_counter()
+        connection = self._asking[owner]
+        with self._comm.guarded("pushing" if what == _PUSH else "pulling"):
+            connection.sendall(_REQUEST.pack(what, version, data.nbytes))
+            connection.sendall(data)
+            answer = memoryview(bytearray(_ANSWER.size))
+            fill(connection, answer, owner, self._comm.where(owner))
+        self._comm.traffic.sent += data.nbytes
+        self._comm.traffic.seconds += perf_counter() - begun
+        number, length = _ANSWER.unpack(answer)
+        return int(number), int(length)
+
+    # -- answering -----------------------------------------------------------------------
+
+    def _serve(self, one: int, connection: socket.socket) -> None:
+        """Until the other says that it is the end, or is gone; who waits for it notices."""
+        begin, end = self._shard.span
+        values = NDArray.empty((end - begin,))
+        with suppress(OSError):
+            while True:
+                request = memoryview(bytearray(_REQUEST.size))
+                fill(connection, request, one, "")
+                what, version, length = _REQUEST.unpack(request)
+                if what == _PUSH and length == values.nbytes:
+                    fill(connection, raw_bytes(values), one, "")
+                    connection.sendall(_ANSWER.pack(self._shard.add(values, version), 0))
+                elif what == _PULL and not length:
+                    version = self._shard.copy(values)
+                    connection.sendall(_ANSWER.pack(version, values.nbytes))
+                    connection.sendall(raw_bytes(values))
+                elif what == _END:
+                    return
+                else:
+                    connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,269 @@
+"""TcpComm: workers in processes and machines, over direct connections between all of them.
+
+A mean is a reduce-scatter and an all-gather on the buffer itself: each worker receives its
+slice from all others, takes the mean chunk by chunk, and sends every chunk on as soon as it is
+done, while the next ones still come in.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+from typing import Any
+
+from sparknet.dist.comm import Accept, Comm, Server, raw_bytes
+from sparknet.dist.mesh import DOWNWARD, PULSE, TOGETHER, UPWARD, Address, Listener
+from sparknet.dist.pulse import Pulse
+from sparknet.dist.requests import TcpServer, fill
+from sparknet.dist.shard import Shard
+from sparknet.errors import CommError, PeerLost
+from sparknet.native import NDArray
+
+_HEADER = struct.Struct("!QQ")
+"""Number of the operation, and how many bytes follow."""
+_CHUNK = 1 << 18
+"""Numbers that are averaged at a time: they stay in the cache until they are sent on."""
+_PATIENCE = 1.0
+"""Seconds that the pulse may take to say who is lost, when a connection broke."""
+_LONGEST_OBJECT = 1 << 24
+
+Piece = memoryview | threading.Event
+
+
+class _Sender(threading.Thread):
+    """Sends to one worker what is put in its queue, while the main thread receives."""
+
+    def __init__(self, connection: socket.socket, rank: int) -> None:
+        super().__init__(name=f"sparknet-send-{rank}", daemon=True)
+        self._connection = connection
+        self.queue: SimpleQueue[Piece | None] = SimpleQueue()
+        self.failed = False
+        self.start()
+
+    def run(self) -> None:
+        while (piece := self.queue.get()) is not None:
+            if isinstance(piece, threading.Event):
+                piece.set()
+            elif not self.failed:
+                try:
+                    self._connection.sendall(piece)
+                except OSError:
+                    self.failed = True
+
+
+class TcpComm(Comm):
+    """Made by `TcpComm.connect`, on all workers at once."""
+
+    def __init__(
+        self,
+        rank: int,
+        addresses: Sequence[Address],
+        sockets: Sequence[Sequence[socket.socket]],
+        deadline: float,
+    ) -> None:
+        super().__init__(rank, len(addresses), deadline)
+        self._addresses, self._sockets = addresses, sockets
+        self._others = [one for one in range(self.size) if one != rank]
+        self._number = 0
+        self._lost: dict[int, str] = {}
+        self._known = threading.Event()
+        self._closed = False
+        self._senders = {one: _Sender(sockets[one][TOGETHER], one) for one in self._others}
+        pulses = {one: sockets[one][PULSE] for one in self._others}
+        self._pulse = Pulse(pulses, deadline, self._lose)
+
+    @classmethod
+    def connect(
+        cls,
+        listener: Listener,
+        rank: int,
+        addresses: Sequence[Address],
+        secret: bytes,
+        deadline: float = 60.0,
+        run: str = "",
+    ) -> TcpComm:
+        """Meet the other workers; ``addresses`` are those of their listeners, by rank."""
+        sockets = listener.connect(rank, addresses, secret, deadline, run)
+        return cls(rank, addresses, sockets, deadline)
+
+    def server(self, buffer: NDArray, accept: Accept) -> Server:
+        asking, serving = {}, {}
+        for one in self._others:
+            lower = one < self.rank
+            asking[one] = self._sockets[one][DOWNWARD if lower else UPWARD]
+            serving[one] = self._sockets[one][UPWARD if lower else DOWNWARD]
+        shard = Shard(buffer, self.bounds(buffer.size)[self.rank], accept)
+        return TcpServer(self, buffer.size, shard, asking, serving)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._pulse.close(next(iter(self._lost), None))
+        for sender in self._senders.values():
+            sender.queue.put(None)
+        for one in self._others:
+            for connection in self._sockets[one]:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR if self._lost else socket.SHUT_WR)
+        for sender in self._senders.values():
+            sender.join()
+        for one in self._others:
+            for connection in self._sockets[one]:
+                connection.close()
+
+    # -- what goes over the wire -----------------------------------------------------------
+
+    def _exchange(self, outgoing: Sequence[memoryview], incoming: Sequence[memoryview]) -> None:
+        with self._operation("exchanging bytes"):
+            for one in self._others:
+                self._send(one, outgoing[one])
+            for one in self._others:
+                if incoming[one].nbytes:
+                    self._expect(one, incoming[one].nbytes)
+                    self._receive(one, incoming[one])
+
+    def _mean(self, buffer: NDArray, weights: Sequence[float]) -> None:
+        """As the base's, with both halves going on at once."""
+        spans = self.bounds(buffer.size)
+        begin, end = spans[self.rank]
+        whole, mine = raw_bytes(buffer), buffer[begin:end]
+        chunks = [(at, min(at + _CHUNK, end - begin)) for at in range(0, end - begin, _CHUNK)]
+        parts = [NDArray.empty((min(_CHUNK, end - begin),)) for _ in self._all]
+        with self._operation("taking a mean"):
+            for one in self._others:
+                first, last = spans[one]
+                self._send(one, whole[4 * first : 4 * last])
+                if mine.size:
+                    self._announce(one, 4 * mine.size)
+            for one in self._others if mine.size else ():
+                self._expect(one, 4 * mine.size)
+            for low, high in chunks:
+                views = [part[: high - low] for part in parts]
+                views[self.rank] = mine[low:high]
+                for one in self._others:
+                    self._receive(one, raw_bytes(views[one]))
+                NDArray.weighted_mean(views, weights, views[self.rank])
+                for one in self._others:
+                    self._go_on(one, whole[4 * (begin + low) : 4 * (begin + high)])
+            for one in self._others:
+                first, last = spans[one]
+                if last > first:
+                    self._expect(one, 4 * (last - first))
+                    self._receive(one, whole[4 * first : 4 * last])
+
+    def _gather(self, value: Any) -> list[Any]:
+        text = json.dumps(value).encode()
+        found: list[Any] = [None] * self.size
+        found[self.rank] = json.loads(text)
+        with self._operation("gathering"):
+            message = _HEADER.pack(self._number, len(text)) + text
+            for one in self._others:
+                self._go_on(one, memoryview(message))
+            for one in self._others:
+                length = self._announced(one)
+                if length > _LONGEST_OBJECT:
+                    raise CommError(f"worker {one} sent an object of {length} bytes: refused")
+                data = bytearray(length)
+                self._receive(one, memoryview(data))
+                found[one] = json.loads(data)
+        return found
+
+    # -- one message -----------------------------------------------------------------------
+
+    @contextmanager
+    def _operation(self, what: str) -> Iterator[None]:
+        """Something that all do together; at its end everything has been sent."""
+        self._number += 1
+        with self.guarded(what):
+            yield
+            self._flush()
+
+    @contextmanager
+    def guarded(self, what: str) -> Iterator[None]:
+        """Tells who is lost, if a connection breaks."""
+        if self._closed:
+            raise CommError("this comm was closed")
+        try:
+            yield
+        except OSError as error:
+            if isinstance(error, CommError) and not isinstance(error, PeerLost):
+                raise
+            raise self._failure(what, error) from None
+
+    def _failure(self, what: str, error: OSError) -> CommError:
+        """Who is lost: the first that the pulse found, else whose connection broke."""
+        self._known.wait(_PATIENCE)
+        if self._lost:
+            rank, reason = next(iter(self._lost.items()))
+        elif isinstance(error, PeerLost):
+            return error
+        else:
+            rank, reason = self._others[0], str(error)
+        return PeerLost(rank, self.where(rank), f"{reason} (while this worker was {what})")
+
+    def where(self, rank: int) -> str:
+        """A worker's address."""
+        host, port = self._addresses[rank]
+        return f"{host}:{port}"
+
+    def _lose(self, rank: int, reason: str) -> None:
+        """The pulse found a worker lost: wake whoever waits for anybody."""
+        self._lost.setdefault(rank, reason)
+        self._known.set()
+        for one in self._others:
+            for connection in self._sockets[one][:PULSE]:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def _send(self, one: int, data: memoryview) -> None:
+        """Announce and send bytes, behind what is still being sent."""
+        if data.nbytes:
+            self._announce(one, data.nbytes)
+            self._go_on(one, data)
+
+    def _announce(self, one: int, length: int) -> None:
+        self._senders[one].queue.put(memoryview(_HEADER.pack(self._number, length)))
+
+    def _go_on(self, one: int, data: memoryview) -> None:
+        self.traffic.sent += data.nbytes
+        self._senders[one].queue.put(data)
+
+    def _flush(self) -> None:
+        marks = {one: threading.Event() for one in self._others}
+        for one, mark in marks.items():
+            self._senders[one].queue.put(mark)
+        for one, mark in marks.items():
+            mark.wait()
+            if self._senders[one].failed:
+                raise PeerLost(one, self.where(one), "it takes no more bytes")
+
+    def _expect(self, one: int, length: int) -> None:
+        announced = self._announced(one)
+        if announced != length:
+            raise CommError(
+                f"worker {one} sends {announced} bytes where {length} are expected: "
+                "the workers do not train the same net"
+            )
+
+    def _announced(self, one: int) -> int:
+        header = memoryview(bytearray(_HEADER.size))
+        self._fill(one, header)
+        number, length = _HEADER.unpack(header)
+        if number != self._number:
+            raise CommError(
+                f"worker {one} is at operation {number}, this one at {self._number}: out of step"
+            )
+        return int(length)
+
+    def _receive(self, one: int, into: memoryview) -> None:
+        self.traffic.received += into.nbytes
+        self._fill(one, into)
+
+    def _fill(self, one: int, into: memoryview) -> None:
+        fill(self._sockets[one][TOGETHER], into, one, self.where(one))
