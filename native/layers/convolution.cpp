@@ -1,6 +1,7 @@
 #include "convolution.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "../engine/net.hpp"
 #include "nd_convolution.hpp"
@@ -12,6 +13,24 @@ using dnnl::memory;
 namespace {
 memory::desc any(const memory::dims& dims, memory::data_type type) {
     return {dims, type, memory::format_tag::any};
+}
+
+// oneDNN's plain loops, or its products of copied patches: far from what the processor can do.
+template <class Description>
+bool is_slow(const Description& description) {
+    const std::string name = description.impl_info_str();
+    return name.find("ref") != std::string::npos || name.find("gemm") != std::string::npos;
+}
+
+// The description that `describe` makes for images of a layout.  Channels last are the fastest,
+// where oneDNN has a kernel of its own for them: blocks of 16 channels leave lanes empty.
+template <class F>
+auto best(const Window& window, F&& describe) {
+    if (window.may_be_last) {
+        auto last = describe(memory::format_tag::nhwc, true);
+        if (last && !is_slow(last)) return last;
+    }
+    return describe(memory::format_tag::any, false);
 }
 }  // namespace
 
@@ -68,6 +87,10 @@ Window::Window(const Layer& layer, bool reverse) {
     }
     if (group == 1) weights.erase(weights.begin()), steps.erase(steps.begin());
     plain_weights = {weights, memory::data_type::f32, steps};
+    // The few channels of a picture are read as they come.
+    constexpr int64_t picture = 4;
+    may_be_last =
+        !reverse && factors == memory::data_type::f32 && source.size() == 4 && source[1] > picture;
     bias = options.flag("bias_term");
     plain_bias = {{outputs}, memory::data_type::f32, memory::format_tag::x};
 }
@@ -77,11 +100,14 @@ void WindowKernel<Family>::make_forward(const Window& window, bool train) {
     const auto kind =
         train ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
     const auto describe = [&](const dnnl::primitive_attr& with) {
-        return typename Forward::primitive_desc(
-            cpu(), kind, Family::algorithm, any(window.source, window.factors),
-            any(window.weights, window.factors), window.bias ? window.plain_bias : memory::desc(),
-            any(window.target, window.factors), window.strides, window.dilations, window.before,
-            window.after, with);
+        return best(window, [&](memory::format_tag images, bool or_none) {
+            return typename Forward::primitive_desc(
+                cpu(), kind, Family::algorithm, {window.source, window.factors, images},
+                any(window.weights, window.factors),
+                window.bias ? window.plain_bias : memory::desc(),
+                {window.target, window.factors, images}, window.strides, window.dilations,
+                window.before, window.after, with, or_none);
+        });
     };
     forward_desc_ = describe(attributes());
     forward_ = Forward(forward_desc_);
@@ -98,19 +124,24 @@ void WindowKernel<Family>::make_forward(const Window& window, bool train) {
 template <class Family>
 void WindowKernel<Family>::make_backward(Layer& layer, const Window& window) {
     if (std::find(layer.propagate.begin(), layer.propagate.end(), true) != layer.propagate.end()) {
-        data_desc_ = typename BackwardData::primitive_desc(
-            cpu(), Family::algorithm, any(window.source, window.factors),
-            any(window.weights, window.factors), any(window.target, window.factors), window.strides,
-            window.dilations, window.before, window.after, forward_desc_, attributes());
+        data_desc_ = best(window, [&](memory::format_tag images, bool or_none) {
+            return typename BackwardData::primitive_desc(
+                cpu(), Family::algorithm, {window.source, window.factors, images},
+                any(window.weights, window.factors), {window.target, window.factors, images},
+                window.strides, window.dilations, window.before, window.after, forward_desc_,
+                attributes(), or_none);
+        });
         data_ = BackwardData(data_desc_);
     }
     if (std::find(layer.learns.begin(), layer.learns.end(), true) != layer.learns.end()) {
-        weights_desc_ = typename BackwardWeights::primitive_desc(
-            cpu(), Family::algorithm, any(window.source, window.factors),
-            any(window.weights, memory::data_type::f32),
-            window.bias ? window.plain_bias : memory::desc(), any(window.target, window.factors),
-            window.strides, window.dilations, window.before, window.after, forward_desc_,
-            attributes());
+        weights_desc_ = best(window, [&](memory::format_tag images, bool or_none) {
+            return typename BackwardWeights::primitive_desc(
+                cpu(), Family::algorithm, {window.source, window.factors, images},
+                any(window.weights, memory::data_type::f32),
+                window.bias ? window.plain_bias : memory::desc(),
+                {window.target, window.factors, images}, window.strides, window.dilations,
+                window.before, window.after, forward_desc_, attributes(), or_none);
+        });
         weights_ = BackwardWeights(weights_desc_);
     }
 }

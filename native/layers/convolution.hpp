@@ -48,6 +48,8 @@ struct Window {
     dnnl::memory::dims source, target, weights, strides, dilations, before, after;
     dnnl::memory::desc plain_weights, plain_bias;
     bool bias = false;
+    // Whether images whose channels lie innermost come into question.
+    bool may_be_last = false;
     int64_t outputs = 0;
     // Of what is multiplied; weights' gradients are float32.
     dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
