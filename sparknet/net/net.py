@@ -145,11 +145,15 @@ class Net:
         net.clear_param_diffs()
         passes, loss = int(self.settings.iter_size), 0.0
         for _ in range(passes):
-            self._main.fill()
+            self.fill()
             net.forward()
             net.backward()
             loss += self._main.loss
         return loss / passes
+
+    def fill(self) -> int:
+        """Put the next batch of the training data into the net; how many records it holds."""
+        return self._main.fill()
 
     def apply_update(self) -> None:
         """Update the weights by the gradients; an iteration is done."""
