@@ -85,16 +85,16 @@ class Errors:
     """What coding has lost so far: of this worker's numbers, and of the means that it owns."""
 
     def __init__(self, size: int, mine: Span) -> None:
-        self._own = np.zeros(size, np.float32)
-        self._mean = np.zeros(mine[1] - mine[0], np.float32)
+        self.own = np.zeros(size, np.float32)
+        self.mean = np.zeros(mine[1] - mine[0], np.float32)
 
     def encode_all(self, coder: Coder, buffer: NDArray, spans: Sequence[Span]) -> list[memoryview]:
         """The slices of a buffer."""
         values = np.asarray(buffer)
-        return [_encoded(coder, values[b:e], self._own[b:e]) for b, e in spans]
+        return [_encoded(coder, values[b:e], self.own[b:e]) for b, e in spans]
 
     def encode_mean(self, coder: Coder, mean: NDArray) -> memoryview:
-        return _encoded(coder, np.asarray(mean), self._mean)
+        return _encoded(coder, np.asarray(mean), self.mean)
 
 
 def _encoded(coder: Coder, values: Array, error: Array) -> memoryview:
@@ -109,8 +109,3 @@ def _encoded(coder: Coder, values: Array, error: Array) -> memoryview:
 
 def _blocks(size: int) -> int:
     return -(-size // BLOCK)
-
-
-def check_codec(strategy: Any, codec: str | None) -> None:
-    """For strategies that have the setting."""
-    strategy.need(codec is None or codec in CODERS, "codec", f"one of {', '.join(CODERS)}, or None")

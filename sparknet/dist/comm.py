@@ -80,6 +80,16 @@ class Comm(ABC):
             else:
                 self._mean_coded(buffer, weights, codec)
 
+    def feedback(self, codec: Codec, size: int) -> tuple[NDArray, NDArray]:
+        """What a codec has rounded off so far, of this worker's buffers and of its means: views."""
+        errors = self._errors_of(codec, size)
+        return NDArray.view(errors.own), NDArray.view(errors.mean)
+
+    def _errors_of(self, codec: Codec, size: int) -> Errors:
+        if (codec, size) not in self._errors:
+            self._errors[codec, size] = Errors(size, self.bounds(size)[self.rank])
+        return self._errors[codec, size]
+
     def reduce_scatter_mean(self, buffer: NDArray) -> None:
         """This worker's slice, ``bounds(buffer.size)[rank]``, becomes the mean of all."""
         if self.size > 1:
@@ -186,8 +196,7 @@ class Comm(ABC):
     def _mean_coded(self, buffer: NDArray, weights: Sequence[float], codec: Codec) -> None:
         """Both ways coded: slices to their owners, and the owners' means back to all."""
         spans = self.bounds(buffer.size)
-        key = codec, buffer.size
-        errors = self._errors.setdefault(key, Errors(buffer.size, spans[self.rank]))
+        errors = self._errors_of(codec, buffer.size)
         coder = CODERS[codec]
         coded = errors.encode_all(coder, buffer, spans)
         size = spans[self.rank][1] - spans[self.rank][0]

@@ -8,7 +8,9 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from sparknet.caffe.solvers import Solver
+from sparknet.loaders.batches import Batches
 from sparknet.native import NDArray
+from sparknet.net import Net
 from sparknet.weights import Span, WeightCollection
 
 Cursor = dict[str, int]
@@ -186,3 +188,20 @@ class SolverLearner:
         self.feed.seek(state["cursor"])
         seed, *draws = state["random"]
         self.solver.net.random_state = (seed, draws)
+
+
+class NetFeed:
+    """Batches that a `Net` was given as its training data."""
+
+    def __init__(self, net: Net, batches: Batches) -> None:
+        self.net, self.batches = net, batches
+
+    def load(self) -> int:
+        return self.net.fill()
+
+    @property
+    def cursor(self) -> Cursor:
+        return self.batches.cursor
+
+    def seek(self, cursor: Mapping[str, int]) -> None:
+        self.batches.seek(cursor)

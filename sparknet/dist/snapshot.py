@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from sparknet.dist.comm import Comm
-from sparknet.dist.learner import Learner
 from sparknet.dist.store import Buffer, Store
-from sparknet.dist.strategies.strategy import State
 from sparknet.errors import FileError
 from sparknet.native import NDArray
 
@@ -49,36 +47,31 @@ class Saved:
 def save(
     store: Store,
     comm: Comm,
+    round: int,
     run: Mapping[str, Any],
-    learner: Learner,
-    state: State,
-    numbers: Mapping[str, Any],
+    arrays: Mapping[str, NDArray],
+    numbers: Json,
 ) -> Saved:
-    """Write a snapshot together.  ``run`` says what run it is of, ``numbers`` what else to keep."""
-    comm.any(_begun(store, comm, state.round))  # nobody writes before there is a folder
-    arrays = named_arrays(learner, state)
-    kept = {"learner": learner.state(), "strategy": state_numbers(state), **numbers}
-    parts = list(_parts(kept, arrays))
-    store.put(state.round, file_name(comm.rank), parts)
+    """Write one together: each worker its arrays and numbers.  ``run`` says what run it is of."""
+    if comm.rank == 0:
+        store.begin(round)
+    comm.barrier()  # nobody writes before there is room
+    parts = list(_parts(numbers, arrays))
+    store.put(round, file_name(comm.rank), parts)
     size = sum(len(part) for part in parts)
     files = comm.gather({"bytes": size, "digest": _digest(parts)})
     if comm.rank == 0:
-        body = {"format": FORMAT, "round": state.round, "run": dict(run), "files": files}
-        store.put(state.round, MANIFEST, [_sealed(body)])
-        store.commit(state.round)
+        body = {"format": FORMAT, "round": round, "run": dict(run), "files": files}
+        store.put(round, MANIFEST, [_sealed(body)])
+        store.commit(round)
     comm.barrier()
-    return Saved(state.round, store.path(state.round), sum(int(one["bytes"]) for one in files))
+    return Saved(round, store.path(round), sum(int(one["bytes"]) for one in files))
 
 
 def load(
-    store: Store,
-    comm: Comm,
-    round: int,
-    run: Mapping[str, Any],
-    learner: Learner,
-    state: State,
+    store: Store, comm: Comm, round: int, run: Mapping[str, Any], arrays: Mapping[str, NDArray]
 ) -> Json:
-    """Put learner and state where a snapshot was; the other numbers.  Nothing changes unless all fits."""
+    """Put arrays where a snapshot had them; its numbers.  Nothing changes unless all fits."""
     manifest = read_manifest(store, round)
     _check_run(store.path(round), manifest["run"], run)
     name = file_name(comm.rank)
@@ -88,17 +81,13 @@ def load(
         raise FileError(path, f"is cut short: {expected['bytes']} bytes written, {len(data)} there")
     if _digest([data]) != expected["digest"]:
         raise FileError(path, "is damaged: its digest is not the one that was written down")
-    kept, found = _parsed(path, data)
-    targets = named_arrays(learner, state)
-    sizes = {key: array.size for key, array in targets.items()}
+    numbers, found = _parsed(path, data)
+    sizes = {key: array.size for key, array in arrays.items()}
     if {key: len(values) for key, values in found.items()} != sizes:
         raise FileError(path, "is of another net or solver: its arrays are not those needed")
-    for key, target in targets.items():
+    for key, target in arrays.items():
         target.copy_from(NDArray.view(found[key]))
-    learner.restore(kept.pop("learner"))
-    for key, value in kept.pop("strategy").items():
-        setattr(state, key, value)
-    return kept
+    return numbers
 
 
 def newest(store: Store) -> int | None:
@@ -132,40 +121,13 @@ def file_name(rank: int) -> str:
     return f"worker-{rank}.state"
 
 
-def named_arrays(learner: Learner, state: State) -> dict[str, NDArray]:
-    """Every buffer that a worker keeps."""
-    arrays = {"weights": learner.weights}
-    for number, history in enumerate(learner.histories):
-        arrays[f"history {number}"] = history
-    for name, value in _kept(state):
-        if isinstance(value, NDArray):
-            arrays[f"strategy {name}"] = value
-    return arrays
-
-
-def state_numbers(state: State) -> Json:
-    return {name: value for name, value in _kept(state) if not isinstance(value, NDArray)}
-
-
-def _kept(state: State) -> Iterator[tuple[str, Any]]:
-    for field in fields(state):
-        if not field.metadata.get("transient"):
-            yield field.name, getattr(state, field.name)
-
-
-def _begun(store: Store, comm: Comm, round: int) -> bool:
-    if comm.rank == 0:
-        store.begin(round)
-    return True
-
-
 def _parts(numbers: Json, arrays: Mapping[str, NDArray]) -> Iterator[Buffer]:
     listed = [[name, array.size] for name, array in arrays.items()]
     text = _canonical({"numbers": numbers, "arrays": listed})
     text += b" " * (-(FRONT + len(text)) % ALIGNED)
     yield MAGIC + len(text).to_bytes(8, "little") + text
     for array in arrays.values():
-        yield memoryview(np.asarray(array).astype(FLOAT, copy=False)).cast("B")
+        yield np.asarray(array).astype(FLOAT, copy=False).data.cast("B")
 
 
 def _parsed(path: str, data: memoryview) -> tuple[Json, dict[str, Any]]:

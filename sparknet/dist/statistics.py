@@ -56,7 +56,8 @@ def learned(size: int, spans: Sequence[Span]) -> Iterator[Span]:
 def distance(learner: Learner, center: NDArray) -> float:
     """The sum of absolute differences between the weights and a center: ‖x_i - x‖₁."""
     spans = learned(center.size, learner.statistics)
-    return sum(learner.weights[begin:end].distance1(center[begin:end]) for begin, end in spans)
+    far: Iterator[float] = (learner.weights[b:e].distance1(center[b:e]) for b, e in spans)
+    return sum(far)
 
 
 def drift(learner: Learner, center: NDArray) -> float:

@@ -16,6 +16,7 @@ from sparknet.dist.plan import ENDLESS, Hooks, Plan
 from sparknet.dist.strategies.strategy import Round, Strategy, follow_first, warm_up
 from sparknet.dist.tally import Tally
 from sparknet.errors import Diverged
+from sparknet.native import NDArray
 
 Json = dict[str, Any]
 
@@ -78,9 +79,28 @@ class _Worker:
     def _resume(self, round: int) -> None:
         assert self.hooks.store is not None
         store = self.hooks.store
-        kept = snapshot.load(store, self.comm, round, self._run(), self.learner, self.state)
+        kept = snapshot.load(store, self.comm, round, self._run(), self._arrays())
+        self.learner.restore(kept["learner"])
+        for name, value in kept["strategy"].items():
+            setattr(self.state, name, value)
         self.tally = Tally(**kept["tally"])
         self.saved = round
+
+    def _arrays(self) -> dict[str, NDArray]:
+        """All buffers that snapshots keep."""
+        learner = self.learner
+        histories = {f"history {number}": one for number, one in enumerate(learner.histories)}
+        mine = {f"strategy {name}": one for name, one in self.state.arrays().items()}
+        extras = self.strategy.extras(learner, self.comm)
+        return {"weights": learner.weights, **histories, **mine, **extras}
+
+    def _numbers(self) -> Json:
+        """And the rest."""
+        return {
+            "learner": self.learner.state(),
+            "strategy": self.state.numbers(),
+            "tally": asdict(self.tally),
+        }
 
     def _run(self) -> Json:
         """What must be the same for a snapshot to fit."""
@@ -159,8 +179,8 @@ class _Worker:
         self._check_weights()
         begun = perf_counter()
         self.tally.total_seconds = begun - self.begun
-        kept = {"tally": asdict(self.tally)}
-        done = snapshot.save(store, self.comm, self._run(), self.learner, self.state, kept)
+        round, arrays = self.state.round, self._arrays()
+        done = snapshot.save(store, self.comm, round, self._run(), arrays, self._numbers())
         self.saved = done.round
         if self.comm.rank == 0:
             snapshot.prune(store, self.plan.keep)

@@ -30,6 +30,7 @@ class Flat:
         self._buffers = [NDArray.zeros((self._runtime.offsets[-1],)) for _ in range(histories)]
         self.shapes: list[Shape] = [param.shape for param in params] * histories
         """Of the history blobs, in the order of a solverstate."""
+        self._slice: tuple[int, int, Step] | None = None
         self._bind()
 
     @property
@@ -96,7 +97,7 @@ class Flat:
             and runtime.flat_data.size == runtime.offsets[-1]
         )
         self._copy = None if flat else NDArray.zeros((runtime.offsets[-1],))
-        self._slice: tuple[int, int, Step] | None = None
+        self._slice = None
         self._step = self._step_over(0, runtime.offsets[-1])
 
     def _step_over(self, begin: int, end: int) -> Step:

@@ -9,6 +9,7 @@ from sparknet.dist.strategies.all_reduce import AllReduce
 from sparknet.dist.strategies.averaging import Averaging
 from sparknet.dist.strategies.bmuf import BMUF
 from sparknet.dist.strategies.diloco import DiLoCo
+from sparknet.dist.strategies.downpour import Downpour
 from sparknet.dist.strategies.dynamic_averaging import DynamicAveraging
 from sparknet.dist.strategies.elastic_averaging import ElasticAveraging
 from sparknet.dist.strategies.slow_mo import SlowMo
@@ -21,6 +22,7 @@ __all__ = [
     "AllReduce",
     "Averaging",
     "DiLoCo",
+    "Downpour",
     "DynamicAveraging",
     "ElasticAveraging",
     "Round",
@@ -37,6 +39,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
         Averaging,
         BMUF,
         DiLoCo,
+        Downpour,
         DynamicAveraging,
         ElasticAveraging,
         SlowMo,

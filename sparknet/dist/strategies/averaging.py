@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import ClassVar, final
 
 from sparknet.dist import statistics
-from sparknet.dist.codecs import Codec, check_codec
+from sparknet.dist.codecs import Codec
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
 from sparknet.dist.strategies.periodic import (
@@ -18,6 +18,7 @@ from sparknet.dist.strategies.periodic import (
     mean_weights,
     settle_momentum,
 )
+from sparknet.native import NDArray
 
 
 @final
@@ -36,13 +37,12 @@ class Averaging(Periodic):
     seconds: float | None = None
     """Rounds of a fixed time instead."""
     momentum: InnerMomentum = "keep"
-    codec: str | None = None
 
     def check(self) -> None:
+        super().check()
         self.need(self.steps >= 1, "steps", "at least 1")
         self.need(self.seconds is None or self.seconds > 0, "seconds", "more than 0")
         check_momentum(self, self.momentum)
-        check_codec(self, self.codec)
 
     def train(self, learner: Learner, most: int) -> Steps:
         if self.seconds is None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
 from sparknet.dist import statistics
-from sparknet.dist.codecs import check_codec
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
 from sparknet.dist.strategies.periodic import (
@@ -46,16 +45,15 @@ class DynamicAveraging(Periodic):
     """Iterations after which workers agree however near they are."""
     measure: Literal["relative", "absolute"] = "relative"
     momentum: InnerMomentum = "keep"
-    codec: str | None = None
 
     def check(self) -> None:
+        super().check()
         self.need(self.threshold >= 0, "threshold", "at least 0")
         self.need(self.check_every >= 1, "check_every", "at least 1")
         every = self.sync_at_least_every
         self.need(every is None or every >= 1, "sync_at_least_every", "at least 1, or None")
         self.need(self.measure in ("relative", "absolute"), "measure", "relative or absolute")
         check_momentum(self, self.momentum)
-        check_codec(self, self.codec)
 
     def start(self, learner: Learner, comm: Comm) -> Apart:
         return Apart(center=learner.weights.copy())

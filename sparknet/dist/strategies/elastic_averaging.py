@@ -32,6 +32,9 @@ class ElasticAveraging(Periodic):
     every: int = 10
 
     def check(self) -> None:
+        self.need(
+            self.codec is None, "codec", "None: workers stay apart, nothing that is sent shrinks"
+        )
         self.need(self.alpha is None or 0 < self.alpha <= 1, "alpha", "in 0 … 1, or None")
         self.need(self.every >= 1, "every", "at least 1")
 

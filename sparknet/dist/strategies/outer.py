@@ -6,7 +6,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from sparknet.dist import statistics
-from sparknet.dist.codecs import check_codec
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
 from sparknet.dist.strategies.periodic import (
@@ -33,15 +32,14 @@ class Outer(Periodic):
 
     momentum: InnerMomentum = "keep"
     """What becomes of the solvers' own momentum at each agreement."""
-    codec: str | None = None
 
     def start(self, learner: Learner, comm: Comm) -> Moving:
         weights = learner.weights
         return Moving(center=weights.copy(), velocity=NDArray.zeros(weights.shape))
 
     def check(self) -> None:
+        super().check()
         check_momentum(self, self.momentum)
-        check_codec(self, self.codec)
 
     def agree(self, learner: Learner, comm: Comm, state: Agreed, done: Steps) -> None:
         assert isinstance(state, Moving)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 from sparknet.dist import statistics
-from sparknet.dist.codecs import Codec
+from sparknet.dist.codecs import CODERS, Codec
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
 from sparknet.dist.strategies.strategy import Meter, Round, State, Strategy
@@ -27,6 +27,19 @@ class Agreed(State):
 @dataclass(frozen=True, kw_only=True)
 class Periodic(Strategy):
     """Rounds of local training, each with an agreement at its end."""
+
+    codec: Codec | None = None
+    """Makes what travels smaller: the differences to what was last agreed on, coded."""
+
+    def check(self) -> None:
+        known = ", ".join(CODERS)
+        self.need(self.codec is None or self.codec in CODERS, "codec", f"one of {known}, or None")
+
+    def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
+        if self.codec is None or comm.size == 1:
+            return {}
+        own, mean = comm.feedback(self.codec, learner.weights.size)
+        return {"codec's own errors": own, "codec's errors of means": mean}
 
     def start(self, learner: Learner, comm: Comm) -> Agreed:
         return Agreed(center=learner.weights.copy())

@@ -7,6 +7,7 @@ is changed and is kept in snapshots: NDArrays and numbers under their names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from time import perf_counter
 from typing import Any, ClassVar
@@ -24,6 +25,19 @@ class State:
     round: int = field(default=0, kw_only=True)
     """Rounds that are done."""
 
+    def arrays(self) -> dict[str, NDArray]:
+        """What snapshots keep of it: buffers."""
+        return {name: value for name, value in self._kept() if isinstance(value, NDArray)}
+
+    def numbers(self) -> dict[str, Any]:
+        """And the rest, as JSON."""
+        return {name: value for name, value in self._kept() if not isinstance(value, NDArray)}
+
+    def _kept(self) -> Iterator[tuple[str, Any]]:
+        for one in fields(self):
+            if not one.metadata.get("transient"):
+                yield one.name, getattr(self, one.name)
+
 
 @dataclass(frozen=True)
 class Round:
@@ -39,7 +53,7 @@ class Round:
     seconds_communicating: float
     bytes_sent: int
     divergence: float
-    """How far the worker had gone from what was agreed on, for the size of that: ‖x_i - x‖ / ‖x‖."""
+    """How far the worker had gone from what was agreed on: ‖x_i - x‖ / ‖x‖."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +94,12 @@ class Strategy(ABC):
         """The weights that all workers stand for, to test; the same on each."""
         return learner.weights
 
-    def finish(self, learner: Learner, comm: Comm, state: State) -> None:
-        """After the last round: every learner's weights become the model."""
+    def finish(self, learner: Learner, comm: Comm, state: State) -> None:  # noqa: B027
+        """After the last round: every learner's weights become the model, if they are not."""
+
+    def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
+        """Buffers beside the state that snapshots keep."""
+        return {}
 
     def settings(self) -> dict[str, Any]:
         """Its name and settings, as JSON."""

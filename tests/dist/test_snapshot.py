@@ -1,0 +1,174 @@
+"""Snapshots: a run that was cut goes on bit for bit; damaged and foreign ones are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.dist import snapshot
+from sparknet.dist.plan import Hooks, Plan
+from sparknet.dist.store import FolderStore
+from sparknet.dist.strategies import (
+    BMUF,
+    AllReduce,
+    Averaging,
+    DiLoCo,
+    DynamicAveraging,
+    ElasticAveraging,
+    SlowMo,
+    Strategy,
+)
+from sparknet.dist.worker import work
+from sparknet.errors import FileError
+from tests.dist import small
+
+TEXT = 'lr_policy: "multistep" stepvalue: 9 stepvalue: 25 gamma: 0.5 weight_decay: 0.01'
+MIDDLE = small.BATCH_NORM + small.DROPOUT
+
+ALL: list[Strategy] = [
+    AllReduce(steps=4),
+    Averaging(steps=4, momentum="average", warmup=3),
+    Averaging(steps=4, codec="int8"),
+    BMUF(steps=4),
+    DiLoCo(steps=4),
+    DynamicAveraging(threshold=0.2, check_every=4),
+    ElasticAveraging(every=4),
+    SlowMo(steps=4, beta=0.5),
+]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def run(
+    folder: Path, strategy: Strategy, plan: Plan, resume: int | None = None, size: int = 2
+) -> list[Any]:
+    """Train; each worker's weights and history."""
+
+    def one(rank: int, comm: Any) -> Any:
+        learner = small.learner(rank, size, TEXT, middle=MIDDLE)
+        seed, draws = learner.solver.net.random_state
+        learner.solver.net.random_state = (seed + rank, draws)
+        hooks = Hooks(store=FolderStore(folder), resume=resume)
+        work(learner, strategy, comm, plan, hooks)
+        return [small.weights(learner), *(np.array(history) for history in learner.histories)]
+
+    return small.together(size, one)
+
+
+@pytest.mark.parametrize("strategy", ALL, ids=repr)
+def test_resume_goes_on_bit_for_bit(tmp_path: Path, strategy: Strategy) -> None:
+    whole = run(tmp_path / "whole", strategy, Plan(steps=38))
+    first = Plan(steps=18, snapshot_every=2)
+    run(tmp_path / "cut", strategy, first)
+    store = FolderStore(tmp_path / "cut")
+    round = store.rounds()[-2]
+    again = run(tmp_path / "cut", strategy, Plan(steps=38, snapshot_every=2), round)
+    for mine, theirs in zip(again, whole, strict=True):
+        for one, other in zip(mine, theirs, strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_only_the_newest_stay(tmp_path: Path) -> None:
+    run(tmp_path, Averaging(4), Plan(steps=40, snapshot_every=2, keep=3))
+    assert names(tmp_path) == ["round-00000006", "round-00000008", "round-00000010"]
+    assert names(tmp_path / "round-00000010") == [
+        "manifest.json",
+        "worker-0.state",
+        "worker-1.state",
+    ]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """The folder of a snapshot of round 2."""
+    run(tmp_path, Averaging(4), Plan(steps=8, snapshot_every=2))
+    return tmp_path / "round-00000002"
+
+
+def resume(kept: Path, strategy: Strategy | None = None, size: int = 2) -> None:
+    run(kept.parent, strategy or Averaging(4), Plan(steps=12), 2, size)
+
+
+def test_a_truncated_file_is_refused(kept: Path) -> None:
+    path = kept / "worker-1.state"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(FileError, match=r"worker-1\.state: is cut short: \d+ bytes written"):
+        resume(kept)
+
+
+@pytest.mark.parametrize("place", [0, 12, 100, -1])
+def test_a_flipped_bit_is_refused(kept: Path, place: int) -> None:
+    path = kept / "worker-0.state"
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(FileError, match=r"worker-0\.state: is damaged"):
+        resume(kept)
+
+
+@pytest.mark.parametrize("place", [0, 5, 60, -3])
+def test_a_flipped_bit_in_the_manifest_is_refused(kept: Path, place: int) -> None:
+    path = kept / "manifest.json"
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(FileError, match=r"manifest\.json: "):
+        resume(kept)
+
+
+def test_files_of_other_runs_are_refused(kept: Path) -> None:
+    with pytest.raises(FileError, match="of another run: its workers is 2, not 3"):
+        resume(kept, size=3)
+    with pytest.raises(FileError, match="of another run: its strategy is"):
+        resume(kept, Averaging(5))
+    (kept / "manifest.json").write_text("[]")
+    with pytest.raises(FileError, match="damaged, or no manifest"):
+        resume(kept)
+    (kept / "manifest.json").unlink()
+    with pytest.raises(FileError, match=r"manifest\.json: No such file"):
+        resume(kept)
+
+
+def test_nothing_changes_when_a_snapshot_is_refused(kept: Path) -> None:
+    path = kept / "worker-0.state"
+    path.write_bytes(path.read_bytes() + b"\0")
+    learner = small.learner(0, 2, TEXT, middle=MIDDLE)
+    before = small.weights(learner)
+
+    def one(rank: int, comm: Any) -> None:
+        hooks = Hooks(store=FolderStore(kept.parent), resume=2)
+        work(learner, Averaging(4), comm, Plan(steps=12), hooks)
+
+    with pytest.raises(FileError):
+        small.together(1, one)
+    assert np.array_equal(small.weights(learner), before)
+    assert learner.iter == 0
+
+
+def test_the_manifest_says_what_it_is_of(kept: Path) -> None:
+    manifest = json.loads((kept / "manifest.json").read_text())
+    assert manifest["run"]["workers"] == 2
+    assert manifest["run"]["strategy"]["name"] == "averaging"
+    for rank, entry in enumerate(manifest["files"]):
+        assert (kept / f"worker-{rank}.state").stat().st_size == entry["bytes"]
+    assert snapshot.read_manifest(FolderStore(kept.parent), 2)["round"] == 2
+
+
+def test_drafts_are_cleaned(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    store.begin(3)
+    store.put(3, "worker-0.state", [b"abc"])
+    assert not store.rounds()
+    store.clean()
+    assert not names(tmp_path)
+    store.drop(7)
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(FileError, match="Not a directory"):
+        FolderStore(blocked).begin(1)

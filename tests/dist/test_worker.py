@@ -1,0 +1,197 @@
+"""The loop: where it ends, what it says, what it looks at."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.dist.plan import Hooks, Plan, steps_for
+from sparknet.dist.strategies import Averaging, DynamicAveraging, ElasticAveraging, make_strategy
+from sparknet.dist.worker import Outcome, work
+from sparknet.errors import Diverged, SettingError
+from tests.dist import small
+
+
+def run(plan: Plan, size: int = 2, strategy: Any = None, **hooks: Any) -> tuple[list[Any], Any]:
+    """The events, and each worker's outcome."""
+    events: list[Any] = []
+
+    def one(rank: int, comm: Any) -> Outcome:
+        mine = Hooks(on_event=events.append, **{name: of(rank) for name, of in hooks.items()})
+        return work(learners[rank], strategy or Averaging(steps=5), comm, plan, mine)
+
+    learners = [small.learner(rank, size) for rank in range(size)]
+    outcomes = small.together(size, one)
+    return events, outcomes
+
+
+def kinds(events: list[Any]) -> list[str]:
+    return [event["event"] for event in events]
+
+
+def test_events_say_what_happened() -> None:
+    plan = Plan(steps=12, records=small.RECORDS, batch_size=4, net="small")
+    events, outcomes = run(plan, 3)
+    assert kinds(events) == ["start", "round", "round", "round", "stop"]
+    start, *rounds, stop = events
+    assert start["workers"] == 3
+    assert start["strategy"] == "averaging"
+    assert start["settings"]["steps"] == 5
+    assert start["net"] == "small"
+    assert [event["iteration"] for event in rounds] == [5, 10, 12]
+    assert [event["steps"] for event in rounds] == [5, 5, 2]
+    assert [event["samples"] for event in rounds] == [60, 60, 24]
+    assert [event["epoch"] for event in rounds] == [60 / 96, 120 / 96, 144 / 96]
+    for event in rounds:
+        workers = event["workers"]
+        assert len(workers) == 3
+        assert all(one["bytes_sent"] > 0 for one in workers)
+        assert event["bytes_sent"] == sum(one["bytes_sent"] for one in workers)
+        assert event["loss"] == pytest.approx(np.mean([one["loss"] for one in workers]))
+        assert event["divergence"] == max(one["divergence"] for one in workers) > 0
+        assert event["seconds_computing"] > 0
+        assert event["seconds_communicating"] > 0
+    assert stop["reason"] == "steps"
+    assert stop["total_samples"] == 144
+    assert 0 < stop["communication"] < 1
+    assert json.loads(json.dumps(events)) == events
+    assert {(one.reason, one.iteration, one.samples) for one in outcomes} == {("steps", 12, 144)}
+
+
+def test_time_ends_it() -> None:
+    events, _ = run(Plan(seconds=0.05), 2, Averaging(seconds=0.01))
+    assert events[-1]["reason"] == "seconds"
+    assert events[-2]["total_seconds"] >= 0.05 > events[-3].get("total_seconds", 0)
+
+
+def test_interruption_on_one_worker_ends_all() -> None:
+    asked = []
+
+    def interrupted(rank: int) -> Any:
+        def ask() -> bool:
+            asked.append(rank)
+            return rank == 1 and asked.count(1) == 3
+
+        return ask
+
+    events, _ = run(Plan(steps=1000), interrupted=interrupted)
+    assert events[-1]["reason"] == "interrupted"
+    assert events[-1]["iteration"] == 15
+
+
+@pytest.mark.parametrize("strategy", [Averaging(5), ElasticAveraging(every=5),
+                                      DynamicAveraging(1e9, check_every=5)])  # fmt: skip
+def test_validation_is_of_the_same_model_on_all(strategy: Any) -> None:
+    """Its parts are weighed by records; local weights are back afterwards."""
+    seen: dict[int, list[float]] = {0: [], 1: []}
+    learners = [small.learner(rank, 2) for rank in range(2)]
+
+    def validate(rank: int) -> tuple[int, dict[str, float]]:
+        value = learners[rank].weights.norm1()
+        seen[rank].append(value)
+        return 10 * (rank + 1), {"rank": float(rank), "norm": value}
+
+    events: list[Any] = []
+    plan = Plan(steps=12, validate_every=2)
+    small.together(
+        2,
+        lambda rank, comm: work(
+            learners[rank], strategy, comm, plan, Hooks(events.append, lambda: validate(rank))
+        ),
+    )
+    found = [event for event in events if event["event"] == "validation"]
+    assert [event["iteration"] for event in found] == [10, 12]
+    assert all(event["records"] == 30 for event in found)
+    assert all(event["metrics"]["rank"] == pytest.approx(2 / 3) for event in found)
+    assert seen[0] == seen[1] == [pytest.approx(event["metrics"]["norm"]) for event in found]
+
+
+def test_patience() -> None:
+    scores = iter([0.5, 0.7, 0.6, 0.65, 0.7, 0.1])
+    outcome = run(
+        Plan(steps=1000, validate_every=1, patience=3, metric="accuracy"),
+        1,
+        validate=lambda rank: lambda: (4, {"loss": 1.0, "accuracy": next(scores)}),
+    )
+    events = [event for event in outcome[0] if event["event"] == "validation"]
+    assert [event["best"] for event in events] == [True, True, False, False, False]
+    assert outcome[0][-1]["reason"] == "patience"
+
+
+def test_less_loss_is_better() -> None:
+    scores = iter([0.5, 0.4, 0.45, 0.4, 0.6])
+    events, _ = run(
+        Plan(steps=25, validate_every=1),
+        1,
+        validate=lambda rank: lambda: (4, {"loss": next(scores)}),
+    )
+    best = [event["best"] for event in events if event["event"] == "validation"]
+    assert best == [True, True, False, False, False]
+
+
+def test_nan_stops_all_and_names_the_worker() -> None:
+    learners = [small.learner(rank, 2) for rank in range(2)]
+    learners[1].feed.batches = Poisoned(learners[1].feed.batches)  # type: ignore[attr-defined]
+    with pytest.raises(Diverged, match="the loss of worker 1 is nan in round 2, iteration 10; no"):
+        small.together(
+            2, lambda rank, comm: work(learners[rank], Averaging(5), comm, Plan(steps=50))
+        )
+
+
+class Poisoned:
+    """Batches of which the seventh is not a number."""
+
+    def __init__(self, batches: Any) -> None:
+        self.batches, self.count = batches, 0
+
+    def next(self) -> Any:
+        batch = self.batches.next()
+        self.count += 1
+        if self.count == 7:
+            batch["x"] = batch["x"] * np.nan
+        return batch
+
+
+def test_a_loss_that_grows_stops_it() -> None:
+    learner = small.learner(text="base_lr: 40 momentum: 0.99")
+    with pytest.raises(Diverged, match=r"the loss is .*, after .* in the first round in round"):
+        small.together(1, lambda _, comm: work(learner, Averaging(1), comm, Plan(steps=5000)))
+
+
+def test_settings() -> None:
+    for wrong, message in (
+        ({}, "needs an end"),
+        ({"steps": -1}, "steps must be at least 0, not -1"),
+        ({"seconds": 0.0}, "more than 0"),
+        ({"steps": 1, "keep": 0}, "keep must be at least 1"),
+    ):
+        with pytest.raises(SettingError, match=message):
+            Plan(**wrong)  # type: ignore[arg-type]
+    assert Plan.of({"steps": 3, "keep": 2}) == Plan(steps=3, keep=2)
+    with pytest.raises(SettingError, match="a plan has no 'step'"):
+        Plan.of({"step": 3})
+    assert steps_for(2, 100, 7, 3) == 10
+    assert steps_for(1, 96, 4, 2) == 12
+
+
+def test_strategies_by_name() -> None:
+    assert make_strategy("averaging", steps=3) == Averaging(3)
+    assert make_strategy(Averaging(2)) == Averaging(2)
+    with pytest.raises(SettingError, match="no strategy 'avaraging': did you mean 'averaging'"):
+        make_strategy("avaraging")
+    with pytest.raises(SettingError, match="no setting 'step': did you mean 'steps'"):
+        make_strategy("averaging", step=3)
+    for wrong, message in (
+        ({"steps": 0}, "Averaging: steps must be at least 1, not 0"),
+        ({"momentum": "kept"}, "keep, average or reset, not 'kept'"),
+        ({"warmup": -1}, "warmup must be at least 0"),
+        ({"seconds": -1.0}, "seconds must be more than 0"),
+    ):
+        with pytest.raises(SettingError, match=message):
+            make_strategy("averaging", **wrong)
+    assert Averaging(3).settings() == {"name": "averaging", "warmup": 0, "steps": 3,
+                                       "seconds": None, "momentum": "keep",
+                                       "codec": None}  # fmt: skip
