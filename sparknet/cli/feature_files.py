@@ -66,7 +66,9 @@ class NumpyFile(FeatureFile):
     def _finish(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None:
             return
-        arrays = {name: np.concatenate(parts) for name, parts in self._parts.items()}
+        arrays: dict[str, Any] = {
+            name: np.concatenate(parts) for name, parts in self._parts.items()
+        }
         with self._draft.open("wb") as file:
             if self.path.endswith(".npy"):
                 np.save(file, arrays[self.blobs[0]])
