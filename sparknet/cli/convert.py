@@ -7,11 +7,12 @@ compute_image_mean.
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparknet.cli import flags, sources
 from sparknet.cli.convert_target import Record, write, write_records
 from sparknet.cli.verb import Verb
 from sparknet.errors import FileError
@@ -33,7 +34,7 @@ def _arguments(parser: ArgumentParser) -> None:
     images.add_argument("list", metavar="LIST")
     _destination(images)
     images.add_argument("--root", default="", help="a folder that the names are relative to")
-    images.add_argument("--resize", type=_size, metavar="HEIGHTxWIDTH")
+    images.add_argument("--resize", type=flags.size, metavar="HEIGHTxWIDTH")
     images.add_argument("--gray", action="store_true", help="store grey images")
     images.add_argument("--encoded", action="store_true", help="store the files as they are")
     _order(images)
@@ -42,11 +43,11 @@ def _arguments(parser: ArgumentParser) -> None:
     tars.add_argument("files", metavar="FILE", nargs="+")
     _destination(tars)
     tars.add_argument("--labels", metavar="LIST", help="a file of lines 'name label'")
-    tars.add_argument("--resize", type=_size, metavar="HEIGHTxWIDTH")
+    tars.add_argument("--resize", type=flags.size, metavar="HEIGHTxWIDTH")
     tars.add_argument("--gray", action="store_true", help="store grey images")
     _order(tars)
-    records = _kind(kinds, "records", "whatever sparknet.loaders.open_records opens", _any)
-    records.add_argument("source", metavar="SOURCE", nargs="+")
+    records = _kind(kinds, "records", "records of any kind", _any)
+    records.add_argument("source", metavar="SOURCE", nargs="+", help=sources.HELP)
     _destination(records)
     _order(records)
     mean = _kind(kinds, "mean", "the mean image of a database or other records", _mean)
@@ -66,28 +67,14 @@ def _kind(
 def _destination(parser: ArgumentParser) -> None:
     parser.add_argument("out", metavar="OUT", help="a new folder for the LMDB, or a block file")
     parser.add_argument("--to", choices=("lmdb", "blocks"), default="lmdb", help="what to write")
-    parser.add_argument("--skip", type=_count, default=0, help="leave out so many items")
-    parser.add_argument("--take", type=_count, help="then convert so many, not all")
+    parser.add_argument("--skip", type=flags.count, default=0, help="leave out so many items")
+    parser.add_argument("--take", type=flags.count, help="then convert so many, not all")
     parser.add_argument("--mean", metavar="FILE", help="also write the mean image, a binaryproto")
 
 
 def _order(parser: ArgumentParser) -> None:
     parser.add_argument("--shuffle", action="store_true")
     parser.add_argument("--seed", type=int, default=0, help="what --shuffle starts from")
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise ArgumentTypeError(f"'{text}' is no count")
-    return int(text)
-
-
-def _size(text: str) -> tuple[int, int]:
-    height, _, width = text.partition("x")
-    sizes = [int(part) if part.isdecimal() else 0 for part in (height, width)]
-    if not all(0 < size < 1 << 16 for size in sizes):
-        raise ArgumentTypeError(f"'{text}' is no HEIGHTxWIDTH")
-    return sizes[0], sizes[1]
 
 
 def _execute(chosen: Namespace) -> int:
@@ -108,9 +95,7 @@ def _cifar10(chosen: Namespace) -> int:
 
 
 def _any(chosen: Namespace) -> int:
-    from sparknet.loaders import open_records
-
-    return write_records(chosen, _shuffled(chosen, open_records(chosen.source)))
+    return write_records(chosen, _shuffled(chosen, sources.open_records(chosen.source)))
 
 
 def _tars(chosen: Namespace) -> int:

@@ -63,6 +63,21 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def count(text: str) -> int:
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"'{text}' is no count")
+    return int(text)
+
+
+def size(text: str) -> tuple[int, int]:
+    """A height and a width."""
+    height, _, width = text.partition("x")
+    sizes = [int(part) if part.isdecimal() else 0 for part in (height, width)]
+    if not all(0 < one < 1 << 16 for one in sizes):
+        raise ArgumentTypeError(f"'{text}' is no HEIGHTxWIDTH")
+    return sizes[0], sizes[1]
+
+
 def needed(chosen: Namespace, *names: str) -> None:
     """Refuse to go on without these flags."""
     for name in names:

@@ -43,16 +43,8 @@ def add(parser: ArgumentParser) -> None:
     group.add_argument("--scale", type=float, help="what values are multiplied with, after that")
     group.add_argument("--crop", type=flags.positive, metavar="SIZE", help="take the centre")
     group.add_argument(
-        "--resize", type=size, metavar="HEIGHTxWIDTH", help="of image files, before the crop"
+        "--resize", type=flags.size, metavar="HEIGHTxWIDTH", help="of image files, before the crop"
     )
-
-
-def size(text: str) -> tuple[int, int]:
-    height, _, width = text.partition("x")
-    sizes = [int(part) if part.isdecimal() else 0 for part in (height, width)]
-    if not all(0 < one < 1 << 16 for one in sizes):
-        raise ArgumentTypeError(f"'{text}' is no HEIGHTxWIDTH")
-    return sizes[0], sizes[1]
 
 
 def _numbers(text: str) -> tuple[float, ...]:

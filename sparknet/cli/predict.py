@@ -22,17 +22,13 @@ def _arguments(parser: ArgumentParser) -> None:
         "--outputs", metavar="BLOB[,BLOB]", help="blobs to print; else the net's outputs"
     )
     parser.add_argument(
-        "--top", type=_top, default=5, metavar="K", help="the K best classes; 0: all values"
+        "--top", type=flags.count, default=5, metavar="K", help="the K best classes; 0: all values"
     )
     parser.add_argument("--labels", metavar="FILE", help="the names of the classes, one a line")
     parser.add_argument("--format", choices=tuple(answers.FORMATS), default="text")
     parser.add_argument("--out", metavar="FILE", help="else stdout")
     flags.add_gpu(parser)
     flags.add_json(parser, "the same as --format json: a line of JSON for each input")
-
-
-def _top(text: str) -> int:
-    return 0 if text == "0" else flags.positive(text)
 
 
 def _execute(chosen: Namespace) -> int:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sparknet import __version__
-from sparknet.cli import VERBS, main
+from sparknet.cli import VERBS, command, main
+from sparknet.cli.completion import flags_of, subcommands
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,6 +37,24 @@ def test_every_verb_has_help_and_its_file(verb: object, capsys: pytest.CaptureFi
     assert caught.value.code == 0
     assert f"sparknet {name}" in capsys.readouterr().out
     assert (ROOT / "sparknet" / "cli" / f"{name}.py").is_file()
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_every_verb_is_documented(verb: object) -> None:
+    name = verb.name  # type: ignore[attr-defined]
+    guide = (ROOT / "docs" / "cli.md").read_text()
+    _, found, rest = guide.partition(f"\n## sparknet {name}\n")
+    assert found, f"docs/cli.md has no section on {name}"
+    assert f"sparknet {name}" in rest.partition("\n## ")[0]
+
+
+def test_the_guide_knows_no_flag_that_is_not_there() -> None:
+    guide = (ROOT / "docs" / "cli.md").read_text()
+    known = {"--json", "--help"}
+    for parser in subcommands(command()).values():
+        known |= {flag for action, _ in flags_of(parser) for flag in action.option_strings}
+    for flag in re.findall(r"(?<![\w-])--[a-z][a-z_-]+", guide):
+        assert flag in known, f"docs/cli.md speaks of {flag}"
 
 
 def test_wrong_use() -> None:
