@@ -13,6 +13,7 @@ _HOMES = {
     "blocks": ("Blocks", "write_blocks"),
     "cifar10": ("CIFAR10",),
     "datums": ("Datums",),
+    "fetching": ("download",),
     "hdf5_files": ("HDF5File",),
     "image_files": ("ImageFiles",),
     "mean": ("mean_of",),
@@ -45,6 +46,7 @@ __all__ = [
     "Subset",
     "Tars",
     "Transform",
+    "download",
     "mean_of",
     "one_pass",
     "open_records",
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from sparknet.loaders.blocks import Blocks, write_blocks
     from sparknet.loaders.cifar10 import CIFAR10
     from sparknet.loaders.datums import Datums
+    from sparknet.loaders.fetching import download
     from sparknet.loaders.hdf5_files import HDF5File
     from sparknet.loaders.image_files import ImageFiles
     from sparknet.loaders.mean import mean_of

@@ -1,0 +1,154 @@
+"""Data sets that lie on the network: fetched when somebody asks, checked by digest.
+
+Sizes and SHA-256 digests are those that TensorFlow Datasets publishes (its url_checksums).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tarfile
+import zlib
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from sparknet.errors import FileError, SpecError
+from sparknet.loaders.mnist import MNIST
+from sparknet.loaders.opening import open_records
+from sparknet.loaders.source import Records
+from sparknet.proto.source import StrPath, replacing
+
+PIECE = 1 << 20
+PATIENCE = 60.0
+"""Seconds that a server may say nothing."""
+SCHEMES = ("http", "https", "file")
+
+
+@dataclass(frozen=True)
+class Published:
+    """A file on the network, and what is known of it."""
+
+    url: str
+    size: int
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+
+_MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist/"
+DATASETS: dict[str, tuple[Published, ...]] = {
+    "mnist": (
+        Published(
+            f"{_MNIST}train-images-idx3-ubyte.gz",
+            9912422,
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        ),
+        Published(
+            f"{_MNIST}train-labels-idx1-ubyte.gz",
+            28881,
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        ),
+        Published(
+            f"{_MNIST}t10k-images-idx3-ubyte.gz",
+            1648877,
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        ),
+        Published(
+            f"{_MNIST}t10k-labels-idx1-ubyte.gz",
+            4542,
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        ),
+    ),
+    "cifar10": (
+        Published(
+            "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+            170052171,
+            "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+        ),
+    ),
+}
+CIFAR10_FILES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
+
+
+def download(name: str, folder: StrPath, mirror: str | None = None) -> tuple[Records, Records]:
+    """The training and the test records of "mnist" or "cifar10".
+
+    What lies in the folder already, and is what was published, is not fetched again.  `mirror`
+    is another place (a URL, file:// as well) that has the files under the same names.
+    """
+    if name not in DATASETS:
+        raise SpecError(f"no data set is called '{name}': there are {', '.join(DATASETS)}")
+    paths = [fetch(file, folder, mirror) for file in DATASETS[name]]
+    if name == "mnist":
+        return MNIST(paths[0], paths[1]), MNIST(paths[2], paths[3])
+    *train, test = _unpacked(paths[0])
+    return open_records(train, kind="cifar10"), open_records(test, kind="cifar10")
+
+
+def fetch(file: Published, folder: StrPath, mirror: str | None = None) -> Path:
+    """A published file; it gets its name when all of it has arrived and is what it should be."""
+    target = Path(folder) / file.name
+    if target.is_file() and target.stat().st_size == file.size and _digest(target) == file.sha256:
+        return target
+    url = file.url if mirror is None else f"{mirror.rstrip('/')}/{file.name}"
+    if urlsplit(url).scheme not in SCHEMES:
+        raise FileError(url, f"is no address that can be fetched from: {', '.join(SCHEMES)}")
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with replacing(target) as draft:
+        try:
+            with urlopen(url, timeout=PATIENCE) as source, draft.open("wb") as out:
+                _copy(source, out, file, url)
+        except (OSError, HTTPException, ValueError) as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(url, f"cannot be downloaded: {error}") from error
+    return target
+
+
+def _copy(source: BinaryIO, out: BinaryIO, file: Published, url: str) -> None:
+    digest, size = hashlib.sha256(), 0
+    while size <= file.size and (piece := source.read(PIECE)):
+        digest.update(piece)
+        out.write(piece)
+        size += len(piece)
+    if size != file.size:
+        raise FileError(url, f"is not what was published: not {file.size} bytes")
+    if digest.hexdigest() != file.sha256:
+        raise FileError(
+            url,
+            f"is not what was published: its SHA-256 is {digest.hexdigest()}, not {file.sha256}",
+        )
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _unpacked(archive: Path) -> list[Path]:
+    """CIFAR-10's files beside their archive; only those six are taken out of it."""
+    paths = [archive.with_name(name) for name in CIFAR10_FILES]
+    missing = {path.name: path for path in paths if not path.is_file()}
+    if not missing:
+        return paths
+    try:
+        with tarfile.open(archive, "r|gz") as tar:
+            for info in tar:
+                path = missing.pop(Path(info.name).name, None)
+                if path is not None and (data := tar.extractfile(info)) is not None:
+                    with replacing(path) as draft, draft.open("wb") as out:
+                        shutil.copyfileobj(data, out)
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise FileError(archive, f"cannot be unpacked: {error}") from error
+    if missing:
+        raise FileError(archive, f"holds no {', '.join(missing)}")
+    return paths
