@@ -12,9 +12,9 @@ std::optional<memory::desc> alike(const memory::desc& like, const Shape& shape) 
     const auto dims = like.get_dims();
     const auto known = layouts::family(dims.size());
     if (!known || is_plain(like) || dims.size() != shape.size()) return std::nullopt;
+    const auto type = like.get_data_type();
     for (auto tag : {known->by8, known->by16, known->last, known->by4})
-        if (memory::desc(dims, memory::data_type::f32, tag) == like)
-            return memory::desc(shape, memory::data_type::f32, tag);
+        if (memory::desc(dims, type, tag) == like) return memory::desc(shape, type, tag);
     return std::nullopt;
 }
 

@@ -9,7 +9,7 @@
 namespace sn {
 
 // The layout `like`, which is blocked or channels-last, for a blob of another shape with as many
-// axes; nothing where `like` is plain or of a kind that no rule is known for.
+// axes, in the same type; nothing where `like` is plain or of a kind that no rule is known for.
 std::optional<dnnl::memory::desc> alike(const dnnl::memory::desc& like, const Shape& shape);
 
 // How many values of neighbouring channels lie side by side in such a layout.

@@ -41,14 +41,24 @@ void Pieces::make(const std::vector<memory::desc>& layouts) {
         dnnl::concat::primitive_desc(cpu(), target_, static_cast<int>(axis_), sources_));
 }
 
-bool Pieces::join_blocked(const std::vector<Tensor*>& parts, Tensor& whole) {
-    bool same = layouts_.size() == parts.size();
-    for (size_t i = 0; same && i < parts.size(); ++i) same = parts[i]->layout() == layouts_[i];
-    if (!same) {
-        std::vector<memory::desc> layouts;
-        for (const Tensor* part : parts) layouts.push_back(part->layout());
-        make(layouts);
+namespace {
+// Where the newest values lie; in float32 unless all are narrow.
+std::vector<memory::desc> layouts_of(const std::vector<Tensor*>& parts) {
+    std::vector<memory::desc> found;
+    bool narrow = true;
+    for (const Tensor* part : parts) {
+        found.push_back(part->newest());
+        narrow = narrow && found.back().get_data_type() != memory::data_type::f32;
     }
+    if (!narrow)
+        for (size_t i = 0; i < parts.size(); ++i) found[i] = parts[i]->layout();
+    return found;
+}
+}  // namespace
+
+bool Pieces::join_blocked(const std::vector<Tensor*>& parts, Tensor& whole) {
+    const auto layouts = layouts_of(parts);
+    if (layouts != layouts_) make(layouts);
     if (target_.is_zero()) return false;
     std::unordered_map<int, memory> arguments;
     for (size_t i = 0; i < parts.size(); ++i)
@@ -70,7 +80,7 @@ void Pieces::join(const std::vector<Tensor*>& parts, Tensor& whole) {
 }
 
 bool Pieces::cut_blocked(const Tensor& whole, Tensor& part, size_t i) {
-    const auto layout = whole.layout();
+    const auto layout = whole.newest();
     const auto target = alike(layout, parts_[i]);
     if (!target || part.count() == 0) return false;
     const auto from = window(layout, i);
