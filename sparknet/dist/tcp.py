@@ -26,8 +26,8 @@ from sparknet.native import NDArray
 
 _HEADER = struct.Struct("!QQ")
 """Number of the operation, and how many bytes follow."""
-_CHUNK = 1 << 18
-"""Numbers that are averaged at a time: they stay in the cache until they are sent on."""
+_CHUNK = 1 << 19
+"""Numbers that are received, averaged and sent on at a time."""
 _PATIENCE = 1.0
 """Seconds that the pulse may take to say who is lost, when a connection broke."""
 _LONGEST_OBJECT = 1 << 24
