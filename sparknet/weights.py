@@ -160,8 +160,9 @@ class WeightCollection(Mapping[str, list[NDArray]]):
 
         Without `copy` they are the net's own memory, which only the embedded engine can lend.
         """
-        layout, flat = layout_of(net), _flat_of(net)
-        if flat is not None and flat.size == layout.size:
+        layout = layout_of(net)
+        flat = _flat_of(net, layout)
+        if flat is not None:
             return cls(layout, flat.copy() if copy else flat)
         if not copy:
             raise ArrayError(
@@ -175,9 +176,10 @@ class WeightCollection(Mapping[str, list[NDArray]]):
 
     def to_net(self, net: Any) -> None:
         """Write them into a pycaffe net that has exactly these layers."""
-        layout, flat = layout_of(net), _flat_of(net)
+        layout = layout_of(net)
         self.layout.check(layout, "the net")
-        if flat is not None and layout == self.layout and flat.size == layout.size:
+        flat = _flat_of(net, layout)
+        if flat is not None and layout == self.layout:
             flat.copy_from(self.flat)
             return
         for name, views in self.items():
@@ -334,16 +336,31 @@ def layout_of(net: Any) -> Layout:
     layouts = Layouts()
     for name, blobs in net.params.items():
         arrays = [blob.data for blob in blobs]
-        keys = [array.ctypes.data if array.size else None for array in arrays]
+        keys = [_address(array) if array.size else None for array in arrays]
         kind = net.layer_dict[name].type if name in net.layer_dict else ""
         layouts.add(name, kind, [tuple(array.shape) for array in arrays], keys)
     return layouts.done()
 
 
-def _flat_of(net: Any) -> NDArray | None:
-    """The one buffer of the embedded engine's nets; other modules have none."""
+def _flat_of(net: Any, layout: Layout) -> NDArray | None:
+    """The one buffer in which a net's weights lie.
+
+    Other modules have none, nor has a net that shares some of another's weights.
+    """
     flat = getattr(net, "flat_params", None)
-    return flat if isinstance(flat, NDArray) else None
+    if not isinstance(flat, NDArray) or flat.size != layout.size:
+        return None
+    placed = all(
+        array.size == 0 or _address(array) == flat.address + flat.dtype.itemsize * begin
+        for layer in layout.layers
+        for blob, begin in zip(net.params[layer.name], layer.begins, strict=True)
+        for array in [blob.data]
+    )
+    return flat if placed else None
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def _number(value: Any) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,15 +67,18 @@ class Description:
         return bare
 
 
-def describe(source: Any, phase: int | None) -> Description:
+def describe(
+    source: Any, phase: int | None, level: int = 0, stages: Sequence[str] = ()
+) -> Description:
     """The description that a net, a solver, their text or their file amounts to."""
     message = _message(source)
     if isinstance(message, NetMessage):
         net = upgrade_net(message)
-        main = _filtered(net, net_state(net, TEST if phase is None else phase))
+        state = net_state(net, TEST if phase is None else phase, level, stages)
+        main = _filtered(net, state)
         return Description(main, (main,))
-    if phase is not None:
-        raise SpecError("a phase is for a net alone: a solver says which nets it has")
+    if phase is not None or level or stages:
+        raise SpecError("phase, level and stages are for a net alone: a solver has its own")
     return _of_solver(upgrade_solver(message))
 
 

@@ -157,13 +157,14 @@ def _shapes_by_records(
     if batch < 1:
         raise LayerError(layer.name, f"batch_size is {batch}, it must be at least 1")
     for number, top in enumerate(layer.top):
-        known = records.get(top)
+        known: Any = records.get(top)
         if known is None and layer.type != "HDF5Data" and number == 1:
             known = ()
         if known is None:
             raise LayerError(layer.name, f"the data has no column '{top}'")
-        if number == 0 and transform is not None and len(known) == 3:
-            known = transform.output((known[0], known[1], known[2]))
+        if number == 0 and layer.type != "HDF5Data":
+            known = (1, 1, 1, *known)[-3:]
+            known = transform.output(known) if transform else known
         yield (batch, *known)
 
 

@@ -54,15 +54,26 @@ class Feed:
         if values.dtype.kind not in "fiub":
             raise DataError(f"column '{entry.name}' holds {values.dtype}, not numbers")
         if not fits(shape, entry.stored):
-            if not fits_loosely(shape, entry.stored) or None in entry.stored:
-                raise DataError(
-                    f"column '{entry.name}': a record is {shape_text(shape)}, "
-                    f"the net wants {_pattern_text(entry)}"
-                )
-            values = values.reshape(len(values), *entry.record)
+            values = _reshaped(entry, values)
         if entry.is_label and values.dtype.kind == "f":
             _check_whole(entry, values)
         return values
+
+
+def _reshaped(entry: Entry, values: Array) -> Array:
+    """Rows whose axes of size 1 are others than the entry's."""
+    shape, stored = values.shape[1:], entry.stored
+    if stored[:1] == (1,) and fits(shape, stored[1:]):
+        return values[:, np.newaxis]
+    if fits_loosely(shape, stored) and None not in stored:
+        return values.reshape(len(values), *entry.record)
+    wanted = " x ".join("any" if size is None else str(size) for size in stored) or "one number"
+    hint = ""
+    if len(shape) == len(stored) == 3 and fits((shape[2], *shape[:2]), stored):
+        hint = "; channels come first"
+    raise DataError(
+        f"column '{entry.name}': a record is {shape_text(shape)}, the net wants {wanted}{hint}"
+    )
 
 
 def reshape(net: Any, shapes: Mapping[str, Sequence[int]]) -> None:
@@ -94,9 +105,3 @@ def _check_whole(entry: Entry, values: Array) -> None:
         raise DataError(
             f"column '{entry.name}': the label {values.ravel()[wrong[0]]} is no whole number"
         )
-
-
-def _pattern_text(entry: Entry) -> str:
-    if not entry.stored:
-        return "one number"
-    return " x ".join("any" if size is None else str(size) for size in entry.stored)

@@ -27,22 +27,25 @@ class Net:
 
     `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a
     solver (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains.
-    `weights` is a caffemodel.  A net alone is built for TEST unless `phase` says otherwise.
-    `backend` is "embedded", or a module with pycaffe's interface or its name ("caffe").
+    `weights` is a caffemodel or a WeightCollection.  A net alone is built for TEST unless `phase`
+    says otherwise; `level` and `stages` choose layers as well.  `backend` is "embedded", or a
+    module with pycaffe's interface or its name ("caffe").
     """
 
     def __init__(
         self,
         source: Any,
-        weights: StrPath | None = None,
+        weights: StrPath | WeightCollection | None = None,
         *,
         phase: int | None = None,
+        level: int = 0,
+        stages: Sequence[str] = (),
         backend: Any = "embedded",
         seed: int | None = None,
     ) -> None:
-        self._description = describe(source, phase)
+        self._description = describe(source, phase, level, stages)
         self._backend = find_backend(backend)
-        self._weights = _weights_files(weights, self.settings)
+        self._weights = _first_weights(weights, self.settings)
         self._given_seed = _given_seed(seed, self.settings)
         self._seed = self._backend.seed(self._given_seed)
         self._solver: Any = None
@@ -227,8 +230,12 @@ class Net:
                 bare.random_seed = self._given_seed
             self._solver = self._backend.solver(bare)
             made = self._solver.net
-        for path in self._weights:
-            made.copy_from(path)
+        for weights in self._weights:
+            if isinstance(weights, WeightCollection):
+                weights.to_net(made)
+            else:
+                made.copy_from(weights)
+        self._weights = []
         return made
 
     def _make_test(self, net: NetMessage) -> Any:
@@ -249,9 +256,15 @@ class Net:
         raise TypeError("a Net cannot be pickled: send what it was made from, and get_weights()")
 
 
-def _weights_files(weights: StrPath | None, solver: SolverMessage | None) -> list[str]:
+def _first_weights(
+    weights: StrPath | WeightCollection | None, solver: SolverMessage | None
+) -> list[str | WeightCollection]:
+    """What a net starts with: the files that its solver names, then what was given."""
     named = [] if solver is None else [name for part in solver.weights for name in part.split(",")]
-    return [name.strip() for name in named] + ([] if weights is None else [os.fspath(weights)])
+    first: list[str | WeightCollection] = [name.strip() for name in named]
+    if weights is None:
+        return first
+    return [*first, weights if isinstance(weights, WeightCollection) else os.fspath(weights)]
 
 
 def _given_seed(seed: int | None, solver: SolverMessage | None) -> int | None:

@@ -31,7 +31,7 @@ def entered(net: Net, steps: int = 3) -> tuple[Any, Any]:
     """What enters a net in some training passes."""
     seen, labels = [], []
     for _ in range(steps):
-        net._main.fill()
+        net.fill()
         seen.append(net.net.blobs["data"].data.copy())
         labels.append(net.net.blobs["label"].data.copy())
     return np.concatenate(seen), np.concatenate(labels)
@@ -52,7 +52,7 @@ def test_transform_param_applies_as_in_the_layer(phase: int, how: str, tmp_path:
     net.set_training_data((pixels, LABELS))
     for _ in range(4):
         layer.forward()
-        net._main.fill()
+        net.fill()
         for name in ("data", "label"):
             np.testing.assert_array_equal(net.net.blobs[name].data, layer.blobs[name].data)
 
@@ -126,7 +126,7 @@ def test_memory_data() -> None:
     )
     net, pixels = Net(text, phase=caffe.TRAIN), images(30, 3, 6, 7)
     with pytest.raises(DataError, match="no training data is set, and 'data' has none of its own"):
-        net._main.fill()
+        net.fill()
     net.set_training_data((pixels, LABELS))
     np.testing.assert_array_equal(entered(net)[0], pixels * np.float32(0.5))
 
@@ -164,7 +164,7 @@ def test_dummy_data_fills_itself_unless_it_is_fed() -> None:
     layer { name: "sum" type: "Eltwise" bottom: "data" bottom: "weight" top: "sum" }
     """
     net = Net(text, phase=caffe.TRAIN)
-    net._main.fill()
+    net.fill()
     np.testing.assert_array_equal(net.net.forward()["sum"], np.full((4, 2), 6))
     out = net.forward({"data": np.ones((3, 2))})["sum"]
     np.testing.assert_array_equal(out, np.full((3, 2), 4))

@@ -225,8 +225,39 @@ def test_what_describes_no_net(source: object, message: str) -> None:
 
 
 def test_a_solver_has_its_own_phases() -> None:
-    with pytest.raises(SpecError, match="a phase is for a net alone"):
+    with pytest.raises(SpecError, match="phase, level and stages are for a net alone"):
         Net(solver_text(), phase=caffe.TEST)
+
+
+def test_levels_and_stages_choose_layers() -> None:
+    net = (
+        NET
+        + """
+    layer { name: "a" type: "Softmax" bottom: "ip" top: "a" include { stage: "more" } }
+    layer { name: "b" type: "Softmax" bottom: "ip" top: "b" include { min_level: 2 } }
+    """
+    )
+    assert not {"a", "b"} & set(Net(net).net.blobs)
+    assert {"a", "b"} <= set(Net(net, level=2, stages=["more"]).net.blobs)
+
+
+def test_starts_with_weights_in_memory() -> None:
+    weights = Net(NET, seed=1).get_weights()
+    assert Net(NET, weights).get_weights().allclose(weights, 0, 0)
+    assert Net(solver_text(random_seed=7), weights).get_weights().allclose(weights, 0, 0)
+
+
+def test_nets_of_the_first_generation() -> None:
+    text = """
+    layers { name: "mnist" type: DATA top: "data" top: "label"
+      data_param { source: "nowhere" scale: 0.5 batch_size: 4 } }
+    layers { name: "ip" type: INNER_PRODUCT bottom: "data" top: "ip"
+      inner_product_param { num_output: 3 } }
+    """
+    net = Net(text)
+    net.set_validation_data((np.full((4, 1, 2, 2), 3, np.uint8), np.arange(4)))
+    net.fill()
+    np.testing.assert_array_equal(net.net.blobs["data"].data, np.full((4, 1, 2, 2), 1.5))
 
 
 def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_every_kind_of_data_is_the_same_data(kind: str) -> None:
     net = Net(solver_text())
     net.set_training_data(KINDS[kind]())
     for step in range(2):
-        assert net._main.fill() == 8
+        assert net.fill() == 8
         rows = np.arange(8 * step, 8 * step + 8)
         np.testing.assert_array_equal(net.net.blobs["data"].data, X[rows])
         np.testing.assert_array_equal(net.net.blobs["label"].data, Y[rows])
@@ -97,7 +97,7 @@ def test_training_goes_round_and_round() -> None:
         net.set_training_data(KINDS[kind]())
         seen = []
         for _ in range(10):
-            net._main.fill()
+            net.fill()
             seen.append(net.net.blobs["data"].data.copy())
         np.testing.assert_array_equal(np.concatenate(seen), np.tile(X, (4, 1)))
         assert net.taken == 80
@@ -225,7 +225,7 @@ def test_records_lie_side_by_side_behind_time_in_recurrent_nets() -> None:
     sequences, cont = np.random.default_rng(0).normal(size=(9, 3, 2)), np.ones((9, 3))
     net.set_training_data([(x, c) for x, c in zip(sequences, cont, strict=True)])
     assert net.batch_size == 4
-    net._main.fill()
+    net.fill()
     np.testing.assert_allclose(
         net.net.blobs["data"].data, sequences[:4].transpose(1, 0, 2), rtol=1e-6
     )
@@ -244,7 +244,7 @@ def test_inputs_of_unlike_batch_sizes_are_for_forward() -> None:
     assert net.forward((np.ones((1, 2, 9, 9)), boxes))["pool"].shape == (6, 2, 2, 2)
     net.set_training_data((np.ones((1, 2, 8, 8)), boxes[:1]))
     with pytest.raises(DataError, match=r"differ in their batch size \('data' 1, 'rois' 3\)"):
-        net._main.fill()
+        net.fill()
 
 
 def test_forward_says_what_is_missing() -> None:
@@ -257,6 +257,30 @@ def test_forward_says_what_is_missing() -> None:
         net.forward((X, Y), ["los"])
     assert set(net.forward((X, Y), ["ip", "data"])) == {"ip", "data"}
     assert net.forward((X[0], Y[0]), ["ip"])["ip"].shape == (1, 3)
+
+
+def test_grey_images_need_no_axis_of_channels() -> None:
+    text = """
+    layer { name: "d" type: "Data" top: "data" top: "label" data_param { source: "x" batch_size: 4 }
+      transform_param { scale: 0.5 crop_size: 6 } }
+    """
+    pixels = np.random.default_rng(0).integers(0, 256, (10, 8, 8), np.uint8)
+    for data in ((pixels, np.arange(10)), zip(pixels, range(10), strict=True)):
+        net = Net(text)
+        net.set_validation_data(data)
+        net.fill()
+        np.testing.assert_array_equal(net.net.blobs["data"].data[:, 0], pixels[:4, 1:7, 1:7] / 2)
+
+
+def test_channels_come_first() -> None:
+    text = """
+    layer { name: "x" type: "Input" top: "x"
+      input_param { shape { dim: 1 dim: 3 dim: 9 dim: 8 } } }
+    """
+    net = Net(text)
+    net.set_validation_data(np.zeros((2, 9, 8, 3)))
+    with pytest.raises(DataError, match="9 x 8 x 3, the net wants 3 x 9 x 8; channels come first"):
+        net.fill()
 
 
 def test_only_class_numbers_must_be_whole() -> None:

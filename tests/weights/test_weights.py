@@ -74,6 +74,19 @@ def test_of_copies_or_lends_the_memory_of_the_net() -> None:
     np.testing.assert_array_equal(net.params["conv"][0].data, copied["conv"][0].numpy())
 
 
+def test_a_net_that_shares_some_weights_of_another_is_read_where_they_lie() -> None:
+    small = NET[: NET.index('layer { name: "two"')]
+    one = caffe.Net.from_proto(parse_net(small), caffe.TRAIN, seed=1)
+    two = make_net(2)
+    two.share_with(one)
+    weights = WeightCollection.of(two)
+    np.testing.assert_array_equal(weights["conv"][0].numpy(), one.params["conv"][0].data)
+    with pytest.raises(ArrayError, match="only copies are to be had"):
+        WeightCollection.of(two, copy=False)
+    (2 * weights).to_net(two)
+    np.testing.assert_array_equal(2 * weights["conv"][0].numpy(), one.params["conv"][0].data)
+
+
 def test_arithmetic() -> None:
     one, two = plain(("a", (2, 2)), ("b", (3,))), plain(("a", (2, 2)), ("b", (3,)))
     two *= 3
