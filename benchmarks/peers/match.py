@@ -56,7 +56,10 @@ class Result:
 
 
 class Match:
-    """Turns of every side that can be had, in processes of their own."""
+    """Turns of every side that can be had, in processes of their own.
+
+    Beside bf16 our own float32 takes turns too.
+    """
 
     def __init__(
         self, rules: Rules, contest: Contest, mode: str, precision: str, pythons: dict[str, str]
@@ -68,9 +71,9 @@ class Match:
     def play(self) -> Result:
         with ExitStack() as stack:
             sides = []
-            for library in self._pythons:
+            for library, precision in self._wanted():
                 try:
-                    sides.append(self._best(stack, library))
+                    sides.append(self._best(stack, library, precision))
                 except SideFailed as failure:
                     if library == "sparknet":
                         raise
@@ -85,14 +88,21 @@ class Match:
         scores = [score for _, score, _ in sides]
         return Result(self._contest, self._mode, self._precision, scores, self._notes)
 
-    def _best(self, stack: ExitStack, library: str) -> tuple[Process, Score, int]:
+    def _wanted(self) -> list[tuple[str, str]]:
+        """Libraries and what they compute with, ours first."""
+        sides = [(library, self._precision) for library in self._pythons]
+        if self._precision != "float32":
+            sides.insert(1, ("sparknet", "float32"))
+        return sides
+
+    def _best(self, stack: ExitStack, library: str, precision: str) -> tuple[Process, Score, int]:
         """The side in its fastest variant, warm, and how many steps make a turn."""
         best: tuple[float, ExitStack, Process, Score] | None = None
         failures = []
         for variant in self._rules.variants if library == "torch" else [""]:
             with ExitStack() as own:
                 try:
-                    process, score, ms = self._try(own, library, variant)
+                    process, score, ms = self._try(own, library, precision, variant)
                 except SideFailed as failure:
                     failures.append(f"{failure} ({variant})" if variant else str(failure))
                     continue
@@ -108,18 +118,21 @@ class Match:
         stack.push(own)
         return process, score, min(max(round(self._rules.turn_seconds * 1e3 / ms), 3), 500)
 
-    def _try(self, stack: ExitStack, library: str, variant: str) -> tuple[Process, Score, float]:
+    def _try(
+        self, stack: ExitStack, library: str, precision: str, variant: str
+    ) -> tuple[Process, Score, float]:
         rules = self._rules
-        _say(f"{self._contest.name} {self._mode} {self._precision}: {library} {variant}".rstrip())
+        _say(f"{self._contest.name} {self._mode} {precision}: {library} {variant}".rstrip())
         process = stack.enter_context(
             Process(library, self._pythons[library], rules.threads, rules.log, rules.limit)
         )
-        facts = process.load(self._contest.name, self._mode, self._precision, variant)
+        facts = process.load(self._contest.name, self._mode, precision, variant)
         process.run(2)
         ms = min(process.run(3)["ms"])
         # The fastest of half a second or more: others on the machine must not choose the variant.
         ms = min(ms, *process.run(min(max(round(500 / ms), 2), 200))["ms"])
-        return process, Score(library, variant, facts=facts), ms
+        shown = variant if precision == self._precision else precision
+        return process, Score(library, shown, facts=facts), ms
 
     def _check(self, sides: Sequence[tuple[Process, Score, int]]) -> None:
         """All sides train the same number of parameters."""

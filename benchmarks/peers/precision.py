@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from inspect import signature
-
 
 def precisions() -> list[str]:
-    """float32, and bf16 where nets and solvers have a `precision`."""
-    from sparknet.caffe import Net
-    from sparknet.caffe.solvers import SGDSolver
+    """float32, and bf16 where the processor has it."""
+    from sparknet.native import has_bf16
 
-    both = all("precision" in signature(made).parameters for made in (Net.from_proto, SGDSolver))
-    return ["float32", "bf16"] if both else ["float32"]
+    return ["float32", "bf16"] if has_bf16() else ["float32"]

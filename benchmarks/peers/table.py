@@ -51,7 +51,8 @@ def _means(results: Sequence[Result]) -> list[dict[str, Any]]:
     logs: dict[tuple[str, str, str], list[float]] = {}
     for one in results:
         for score in one.scores[1:]:
-            key = (score.library, one.mode, one.precision)
+            library = "sparknet float32" if score.library == "sparknet" else score.library
+            key = (library, one.mode, one.precision)
             logs.setdefault(key, []).append(log(median(one.ratios(score))))
     return [
         {

@@ -14,6 +14,7 @@ from benchmarks.peers import table
 from benchmarks.peers.contests import CONTESTS
 from benchmarks.peers.match import Match, Result, Rules, Score
 from benchmarks.peers.nets import inference_net, training_solver
+from benchmarks.peers.precision import precisions
 from benchmarks.peers.process import Process, SideFailed
 from sparknet.graph import build_in_state
 
@@ -30,16 +31,20 @@ def test_ours_alone(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert "sparknet runs alone" in err
     found: dict[str, Any] = json.loads(out)
-    assert [(one["net"], one["mode"]) for one in found["results"]][:2] == [
-        ("mlp_tabular", "train"),
-        ("mlp_tabular", "inference"),
+    assert [(one["net"], one["mode"], one["precision"]) for one in found["results"]] == [
+        ("mlp_tabular", mode, precision)
+        for mode in ("train", "inference")
+        for precision in precisions()
     ]
     for one in found["results"]:
-        (side,) = one["sides"]
-        assert side["library"] == "sparknet"
-        assert len(side["turns_ms"]) == 1
-        assert side["ms"] > 0
-        assert side["peak_memory"] > 10e6
+        beside = ["float32"] if one["precision"] == "bf16" else []
+        assert [side["variant"] for side in one["sides"]] == ["", *beside]
+        for side in one["sides"]:
+            assert side["library"] == "sparknet"
+            assert len(side["turns_ms"]) == 1
+            assert side["ms"] > 0
+            assert side["peak_memory"] > 10e6
+        assert all(side["ratio"]["median"] > 0 for side in one["sides"][1:])
     assert found["imports"]["import sparknet"]["ms"] > 0
     assert found["threads"] == 1
     assert "mlp_tabular" in table.as_text(found)

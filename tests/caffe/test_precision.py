@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import sparknet.caffe as caffe
-from sparknet.caffe.solvers import SGDSolver, solver_from_text
+from sparknet.caffe.solvers import SGDSolver, get_solver, solver_from_text
 from sparknet.errors import SpecError
 from sparknet.native import has_bf16
-from sparknet.proto import parse_net
+from sparknet.proto import caffe_pb2, parse_net, read_net, read_solver
 from tests.caffe.gradient import input_layer
 from tests.goldens import ROOT
+from tests.scripts.test_mnist import DIGITS, TESTED_ON, TRAINED_ON, convert
 
 needs_bf16 = pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
 
@@ -302,7 +303,7 @@ def test_other_precisions_are_refused(make: Any, tmp_path: Path) -> None:
 ELSEWHERE = """
 import warnings
 from sparknet.caffe import Net
-from sparknet.proto import parse_net
+from sparknet.proto import caffe_pb2, parse_net, read_net, read_solver
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     net = Net.from_proto(parse_net(''), precision="bf16")
@@ -323,3 +324,43 @@ def test_a_processor_without_bfloat16_computes_in_float32_and_one_sentence_says_
         "float32|precision='bf16' needs a processor with AVX512_BF16 or AMX; "
         "this one computes in float32"
     )
+
+
+DIGITS_LAYER = """
+layer {{ name: "digits" type: "Data" top: "data" top: "label" include {{ phase: {1} }}
+        data_param {{ source: "{0}" backend: LMDB batch_size: {2} }}
+        transform_param {{ scale: 0.00390625 }} }}
+"""
+
+
+def accuracy(folder: Path, precision: str, seed: int) -> float:
+    """LeNet after 1,500 iterations on 8,500 digits: what share of 1,500 others it recognises."""
+    net = read_net(ROOT / "models" / "lenet" / "net.prototxt")
+    layers = [one for one in net.layer if one.type != "Input"]
+    data = "".join(
+        DIGITS_LAYER.format(folder / name, name.upper(), size)
+        for name, size in (("train", 64), ("test", 100))
+    )
+    net = caffe_pb2.NetParameter(layer=[*parse_net(data).layer, *layers])
+    solver = read_solver(ROOT / "models" / "lenet" / "solver.prototxt")
+    solver.random_seed, solver.test_iter[0], solver.display = seed, 15, 0
+    solver.test_interval, solver.test_initialization = 1500, False
+    trained = get_solver(solver, net, precision=precision)
+    trained.step(1500)
+    (outputs,) = trained.test_all()
+    return float(outputs["accuracy"])
+
+
+@needs_bf16
+@pytest.mark.slow
+@pytest.mark.skipif(not DIGITS.is_dir(), reason=f"no handwritten digits: {DIGITS} is absent")
+def test_lenet_recognises_digits_as_well_as_in_float32(tmp_path: Path) -> None:
+    convert(tmp_path / "train", "--take", str(TRAINED_ON))
+    convert(tmp_path / "test", "--skip", str(TRAINED_ON), "--take", str(TESTED_ON))
+    means = {
+        precision: np.mean([accuracy(tmp_path, precision, seed) for seed in (1, 2)])
+        for precision in ("float32", "bf16")
+    }
+    print(means)
+    assert means["float32"] > 0.975
+    assert means["bf16"] == pytest.approx(means["float32"], abs=0.003)
