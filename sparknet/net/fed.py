@@ -32,7 +32,7 @@ from sparknet.proto.suggest import did_you_mean
 class FedNet:
     """One net of a description, made when it is first needed: shapes may come with the data.
 
-    `what` its data is called: training or validation.
+    `what` is what its data is called.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class FedNet:
         for name, kind in self.tops:
             if name not in columns and kind != DUMMY:
                 held = ", ".join(f"'{column}'" for column in columns)
-                raise DataError(f"the {self.what} data has no column '{name}'; it has {held}")
+                raise DataError(f"the {self.what} has no column '{name}'; it has {held}")
 
     def fill(self, endless: bool = True) -> int:
         """The next batch into the net; the number of its records, 0 behind the last."""
@@ -158,7 +158,7 @@ class FedNet:
         """The net's own data layers read their files, as in Caffe."""
         for name, kind in self.tops:
             if kind in (INPUT, "MemoryData"):
-                raise DataError(f"no {self.what} data is set, and '{name}' has none of its own")
+                raise DataError(f"no {self.what} is set, and '{name}' has none of its own")
         batch = self._own_batch([name for name, _ in self.tops])
         reshape(self.net, {name: values.shape for name, values in batch.items()})
         for name, values in batch.items():

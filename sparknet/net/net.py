@@ -49,12 +49,14 @@ class Net:
         self._given_seed = _given_seed(seed, self.settings)
         self._seed = self._backend.seed(self._given_seed)
         self._solver: Any = None
-        first = TRAIN if self.settings is not None else (TEST if phase is None else phase)
-        self._main = self._fed(self._description.main, first, self._make_main, "training")
-        self._tests = [self._main]
-        if self.settings is not None:
+        if self.settings is None:
+            alone = TEST if phase is None else phase
+            self._main = self._fed(self._description.main, alone, self._make_main, "data")
+            self._tests = [self._main]
+        else:
+            self._main = self._fed(self._description.main, TRAIN, self._make_main, "training data")
             self._tests = [
-                self._fed(described, TEST, self._make_test, "validation")
+                self._fed(described, TEST, self._make_test, "validation data")
                 for described in self._description.tests
             ]
         with suppress(UnknownShape):  # the data will tell
@@ -172,7 +174,7 @@ class Net:
         while (limit is None or means.batches < limit) and (rows := fed.fill(endless=False)):
             means.add(fed.net.forward(), rows)
         if not means.batches:
-            raise DataError("there is no validation data left")
+            raise DataError(f"the {fed.what} has come to its end")
         return means.result()
 
     def _limit(self, fed: FedNet, steps: int | None, number: int) -> int | None:
@@ -184,7 +186,7 @@ class Net:
             return None
         if self.settings is not None and number < len(self.settings.test_iter):
             return int(self.settings.test_iter[number])
-        raise SpecError("this validation data may have no end: say how many steps to test")
+        raise SpecError(f"the {fed.what} may have no end: say how many steps to test")
 
     def forward(self, batch: Any, outputs: Sequence[str] | None = None) -> dict[str, Array]:
         """Run one batch, of any size, through the net for testing; copies of its outputs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -13,6 +14,7 @@ from sparknet.errors import DataError
 from sparknet.layers import Shape
 from sparknet.layers.layer import shape_text
 from sparknet.loaders.batches import one_pass
+from sparknet.loaders.opening import open_records
 from sparknet.net.entries import DUMMY, Entry
 
 Array = np.ndarray[Any, Any]
@@ -39,15 +41,16 @@ class Rows:
 
 
 def open_rows(data: Any, entries: Entries, names: Sequence[str]) -> Rows:
-    """Rows of loaders' Records, of whole columns, or of an iterable of records or batches.
-
-    Parts of a tuple are called by `names`.
+    """Rows of loaders' Records or a data set's path, of whole columns, or of an iterable of
+    records or batches.  Parts of a tuple are called by `names`.
     """
+    if isinstance(data, (str, os.PathLike)):
+        data = open_records(data)
     if isinstance(getattr(data, "columns", None), Mapping) and hasattr(data, "take"):
         return _of_records(data)
     if isinstance(data, (Mapping, tuple)) or _is_array(data):
         return _of_columns(columns_of(data, names))
-    if isinstance(data, (str, bytes)) or hasattr(data, "to_numpy"):
+    if isinstance(data, bytes) or hasattr(data, "to_numpy"):
         raise DataError(f"a {type(data).__name__} is no data: give records, batches or arrays")
     if not isinstance(data, Iterable):
         raise DataError(f"a {type(data).__name__} cannot be iterated: it is no data")

@@ -36,7 +36,7 @@ class Stream:
             self._rest = {name: values[rows:] for name, values in block.items()}
             missing -= rows
         if not parts and self._endless:
-            raise DataError(f"the {self._what} data ended after {self.taken} records")
+            raise DataError(f"the {self._what} ended after {self.taken} records")
         self.taken += count - missing
         return _joined(parts) if parts else None
 
@@ -53,7 +53,7 @@ class Stream:
             if not (self._endless and self._rows.again):
                 return None
             self._blocks = None
-        raise DataError(f"the {self._what} data is empty")
+        raise DataError(f"the {self._what} is empty")
 
 
 def _joined(parts: list[Block]) -> Block:

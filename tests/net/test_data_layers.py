@@ -125,7 +125,7 @@ def test_memory_data() -> None:
         transform_param="scale: 0.5",
     )
     net, pixels = Net(text, phase=caffe.TRAIN), images(30, 3, 6, 7)
-    with pytest.raises(DataError, match="no training data is set, and 'data' has none of its own"):
+    with pytest.raises(DataError, match="no data is set, and 'data' has none of its own"):
         net.fill()
     net.set_training_data((pixels, LABELS))
     np.testing.assert_array_equal(entered(net)[0], pixels * np.float32(0.5))

@@ -22,7 +22,9 @@ from sparknet import (
 )
 from sparknet.dsl import Accuracy
 from sparknet.errors import SolverError, SparkNetError, SpecError, WeightsError
+from sparknet.loaders import MNIST, Subset
 from sparknet.proto import parse_net, parse_solver
+from tests.goldens import ROOT
 from tests.net.nets import INPUTS, LAYERS, NET, blobs_of_three, solver_text
 
 
@@ -50,6 +52,23 @@ def test_metrics_are_those_of_all_records_at_once() -> None:
         assert found[name] == pytest.approx(float(whole[name]), rel=1e-5)
     scores = net.forward({"data": data}, outputs=["ip"])["ip"]
     assert found["accuracy"] == pytest.approx(np.mean(scores.argmax(1) == labels), rel=1e-6)
+
+
+@pytest.mark.skipif(not (ROOT.parent / "shared" / "data").is_dir(), reason="no MNIST here")
+def test_accuracy_is_that_of_1500_records_of_1500() -> None:
+    """LeNet in batches of 100 and of 64: 1,500 is 23 times 64, and 28."""
+    folder = ROOT.parent / "shared" / "data" / "mnist10k"
+    digits = MNIST(folder / "t10k-images-idx3-ubyte.gz", folder / "t10k-labels-idx1-ubyte.gz")
+    records = Subset(digits, range(8500, 10000))
+    found = []
+    for batch in (100, 64):
+        lenet = NetParams.load(ROOT / "models" / "lenet" / "net.prototxt")
+        shapes = {"data": [batch, 1, 28, 28], "label": [batch]}
+        net = Net(lenet.with_input_shapes(shapes, "TEST"), seed=1)
+        net.set_validation_data(records)
+        found.append(net.test())
+    assert found[0]["accuracy"] * 1500 == pytest.approx(round(found[0]["accuracy"] * 1500))
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
 
 
 def test_forward_without_labels_gives_what_can_be_had() -> None:

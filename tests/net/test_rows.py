@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from itertools import cycle, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparknet import NDArray, Net
-from sparknet.errors import DataError, SpecError
+from sparknet.errors import DataError, FileError, SpecError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.source import ArrayRecords
@@ -90,6 +91,16 @@ def test_every_kind_of_data_is_tested_whole(kind: str) -> None:
         assert value == pytest.approx(float(whole[name]), rel=1e-5)
 
 
+def test_a_path_is_opened_by_the_loaders(tmp_path: Path) -> None:
+    np.savez(tmp_path / "points.npz", data=X, label=Y)
+    net = Net(solver_text())
+    net.set_training_data(tmp_path / "points.npz")
+    net.fill()
+    np.testing.assert_array_equal(net.net.blobs["data"].data, X[:8])
+    with pytest.raises(FileError, match="nowhere"):
+        net.set_training_data(str(tmp_path / "nowhere.npz"))
+
+
 def test_training_goes_round_and_round() -> None:
     """Behind the last record comes the first, in the same batch."""
     for kind in ("columns", "records", "list of tuples", "iterated again"):
@@ -134,7 +145,7 @@ def test_no_size_of_batch_loses_a_record(sizes: list[int], batch: int) -> None:
     entries = Net(NET)._main.entries
     batches = [{"label": labels, "data": np.stack([x, x], 1)} for x, labels in items]
     rows = open_rows(batches, lambda: entries, [])
-    stream, seen = Stream(rows, endless=False, what="x"), []
+    stream, seen = Stream(rows, endless=False, what="data"), []
     while (block := stream.take(batch)) is not None:
         seen.append(block)
         assert len(block["label"]) == len(block["data"]) <= batch
@@ -155,7 +166,7 @@ def test_no_size_of_batch_loses_a_record(sizes: list[int], batch: int) -> None:
         ([], "the data is empty"),
         (ArrayRecords(data=X[:0], label=Y[:0]), "the data is empty"),
         (7, "a int cannot be iterated"),
-        ("train.csv", "a str is no data"),
+        (b"train", "a bytes is no data"),
     ],
 )
 def test_what_is_no_data_is_refused_at_once(data: Any, message: str) -> None:
@@ -189,13 +200,13 @@ def test_what_does_not_fit_is_named(data: Any, message: str) -> None:
 def test_a_generator_is_tested_for_so_many_steps_or_to_its_end() -> None:
     net = Net(NET)
     net.set_validation_data(KINDS["endless"]())
-    with pytest.raises(SpecError, match="may have no end: say how many steps"):
+    with pytest.raises(SpecError, match="the data may have no end: say how many steps"):
         net.test()
     net.test(7)
     net.set_validation_data(KINDS["generator of records"]())
     whole = net.forward((X, Y))
     assert net.test(100)["loss"] == pytest.approx(float(whole["loss"]), rel=1e-5)
-    with pytest.raises(DataError, match="no validation data left"):
+    with pytest.raises(DataError, match="the data has come to its end"):
         net.test(1)
     with pytest.raises(SpecError, match="at least 1 step, not 0"):
         net.test(0)
