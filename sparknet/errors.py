@@ -122,9 +122,10 @@ class CommError(SparkNetError, ConnectionError):
 class PeerLost(CommError):
     """One worker is gone or silent."""
 
-    def __init__(self, rank: int, where: str, what: str) -> None:
-        super().__init__(f"worker {rank} on {where} is lost: {what}")
-        self.rank, self.where = rank, where
+    def __init__(self, rank: int, where: str, what: str, phase: str = "") -> None:
+        meanwhile = f" (this worker was {phase})" if phase else ""
+        super().__init__(f"worker {rank} on {where} is lost: {what}{meanwhile}")
+        self.rank, self.where, self.what, self.phase = rank, where, what, phase
 
 
 class SparkError(SparkNetError, RuntimeError):

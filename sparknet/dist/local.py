@@ -16,16 +16,49 @@ DEADLINE = 60.0
 
 
 class _Meeting:
-    """Where the workers of a group meet, and lay down what the others may look at."""
+    """Where the workers of a group meet, and lay down what the others may look at.
+
+    Not a threading.Barrier: who breaks that one also breaks the meeting that just succeeded,
+    for those that have not woken up from it yet.
+    """
 
     def __init__(self, size: int) -> None:
-        self.barrier = threading.Barrier(size)
         self.table: list[Any] = [None] * size
-        self.closed: set[int] = set()
+        self._changed = threading.Condition()
+        self._arrived, self._count = 0, 0
+        self._closed: set[int] = set()
+
+    def meet(self, rank: int) -> None:
+        """Wait until all have come, or somebody never will."""
+        with self._changed:
+            self._check(rank)
+            count = self._count
+            self._arrived += 1
+            if self._arrived == len(self.table):
+                self._arrived, self._count = 0, count + 1
+                self._changed.notify_all()
+            self._changed.wait_for(lambda: self._count != count or self._closed)
+            if self._count == count:
+                self._check(rank)
+
+    def leave(self, rank: int) -> None:
+        with self._changed:
+            self._closed.add(rank)
+            self._changed.notify_all()
+
+    def _check(self, rank: int) -> None:
+        if rank in self._closed:
+            raise CommError("this comm was closed")
+        if self._closed:
+            raise PeerLost(min(self._closed), "this process", "it ended")
 
 
 class LocalComm(Comm):
-    """Looks at the others' buffers while they wait."""
+    """Looks at the others' buffers while they wait.
+
+    A thread cannot fall silent as a machine can, so one that has not closed its comm is waited
+    for without a limit.
+    """
 
     def __init__(self, rank: int, meeting: _Meeting, deadline: float) -> None:
         super().__init__(rank, len(meeting.table), deadline)
@@ -45,8 +78,7 @@ class LocalComm(Comm):
 
     def close(self) -> None:
         """A thread that is gone while others wait is noticed at once."""
-        self._meeting.closed.add(self.rank)
-        self._meeting.barrier.abort()
+        self._meeting.leave(self.rank)
 
     def _exchange(self, outgoing: Sequence[memoryview], incoming: Sequence[memoryview]) -> None:
         laid = self._laid(outgoing)
@@ -69,15 +101,7 @@ class LocalComm(Comm):
         return list(self._meeting.table)
 
     def _meet(self) -> None:
-        try:
-            self._meeting.barrier.wait(self.deadline)
-        except threading.BrokenBarrierError:
-            lost = self._meeting.closed - {self.rank}
-            if lost:
-                raise PeerLost(min(lost), "this process", "it ended") from None
-            if self._meeting.closed:
-                raise CommError("this comm was closed") from None
-            raise CommError(f"some worker did not come within {self.deadline:g} s") from None
+        self._meeting.meet(self.rank)
 
 
 class _LocalServer(ShardedServer):

@@ -29,10 +29,21 @@ def fill(connection: socket.socket, into: memoryview, rank: int, where: str) -> 
     """Fill a buffer from a connection."""
     got = 0
     while got < into.nbytes:
-        count = connection.recv_into(into[got:], 0, socket.MSG_WAITALL)
+        try:
+            count = connection.recv_into(into[got:], 0, socket.MSG_WAITALL)
+        except OSError as error:
+            raise PeerLost(rank, where, error.strerror or str(error)) from None
         if not count:
             raise PeerLost(rank, where, "it closed the connection")
         got += count
+
+
+def drain(connection: socket.socket, data: bytes | memoryview, rank: int, where: str) -> None:
+    """Send all of a buffer."""
+    try:
+        connection.sendall(data)
+    except OSError as error:
+        raise PeerLost(rank, where, error.strerror or str(error)) from None
 
 
 class TcpServer(ShardedServer):
@@ -86,12 +97,12 @@ class TcpServer(ShardedServer):
 
     def _ask(self, owner: int, what: bytes, version: int, data: memoryview) -> tuple[int, int]:
         begun = perf_counter()
-        connection = self._asking[owner]
+        connection, where = self._asking[owner], self._comm.where(owner)
         with self._comm.guarded("pushing" if what == _PUSH else "pulling"):
-            connection.sendall(_REQUEST.pack(what, version, data.nbytes))
-            connection.sendall(data)
+            drain(connection, _REQUEST.pack(what, version, data.nbytes), owner, where)
+            drain(connection, data, owner, where)
             answer = memoryview(bytearray(_ANSWER.size))
-            fill(connection, answer, owner, self._comm.where(owner))
+            fill(connection, answer, owner, where)
         self._comm.traffic.sent += data.nbytes
         self._comm.traffic.seconds += perf_counter() - begun
         number, length = _ANSWER.unpack(answer)

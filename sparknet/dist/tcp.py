@@ -191,21 +191,14 @@ class TcpComm(Comm):
             raise CommError("this comm was closed")
         try:
             yield
-        except OSError as error:
-            if isinstance(error, CommError) and not isinstance(error, PeerLost):
-                raise
-            raise self._failure(what, error) from None
+        except PeerLost as lost:
+            raise self._failure(what, lost) from None
 
-    def _failure(self, what: str, error: OSError) -> CommError:
+    def _failure(self, what: str, lost: PeerLost) -> PeerLost:
         """Who is lost: the first that the pulse found, else whose connection broke."""
         self._known.wait(_PATIENCE)
-        if self._lost:
-            rank, reason = next(iter(self._lost.items()))
-        elif isinstance(error, PeerLost):
-            return error
-        else:
-            rank, reason = self._others[0], str(error)
-        return PeerLost(rank, self.where(rank), f"{reason} (while this worker was {what})")
+        rank, reason = next(iter(self._lost.items()), (lost.rank, lost.what))
+        return PeerLost(rank, self.where(rank), reason, what)
 
     def where(self, rank: int) -> str:
         """A worker's address."""
