@@ -16,7 +16,7 @@ from sparknet.loaders.order import Order
 from sparknet.loaders.prefetch import Prefetch
 from sparknet.loaders.source import Array, Batch, Records
 
-Cursor = dict[str, int]
+Place = dict[str, int]
 Transforms = Mapping[str, Callable[[Array, int], Array]]
 """By column: the rows of a batch, and the number of the first, to what the batch shall hold."""
 
@@ -30,7 +30,7 @@ class Work:
     order: Order
     ragged: bool
     transforms: Transforms
-    cursor: Cursor = field(default_factory=dict)
+    cursor: Place = field(default_factory=dict)
 
 
 class Batches:
@@ -72,7 +72,7 @@ class Batches:
     __next__ = next
 
     @property
-    def cursor(self) -> Cursor:
+    def cursor(self) -> Place:
         """Where the next batch begins: small, of numbers only, and good for `seek`."""
         return dict(self._work.cursor)
 
@@ -118,7 +118,7 @@ class _Maker:
         self.work, self.order = work, copy.copy(work.order)
         self.order.seek(work.cursor)
 
-    def make(self, number: int, spare: object) -> tuple[Batch, Cursor]:
+    def make(self, number: int, spare: object) -> tuple[Batch, Place]:
         first = self.order.place
         batch = self._collect()
         for name, transform in self.work.transforms.items():

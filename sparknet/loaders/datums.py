@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sparknet.errors import FileError, SpecError
+from sparknet.loaders.cursor import joined, scan
 from sparknet.loaders.datum import parse_datum, stored_shape
 from sparknet.loaders.image import Size
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.pictures import LABEL, Reader
-from sparknet.loaders.records import joined, scan
 from sparknet.loaders.source import Batch, Column, Indices, Rows, rows_of
 from sparknet.native.transform import ENCODED
 from sparknet.native.transform import Records as Found
@@ -90,8 +91,8 @@ class Datums:
     def _places(self) -> Any:
         """LMDB: start and size of each value.  LevelDB: keys, and the tables where they lie."""
         if isinstance(self._database, LMDB):
-            places = [(start, size) for _, start, size in self._database.places()]
-            return np.array(places, np.int64).reshape(-1, 2)
+            places = (place[1:] for place in self._database.places())
+            return np.fromiter(chain.from_iterable(places), np.int64).reshape(-1, 2)
         return list(self._database.places())
 
     def _found(self, rows: Rows) -> Found:

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError
+from sparknet.errors import FileError, shown
 from sparknet.loaders.hdf5 import dataset_shapes, open_hdf5
 from sparknet.loaders.source import Array, Batch, Column, Indices, Rows, rows_of
 from sparknet.proto.source import StrPath
+
+LARGEST_RECORD = 1 << 28
+"""Bytes.  A small file can announce rows of any size: what was never written reads as zeros."""
 
 
 class HDF5File:
@@ -25,7 +28,7 @@ class HDF5File:
         self.path = str(path)
         self._arguments = (path, names)
         with open_hdf5(self.path) as file:
-            self.names = list(names or _numeric(file))
+            self.names = list(names or _numeric(file, self.path))
             if not self.names:
                 raise FileError(path, "holds no data sets of numbers")
             shapes = dataset_shapes(self.path, self.names)
@@ -37,6 +40,9 @@ class HDF5File:
                 name: Column(file[name].dtype.newbyteorder("="), shape[1:])
                 for name, shape in zip(self.names, shapes, strict=True)
             }
+            for name, column in self._columns.items():
+                if column.size > LARGEST_RECORD:
+                    raise FileError(path, f"data set '{name}' has rows of {column.size} bytes")
         self._held: tuple[int, Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -75,13 +81,15 @@ class HDF5File:
         try:
             found = dataset[wanted[0] : wanted[-1] + 1] if whole else dataset[wanted]
         except (OSError, RuntimeError, ValueError) as error:
-            raise FileError(self.path, f"cannot be read: {error}") from error
+            raise FileError(self.path, f"cannot be read: {shown(error)}") from error
         out[...] = found[places.reshape(-1)]
         return out
 
 
-def _numeric(file: Any) -> list[str]:
+def _numeric(file: Any, path: str) -> list[str]:
     """The data sets of numbers at the top of a file."""
-    return [
-        name for name in file if getattr(getattr(file[name], "dtype", None), "kind", "O") in "fiu"
-    ]
+    try:
+        kinds = {name: getattr(getattr(file[name], "dtype", None), "kind", "O") for name in file}
+    except (KeyError, AttributeError, OSError, RuntimeError, ValueError, TypeError) as error:
+        raise FileError(path, f"is a damaged HDF5 file: {shown(error)}") from error
+    return [name for name, kind in kinds.items() if kind in "fiu"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, MissingExtra
+from sparknet.errors import FileError, MissingExtra, shown
 from sparknet.native.transform import resize_image
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
@@ -43,7 +43,7 @@ def open_image(image: str | bytes, name: str) -> Any:
     except MemoryError:
         raise
     except Exception as error:
-        raise FileError(name, f"is no image that can be read: {error}") from error
+        raise FileError(name, f"is no image that can be read: {shown(error)}") from error
 
 
 def read_list(path: str) -> Iterator[tuple[str, int]]:
@@ -82,7 +82,7 @@ def decode(image: str | bytes, name: str, color: bool | None, size: Size | None 
         except (FileError, MemoryError):
             raise
         except Exception as error:
-            raise FileError(name, f"is a damaged image: {error}") from error
+            raise FileError(name, f"is a damaged image: {shown(error)}") from error
     if size is not None:
         pixels = resize_image(pixels, *size)
     if pixels.ndim == 2:

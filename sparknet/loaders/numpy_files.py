@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from sparknet.errors import FileError
+from sparknet.errors import FileError, shown
 from sparknet.loaders.mapped import MOST_GROWTH, Bytes, FileRecords, map_file
 from sparknet.loaders.source import Array
 from sparknet.proto.source import StrPath
@@ -55,9 +55,9 @@ def read_npz(path: StrPath) -> dict[str, Array]:
     except FileError:
         raise
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
-        raise FileError(path, f"is no .npz file that can be read: {error}") from error
+        raise FileError(path, f"is no .npz file that can be read: {shown(error)}") from error
     except (NotImplementedError, RuntimeError) as error:
-        raise FileError(path, f"is packed in a way that is not known: {error}") from error
+        raise FileError(path, f"is packed in a way that is not known: {shown(error)}") from error
 
 
 def _opened(archive: StrPath | None, columns: dict[str, StrPath]) -> NumpyFiles:
@@ -85,7 +85,7 @@ def _array(memory: Bytes, path: StrPath) -> Array:
     try:
         shape, fortran, dtype = _header(file)
     except (ValueError, SyntaxError, TypeError, RecursionError, TokenError) as error:
-        raise FileError(path, f"is no .npy file that can be read: {error}") from error
+        raise FileError(path, f"is no .npy file that can be read: {shown(error)}") from error
     if dtype.hasobject or dtype.kind not in "biuf":
         raise FileError(path, f"holds values of type {dtype}, not numbers")
     size = math.prod(shape) * dtype.itemsize

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, MissingExtra
+from sparknet.errors import FileError, MissingExtra, shown
+from sparknet.loaders.mapped import MOST_GROWTH
 from sparknet.loaders.source import Array, Batch, Column, Indices, Rows, rows_of
 from sparknet.proto.source import StrPath
+
+LARGEST_GROUP = 1 << 30
+"""Bytes."""
+PIECE = 1 << 14
+"""Rows."""
 
 
 class Parquet:
@@ -79,10 +86,23 @@ class Parquet:
     def _load(self, group: int) -> Batch:
         held, arrays = self._group
         if held != group:
-            table = _reading(self.path, self._file.read_row_group, group, self.names)
+            table = _reading(self.path, self._table, group)
             arrays = {name: self._array(name, table.column(name)) for name in self.names}
             self._group = group, arrays
         return arrays
+
+    def _table(self, group: int) -> Any:
+        """A row group, read piece by piece: runs of equal values take next to no room in a file."""
+        import pyarrow as pa
+
+        most = max(LARGEST_GROUP, MOST_GROWTH * Path(self.path).stat().st_size)
+        pieces, size = [], 0
+        for piece in self._file.iter_batches(PIECE, row_groups=[group], columns=self.names):
+            pieces.append(piece)
+            size += piece.nbytes
+            if size > most:
+                raise FileError(self.path, f"row group {group} holds more than {most} bytes")
+        return pa.Table.from_batches(pieces)
 
     def _array(self, name: str, chunks: Any) -> Array:
         import pyarrow as pa
@@ -127,10 +147,11 @@ def _open(path: str) -> Any:
 def _reading(path: str, call: Any, *arguments: Any) -> Any:
     try:
         return call(*arguments)
+    except FileError:
+        raise
     except FileNotFoundError as error:
         raise FileError(path, "does not exist") from error
     except MemoryError:
         raise
     except Exception as error:
-        line = str(error).strip().partition("\n")[0]
-        raise FileError(path, f"cannot be read as Parquet: {line}") from error
+        raise FileError(path, f"cannot be read as Parquet: {shown(error)}") from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sparknet.errors import FileError
+from sparknet.errors import FileError, shown
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.image_files import SUFFIXES
 from sparknet.loaders.pictures import Pictures, Reader
@@ -66,7 +66,7 @@ class Tars(Pictures):
 
     def name(self, number: int) -> str:
         member = self.members[number]
-        return f"{self.paths[member.tar]}:{member.name}"
+        return f"{self.paths[member.tar]}:{shown(member.name)}"
 
     def stored(self, number: int) -> bytes:
         member = self.members[number]
@@ -83,7 +83,7 @@ class Tars(Pictures):
         for member in self.members:
             label = labels.get(member.name, by_last.get(PurePosixPath(member.name).name))
             if label is None:
-                raise FileError(path, f"has no label for {member.name}")
+                raise FileError(path, f"has no label for {shown(member.name)}")
             numbers.append(label)
         return numbers
 
@@ -110,7 +110,7 @@ def _walk(path: str, file: Any, number: int, begin: int, folder: str) -> Iterato
             last = -1
             while (info := tar.next()) is not None:
                 if info.offset <= last or info.size < 0:
-                    raise FileError(path, f"is damaged: {info.name} leads back")
+                    raise FileError(path, f"is damaged: {shown(info.name)} leads back")
                 last = info.offset
                 # The archive would remember every member that it has seen.
                 vars(tar)["members"] = []
@@ -119,7 +119,7 @@ def _walk(path: str, file: Any, number: int, begin: int, folder: str) -> Iterato
                 if not info.isreg() or info.issparse():
                     continue
                 if end is not None and start + info.size > end:
-                    raise FileError(path, f"is cut short in {info.name}")
+                    raise FileError(path, f"is cut short in {shown(info.name)}")
                 if suffix == ".tar" and not folder:
                     inner = tar.extractfile(info)
                     stem = PurePosixPath(info.name).stem
@@ -131,7 +131,9 @@ def _walk(path: str, file: Any, number: int, begin: int, folder: str) -> Iterato
         if isinstance(error, FileError):
             raise
         where = f"{folder}.tar inside is" if folder else "is"
-        raise FileError(path, f"{where} no plain tar file that can be read: {error}") from error
+        raise FileError(
+            path, f"{where} no plain tar file that can be read: {shown(error)}"
+        ) from error
 
 
 def _listed(paths: StrPath | Sequence[StrPath]) -> list[StrPath]:

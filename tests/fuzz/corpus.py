@@ -14,6 +14,7 @@ from sparknet.proto.model import Model
 from sparknet.proto.model_file import write_model
 from sparknet.proto.state_file import State, write_state
 from sparknet.proto.text import parse_text
+from tests.fuzz.data_sets import data_sets
 from tests.goldens import GOLDENS
 
 NET = b"""name: "net"
@@ -42,12 +43,14 @@ PATTERNS = {
     "binaryproto": ("data/*.binaryproto", "formats/arrays/*.binaryproto"),
     "model_h5": ("formats/binary/*.h5", "solvers/snapshots/*/*.caffemodel.h5", "errors/*.h5"),
     "state_h5": ("solvers/snapshots/*/*.solverstate.h5",),
+    "data_h5": ("data/h5/*.h5",),
+    "lmdb": ("data/*_lmdb/data.mdb",),
 }
 
 
 def corpus() -> dict[str, list[bytes]]:
     """Files by kind."""
-    out = _made()
+    out = _made() | data_sets()
     for kind, patterns in PATTERNS.items():
         for pattern in patterns:
             out[kind] += [path.read_bytes() for path in sorted(GOLDENS.glob(pattern))]

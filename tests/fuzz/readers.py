@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sparknet.errors import SparkNetError
+from sparknet.loaders import NumpyFiles, open_records
+from sparknet.loaders.image import decode
+from sparknet.loaders.mnist import IMAGES, read_idx
 from sparknet.proto.blob_file import read_blob
 from sparknet.proto.model_file import parse_model, read_model
 from sparknet.proto.state_file import parse_state, read_state, state_model_path
@@ -31,6 +35,17 @@ def _state_h5(path: Path) -> None:
     read_state(path)
 
 
+def _taking(kind: str, **options: Any) -> Callable[[Path], None]:
+    """Opens records, and takes some of them."""
+
+    def read(path: Path) -> None:
+        records = open_records(path, kind=kind, **options)
+        records.take(range(min(len(records), 3)))
+        records.take(slice(-2, None))
+
+    return read
+
+
 READERS: dict[str, Callable[[Path], object]] = {
     "net": read_net,
     "solver": read_solver,
@@ -39,6 +54,16 @@ READERS: dict[str, Callable[[Path], object]] = {
     "binaryproto": read_blob,
     "model_h5": _model_h5,
     "state_h5": _state_h5,
+    "blocks": _taking("blocks"),
+    "cifar10": _taking("cifar10"),
+    "data_h5": _taking("hdf5"),
+    "idx": lambda path: read_idx(path, IMAGES),
+    "image": lambda path: decode(str(path), str(path), None),
+    "lmdb": _taking("datums", backend="lmdb"),
+    "npy": lambda path: NumpyFiles(data=path),
+    "npz": _taking("numpy"),
+    "parquet": _taking("parquet"),
+    "tar": _taking("tars", damaged="skip"),
 }
 
 

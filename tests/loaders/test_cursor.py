@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sparknet.errors import FileError
 from sparknet.loaders.lmdb_writer import write_lmdb
-from sparknet.loaders.records import Cursor
+from sparknet.loaders.cursor import Cursor
 from sparknet.native.transform import (
     ENCODED,
     FLOATS,
