@@ -25,7 +25,7 @@ else()
   include(CheckCSourceCompiles)
   set(CMAKE_REQUIRED_FLAGS -Werror)
   check_c_source_compiles(
-    "__attribute__((target_clones(\"default\", \"arch=haswell\", \"arch=skylake-avx512\")))
+    "__attribute__((target_clones(\"default\", \"avx2\", \"avx512f\")))
      static int twice(int x) { return 2 * x; }
      int main(int count, char **words) { return twice(count) + (words == 0); }"
     SPARKNET_HAS_CLONES)

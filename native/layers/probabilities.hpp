@@ -8,7 +8,25 @@
 #include "../engine/layer.hpp"
 #include "../engine/parallel.hpp"
 
+extern "C" {
+#include "../ndarray/kernel.h"
+}
+
 namespace sn {
+
+SN_KERNEL inline void softmax_row(const float* x, float* p, int64_t n) {
+    float most = x[0];
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 1; i < n; ++i) most = x[i] > most ? x[i] : most;
+    double sum = 0;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) p[i] = fast_exp(x[i] - most);
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(p[i]);
+    const auto by = static_cast<float>(sum);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) p[i] /= by;
+}
 
 class Probabilities {
    public:
@@ -29,6 +47,7 @@ class Probabilities {
 
     void compute(const float* x) {
         if (channels == 0) return;
+        if (inner == 1) return compute_rows(x);
         const int64_t spans = (inner + span - 1) / span;
         parallel(
             outer * spans,
@@ -44,6 +63,19 @@ class Probabilities {
 
    private:
     static constexpr int64_t span = 256;
+
+    // The classes of a place lie side by side.
+    void compute_rows(const float* x) {
+        float* p = values_.data();
+        const int64_t width = channels;
+        parallel(
+            outer,
+            [=](int64_t begin, int64_t end) {
+                for (int64_t o = begin; o < end; ++o)
+                    softmax_row(x + o * width, p + o * width, width);
+            },
+            channels * 12);
+    }
 
     // Neighbouring places side by side: `width` of them, `inner` apart from class to class.
     void columns(const float* x, float* p, int64_t width) const {

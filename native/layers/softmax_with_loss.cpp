@@ -37,6 +37,7 @@ class SoftmaxWithLoss final : public Kernel {
         const float scale = weight(layer) / static_cast<float>(by);
         const float* p = p_.values();
         float* dx = layer.bottom_diff(0);
+        if (p_.inner == 1) return backward_rows(p, scale, dx);
         parallel(
             p_.outer * p_.channels,
             [&](int64_t begin, int64_t end) {
@@ -54,6 +55,27 @@ class SoftmaxWithLoss final : public Kernel {
     }
 
    private:
+    // The same where the classes of a place lie side by side.
+    void backward_rows(const float* p, float scale, float* dx) const {
+        const int64_t width = p_.channels;
+        parallel(
+            p_.outer,
+            [=](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                    const int32_t label = labels_[row];
+                    const float* from = p + row * width;
+                    float* to = dx + row * width;
+                    if (label == Labels::ignored) {
+                        std::fill_n(to, width, 0.0F);
+                        continue;
+                    }
+                    for (int64_t c = 0; c < width; ++c) to[c] = from[c] * scale;
+                    to[label] = (from[label] - 1) * scale;
+                }
+            },
+            p_.channels * 2);
+    }
+
     Probabilities p_;
     Labels labels_;
 };
