@@ -31,10 +31,12 @@ class Stream:
             block = self._next(count)
             if block is None:
                 break
-            rows = min(rows_of(block), missing)
-            parts.append({name: values[:rows] for name, values in block.items()})
-            self._rest = {name: values[rows:] for name, values in block.items()}
-            missing -= rows
+            length = rows_of(block)
+            if length > missing:
+                self._rest = {name: values[missing:] for name, values in block.items()}
+                block = {name: values[:missing] for name, values in block.items()}
+            parts.append(block)
+            missing -= min(length, missing)
         if not parts and self._endless:
             raise DataError(f"the {self._what} ended after {self.taken} records")
         self.taken += count - missing
@@ -42,8 +44,9 @@ class Stream:
 
     def _next(self, size: int) -> Block | None:
         """The next rows; None at the end."""
-        if self._rest and rows_of(self._rest):
-            return self._rest
+        if self._rest:
+            rest, self._rest = self._rest, {}
+            return rest
         for _ in range(2):
             if self._blocks is None:
                 self._blocks = self._rows.blocks(size)

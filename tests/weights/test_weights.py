@@ -182,6 +182,14 @@ def test_hdf5_with_shared_parameters_is_for_a_net(tmp_path: Path) -> None:
         WeightCollection.load(tmp_path / "w.h5")
 
 
+def test_of_layers_with_one_name_the_last_counts(tmp_path: Path) -> None:
+    layer = 'layer { name: "a" type: "Bias" blobs { shape { dim: 1 } data: %d } }'
+    model = parse_net(layer % 1 + layer % 2)
+    (tmp_path / "w.caffemodel").write_bytes(model.SerializeToString())
+    weights = WeightCollection.load(tmp_path / "w.caffemodel")
+    np.testing.assert_array_equal(weights.flat.numpy(), [2])
+
+
 def test_pickles_as_one_buffer() -> None:
     """244 MB (AlexNet's weights) leave out of band, uncopied, and arrive as they are."""
     weights = plain(("fc", (61_000_000,)))

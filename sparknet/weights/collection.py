@@ -1,0 +1,203 @@
+"""WeightCollection: a net's weights by layer name, over one flat buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import ArrayError, WeightsError
+from sparknet.layers.layer import shape_text
+from sparknet.native import NDArray
+from sparknet.weights.files import StrPath, read_weights, write_weights
+from sparknet.weights.layout import Layout, flat_of, layout_of
+
+
+class WeightCollection(Mapping[str, list[NDArray]]):
+    """Layer name → the layer's parameters, as views of one flat float32 buffer, `flat`.
+
+    A parameter that several layers share lies there once.  Arithmetic wants collections of
+    the same layout and makes new ones; ``+=``, ``-=``, ``*=`` and ``/=`` compute in place.
+    Collections compare by identity: see `allclose`.
+    """
+
+    __hash__ = object.__hash__
+
+    def __init__(self, layout: Layout, flat: NDArray | None = None) -> None:
+        self.layout = layout
+        self.flat = NDArray.zeros((layout.size,)) if flat is None else flat
+        if self.flat.shape != (layout.size,) or self.flat.dtype != np.float32:
+            raise ArrayError(
+                f"weights of {layout.size} numbers cannot lie in a buffer of shape "
+                f"{shape_text(self.flat.shape)} and type {self.flat.dtype}"
+            )
+        self._views = {
+            layer.name: [
+                self.flat[begin:end].reshape(shape)
+                for (begin, end), shape in zip(layer.spans, layer.shapes, strict=True)
+            ]
+            for layer in layout.layers
+        }
+
+    # -- where they come from and go to --------------------------------------------------
+
+    @classmethod
+    def of(cls, net: Any, copy: bool = True) -> WeightCollection:
+        """The weights of a pycaffe net.
+
+        Without `copy` they are the net's own memory, which only the embedded engine can lend.
+        """
+        layout = layout_of(net)
+        flat = flat_of(net, layout)
+        if flat is not None:
+            return cls(layout, flat.copy() if copy else flat)
+        if not copy:
+            raise ArrayError(
+                "this net's weights do not lie in one buffer: only copies are to be had"
+            )
+        made = cls(layout, NDArray.empty((layout.size,)))
+        for name, views in made.items():
+            for view, blob in zip(views, net.params[name], strict=True):
+                view.numpy()[...] = blob.data
+        return made
+
+    def to_net(self, net: Any) -> None:
+        """Write them into a pycaffe net that has exactly these layers."""
+        layout = layout_of(net)
+        self.layout.check(layout, "the net")
+        flat = flat_of(net, layout)
+        if flat is not None and layout == self.layout:
+            flat.copy_from(self.flat)
+            return
+        for name, views in self.items():
+            for view, blob in zip(views, net.params[name], strict=True):
+                blob.data[...] = view.numpy()
+
+    @classmethod
+    def load(cls, path: StrPath) -> WeightCollection:
+        """The weights of a caffemodel of any age, or of an HDF5 file."""
+        layout, arrays = read_weights(path)
+        made = cls(layout)
+        for name, views in made.items():
+            for view, array in zip(views, arrays[name], strict=True):
+                view.copy_from(array)
+        return made
+
+    def save(self, path: StrPath) -> None:
+        """Write a caffemodel; HDF5 if the name ends in .h5."""
+        write_weights(path, self.layout, [[view.numpy() for view in own] for own in self.values()])
+
+    def copy(self) -> WeightCollection:
+        return WeightCollection(self.layout, self.flat.copy())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WeightCollection, (self.layout, self.flat)
+
+    # -- layer name → arrays -------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> list[NDArray]:
+        return self._views[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"<WeightCollection: {len(self)} layers, {self.layout.size} weights>"
+
+    # -- arithmetic ----------------------------------------------------------------------
+
+    def __add__(self, other: WeightCollection) -> WeightCollection:
+        return WeightCollection(self.layout, self.flat + self._like(other))
+
+    def __sub__(self, other: WeightCollection) -> WeightCollection:
+        return WeightCollection(self.layout, self.flat - self._like(other))
+
+    def __mul__(self, factor: float) -> WeightCollection:
+        return WeightCollection(self.layout, self.flat * _number(factor))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> WeightCollection:
+        return self * (1.0 / _number(divisor))
+
+    def __neg__(self) -> WeightCollection:
+        return self * -1.0
+
+    def __iadd__(self, other: WeightCollection) -> WeightCollection:
+        self.flat.add(self._like(other))
+        return self
+
+    def __isub__(self, other: WeightCollection) -> WeightCollection:
+        self.flat.subtract(self._like(other))
+        return self
+
+    def __imul__(self, factor: float) -> WeightCollection:
+        self.flat.scale(_number(factor))
+        return self
+
+    def __itruediv__(self, divisor: float) -> WeightCollection:
+        self.flat.scale(1.0 / _number(divisor))
+        return self
+
+    @classmethod
+    def mean(
+        cls, collections: Sequence[WeightCollection], weights: Sequence[float] | None = None
+    ) -> WeightCollection:
+        """Σ weight · collection / Σ weight; without weights the plain mean."""
+        collections = list(collections)
+        if not collections:
+            raise ArrayError("there is no mean of 0 weight collections")
+        first = collections[0]
+        flats = [first._like(other) for other in collections]
+        return cls(first.layout, NDArray.weighted_mean(flats, weights))
+
+    def distance(self, other: WeightCollection) -> float:
+        """The Euclidean distance."""
+        return self.flat.distance2(self._like(other))
+
+    def norm(self) -> float:
+        """The Euclidean length."""
+        return self.flat.norm2()
+
+    def allclose(self, other: WeightCollection, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
+        """Whether every |self - other| <= atol + rtol * |other|; NaN is close to nothing."""
+        return self.flat.allclose(self._like(other), rtol, atol)
+
+    def is_finite(self) -> bool:
+        """Whether no weight is NaN or infinite."""
+        return self.flat.is_finite()
+
+    def check_finite(self) -> None:
+        """Refuse NaN and infinity by the layer that has it."""
+        if self.is_finite():
+            return
+        place = int(np.flatnonzero(~np.isfinite(self.flat.numpy()))[0])
+        name, index = self.layout.locate(place)
+        raise WeightsError(name, f"parameter {index} holds {self.flat.numpy()[place]}")
+
+    def _like(self, other: WeightCollection) -> NDArray:
+        if not isinstance(other, WeightCollection):
+            raise ArrayError(f"a {type(other).__name__} is no WeightCollection")
+        if self.layout == other.layout:
+            return other.flat
+        self.layout.check(other.layout)
+        if self.layout.size < other.layout.size:
+            raise WeightsError(self.layout.shared, "shares parameters that the second has twice")
+        aligned = WeightCollection(self.layout)
+        for name, views in aligned.items():
+            for view, value in zip(views, other[name], strict=True):
+                view.copy_from(value)
+        return aligned.flat
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, (int, float, np.number)):
+        raise ArrayError(f"weights are scaled by a number, not by a {type(value).__name__}")
+    return float(value)

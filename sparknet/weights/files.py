@@ -1,0 +1,52 @@
+"""Weights in caffemodels and HDF5 files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import WeightsError
+from sparknet.proto import Model, caffe_pb2, read_model, write_model
+from sparknet.weights.layout import Layout, Layouts, Span
+
+StrPath = str | os.PathLike[str]
+Array = np.ndarray[Any, Any]
+
+
+def read_weights(path: StrPath) -> tuple[Layout, dict[str, list[Array]]]:
+    """The layout of a file's weights, and each layer's arrays.
+
+    Parameters of one name are shared.  Of layers with one name the last counts, as in Caffe.
+    """
+    model = read_model(path)
+    pairs = zip(model.net.layer, model.arrays, strict=True)
+    layers = {layer.name: (layer, arrays) for layer, arrays in pairs if arrays}
+    layouts, found = Layouts(), dict[str, list[Array]]()
+    for name, (layer, arrays) in layers.items():
+        held = [array for array in arrays if array is not None]
+        if len(held) < len(arrays):
+            raise WeightsError(
+                name,
+                f"{os.fspath(path)} holds some of its parameters under another layer's name: "
+                "load it into a net",
+            )
+        keys = [spec.name or None for spec in layer.param]
+        keys += [None] * (len(held) - len(keys))
+        layouts.add(name, layer.type, [array.shape for array in held], keys[: len(held)])
+        found[name] = held
+    return layouts.done(), found
+
+
+def write_weights(path: StrPath, layout: Layout, arrays: Sequence[Sequence[Array]]) -> None:
+    """A caffemodel of nothing but weights; HDF5 if the name ends in .h5."""
+    net, owners = caffe_pb2.NetParameter(), dict[Span, str]()
+    for layer in layout.layers:
+        written = net.layer.add(name=layer.name, type=layer.type)
+        for index, (span, shape) in enumerate(zip(layer.spans, layer.shapes, strict=True)):
+            written.blobs.add().shape.dim.extend(shape)
+            # A name tells the reader, and the HDF5 writer, which parameters are shared.
+            written.param.add(name=owners.setdefault(span, f"{layer.name}/{index}"))
+    write_model(path, Model(net, [list(own) for own in arrays]))

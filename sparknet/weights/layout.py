@@ -1,0 +1,169 @@
+"""Which layers a flat buffer of weights holds, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NoReturn
+
+from sparknet.errors import ArrayError, WeightsError
+from sparknet.layers import Shape
+from sparknet.layers.layer import count, shape_text
+from sparknet.native import NDArray
+
+Span = tuple[int, int]
+
+STATISTICS = frozenset({"BatchNorm"})
+"""Layer types whose blobs are no weights: running sums, which no gradient moves."""
+
+
+@dataclass(frozen=True)
+class LayerBlobs:
+    """A layer's parameter blobs: their shapes, and where each begins in the flat buffer.
+
+    Parameters that layers share begin at the same place.
+    """
+
+    name: str
+    shapes: tuple[Shape, ...]
+    begins: tuple[int, ...]
+    type: str = field(default="", compare=False)
+    """Empty where a file does not say (HDF5)."""
+
+    @property
+    def spans(self) -> list[Span]:
+        """The part of the flat buffer that each blob takes: where it begins and ends."""
+        sizes = map(count, self.shapes)
+        return [(begin, begin + size) for begin, size in zip(self.begins, sizes, strict=True)]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which layers a flat buffer of weights holds, in order, and where."""
+
+    layers: tuple[LayerBlobs, ...]
+
+    @cached_property
+    def size(self) -> int:
+        """The length of the flat buffer."""
+        return max((end for layer in self.layers for _, end in layer.spans), default=0)
+
+    @cached_property
+    def statistics(self) -> tuple[Span, ...]:
+        """The parts of the flat buffer that are BatchNorm's running sums, in order."""
+        held = (layer for layer in self.layers if layer.type in STATISTICS)
+        merged: list[Span] = []
+        for begin, end in sorted({span for layer in held for span in layer.spans}):
+            if merged and merged[-1][1] >= begin:
+                begin = merged.pop()[0]
+            merged.append((begin, end))
+        return tuple(merged)
+
+    @cached_property
+    def by_name(self) -> dict[str, LayerBlobs]:
+        return {layer.name: layer for layer in self.layers}
+
+    def check(self, other: Layout, second: str = "the second") -> None:
+        """Refuse weights of other layers, by the first that differs and how.
+
+        The order may differ: an HDF5 file holds layers by the alphabet.
+        """
+        if self.layers == other.layers:
+            return
+        for layer in self.layers:
+            _check_alike(layer, other.by_name.get(layer.name), second)
+        for layer in other.layers:
+            if layer.name not in self.by_name:
+                raise WeightsError(layer.name, f"only {second} has this layer")
+
+    @property
+    def shared(self) -> str:
+        """The first layer that shares a parameter with an earlier one."""
+        places = set[Span]()
+        for layer in self.layers:
+            if places.intersection(layer.spans):
+                return layer.name
+            places.update(layer.spans)
+        raise ArrayError("no layers share parameters")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Layout, (self.layers,)
+
+    def locate(self, place: int) -> tuple[str, int]:
+        """The layer and the blob that hold a place of the flat buffer."""
+        for layer in self.layers:
+            for index, (begin, end) in enumerate(layer.spans):
+                if begin <= place < end:
+                    return layer.name, index
+        raise ArrayError(f"place {place} lies outside the {self.size} weights")
+
+
+class Layouts:
+    """Collects a layout, layer by layer; blobs of the same key lie in the same place."""
+
+    def __init__(self) -> None:
+        self._layers: list[LayerBlobs] = []
+        self._places: dict[object, Span] = {}
+        self._size = 0
+
+    def add(self, name: str, kind: str, shapes: Sequence[Shape], keys: Sequence[object]) -> None:
+        """A layer; a key that is None is like no other."""
+        begins = tuple(map(self._begin, map(count, shapes), keys))
+        self._layers.append(LayerBlobs(name, tuple(shapes), begins, kind))
+
+    def done(self) -> Layout:
+        return Layout(tuple(self._layers))
+
+    def _begin(self, size: int, key: object) -> int:
+        known = self._places.get(key)
+        if key is not None and known is not None and known[1] == size:
+            return known[0]
+        begin, self._size = self._size, self._size + size
+        self._places[key] = (begin, size)
+        return begin
+
+
+def layout_of(net: Any) -> Layout:
+    """The layout of a pycaffe net's weights, in order of first use; shared ones lie once."""
+    layouts = Layouts()
+    for name, blobs in net.params.items():
+        arrays = [blob.data for blob in blobs]
+        keys = [_address(array) if array.size else None for array in arrays]
+        kind = net.layer_dict[name].type if name in net.layer_dict else ""
+        layouts.add(name, kind, [tuple(array.shape) for array in arrays], keys)
+    return layouts.done()
+
+
+def flat_of(net: Any, layout: Layout) -> NDArray | None:
+    """The one buffer in which a net's weights lie.
+
+    Other modules have none, nor has a net that shares some of another's weights.
+    """
+    flat = getattr(net, "flat_params", None)
+    if not isinstance(flat, NDArray) or flat.size != layout.size:
+        return None
+    placed = all(
+        array.size == 0 or _address(array) == flat.address + flat.dtype.itemsize * begin
+        for layer in layout.layers
+        for blob, begin in zip(net.params[layer.name], layer.begins, strict=True)
+        for array in [blob.data]
+    )
+    return flat if placed else None
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _check_alike(layer: LayerBlobs, other: LayerBlobs | None, second: str = "the second") -> None:
+    def fail(message: str) -> NoReturn:
+        raise WeightsError(layer.name, message)
+
+    if other is None:
+        fail(f"{second} has no such layer")
+    if len(layer.shapes) != len(other.shapes):
+        fail(f"has {len(layer.shapes)} parameters, {second} has {len(other.shapes)}")
+    for index, (mine, theirs) in enumerate(zip(layer.shapes, other.shapes, strict=True)):
+        if mine != theirs:
+            fail(f"parameter {index} is {shape_text(mine)}, in {second} it is {shape_text(theirs)}")
