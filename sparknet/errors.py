@@ -17,6 +17,7 @@
     ├── CommError (ConnectionError)    workers that do not reach or do not understand each other
     │   └── PeerLost                   one worker is gone or silent; `.rank`, `.where`
     ├── SparkError (RuntimeError)       a Spark session, cluster or job that is not as training needs it
+    ├── WorkerError (RuntimeError)     a worker failed with an error that is none of these
     ├── Diverged (ArithmeticError)     training whose loss or weights are no longer of use
     ├── MissingExtra (ImportError)     an optional dependency is not installed
     └── NativeError (RuntimeError)     the native core failed in a way that none of the others names
@@ -130,6 +131,10 @@ class PeerLost(CommError):
 
 class SparkError(SparkNetError, RuntimeError):
     """A Spark session, cluster or job that is not as training needs it."""
+
+
+class WorkerError(SparkNetError, RuntimeError):
+    """A worker failed with an error that is none of sparknet's own."""
 
 
 class Diverged(SparkNetError, ArithmeticError):

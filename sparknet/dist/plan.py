@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import ceil, inf
 from typing import Any, Literal
 
@@ -46,10 +46,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.steps is None and self.seconds is None:
             raise SettingError("a plan needs an end: steps or seconds")
-        least: dict[str, float] = {
-            name: 0 for name in ("steps", "validate_every", "snapshot_every")
-        }
-        least |= {name: 1 for name in ("patience", "keep", "diverged", "records", "batch_size")}
+        least: dict[str, float] = dict.fromkeys(("steps", "validate_every", "snapshot_every"), 0)
+        least |= dict.fromkeys(("patience", "keep", "diverged", "records", "batch_size"), 1)
         for name, bound in least.items():
             value = getattr(self, name)
             if value is not None and not value >= bound:
@@ -89,3 +87,5 @@ class Hooks:
     """Where snapshots go; on all workers or on none."""
     resume: int | None = None
     """The round of the snapshot to go on from: the same on all workers."""
+    identity: dict[str, Any] = field(default_factory=dict)
+    """What else, as JSON, a snapshot must share with the run that it is for."""

@@ -108,6 +108,9 @@ class _Worker:
             "workers": self.comm.size,
             "strategy": self.strategy.settings(),
             "weights": self.learner.weights.size,
+            "records": self.plan.records,
+            "batch_size": self.plan.batch_size,
+            **self.hooks.identity,
         }
 
     # -- a round -------------------------------------------------------------------------

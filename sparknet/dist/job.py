@@ -1,0 +1,123 @@
+"""Job: what the worker processes of a machine are given, as files that they map into memory."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparknet.dist.plan import Plan
+from sparknet.dist.strategies import Strategy, make_strategy
+from sparknet.errors import SettingError
+from sparknet.loaders.blocks import Blocks, write_blocks
+from sparknet.loaders.source import ArrayRecords, Records
+from sparknet.native import NDArray
+from sparknet.net import Net
+from sparknet.proto import write_text
+
+BLOCKS = ".blocks"
+LARGEST_PICKLE = 1 << 20
+"""Readers of files are pickled if they are no larger: they open their files again."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """The same for all workers.  Files are named by their paths."""
+
+    folder: str
+    solver: str
+    weights: str
+    seed: int
+    records: str
+    validation: str | None
+    strategy: Json
+    plan: Json
+    order_seed: int
+    shuffle: bool
+    threads: int
+    deadline: float
+    snapshots: str | None
+    resume: int | None
+
+    @property
+    def identity(self) -> Json:
+        """What a snapshot must share with the run that it is for, beside net and strategy."""
+        return {"seed": self.seed, "order_seed": self.order_seed, "shuffle": self.shuffle}
+
+    @property
+    def trained(self) -> Path:
+        """Where worker 0 leaves the weights."""
+        return Path(self.folder) / "trained"
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    def make_plan(self) -> Plan:
+        return Plan.of(self.plan)
+
+    def make_strategy(self) -> Strategy:
+        settings = dict(self.strategy)
+        return make_strategy(settings.pop("name"), **settings)
+
+    def open_weights(self, size: int) -> NDArray:
+        return NDArray.map(self.weights, size)
+
+
+def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
+    """Data as a user has it: Records, arrays by name or in the net's order, batches."""
+    if isinstance(data, Records):
+        return data
+    if isinstance(data, Mapping):
+        return ArrayRecords(**data)
+    if isinstance(data, tuple):
+        return ArrayRecords(**dict(zip(net.inputs, data, strict=True)))
+    if isinstance(data, Iterable) and not isinstance(data, (str, bytes, np.ndarray)):
+        return data
+    raise SettingError(f"a {type(data).__name__} is no data: give records, arrays or batches")
+
+
+def share_records(data: Any, net: Net, path: Path) -> str:
+    """A file from which every process can read the records: of blocks, or a pickled reader."""
+    records = as_records(data, net)
+    reader = _pickled(records)
+    if reader is None:
+        path = path.with_suffix(BLOCKS)
+        write_blocks(path, records)
+    else:
+        path.write_bytes(reader)
+    return str(path)
+
+
+def open_shared(path: str) -> Records:
+    """What `share_records` has shared."""
+    if path.endswith(BLOCKS):
+        return Blocks(path)
+    records: Records = pickle.loads(Path(path).read_bytes())
+    return records
+
+
+def share_solver(net: Net, path: Path) -> str:
+    assert net.settings is not None
+    write_text(path, net.settings)
+    return str(path)
+
+
+def share_weights(weights: NDArray, path: Path) -> str:
+    NDArray.map(path, weights.shape, mode="w+").copy_from(weights)
+    return str(path)
+
+
+def _pickled(records: Any) -> bytes | None:
+    if not isinstance(records, Records) or type(records) is ArrayRecords:
+        return None
+    try:
+        data = pickle.dumps(records)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return None
+    return data if len(data) <= LARGEST_PICKLE else None

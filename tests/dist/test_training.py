@@ -1,0 +1,237 @@
+"""train: worker processes of this machine, and all that may happen to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.dist import crew
+from sparknet.dist.strategies import AllReduce, Averaging, DynamicAveraging, Strategy
+from sparknet.dist.training import Trained, train
+from sparknet.errors import DataError, Diverged, FileError, PeerLost, SettingError, WorkerError
+from sparknet.loaders.batches import Batches
+from sparknet.loaders.blocks import Blocks, write_blocks
+from sparknet.loaders.order import Order
+from sparknet.loaders.source import Chain
+from sparknet.native import threads
+from sparknet.net import Net
+from sparknet.proto import write_text
+from tests.dist import small
+
+TEXT = 'weight_decay: 0.01 lr_policy: "step" stepsize: 9 gamma: 0.5'
+MIDDLE = small.BATCH_NORM + small.DROPOUT
+SOLVER = small.settings(TEXT, middle=MIDDLE)
+ARRAYS = dict(small.records().arrays)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """However a test ends, no worker process and no file of a run outlives it."""
+    started = []
+    start = crew._started
+
+    def noted(rank: int, threads: int) -> Any:
+        started.append(start(rank, threads))
+        return started[-1]
+
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(crew, "_started", noted)
+    yield
+    assert all(member.process.returncode is not None for member in started)
+    assert not list(temporary.iterdir())
+
+
+def weights(trained: Trained) -> Any:
+    return np.array(trained.weights.flat)
+
+
+@pytest.mark.parametrize("strategy", ["averaging", "allreduce", "slowmo"])
+def test_one_worker_is_plain_training(strategy: str) -> None:
+    plain = Net(SOLVER)
+    plain.set_training_data(Batches(small.records(), small.BATCH, Order(small.RECORDS)))
+    plain.train(23)
+    trained = train(SOLVER, ARRAYS, workers=1, strategy=strategy, steps=23)
+    assert np.array_equal(weights(trained), np.array(plain.get_weights().flat))
+    assert np.array_equal(weights(trained), np.array(trained.net.get_weights().flat))
+
+
+@pytest.mark.parametrize("strategy", [Averaging(4, momentum="average"), AllReduce(),
+                                      DynamicAveraging(0.2, 4)], ids=repr)  # fmt: skip
+def test_processes_do_what_threads_do(strategy: Strategy) -> None:
+    """Over sockets between processes the bits are those over threads."""
+    from sparknet.dist.plan import Plan
+    from sparknet.dist.worker import work
+
+    solver = small.settings(TEXT, middle=small.BATCH_NORM)
+    group = [small.learner(rank, 3, TEXT, middle=small.BATCH_NORM) for rank in range(3)]
+    small.together(3, lambda rank, comm: work(group[rank], strategy, comm, Plan(steps=14)))
+    trained = train(
+        solver, ARRAYS, workers=3, strategy=strategy, steps=14, seed=3, threads=threads()
+    )
+    assert np.array_equal(weights(trained), small.weights(group[0]))
+
+
+def test_what_it_gives(tmp_path: Path) -> None:
+    """Data from block files, validation, patience, events, weights to begin with."""
+    file = tmp_path / "records.blocks"
+    write_blocks(file, small.records())
+    seen: list[str] = []
+    trained = train(
+        SOLVER,
+        Chain([Blocks(file), Blocks(file)]),
+        workers=2,
+        strategy=Averaging(2),
+        epochs=1,
+        validation=(ARRAYS["x"], ARRAYS["t"]),
+        validate_every=5,
+        on_event=lambda event: seen.append(event["event"]),
+    )
+    assert seen == [event["event"] for event in trained.history]
+    assert trained.history[0]["records"] == 2 * small.RECORDS
+    assert trained.outcome.iteration == 2 * small.RECORDS // (2 * small.BATCH) == 24
+    assert trained.history[-2]["metrics"] == trained.outcome.metrics
+    assert trained.history[-2]["records"] == small.RECORDS
+    trained.net.set_validation_data(ARRAYS)
+    assert trained.net.test() == pytest.approx(trained.outcome.metrics, rel=1e-5)
+    model = tmp_path / "small.caffemodel"
+    trained.weights.save(model)
+    again = train(SOLVER, ARRAYS, workers=2, weights=model, steps=0)
+    assert np.array_equal(weights(again), weights(trained))
+
+
+def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:
+    for wrong, message in (
+        ({"workers": 0}, "workers must be at least 1"),
+        ({"strategy": "avg"}, "no strategy 'avg'"),
+        ({"steps": 3, "epochs": 1}, "steps or epochs"),
+        ({"steps": 3, "resume": True}, "resume needs the folder"),
+        ({"steps": 3, "keep": 0}, "keep must be at least 1"),
+    ):
+        with pytest.raises(SettingError, match=message):
+            train(SOLVER, ARRAYS, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="train needs a solver"):
+        train(SOLVER.net_param, ARRAYS, steps=1)
+    with pytest.raises(SettingError, match="a str is no data"):
+        train(SOLVER, "records", steps=1)
+
+
+def test_what_goes_wrong_in_a_worker_is_raised_here(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no column 't'.*\(worker 0\)"):
+        train(SOLVER, {"x": ARRAYS["x"]}, workers=1, steps=4)
+    spoiled = {**ARRAYS, "x": ARRAYS["x"] * np.float32(np.nan)}
+    with pytest.raises(Diverged, match="the loss of worker 0 is nan in round 1"):
+        train(SOLVER, spoiled, workers=2, steps=4)
+
+
+def test_an_error_that_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "PROGRAM", "tests.dist.dying")
+    monkeypatch.setenv("DYING", "computing:0:nonsense")
+    with pytest.raises(WorkerError, match=r"ValueError: .*nonsense") as caught:
+        train(SOLVER, ARRAYS, workers=1, steps=4)
+    assert "Traceback" in str(caught.value.__cause__)
+
+
+PLACES = ["computing:1:9", "computing:0:9", "sending:1:14", "receiving:1:14", "receiving:0:31",
+          "snapshotting:1:2", "snapshotting:0:4", "committing:0:2"]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_killed_worker(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which one it was is said at once; from the last snapshot the run ends as if uncut."""
+    settings: dict[str, Any] = {"workers": 2, "strategy": Averaging(4), "snapshot_every": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(crew, "PROGRAM", "tests.dist.dying")
+        patch.setenv("DYING", place)
+        begun = time.monotonic()
+        rank = place.split(":")[1]
+        with pytest.raises(PeerLost, match=f"worker {rank} on this machine.*killed by SIGKILL"):
+            train(SOLVER, ARRAYS, snapshots=tmp_path / "cut", steps=20, **settings)
+        assert time.monotonic() - begun < 30
+    assert not list((tmp_path / "cut").glob(".*"))
+    resumed = train(SOLVER, ARRAYS, snapshots=tmp_path / "cut", steps=20, resume=True, **settings)
+    assert resumed.history[0]["resumed"] is not None
+    assert np.array_equal(weights(resumed), uncut(20))
+
+
+_UNCUT: dict[int, Any] = {}
+
+
+def uncut(steps: int) -> Any:
+    """The weights of a run that nothing happened to."""
+    if steps not in _UNCUT:
+        _UNCUT[steps] = weights(
+            train(SOLVER, ARRAYS, workers=2, strategy=Averaging(4), steps=steps)
+        )
+    return _UNCUT[steps]
+
+
+def test_interruption_snapshots_and_ends(tmp_path: Path) -> None:
+    def interrupt(event: Any) -> None:
+        if event["event"] == "round" and event["round"] == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    settings: dict[str, Any] = {"workers": 2, "strategy": Averaging(4), "snapshots": tmp_path / "s"}
+    with pytest.raises(KeyboardInterrupt, match=r"at iteration \d+; left: .*round-"):
+        train(SOLVER, ARRAYS, steps=100_000, on_event=interrupt, **settings)
+    kept = int(next((tmp_path / "s").iterdir()).name.partition("-")[2])
+    assert kept >= 3
+    resumed = train(SOLVER, ARRAYS, steps=4 * kept + 8, resume=True, **settings)
+    assert resumed.history[0]["round"] == kept
+    assert np.array_equal(weights(resumed), uncut(4 * kept + 8))
+
+
+def test_a_snapshot_of_another_run_is_refused(tmp_path: Path) -> None:
+    train(SOLVER, ARRAYS, workers=2, steps=20, snapshots=tmp_path, snapshot_every=1)
+    with pytest.raises(FileError, match=r"round-0*2: is of another run: its workers is 2, not 1"):
+        train(SOLVER, ARRAYS, workers=1, steps=40, snapshots=tmp_path, resume=True)
+    with pytest.raises(FileError, match="its order_seed is 0, not 5"):
+        train(SOLVER, ARRAYS, workers=2, steps=40, snapshots=tmp_path, resume=True, seed=5)
+
+
+PROGRAM = """
+import sys
+from sparknet.dist import crew
+from sparknet.dist.training import train
+from tests.dist import small
+
+def tell(event):
+    if event["event"] == "round" and event["round"] == 2:
+        print(*[member.process.pid for member in members], flush=True)
+
+members = []
+start = crew._started
+crew._started = lambda *given: members.append(start(*given)) or members[-1]
+train(sys.argv[1], dict(small.records().arrays), workers=2, steps=10**9, on_event=tell)
+"""
+
+
+def test_workers_do_not_outlive_who_started_them(tmp_path: Path) -> None:
+    write_text(tmp_path / "solver.prototxt", SOLVER)
+    home = tmp_path / "home"
+    home.mkdir()
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "solver.prototxt")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(home)},
+    )
+    assert parent.stdout is not None
+    workers = [int(number) for number in parent.stdout.readline().split()]
+    assert len(workers) == 2
+    parent.kill()
+    parent.wait()
+    rest = parent.stdout.read()  # ends when the last worker, which holds it too, has ended
+    assert rest == ""
+    assert not list(home.iterdir())
