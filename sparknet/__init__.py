@@ -25,10 +25,11 @@ _HOMES = {
         "SolverParams",
     ),
     "sparknet.net": ("Net",),
+    "sparknet.dist": ("train",),
     "sparknet.weights": ("WeightCollection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = ("caffe", "dsl", "errors", "graph")
+_ROOMS = ("caffe", "dist", "dsl", "errors", "graph")
 
 __all__ = [
     "ActivationLayer",
@@ -46,12 +47,14 @@ __all__ = [
     "WeightCollection",
     "__version__",
     "caffe",
+    "dist",
     "dsl",
     "errors",
     "graph",
     "read_model",
     "read_net",
     "read_solver",
+    "train",
     "write_model",
 ]
 
@@ -71,7 +74,8 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from sparknet import caffe, dsl, errors, graph
+    from sparknet import caffe, dist, dsl, errors, graph
+    from sparknet.dist import train
     from sparknet.dsl import (
         ActivationLayer,
         ConvLayer,

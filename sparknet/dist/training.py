@@ -144,7 +144,7 @@ def _newest(snapshots: StrPath | None) -> _Resumed | None:
 
 def _net(solver: Any, weights: StrPath | None, resumed: _Resumed | None) -> Net:
     """The net to train, by the engine that can be trained in parts."""
-    net = solver
+    net: Net = solver
     if not isinstance(solver, Net):
         net = Net(solver, weights, seed=None if resumed is None else resumed.seed)
     elif weights is not None:
