@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -13,8 +12,8 @@ import numpy as np
 from sparknet.errors import DataError
 from sparknet.layers import Shape
 from sparknet.layers.layer import shape_text
-from sparknet.loaders.batches import one_pass
 from sparknet.loaders.opening import open_records
+from sparknet.loaders.source import ArrayRecords
 from sparknet.net.entries import DUMMY, Entry
 
 Array = np.ndarray[Any, Any]
@@ -29,12 +28,13 @@ class Rows:
 
     def __init__(
         self,
-        blocks: Callable[[int], Iterator[Block]],
+        blocks: Callable[[int, int], Iterator[Block]],
         again: bool,
         shapes: Callable[[], Mapping[str, Shape]],
     ) -> None:
         self.blocks = blocks
-        """Blocks of about as many rows as it is told; from the beginning if `again`."""
+        """The first block of about so many rows, the others of so many; from the beginning if
+        `again`."""
         self.again = again
         self.shapes = shapes
         """The columns, and the shape of a record in each."""
@@ -49,7 +49,9 @@ def open_rows(data: Any, entries: Entries, names: Sequence[str]) -> Rows:
     if isinstance(getattr(data, "columns", None), Mapping) and hasattr(data, "take"):
         return _of_records(data)
     if isinstance(data, (Mapping, tuple)) or _is_array(data):
-        return _of_columns(columns_of(data, names))
+        columns = columns_of(data, names)
+        _refuse_empty(rows_of(columns))
+        return _of_records(ArrayRecords(**columns))
     if isinstance(data, bytes) or hasattr(data, "to_numpy"):
         raise DataError(f"a {type(data).__name__} is no data: give records, batches or arrays")
     if not isinstance(data, Iterable):
@@ -92,23 +94,17 @@ def rows_of(block: Block) -> int:
 
 
 def _of_records(records: Any) -> Rows:
+    def blocks(first: int, size: int) -> Iterator[Block]:
+        begin, end = 0, first
+        while begin < len(records):
+            yield records.take(slice(begin, min(end, len(records))))
+            begin, end = end, end + size
+
     def shapes() -> Mapping[str, Shape]:
         return {name: tuple(column.shape) for name, column in records.columns.items()}
 
     _refuse_empty(len(records))
-    return Rows(partial(one_pass, records), True, shapes)
-
-
-def _of_columns(columns: Block) -> Rows:
-    length = rows_of(columns)
-    _refuse_empty(length)
-
-    def blocks(size: int) -> Iterator[Block]:
-        for begin in range(0, length, size):
-            yield {name: values[begin : begin + size] for name, values in columns.items()}
-
-    shapes = {name: values.shape[1:] for name, values in columns.items()}
-    return Rows(blocks, True, lambda: shapes)
+    return Rows(blocks, True, shapes)
 
 
 def _of_items(items: Iterable[Any], entries: Entries, names: Sequence[str]) -> Rows:
@@ -117,7 +113,10 @@ def _of_items(items: Iterable[Any], entries: Entries, names: Sequence[str]) -> R
     def shapes() -> Mapping[str, Shape]:
         return _record_shapes(_first(iter(items))[0], entries, names)
 
-    return Rows(lambda size: _grouped(iter(items), entries(), names, size), True, shapes)
+    def blocks(first: int, size: int) -> Iterator[Block]:
+        return _grouped(iter(items), entries(), names, first, size)
+
+    return Rows(blocks, True, shapes)
 
 
 def _of_iterator(items: Iterator[Any], entries: Entries, names: Sequence[str]) -> Rows:
@@ -130,7 +129,10 @@ def _of_iterator(items: Iterator[Any], entries: Entries, names: Sequence[str]) -
         rest = chain(ahead, rest)
         return _record_shapes(ahead[0], entries, names)
 
-    return Rows(lambda size: _grouped(rest, entries(), names, size), False, shapes)
+    def blocks(first: int, size: int) -> Iterator[Block]:
+        return _grouped(rest, entries(), names, first, size)
+
+    return Rows(blocks, False, shapes)
 
 
 def _first(items: Iterator[Any]) -> list[Any]:
@@ -152,18 +154,23 @@ def _record_shapes(item: Any, entries: Entries, names: Sequence[str]) -> Mapping
 
 
 def _grouped(
-    items: Iterator[Any], entries: Sequence[Entry] | None, names: Sequence[str], size: int
+    items: Iterator[Any],
+    entries: Sequence[Entry] | None,
+    names: Sequence[str],
+    first: int,
+    size: int,
 ) -> Iterator[Block]:
     """Items as blocks: a batch is one, records are put together."""
     records: list[Block] = []
+    wanted = first
     for item in items:
         columns = columns_of(item, names)
         batch = is_batch(columns, entries)
         if not batch:
             records.append(columns)
-        if records and (batch or len(records) == size):
+        if records and (batch or len(records) == wanted):
             yield _stacked(records)
-            records = []
+            records, wanted = [], size
         if batch:
             yield columns
     if records:

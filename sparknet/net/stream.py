@@ -28,7 +28,7 @@ class Stream:
         parts: list[Block] = []
         missing = count
         while missing:
-            block = self._next(count)
+            block = self._next(missing, count)
             if block is None:
                 break
             length = rows_of(block)
@@ -42,14 +42,15 @@ class Stream:
         self.taken += count - missing
         return _joined(parts) if parts else None
 
-    def _next(self, size: int) -> Block | None:
-        """The next rows; None at the end."""
+    def _next(self, missing: int, size: int) -> Block | None:
+        """The next rows; None at the end.  What begins anew fills the batch up, so that the
+        batches behind it need not be joined."""
         if self._rest:
             rest, self._rest = self._rest, {}
             return rest
         for _ in range(2):
             if self._blocks is None:
-                self._blocks = self._rows.blocks(size)
+                self._blocks = self._rows.blocks(missing, size)
             for block in self._blocks:
                 if rows_of(block):
                     return block
