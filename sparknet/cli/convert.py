@@ -172,11 +172,14 @@ def _pictures(
 
 
 def _mean(chosen: Namespace) -> int:
-    from sparknet.loaders import Datums, mean_of, open_records
+    from sparknet.loaders import Datums, mean_of
     from sparknet.proto import write_blob
 
-    by_backend = chosen.backend is not None
-    records = Datums(chosen.source, chosen.backend) if by_backend else open_records(chosen.source)
+    records = (
+        Datums(chosen.source, chosen.backend)
+        if chosen.backend
+        else sources.open_records([chosen.source])
+    )
     mean = mean_of(records)
     write_blob(chosen.out, mean, legacy=True)
     for channel, plane in enumerate(mean):

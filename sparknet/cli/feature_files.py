@@ -101,10 +101,10 @@ class LMDBFile(FeatureFile):
         self._writer = stack.enter_context(new_lmdb(self.path))
 
     def add(self, rows: Rows) -> None:
-        from sparknet.loaders.datum import float_bytes
+        from sparknet.loaders.datum import datum_bytes
 
         for values in rows[self.blobs[0]]:
             if values.ndim > 3:
                 raise FileError(self.path, f"a Datum has 3 axes, a record has {values.ndim}")
             shaped = values.reshape((*values.shape, 1, 1, 1)[:3])
-            self._writer.put(b"%010d" % self._writer.entries, float_bytes(shaped))
+            self._writer.put(b"%010d" % self._writer.entries, datum_bytes(shaped))

@@ -51,22 +51,14 @@ def check_size(datum: Any, shape: tuple[int, int, int], source: str, key: object
         )
 
 
-def datum_bytes(pixels: Any, label: int) -> bytes:
+def datum_bytes(pixels: Any, label: int | None = None) -> bytes:
     """An image of channels x height x width bytes, or of other numbers, as a record."""
     channels, height, width = pixels.shape
     datum = caffe_pb2.Datum(channels=channels, height=height, width=width, label=label)
     if pixels.dtype == np.uint8:
         datum.data = pixels.tobytes()
     else:
-        datum.float_data.extend(pixels.astype(np.float32).ravel())
-    return datum.SerializeToString()
-
-
-def float_bytes(values: Any) -> bytes:
-    """Channels x height x width floats as a record without a label."""
-    channels, height, width = values.shape
-    datum = caffe_pb2.Datum(channels=channels, height=height, width=width)
-    datum.float_data.extend(values.ravel().tolist())
+        datum.float_data.extend(pixels.ravel().tolist())
     return datum.SerializeToString()
 
 

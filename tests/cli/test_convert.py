@@ -184,6 +184,9 @@ def test_any_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     np.savez(tmp_path / "flat.npz", data=np.zeros((3, 4)))
     assert main(["convert", "records", str(tmp_path / "flat.npz"), db + "2"]) == 1
     assert "use --to blocks" in capsys.readouterr().err
+    files = write_mnist(tmp_path, images(3, 4, 5), [5, 0, 4], packed=True)
+    assert main(["convert", "records", *files, str(tmp_path / "m"), "--to", "blocks"]) == 0
+    assert Blocks(tmp_path / "m").take(slice(None))["label"].tolist() == [5, 0, 4]
 
 
 @needs_goldens

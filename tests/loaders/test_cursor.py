@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparknet.errors import FileError
-from sparknet.loaders.lmdb_writer import write_lmdb
 from sparknet.loaders.cursor import Cursor
+from sparknet.loaders.lmdb_writer import write_lmdb
 from sparknet.native.transform import (
     ENCODED,
     FLOATS,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -13,6 +15,7 @@ from sparknet import loaders
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders import ArrayRecords, Chain, open_records, write_blocks
 from sparknet.loaders.opening import KINDS, kind_of
+from tests.goldens import ROOT
 from tests.loaders.test_datums import leveldb, lmdb, plain
 from tests.loaders.test_mnist import write_mnist
 from tests.loaders.test_pictures import folder, png, tar
@@ -109,3 +112,30 @@ def test_public_names() -> None:
     assert homes <= set(loaders.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = loaders.nothing  # type: ignore[attr-defined]
+
+
+FORKED = """
+import os, sys
+import numpy as np
+from sparknet.loaders import Batches, open_records
+from sparknet.native import set_threads
+set_threads(2)
+records = open_records(*sys.argv[1:])
+want = records.take([1, 0])
+batches = Batches(records, 2)
+batches.next()
+child = os.fork()
+got = records.take([1, 0])
+good = all((got[name] == want[name]).all() for name in want) and len(batches.next()["data"]) == 2
+if child == 0:
+    os._exit(0 if good else 1)
+_, status = os.waitpid(child, 0)
+sys.exit(os.waitstatus_to_exitcode(status) or (0 if good else 2))
+"""
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "image list", "leveldb", "lmdb", "numpy", "parquet"])
+def test_a_forked_child_reads_on(tmp_path: Path, kind: str) -> None:
+    command = [sys.executable, "-c", FORKED, *map(str, sample(kind, tmp_path / "some"))]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

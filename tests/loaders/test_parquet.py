@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sparknet.errors import FileError
+from sparknet.errors import FileError, MissingExtra
 from sparknet.loaders import Column, Parquet, Records
 
 pa = pytest.importorskip("pyarrow")
@@ -78,3 +79,10 @@ def test_damage(tmp_path: Path) -> None:
         Parquet(path)
     with pytest.raises(FileError, match="does not exist"):
         Parquet(tmp_path / "nothing.parquet")
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = some(tmp_path / "some.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'sparknet\[parquet\]'"):
+        Parquet(path)
