@@ -104,10 +104,14 @@ class Comm(ABC):
 
     def broadcast(self, buffer: NDArray, root: int = 0) -> None:
         """``buffer`` becomes that of worker ``root``."""
+        self.broadcast_bytes(raw_bytes(buffer), root)
+
+    def broadcast_bytes(self, whole: memoryview, root: int = 0) -> None:
+        """As `broadcast`, for memory of any kind."""
         if self.size == 1:
             return
         with self._timed():
-            whole, nothing = raw_bytes(buffer), memoryview(bytearray())
+            nothing = memoryview(bytearray())
             if self.rank == root:
                 self._exchange([whole] * self.size, [nothing] * self.size)
             else:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
-Shape = tuple[int, ...]
+Shape = tuple[int | None, ...]
+"""Of one record; None is any size, where a crop makes it that of the net."""
 
 _IMAGE = {"height", "width", "nChannels", "data"}
 _VECTOR = {"type", "size", "indices", "values"}
@@ -56,11 +57,19 @@ def column(values: pa.Array, name: str, shape: Shape) -> Array:
 def _shaped(rows: Array, name: str, shape: Shape) -> Array:
     """Rows of as many values as a record has; images may have any height and width."""
     each = math.prod(rows.shape[1:])
-    if each == math.prod(shape):
-        return rows.reshape(len(rows), *shape)
-    if rows.ndim == 4 and len(shape) == 3 and rows.shape[1] == shape[0]:
+    if None in shape and rows.shape[1:2] == shape[:1] and rows.ndim == 4:
         return rows
+    sizes = _square(each, shape)
+    if each == math.prod(sizes):
+        return rows.reshape(len(rows), *sizes)
     raise SparkError(f"column '{name}' has {each} values a row, where {shape} is wanted")
+
+
+def _square(values: int, shape: Shape) -> tuple[int, ...]:
+    """The shape with what is open in it: planes that are cropped are taken to be square."""
+    known = math.prod(size for size in shape if size is not None)
+    side = math.isqrt(values // known) if known else 0
+    return tuple(side if size is None else size for size in shape)
 
 
 def _even(lengths: Array, name: str) -> int:
@@ -90,7 +99,6 @@ def _lists(values: Any, name: str) -> Array:
 def _binary(values: Any, name: str, shape: Shape) -> Array:
     import pyarrow as pa
 
-    wanted = math.prod(shape)
     if pa.types.is_fixed_size_binary(values.type):
         width = values.type.byte_width
         flat = np.frombuffer(values.buffers()[1], np.uint8)
@@ -102,14 +110,16 @@ def _binary(values: Any, name: str, shape: Shape) -> Array:
         at = np.frombuffer(offsets, ends)[values.offset : values.offset + len(values) + 1]
         flat = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
         lengths, begin, end = np.diff(at), int(at[0]), int(at[-1])
-    if (lengths == wanted).all():
-        return flat[begin:end].reshape(len(values), wanted)
-    if (lengths == 4 * wanted).all():
-        return flat[begin:end].view(np.float32).reshape(len(values), wanted)
+    length = int(lengths[0]) if len(lengths) else 0
+    even = bool((lengths == length).all())
+    for size, dtype in ((length, np.uint8), (length // 4, np.float32)):
+        wanted = math.prod(_square(size, shape))
+        if even and length == wanted * np.dtype(dtype).itemsize:
+            return flat[begin:end].view(dtype).reshape(len(values), wanted)
     if len(shape) == 3:
         return _images(values, name, shape)
     raise SparkError(
-        f"column '{name}' has rows of {int(lengths[lengths != wanted][0])} bytes: "
+        f"column '{name}' has rows of {length} bytes{'' if even else ' and of others'}: "
         f"{shape} is {wanted} as bytes and {4 * wanted} as float32"
     )
 
@@ -138,7 +148,7 @@ def _struct(values: Any, name: str, shape: Shape) -> Array:
     if fields >= _IMAGE:
         return _image_structs(values, name)
     if fields >= _VECTOR:
-        return _vectors(values, math.prod(shape))
+        return _vectors(values, math.prod(size for size in shape if size))
     raise SparkError(f"column '{name}' is a struct of {sorted(fields)}: no image and no vector")
 
 

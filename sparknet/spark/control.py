@@ -29,6 +29,8 @@ class Progress:
     """How often all workers came together: more than once after a failure."""
     weights: bytearray | None = None
     """The trained ones, when they have come."""
+    outcome: dict[str, Any] | None = None
+    """How training ended."""
     failures: list[dict[str, Any]] = field(default_factory=list)
     """What workers said before they ended, in the order in which it came."""
 
@@ -113,7 +115,7 @@ class Control:
     def _done(self, call: dict[str, Any], line: Line) -> Answer:
         weights = bytearray(self._weights.nbytes)
         line.receive_into(memoryview(weights))
-        self.progress.weights = weights
+        self.progress.weights, self.progress.outcome = weights, call["outcome"]
         return {}, _NOTHING
 
     def _put(self, call: dict[str, Any], line: Line) -> Answer:

@@ -22,7 +22,7 @@ from sparknet.spark.columns import arrays
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Shape = tuple[int, ...]
+Shape = tuple[int | None, ...]
 
 ROW = "__sparknet_row"
 """The column of row numbers."""
@@ -90,7 +90,12 @@ def _chosen(blocks: Blocks, order: Any) -> Records:
 
 
 def _no_records(shapes: dict[str, Shape]) -> Records:
-    return ArrayRecords(**{blob: np.zeros((0, *shape), np.uint8) for blob, shape in shapes.items()})
+    return ArrayRecords(
+        **{
+            blob: np.zeros((0, *(size or 0 for size in shape)), np.uint8)
+            for blob, shape in shapes.items()
+        }
+    )
 
 
 def described(part: Part) -> dict[str, Any]:

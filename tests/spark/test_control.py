@@ -44,13 +44,14 @@ def line(control: Control) -> Iterator[Line]:
 def test_weights_go_out_and_come_home(control: Control, line: Line) -> None:
     assert line.call("initial")[1] == bytes(range(100))
     trained = bytes(range(100, 200))
-    line.call("done", [memoryview(trained)])
+    line.call("done", [memoryview(trained)], outcome={"round": 3})
+    assert control.progress.outcome == {"round": 3}
     assert control.progress.weights == trained
 
 
 def test_weights_of_another_size_are_refused(control: Control, line: Line) -> None:
     with pytest.raises(CommError):
-        line.call("done", [memoryview(bytes(99))])
+        line.call("done", [memoryview(bytes(99))], outcome={})
     assert control.progress.weights is None
 
 

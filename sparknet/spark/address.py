@@ -1,0 +1,42 @@
+"""Which session data belongs to, and where its executors reach the driver."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
+
+from sparknet.errors import SparkError
+from sparknet.spark.job import is_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Address = tuple[str, int]
+
+
+def session_of(data: Any) -> SparkSession:
+    """The session of a DataFrame, or the one of an RDD's context."""
+    if hasattr(data, "sparkSession"):
+        return data.sparkSession
+    if hasattr(data, "mapPartitions"):
+        from pyspark.sql import SparkSession
+
+        return SparkSession.builder.getOrCreate()
+    raise SparkError(f"the training data is a {type(data).__name__}: give an RDD or a DataFrame")
+
+
+def driver_address(session: SparkSession, port: int) -> Address:
+    """The address at which the driver listens, as executors see it."""
+    if is_classic(session):
+        return session.sparkContext.getConf().get("spark.driver.host", "127.0.0.1"), port
+    return _facing(session.client.host, session.client._builder.host), port
+
+
+def _facing(*hosts: str) -> str:
+    """This machine's address on the way to the server of Spark Connect."""
+    host = next(urlparse(f"//{host}").hostname for host in hosts if host) or "127.0.0.1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing
+        probe.connect((host, 1))
+        name: str = probe.getsockname()[0]
+        return name

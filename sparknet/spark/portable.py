@@ -1,0 +1,86 @@
+"""A solver or a net in one piece: what it names by files of the driver travels with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from sparknet.errors import FileError
+from sparknet.proto import caffe_pb2, format_text, parse_net, parse_solver, read_net
+
+NetMessage = caffe_pb2.NetParameter
+SolverMessage = caffe_pb2.SolverParameter
+
+_LARGEST_FILE = 64 << 20
+
+
+@dataclass(frozen=True)
+class Portable:
+    """Text, and the files that it names, under names that no path can have by chance."""
+
+    text: str
+    files: dict[str, bytes]
+
+    def unpacked(self, folder: Path) -> str:
+        """The text with the files put into a folder."""
+        text = self.text
+        for name, data in self.files.items():
+            path = folder / name
+            path.write_bytes(data)
+            text = text.replace(name, str(path))
+        return text
+
+
+def portable_solver(solver: SolverMessage) -> Portable:
+    """A solver whose nets lie in it.  Weights and snapshots are the driver's affair."""
+    whole = SolverMessage()
+    whole.CopyFrom(solver)
+    for field in ("weights", "snapshot_prefix", "snapshot"):
+        whole.ClearField(field)
+    if solver.net:
+        whole.ClearField("net")
+        whole.net_param.CopyFrom(read_net(solver.net))
+    if solver.train_net:
+        whole.ClearField("train_net")
+        whole.train_net_param.CopyFrom(read_net(solver.train_net))
+    whole.ClearField("test_net")
+    whole.test_net_param.extend(read_net(path) for path in solver.test_net)
+    nets = [whole.net_param, whole.train_net_param, *whole.test_net_param]
+    files = {name: data for net in nets for name, data in _packed(net)}
+    text = format_text(whole)
+    parse_solver(text)
+    return Portable(text, files)
+
+
+def portable_net(net: NetMessage) -> Portable:
+    whole = NetMessage()
+    whole.CopyFrom(net)
+    files = dict(_packed(whole))
+    text = format_text(whole)
+    parse_net(text)
+    return Portable(text, files)
+
+
+def _packed(net: NetMessage) -> Iterator[tuple[str, bytes]]:
+    """The files that layers read when they are built; their names change in the net."""
+    for layer in net.layer:
+        for part, field in (("transform_param", "mean_file"), ("infogain_loss_param", "source")):
+            if layer.HasField(part) and getattr(getattr(layer, part), field):
+                holder: Any = getattr(layer, part)
+                data = _read(getattr(holder, field))
+                name = f"sparknet-file-{blake2b(data, digest_size=16).hexdigest()}"
+                setattr(holder, field, name)
+                yield name, data
+
+
+def _read(path: str) -> bytes:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(path, error.strerror or str(error)) from error
+    if len(data) > _LARGEST_FILE:
+        raise FileError(path, f"has {len(data)} bytes: too many to send to workers")
+    return data

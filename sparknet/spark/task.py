@@ -1,0 +1,198 @@
+"""The task that trains: what each of the K tasks of a barrier stage does."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparknet.dist.comm import Comm
+from sparknet.dist.learner import NetFeed, SolverLearner
+from sparknet.dist.mesh import Address, Listener
+from sparknet.dist.plan import Hooks, Validate
+from sparknet.dist.tcp import TcpComm
+from sparknet.dist.worker import Outcome, work
+from sparknet.errors import CommError, SparkError
+from sparknet.loaders.batches import Batches
+from sparknet.loaders.order import Order
+from sparknet.loaders.source import ArrayRecords, Records
+from sparknet.native import NDArray, set_threads
+from sparknet.net import Net
+from sparknet.spark.assignment import Assignment
+from sparknet.spark.control import DriverStore
+from sparknet.spark.ingest import Part, ingest, local_folder
+from sparknet.spark.line import Line
+from sparknet.spark.probe import task_host
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA = "worker int"
+
+
+def train(batches: Iterable[pa.RecordBatch], assignment: Assignment) -> Iterator[pa.RecordBatch]:
+    """Train on a partition together with the other tasks; a row when it is done.
+
+    What it writes, opens and starts ends with it, however it ends.
+    """
+    import pyarrow as pa
+    from pyspark import BarrierTaskContext
+
+    context = BarrierTaskContext.get()
+    rank = context.partitionId()
+    set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    with closing(Line.to(*assignment.driver, assignment.secret)) as line:
+        try:
+            with TemporaryDirectory(dir=local_folder(assignment.run)) as folder:
+                part = ingest(
+                    batches, Path(folder) / "records", assignment.mapping, assignment.shapes
+                )
+                _Worker(context, line, assignment, Path(folder)).run(part)
+        except Exception as error:
+            _tell(line, rank, error)
+            raise
+    yield pa.RecordBatch.from_pydict({"worker": pa.array([rank], pa.int32())})
+
+
+def _tell(line: Line, rank: int, error: Exception) -> None:
+    """The driver hears it in the worker's own words, if it is still there."""
+    failure = {"worker": rank, "type": type(error).__name__, "message": str(error)}
+    with suppress(CommError):
+        line.call("failed", failure=failure)
+
+
+class _Worker:
+    """One task's part, from its records on."""
+
+    def __init__(self, context: Any, line: Line, assignment: Assignment, folder: Path) -> None:
+        self.line, self.assignment, self.folder = line, assignment, folder
+        self.context = context
+        self.rank: int = context.partitionId()
+        self.size: int = len(context.getTaskInfos())
+
+    def run(self, part: Part) -> Outcome:
+        listener, host = _listener(self.assignment.ports)
+        try:
+            begun = self._meet((host, listener.address[1]))
+        except BaseException:
+            listener.close()
+            raise
+        given = self.assignment
+        run = f"{given.run}/{begun[0]['attempt']}"
+        addresses = [(one["host"], one["port"]) for one in begun]
+        with TcpComm.connect(
+            listener, self.rank, addresses, given.secret, given.deadline, run
+        ) as comm:
+            outcome = self._train(comm, part, begun[0]["resume"])
+            if self.rank == 0:
+                self.line.call("done", [self._bytes], outcome=vars(outcome))
+            comm.barrier()
+        return outcome
+
+    def _meet(self, address: Address) -> list[dict[str, Any]]:
+        """What each worker says at the rendezvous: its address; worker 0 also how to begin."""
+        mine: dict[str, Any] = {"host": address[0], "port": address[1]}
+        if self.rank == 0:
+            mine |= self.line.call("start")[0]
+        return [json.loads(text) for text in self.context.allGather(json.dumps(mine))]
+
+    def _train(self, comm: Comm, part: Part, resume: int | None) -> Outcome:
+        given = self.assignment
+        net = self._net(comm)
+        counts = [int(count) for count in comm.gather(len(part.training))]
+        if not sum(counts):
+            raise SparkError("the training data has no records")
+        records, order = (
+            part.training,
+            Order(max(counts[self.rank], 1), given.order_seed, given.shuffle),
+        )
+        if not min(counts):
+            records = shared(comm, part.training)
+            order = Order(len(records), given.order_seed, given.shuffle, self.rank, self.size)
+        batches = Batches(records, net.batch_size, order, transforms=net.transforms)
+        with closing(batches):
+            net.set_training_data(batches, transformed=True)
+            learner = SolverLearner(net.solver, NetFeed(net, batches))
+            assert net.settings is not None
+            plan = given.make_plan(
+                sum(counts), net.batch_size * int(net.settings.iter_size), self.size
+            )
+            return work(learner, given.make_strategy(), comm, plan, self._hooks(net, part, resume))
+
+    def _net(self, comm: Comm) -> Net:
+        """The net with the driver's weights; random numbers differ from worker to worker."""
+        net = Net(self.assignment.solver.unpacked(self.folder), seed=self.assignment.seed)
+        seed, draws = net.net.random_state
+        net.net.random_state = (seed + self.rank, draws)
+        self._weights = net.net.flat_params
+        if self.rank == 0:
+            initial = np.frombuffer(self.line.call("initial")[1], np.float32)
+            self._weights.copy_from(NDArray.view(initial))
+        comm.broadcast(self._weights)
+        return net
+
+    @property
+    def _bytes(self) -> memoryview:
+        return np.asarray(self._weights).data.cast("B")
+
+    def _hooks(self, net: Net, part: Part, resume: int | None) -> Hooks:
+        line = self.line
+        return Hooks(
+            on_event=lambda event: void(line.call("event", event=event)),
+            validate=_validation(net, part.validation) if self.assignment.validates else None,
+            interrupted=(lambda: bool(line.call("interrupted")[0]["interrupted"]))
+            if self.rank == 0
+            else None,
+            store=DriverStore(line) if self.assignment.keeps else None,
+            resume=resume,
+            identity=self.assignment.identity,
+        )
+
+
+def void(_: object) -> None:
+    """For a call whose answer says nothing."""
+
+
+def _listener(ports: tuple[int, ...]) -> tuple[Listener, str]:
+    """A port on the address that Spark knows this executor by, or on all of them."""
+    host = task_host()
+    try:
+        return Listener(host, ports), host
+    except CommError:
+        return Listener("", ports), host
+
+
+def _validation(net: Net, records: Records) -> Validate:
+    """All of this worker's records that are held out."""
+    if len(records):
+        net.set_validation_data(records)
+
+    def measure() -> tuple[int, dict[str, float]]:
+        return (len(records), net.test()) if len(records) else (0, {})
+
+    return measure
+
+
+def shared(comm: Comm, mine: Records) -> Records:
+    """Everybody's records on each worker: where there are too few for every worker to have some."""
+    columns = {name: (one.dtype.str, list(one.shape)) for name, one in mine.columns.items()}
+    listed = comm.gather({"columns": columns, "count": len(mine)})
+    kept = next(one["columns"] for one in listed if one["count"])
+    taken = mine.take(slice(0, len(mine)))
+    parts: dict[str, list[Any]] = {name: [] for name in kept}
+    for rank, one in enumerate(listed):
+        for name, (dtype, shape) in kept.items():
+            if not one["count"]:
+                continue
+            rows = np.zeros((one["count"], *shape), dtype)
+            if rank == comm.rank:
+                rows[:] = taken[name]
+            comm.broadcast_bytes(rows.data.cast("B"), rank)
+            parts[name].append(rows)
+    return ArrayRecords(**{name: np.concatenate(rows) for name, rows in parts.items()})
