@@ -159,6 +159,8 @@ class FedNet:
         for name, kind in self.tops:
             if kind in (INPUT, "MemoryData"):
                 raise DataError(f"no {self.what} is set, and '{name}' has none of its own")
+        if not self.tops:  # Python layers, say, that bring what they like
+            return int(next(iter(self.net.blobs.values())).shape[0])
         batch = self._own_batch([name for name, _ in self.tops])
         reshape(self.net, {name: values.shape for name, values in batch.items()})
         for name, values in batch.items():

@@ -17,7 +17,7 @@ from sparknet.loaders.order import Order
 from sparknet.loaders.source import ArrayRecords
 from sparknet.proto import parse_net, write_blob
 from tests.caffe.host.nets import images, lmdb, of_images, source
-from tests.net.nets import solver_text
+from tests.net.nets import LAYERS, solver_text
 
 TAIL = """
 layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
@@ -217,3 +217,15 @@ def test_train_and_test_nets_have_layers_of_their_own(tmp_path: Path) -> None:
     whole = net.forward((pixels, LABELS))
     np.testing.assert_array_equal(test_net.blobs["data"].data, pixels[:, :, 1:5, 1:5])
     assert found["loss"] == pytest.approx(float(whole["loss"]), rel=1e-5)
+
+
+def test_python_layers_bring_their_own_records() -> None:
+    layer = """
+    layer { name: "points" type: "Python" top: "data" top: "label"
+      python_param { module: "tests.net.python_source" layer: "Points" } }
+    """
+    net = Net(solver_text(layer + LAYERS, test_iter=4, test_interval=9))
+    assert net.inputs == {}
+    assert net.train(30) > net.train(10)
+    assert net.taken == 320
+    assert net.test()["accuracy"] > 0.8
