@@ -54,6 +54,7 @@ __all__ = [
     "read_model",
     "read_net",
     "read_solver",
+    "summary",
     "train",
     "write_model",
 ]

@@ -83,12 +83,12 @@ def _reporting(verb: Verb, chosen: object) -> int:
         # The reader of stdout has gone; nothing may be flushed to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as interrupt:
+        return _failed(verb, interrupt, None, 130) if interrupt.args else 130
     return status
 
 
-def _failed(verb: Verb, error: Exception, advice: str | None, status: int) -> int:
+def _failed(verb: Verb, error: BaseException, advice: str | None, status: int) -> int:
     print(f"sparknet {verb.name}: {error}", file=sys.stderr)
     if advice:
         print(f"hint: {advice}", file=sys.stderr)

@@ -18,6 +18,7 @@ from sparknet.cli.verb import Verb
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "hdf5": (("h5py",), "models, states and data in HDF5"),
     "images": (("pillow",), "image files, encoded databases"),
+    "parquet": (("pyarrow",), "data in Parquet files"),
     "draw": (("pydot",), "pycaffe's draw module"),
     "plots": (("matplotlib",), "plots as PNG and PDF; SVG needs nothing"),
     "tensorboard": (("tensorboard",), "TensorBoard logs"),

@@ -42,7 +42,8 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     flags.needed(chosen, "model", "blobs", "out")
     blobs, outs = chosen.blobs.split(","), chosen.out.split(",")
-    given = None
+    given: inputs.Inputs | None = None
+    batches: Iterator[tuple[dict[str, Any], int]]
     if chosen.inputs:
         net = net_file.fed_net(chosen)
         given = inputs.Inputs(chosen, data_entry(net))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Batch = tuple[list[str], dict[str, Any]]
 """The names of some inputs, and what is fed to the net."""
-BATCH = 64
 
 
 def add(parser: ArgumentParser) -> None:
@@ -77,22 +76,35 @@ class Inputs:
         return self._of_images()
 
     def _of_images(self) -> Iterator[Batch]:
-        pictures = self._pictures()
-        while part := list(islice(pictures, self._batch)):
-            yield [name for name, _ in part], self._fed(np.stack([image for _, image in part]))
+        from sparknet.loaders.decoders import Decoders
 
-    def _pictures(self) -> Iterator[tuple[str, Any]]:
+        with closing(Decoders()) as decoders:
+            for begin in range(0, len(self._images), self._batch):
+                paths = self._images[begin : begin + self._batch]
+                found = [one for one in decoders.map(self._decoded, paths) if self._is_good(one)]
+                if found:
+                    names, images = zip(*found, strict=True)
+                    yield list(names), self._fed(np.stack(images))
+
+    def _is_good(self, found: tuple[str, Any]) -> bool:
+        _, image = found
+        if isinstance(image, FileError):
+            print(f"sparknet: {image}", file=sys.stderr)
+            self.failed += 1
+        return not isinstance(image, FileError)
+
+    def _decoded(self, path: str) -> tuple[str, Any]:
+        """The path, and its image or why there is none."""
         from sparknet.loaders.image import decode
 
-        channels = self._entry.record[0]
+        channels = self._entry.record[0] if len(self._entry.record) == 3 else 0
         if channels not in (1, 3):
-            raise DataError(f"'{self._entry.name}' has {channels} channels, images have 1 or 3")
-        for path in self._images:
-            try:
-                yield path, decode(path, path, channels == 3, self._size)
-            except FileError as error:
-                print(f"sparknet: {error}", file=sys.stderr)
-                self.failed += 1
+            shape = " x ".join(map(str, self._entry.record)) or "one number"
+            raise DataError(f"'{self._entry.name}' takes no images: it is {shape}")
+        try:
+            return path, decode(path, path, channels == 3, self._size)
+        except FileError as error:
+            return path, error
 
     def _of_records(self, records: Records) -> Iterator[Batch]:
         from sparknet.loaders.batches import one_pass

@@ -76,18 +76,9 @@ def fed_net(chosen: Namespace) -> FedNet:
         set_threads(chosen.threads)
     if not chosen.weights and Path(chosen.model).suffix not in MODELS:
         raise WrongUse("give -weights")
-    return Net(_filtered(chosen), chosen.weights or chosen.model)
-
-
-def _filtered(chosen: Namespace) -> NetParameter:
-    """The net for testing in the state that was asked for; all layers that are left are meant."""
-    from sparknet.graph.state import filter_net, net_state
-    from sparknet.proto import caffe_pb2
-
-    net = read(chosen.model)
-    state = net_state(net, caffe_pb2.TEST, chosen.level, flags.stages(chosen))
-    kept = filter_net(net, state)
-    for layer in kept.layer:
-        layer.ClearField("include")
-        layer.ClearField("exclude")
-    return kept
+    return Net(
+        read(chosen.model),
+        chosen.weights or chosen.model,
+        level=chosen.level,
+        stages=flags.stages(chosen),
+    )

@@ -11,6 +11,7 @@ from sparknet.errors import DataError
 if TYPE_CHECKING:
     from sparknet.loaders.source import Records
     from sparknet.net import Entry
+    from sparknet.proto.caffe_pb2 import NetParameter, SolverParameter
 
 HELP = "an LMDB, LevelDB, .npz, .h5, .parquet, …; several are chained; MNIST's two files are one; "
 HELP += "COLUMN=FILE.npy for arrays"
@@ -28,6 +29,27 @@ def open_records(words: Sequence[str]) -> Records:
     if arrays:
         raise WrongUse("name each array once, and no other data: COLUMN=FILE.npy …")
     return opened(*words) if kind_of(words[0]) == "mnist" else opened(list(words))
+
+
+def of_solver(solver: SolverParameter) -> tuple[Records | None, Records | None]:
+    """What the data layers of a solver's nets read: to train on, and to test with."""
+    from sparknet.graph.state import filter_net
+    from sparknet.proto import solver_nets
+
+    nets = solver_nets(solver)
+    found = [_of_net(filter_net(net, net.state)) for net in (nets.train, *nets.tests[:1])]
+    return found[0], found[1] if found[1:] else None
+
+
+def _of_net(net: NetParameter) -> Records | None:
+    from sparknet.loaders.opening import open_records as opened
+
+    for layer in net.layer:
+        if layer.type == "Data":
+            return opened(layer.data_param.source, kind="datums")
+        if layer.type == "HDF5Data":
+            return opened(layer.hdf5_data_param.source)
+    return None
 
 
 def _array(word: str) -> tuple[str, str]:

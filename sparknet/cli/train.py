@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from sparknet.cli import flags
+from sparknet.cli import flags, train_workers
 from sparknet.cli.interrupts import EFFECTS
 from sparknet.cli.verb import Verb, WrongUse
 
@@ -26,6 +26,7 @@ def _arguments(parser: ArgumentParser) -> None:
             help=f"what {name.upper()} does; '{default}' by default",
         )
     flags.add_gpu(parser)
+    train_workers.add(parser)
 
 
 def _execute(chosen: Namespace) -> int:
@@ -35,9 +36,16 @@ def _execute(chosen: Namespace) -> int:
     flags.needed(chosen, "solver")
     if chosen.snapshot and chosen.weights:
         raise WrongUse("give -snapshot to resume or -weights to fine-tune, not both")
+    if train_workers.is_wanted(chosen):
+        return train_workers.train(chosen)
     if chosen.threads:
         set_threads(chosen.threads)
     return train_plain.train(chosen)
 
 
-VERB = Verb("train", "Train a net by a solver file.", _arguments, _execute)
+VERB = Verb(
+    "train",
+    "Train a net by a solver file, as caffe train does; or by several workers.",
+    _arguments,
+    _execute,
+)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from sparknet.cli import flags
 from sparknet.cli.interrupts import Interrupts
+from sparknet.cli.settings import read_settings
 
 if TYPE_CHECKING:
     from sparknet.caffe.solvers import Solver
@@ -54,21 +54,6 @@ def _obey(solver: Solver, interrupts: Interrupts) -> None:
             raise Stopped
 
     solver.add_callback(look)
-
-
-def read_settings(chosen: Namespace) -> SolverParameter:
-    """The solver of -solver, changed by the other flags."""
-    from sparknet.caffe.solvers.source import settings
-    from sparknet.cli.net_file import read
-
-    solver = settings(chosen.solver, read(chosen.model) if chosen.model else None)
-    solver.train_state.level = chosen.level
-    solver.train_state.stage.extend(flags.stages(chosen))
-    if chosen.weights:
-        solver.weights.append(chosen.weights)
-    if chosen.iterations:
-        solver.max_iter = chosen.iterations
-    return solver
 
 
 def _check_snapshots(settings: SolverParameter) -> None:

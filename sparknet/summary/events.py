@@ -3,17 +3,18 @@
 Every event has ``event``, its kind:
 
 ==============  =====================================================================
-``start``       ``net``, ``workers``, ``strategy``, ``iteration`` (0, or where it was resumed)
-                and where it ends: ``steps`` (iterations), ``epochs`` or ``seconds``
-``round``       ``round``, ``iteration``, ``epoch``, ``steps``, ``samples`` (of all workers),
-                ``loss``, ``seconds_computing``, ``seconds_communicating`` (means over the
-                workers), ``bytes_sent``, ``divergence``
+``start``       ``iteration`` (0, or where it was resumed) and where it ends: ``steps`` (an
+                iteration) or ``seconds``
+``round``       ``iteration``, ``samples`` (of all workers), ``loss``, ``seconds_computing``,
+                ``seconds_communicating`` (means over the workers), ``bytes_sent``,
+                ``divergence``
 ``validation``  ``iteration``, ``metrics``: a dict of numbers
 ``snapshot``    ``iteration``, ``path``
 ``stop``        ``iteration``, ``reason``
 ==============  =====================================================================
 
-Readers take a field that is missing or None as unknown, and ignore kinds that they do not know.
+These are the fields that are read here; `sparknet.train` sends more.  A field that is missing or
+None counts as unknown; kinds of events that nobody here knows are ignored.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class JsonLines:
     """A listener that writes to a file or a stream.
 
     A file is added to, so that a training that was resumed has one log.  Each line is complete
-    when the event is over, and holds ``time``, in seconds since 1970.
+    when the event is over, and has a ``time``, in seconds since 1970.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class JsonLines:
         self._stream = _opened(out) if isinstance(out, (str, os.PathLike)) else out
 
     def __call__(self, event: Event) -> None:
-        line = json.dumps({**_plain(event), "time": round(self._clock(), 3)}, allow_nan=False)
+        line = json.dumps({"time": round(self._clock(), 3)} | _plain(event), allow_nan=False)
         self._stream.write(line + "\n")
         self._stream.flush()
 

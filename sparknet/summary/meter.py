@@ -37,7 +37,7 @@ class Meter:
             self.metrics = {name: float(value) for name, value in event["metrics"].items()}
 
     def _start(self, event: Event) -> None:
-        goals = ((name, number(event, name)) for name in ("steps", "epochs", "seconds"))
+        goals = ((name, number(event, name)) for name in ("steps", "seconds"))
         self._goal = next(((name, value) for name, value in goals if value), None)
         self._began = self._clock()
         self._recent.clear()
@@ -53,10 +53,9 @@ class Meter:
 
     def _measure(self, event: Event) -> float:
         """How far it has come, in the unit of the goal."""
-        unit = self._goal[0] if self._goal else "steps"
-        if unit == "seconds":
+        if self._goal and self._goal[0] == "seconds":
             return self._clock() - self._began
-        return number(event, "epoch" if unit == "epochs" else "iteration") or 0.0
+        return number(event, "iteration") or 0.0
 
     @property
     def goal(self) -> tuple[str, float] | None:

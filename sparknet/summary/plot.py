@@ -29,8 +29,7 @@ def plot(source: History | Iterable[Event] | str | os.PathLike[str], out: str | 
 
     SVG needs nothing else; the others are drawn by matplotlib (extra ``plots``).
     """
-    if Path(out).suffix not in FORMATS:
-        raise FileError(out, f"a plot's name ends in {', '.join(FORMATS)}")
+    check_format(out)
     panels = _panels(_history(source))
     if not panels:
         raise FileError(out, "there is nothing to plot: no round and no validation was recorded")
@@ -41,6 +40,24 @@ def plot(source: History | Iterable[Event] | str | os.PathLike[str], out: str | 
             draft.write_text(svg(panels), encoding="utf-8")
         else:
             _matplotlib(panels, draft, Path(out).suffix[1:])
+
+
+def check_format(out: str | Path) -> None:
+    """Refuse a name that says no format, and one whose format cannot be drawn here."""
+    suffix = Path(out).suffix
+    if suffix not in FORMATS:
+        raise FileError(out, f"a plot's name ends in {', '.join(FORMATS)}")
+    if suffix != ".svg":
+        _figure(suffix[1:])
+
+
+def _figure(kind: str) -> Any:
+    """matplotlib's Figure."""
+    try:
+        from matplotlib.figure import Figure  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as error:
+        raise MissingExtra("matplotlib", "plots", f"a plot as {kind.upper()}") from error
+    return Figure
 
 
 def _history(source: Any) -> History:
@@ -67,11 +84,7 @@ def _panels(history: History) -> list[Panel]:
 
 
 def _matplotlib(panels: list[Panel], file: Path, kind: str) -> None:
-    try:
-        from matplotlib.figure import Figure  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plots", f"a plot as {kind.upper()}") from error
-    figure = Figure(figsize=(5 * len(panels), 3.6), layout="constrained")
+    figure = _figure(kind)(figsize=(5 * len(panels), 3.6), layout="constrained")
     for place, panel in enumerate(panels, 1):
         axes = figure.add_subplot(1, len(panels), place)
         for name, (at, values) in panel.curves.items():

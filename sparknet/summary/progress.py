@@ -13,6 +13,13 @@ from sparknet.summary.meter import Meter
 
 BAR = 24
 CLEAR = "\r\x1b[K"
+ENDS = {
+    "steps": "all steps are done",
+    "seconds": "the time is up",
+    "patience": "no validation was better for long enough",
+    "interrupted": "interrupted",
+}
+"""What the reasons of a stop are called."""
 
 
 class Progress:
@@ -36,18 +43,22 @@ class Progress:
         self._meter = Meter(clock)
         self._shown: float | None = None
         self._drawn = False
+        self._stale = False
 
     def __call__(self, event: Event) -> None:
         self._meter.add(event)
+        self._stale |= event["event"] in ("round", "validation")
         kind = event["event"]
         if kind == "round":
             self._round()
-        elif line := _line(kind, event):
+        elif kind == "stop":
+            self.close()
+        if line := _line(kind, event):
             self._say(line)
 
     def close(self) -> None:
         """Show the last state, and leave the cursor on a line of its own."""
-        if self._meter.loss is not None:
+        if self._stale and self._meter.loss is not None:
             self._show()
         if self._drawn:
             self._stream.write("\n")
@@ -61,6 +72,7 @@ class Progress:
             self._show()
 
     def _show(self) -> None:
+        self._stale = False
         if not self._terminal:
             self._say(", ".join(_parts(self._meter)))
             return
@@ -106,7 +118,7 @@ def _position(meter: Meter) -> str:
     if meter.goal is None or meter.fraction is None:
         return text
     unit, value = meter.goal
-    end = {"steps": f"/{value:.0f}", "epochs": f" of {value:g} epochs"}.get(unit, "")
+    end = f"/{value:.0f}" if unit == "steps" else ""
     return f"{text}{end} {meter.fraction:.0%}"
 
 
@@ -125,5 +137,5 @@ def _line(kind: str, event: Event) -> str | None:
     if kind == "snapshot":
         return f"{at}: snapshot in {event['path']}"
     if kind == "stop":
-        return f"{at}: stopped, {event['reason']}"
+        return f"{at}: {ENDS.get(event['reason'], event['reason'])}"
     return None

@@ -44,5 +44,5 @@ TRAINING = [
     round_event(3),
     validation(3, accuracy=0.9, loss=0.7),
     round_event(4),
-    {"event": "stop", "iteration": 40, "reason": "all steps are done"},
+    {"event": "stop", "iteration": 40, "reason": "steps"},
 ]

@@ -25,6 +25,9 @@ def test_json_lines_and_back(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert lines == [{**event, "time": 12.346} for event in TRAINING]
     assert History.read(path).events == lines
+    out = io.StringIO()
+    JsonLines(out)({"event": "stop", "time": 5.5})
+    assert json.loads(out.getvalue())["time"] == 5.5
 
 
 def test_what_json_cannot_hold() -> None:

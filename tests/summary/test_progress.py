@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -41,8 +44,8 @@ def test_lines() -> None:
         "step 10: validation accuracy 0.5, loss 1.5",
         "step 20: snapshot in snapshots/round-2",
         "step 30: validation accuracy 0.9, loss 0.7",
-        "step 40: stopped, all steps are done",
         "step 40/40 100%, loss 0.5, accuracy 0.9, 640 samples/s, 25% communicating, eta 0:00",
+        "step 40: all steps are done",
     ]
 
 
@@ -59,8 +62,6 @@ def test_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         f"{CLEAR}step 10/40 25%  [{'#' * 6}{'.' * 18}]  loss 2  640 samples/s  "
         "25% communicating  eta 0:03"
         f"{CLEAR}step 10: validation accuracy 0.5, loss 1.5\n"
-        f"{CLEAR}step 20/40 50%  [{'#' * 12}{'.' * 12}]  loss 1  accuracy 0.5  640 samples/s  "
-        "25% communicating  eta 0:02"
         f"{CLEAR}step 20/40 50%  [{'#' * 12}{'.' * 12}]  loss 1  accuracy 0.5  640 samples/s  "
         "25% communicating  eta 0:02\n"
     )
@@ -79,7 +80,6 @@ def test_the_bar_fits(width: int) -> None:
     ("goal", "fraction", "text"),
     [
         ({"steps": 40}, 0.5, "step 20/40 50%"),
-        ({"epochs": 4}, 0.25, "step 20 of 4 epochs 25%"),
         ({"seconds": 8}, 0.25, "step 20 25%"),
         ({}, None, "step 20"),
     ],
@@ -125,6 +125,26 @@ def test_nothing_is_said_of_nothing() -> None:
 )
 def test_clock_time(seconds: float, text: str) -> None:
     assert clock_time(seconds) == text
+
+
+def test_a_terminal() -> None:
+    """A real one: the line is drawn again and again, and ends with the training."""
+    if sys.platform == "win32":
+        pytest.skip("no terminals of this kind here")
+    import pty
+
+    ours, theirs = pty.openpty()
+    program = (
+        "from sparknet.summary import Progress; from tests.summary.events import TRAINING\n"
+        "progress = Progress()\nfor event in TRAINING: progress(event)\nprogress.close()"
+    )
+    subprocess.run([sys.executable, "-c", program], stderr=theirs, check=True, timeout=60)
+    os.close(theirs)
+    text = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert text.startswith("\r\x1b[Kstep 10/40 25%")
+    assert "\r\x1b[Kstep 40/40 100%" in text
+    assert text.endswith("\r\nstep 40: all steps are done\r\n")
 
 
 def test_a_pipe_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

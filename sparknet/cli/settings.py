@@ -1,0 +1,25 @@
+"""The solver that `sparknet train` is told to use."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from sparknet.cli import flags, net_file
+
+if TYPE_CHECKING:
+    from sparknet.proto.caffe_pb2 import SolverParameter
+
+
+def read_settings(chosen: Namespace) -> SolverParameter:
+    """The solver of -solver, changed by -model, -weights, -iterations, -level and -stage."""
+    from sparknet.caffe.solvers.source import settings
+
+    solver = settings(chosen.solver, net_file.read(chosen.model) if chosen.model else None)
+    solver.train_state.level = chosen.level
+    solver.train_state.stage.extend(flags.stages(chosen))
+    if chosen.weights:
+        solver.weights.append(chosen.weights)
+    if chosen.iterations:
+        solver.max_iter = chosen.iterations
+    return solver

@@ -1,0 +1,180 @@
+"""`sparknet train` by several workers: `sparknet.train` from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparknet.cli import flags, sources
+from sparknet.cli.settings import read_settings
+from sparknet.cli.verb import WrongUse
+from sparknet.errors import FileError
+
+if TYPE_CHECKING:
+    from sparknet.dist.training import Trained
+    from sparknet.proto.caffe_pb2 import SolverParameter
+    from sparknet.summary import History, Listener
+
+PASSED_ON = {
+    "epochs": "epochs",
+    "seconds": "seconds",
+    "validate_every": "validate_every",
+    "patience": "patience",
+    "snapshot_every": "snapshot_every",
+    "keep": "keep",
+    "resume": "resume",
+    "seed": "seed",
+    "shuffle": "shuffle",
+    "iterations": "steps",
+    "threads": "threads",
+    "deadline": "deadline",
+}
+"""Flags, and the arguments of `sparknet.train` that they are."""
+OURS = (
+    "workers",
+    "data",
+    "validation",
+    "strategy",
+    "snapshots",
+    "out",
+    "log",
+    "plot",
+    "tensorboard",
+    "json",
+)
+
+
+def add(parser: ArgumentParser) -> None:
+    """The flags by which training is ours and not Caffe's."""
+    group = parser.add_argument_group("workers and data", "any of these makes it sparknet.train")
+    add = group.add_argument
+    add("--data", metavar="SOURCE", nargs="+", help=sources.HELP)
+    add("--validation", metavar="SOURCE", nargs="+", help="records to test with, every few rounds")
+    add("--workers", type=flags.positive, metavar="K", help="processes; 1 by default")
+    add("--strategy", metavar="NAME[:SETTING=VALUE,…]", help="such as averaging:steps=10")
+    add("--epochs", type=float, help="where to stop, in place of iterations")
+    add("--seconds", type=float, help="when to stop")
+    add("--validate-every", type=flags.positive, metavar="ROUNDS")
+    add("--patience", type=flags.positive, help="validations without a better one, then stop")
+    add("--snapshots", metavar="FOLDER", help="else snapshot_prefix with '_snapshots'")
+    add("--snapshot-every", type=flags.positive, metavar="ROUNDS")
+    add("--keep", type=flags.positive, help="snapshots that stay; 3")
+    add("--resume", action="store_true", default=None, help="go on from the newest snapshot")
+    add("--seed", type=int, help="of the order of the records")
+    add("--no-shuffle", dest="shuffle", action="store_false", default=None, help="stored order")
+    add("--deadline", type=float, metavar="SECONDS", help="after which a silent worker is lost")
+    add("--out", metavar="FILE", help="the model; else snapshot_prefix with '_iter_N.caffemodel'")
+    add("--log", metavar="FILE", help="a line of JSON for each event, added to the file")
+    add("--plot", metavar="FILE", help="loss and accuracy, as .svg, .png or .pdf")
+    add("--tensorboard", metavar="FOLDER")
+    add("--json", action="store_true", default=None, help="events on stdout, in place of the bar")
+
+
+def is_wanted(chosen: Namespace) -> bool:
+    theirs = {"iterations", "threads"}
+    return any(getattr(chosen, name) is not None for name in {*PASSED_ON, *OURS} - theirs)
+
+
+def train(chosen: Namespace) -> int:
+    """The exit status; where a signal stops it, sparknet.train snapshots and raises."""
+    from sparknet.summary.plot import check_format
+
+    if chosen.snapshot:
+        raise WrongUse("-snapshot is for training by the solver alone", "give --resume")
+    settings = read_settings(chosen)
+    prefix = settings.snapshot_prefix
+    for path in (chosen.out or f"{prefix}_iter_0", chosen.log, chosen.plot):
+        check_folder(path)
+    if chosen.plot:
+        check_format(chosen.plot)
+    with ExitStack() as stack:
+        trained = _train(chosen, settings, listener(chosen, stack))
+    out = chosen.out or f"{prefix}_iter_{trained.outcome.iteration}.caffemodel"
+    trained.net.save(out)
+    print(f"sparknet train: wrote {out}", file=sys.stderr)
+    if not chosen.json:
+        for name, value in trained.outcome.metrics.items():
+            print(f"{name} = {value:g}")
+    return 0
+
+
+def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trained:
+    from sparknet.dist.training import train as start
+
+    data, validation = sources.of_solver(settings)
+    if chosen.data:
+        data, validation = sources.open_records(chosen.data), None
+    if chosen.validation:
+        validation = sources.open_records(chosen.validation)
+    if data is None:
+        raise WrongUse("the net names no data", "give --data SOURCE")
+    given = {name: getattr(chosen, flag) for flag, name in PASSED_ON.items()}
+    return start(
+        settings,
+        data,
+        workers=chosen.workers or 1,
+        validation=validation,
+        strategy=parse_strategy(chosen.strategy or "averaging"),
+        snapshots=chosen.snapshots or f"{settings.snapshot_prefix}_snapshots",
+        on_event=hear,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+
+
+def listener(chosen: Namespace, stack: ExitStack) -> Listener:
+    """Whoever wants to hear of the training; the stack ends them, and the plot comes last."""
+    from sparknet.summary import History, JsonLines, Progress, TensorBoard, together
+
+    history = History()
+    if chosen.plot:
+        stack.callback(_plot, history, chosen.plot)
+    shown = JsonLines(sys.stdout) if chosen.json else Progress()
+    heard: list[Listener] = [stack.enter_context(closing(shown)), history]
+    if chosen.log:
+        heard.append(stack.enter_context(closing(JsonLines(chosen.log))))
+    if chosen.tensorboard:
+        heard.append(stack.enter_context(closing(TensorBoard(chosen.tensorboard))))
+    return together(*heard)
+
+
+def _plot(history: History, path: str) -> None:
+    """Also of a training that was interrupted, if there is anything to see."""
+    from sparknet.summary import plot
+
+    if history.loss[0] or history.metrics:
+        plot(history, path)
+
+
+def parse_strategy(text: str) -> Any:
+    """``name:setting=value,…``; values as in JSON, or words."""
+    from sparknet.dist.strategies import make_strategy
+
+    name, _, rest = text.partition(":")
+    settings = {}
+    for part in filter(None, rest.split(",")):
+        setting, equals, value = part.partition("=")
+        if not equals:
+            raise WrongUse(f"--strategy {text}: '{part}' is no SETTING=VALUE")
+        settings[setting] = _value(value)
+    return make_strategy(name, **settings)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def check_folder(path: str | None) -> None:
+    """Refuse, before anything is trained, a file that could not be written."""
+    if path is None:
+        return
+    folder = Path(path).parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise FileError(path, f"the folder '{folder}' is missing or cannot be written")

@@ -1,0 +1,141 @@
+"""`sparknet train` by workers: what `sparknet.train` does, from a shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparknet.cli import main
+from sparknet.cli.train_workers import parse_strategy
+from sparknet.cli.verb import WrongUse
+from sparknet.errors import SettingError
+from sparknet.summary import History
+from tests.cli.conftest import ROOT, Run, Task, make_task
+from tests.cli.test_train_plain import by_pycaffe, weights
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Task:
+    return make_task(tmp_path)
+
+
+def train(task: Task, *words: str) -> list[str]:
+    return ["train", "-solver", task.path("solver.prototxt"), *words]
+
+
+def test_two_workers_learn_from_the_nets_own_data(fresh: Task, run: Run) -> None:
+    words = ["--workers=2", "--strategy", "averaging:steps=5", "--validate-every", "2"]
+    words += ["--log", fresh.path("log.jsonl"), "--plot", fresh.path("plot.svg")]
+    done = run(*train(fresh, *words, "-iterations", "40", "--out", fresh.path("out.caffemodel")))
+    assert done.returncode == 0, done.stderr
+    printed = dict(line.split(" = ") for line in done.stdout.splitlines())
+    assert float(printed["accuracy"]) > 0.9
+    assert done.stderr.splitlines()[-1] == f"sparknet train: wrote {fresh.path('out.caffemodel')}"
+    assert "step 40/40 100%" in done.stderr
+    history = History.read(fresh.path("log.jsonl"))
+    assert history.loss[0] == [5, 10, 15, 20, 25, 30, 35, 40]
+    assert history.metrics["accuracy"][0] == [10, 20, 30, 40]
+    assert history.metrics["accuracy"][1][-1] == pytest.approx(float(printed["accuracy"]))
+    assert "<polyline" in Path(fresh.path("plot.svg")).read_text()
+    # The model is what was tested: `sparknet test` says the same of it.
+    model = ["-model", fresh.path("net.prototxt"), "-weights", fresh.path("out.caffemodel")]
+    tested = run("test", *model, "--data", fresh.path("lmdb"), "--json")
+    found = json.loads(tested.stdout)["outputs"]
+    assert found["accuracy"] == pytest.approx(float(printed["accuracy"]), abs=1e-6)
+    assert found["loss"] == pytest.approx(float(printed["loss"]), rel=1e-4)
+
+
+def test_one_worker_in_stored_order_is_plain_training(fresh: Task) -> None:
+    assert main(train(fresh, "--workers", "1", "--no-shuffle", "--threads", "1")) == 0
+    np.testing.assert_array_equal(
+        weights(fresh.path("columns_iter_20.caffemodel")), by_pycaffe(fresh, 20)
+    )
+
+
+def test_events_as_json(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(fresh.path("data.npz"), data=fresh.images, label=fresh.labels)
+    words = ["--data", fresh.path("data.npz"), "--validation", fresh.path("lmdb"), "--epochs", "2"]
+    assert main(train(fresh, *words, "--workers", "1", "--json")) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    kinds = [event["event"] for event in events]
+    assert kinds == ["start", "round", "validation", "stop"]
+    assert events[1]["samples"] == 120
+    assert events[2]["records"] == 60
+
+
+def test_ctrl_c_snapshots_and_resume_goes_on(fresh: Task) -> None:
+    words = ["--workers", "2", "--strategy", "averaging:steps=5", "--json"]
+    command = [sys.executable, "-m", "sparknet.cli"]
+    child = subprocess.Popen(
+        [*command, *train(fresh, *words, "-iterations", "100000000")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert child.stdout is not None
+    for line in child.stdout:
+        if json.loads(line)["event"] == "round":
+            break
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 130, err
+    assert err.startswith("sparknet train: interrupted at iteration ")
+    stop = json.loads(out.splitlines()[-1])
+    assert (stop["event"], stop["reason"]) == ("stop", "interrupted")
+    assert Path(stop["snapshot"]).is_dir()
+    assert not list(fresh.folder.glob("*.caffemodel"))
+    further = str(stop["iteration"] + 10)
+    log = fresh.path("log.jsonl")
+    assert main(train(fresh, *words, "-iterations", further, "--resume", "--log", log)) == 0
+    events = History.read(log).events
+    assert events[0]["iteration"] == stop["iteration"]
+    assert [event["iteration"] - stop["iteration"] for event in events[1:3]] == [5, 10]
+
+
+def test_strategies() -> None:
+    made = parse_strategy("averaging:steps=5,momentum=reset")
+    assert made.settings() | {"name": "averaging", "steps": 5, "momentum": "reset"} == (
+        made.settings()
+    )
+    assert parse_strategy("averaging:seconds=0.5").settings()["seconds"] == 0.5
+    with pytest.raises(SettingError, match="did you mean 'averaging'"):
+        parse_strategy("averging")
+    with pytest.raises(SettingError, match="did you mean 'steps'"):
+        parse_strategy("averaging:step=5")
+    with pytest.raises(WrongUse, match="'5' is no SETTING=VALUE"):
+        parse_strategy("averaging:5")
+
+
+def test_refusals(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(fresh.folder.iterdir())
+
+    def refused(status: int, *words: str) -> str:
+        assert main(train(fresh, *words)) == status
+        out, err = capsys.readouterr()
+        assert out == ""
+        return err
+
+    assert "is missing or cannot be written" in refused(1, "--out", fresh.path("no/x.caffemodel"))
+    assert "is missing or cannot be written" in refused(1, "--plot", fresh.path("no/x.svg"))
+    assert "a plot's name ends in" in refused(1, "--plot", fresh.path("x.bmp"))
+    assert "does not exist" in refused(1, "--data", fresh.path("nothing"))
+    assert "give --resume" in refused(2, "--workers=2", "-snapshot", "x.solverstate")
+    assert "no column 'label'" in refused(1, "--data", _array(fresh), "--workers", "1")
+    text = (fresh.folder / "net.prototxt").read_text()
+    (fresh.folder / "net.prototxt").write_text(text.replace('type: "Data"', 'type: "DummyData"'))
+    assert "give --data SOURCE" in refused(2, "--workers=1")
+    (fresh.folder / "images.npy").unlink()
+    assert sorted(fresh.folder.iterdir()) == before
+
+
+def _array(task: Task) -> str:
+    np.save(task.path("images.npy"), task.images)
+    return f"data={task.path('images.npy')}"

@@ -1,0 +1,52 @@
+"""What `make demo` runs: it learns, and what it leaves is what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sparknet.net import Net
+from sparknet.summary import History
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "digits.py"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - begun < 60
+    (percent,) = re.findall(r"accuracy ([0-9.]+)% on 360 digits", done.stdout)
+    assert float(percent) >= 97
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "digits.caffemodel",
+        "digits.jsonl",
+        "digits.png",
+    ]
+    history = History.read(tmp_path / "digits.jsonl")
+    assert history.events[0]["workers"] == 2
+    assert history.metrics["accuracy"][1][-1] == pytest.approx(float(percent) / 100, abs=1e-4)
+    assert history.loss[1][-1] < 0.1 * history.loss[1][0]
+    assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG")
+    # The model alone is as right as it was said to be.
+    sys.path.insert(0, str(ROOT / "examples"))
+    try:
+        import digits  # type: ignore[import-not-found]
+    finally:
+        sys.path.pop(0)
+    net = Net(digits.net, tmp_path / "digits.caffemodel")
+    net.set_validation_data(digits.digits()[1])
+    assert net.test()["accuracy"] == pytest.approx(float(percent) / 100, abs=1e-4)
