@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -14,6 +15,7 @@ from sparknet.dist.plan import Plan
 from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.errors import SettingError
 from sparknet.loaders.blocks import Blocks, write_blocks
+from sparknet.loaders.opening import open_records
 from sparknet.loaders.source import ArrayRecords, Records
 from sparknet.native import NDArray
 from sparknet.net import Net
@@ -70,16 +72,18 @@ class Job:
 
 
 def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
-    """Data as a user has it: Records, arrays by name or in the net's order, batches."""
+    """Data as a user has it: Records, a path, arrays by name or in the net's order, batches."""
+    if isinstance(data, (str, os.PathLike)):
+        return open_records(data)
     if isinstance(data, Records):
         return data
     if isinstance(data, Mapping):
         return ArrayRecords(**data)
     if isinstance(data, tuple):
         return ArrayRecords(**dict(zip(net.inputs, data, strict=True)))
-    if isinstance(data, Iterable) and not isinstance(data, (str, bytes, np.ndarray)):
+    if isinstance(data, Iterable) and not isinstance(data, (bytes, np.ndarray)):
         return data
-    raise SettingError(f"a {type(data).__name__} is no data: give records, arrays or batches")
+    raise SettingError(f"this {type(data).__name__} is no data: give records, arrays or batches")
 
 
 def share_records(data: Any, net: Net, path: Path) -> str:

@@ -65,12 +65,13 @@ def train(
 ) -> Trained:
     """Train the net of a solver (whatever `Net` takes) on this machine.
 
-    ``workers`` processes, one for each core unless given, train on ``data`` (Records, or arrays
-    by name or in the order of the net's inputs) and agree by ``strategy``.  Training ends after
-    ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or ``seconds``.
-    ``validation`` is measured every so many rounds, and training ends when ``patience``
-    validations have brought no better ``metric``.  Snapshots go to a folder; ``resume`` goes on
-    from the newest one there, if there is one.  ``seed`` is that of the order of the records.
+    ``workers`` processes, one for each core unless given, train on ``data`` (Records, their
+    path, or arrays by name or in the order of the net's inputs) and agree by ``strategy``.
+    Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
+    ``seconds``.  ``validation`` is measured every so many rounds, and training ends when
+    ``patience`` validations have brought no better ``metric``.  Snapshots go to a folder;
+    ``resume`` goes on from the newest one there, if there is one.  ``seed`` is that of the order
+    of the records.
 
     An interruption (Ctrl-C) lets the workers finish their round and snapshot, and is raised
     again.

@@ -123,8 +123,10 @@ def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:
             train(SOLVER, ARRAYS, **wrong)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="train needs a solver"):
         train(SOLVER.net_param, ARRAYS, steps=1)
-    with pytest.raises(SettingError, match="a str is no data"):
-        train(SOLVER, "records", steps=1)
+    with pytest.raises(SettingError, match="this int is no data"):
+        train(SOLVER, 3, steps=1)
+    with pytest.raises(FileError, match="nowhere: does not exist"):
+        train(SOLVER, "nowhere", steps=1)
 
 
 def test_what_goes_wrong_in_a_worker_is_raised_here(tmp_path: Path) -> None:

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from sparknet.dist.plan import Hooks, Plan, steps_for
-from sparknet.dist.strategies import Averaging, DynamicAveraging, ElasticAveraging, make_strategy
+from sparknet.dist.strategies import (
+    BMUF,
+    AllReduce,
+    Averaging,
+    DiLoCo,
+    DynamicAveraging,
+    ElasticAveraging,
+    SlowMo,
+    make_strategy,
+)
 from sparknet.dist.worker import Outcome, work
 from sparknet.errors import Diverged, SettingError
 from tests.dist import small
@@ -192,6 +201,7 @@ def test_strategies_by_name() -> None:
     ):
         with pytest.raises(SettingError, match=message):
             make_strategy("averaging", **wrong)
+    assert (SlowMo(3).steps, DiLoCo(3).steps, BMUF(3).steps, AllReduce(3).steps) == (3, 3, 3, 3)
     assert Averaging(3).settings() == {"name": "averaging", "warmup": 0, "steps": 3,
                                        "seconds": None, "momentum": "keep",
                                        "codec": None}  # fmt: skip

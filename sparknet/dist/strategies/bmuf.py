@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from sparknet.dist.learner import Learner, Steps
@@ -23,7 +23,7 @@ class BMUF(Outer):
     """η: 1 - 1/K unless given."""
     block_lr: float = 1.0
     """ζ"""
-    momentum: InnerMomentum = "reset"
+    momentum: InnerMomentum = field(default="reset", kw_only=True)
 
     def check(self) -> None:
         super().check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from sparknet.dist.learner import Learner, Steps
@@ -25,7 +25,7 @@ class SlowMo(Outer):
     beta: float | None = None
     """As published unless given: 0, 0.2, 0.5, 0.6 for fewer than 4, from 4, 8, 16 workers on."""
     alpha: float = 1.0
-    momentum: InnerMomentum = "average"
+    momentum: InnerMomentum = field(default="average", kw_only=True)
 
     def check(self) -> None:
         super().check()

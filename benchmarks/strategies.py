@@ -1,0 +1,165 @@
+"""How well and how cheaply the strategies train LeNet on handwritten digits, K workers here.
+
+    python -m benchmarks.strategies [--workers 2] [--steps 2400] [--only NAME …] [--write]
+
+The data are ../shared/data/mnist10k: 8,500 digits to train on, 1,500 to test on. Every run sees
+as many samples as one worker in so many steps. --write puts the table into docs/strategies.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparknet.dist import (
+    BMUF,
+    AllReduce,
+    Averaging,
+    DiLoCo,
+    Downpour,
+    DynamicAveraging,
+    ElasticAveraging,
+    SlowMo,
+    Strategy,
+    train,
+)
+from sparknet.loaders import ArrayRecords
+from sparknet.loaders.mnist import MNIST
+from sparknet.net import Net
+from sparknet.proto import read_solver
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data" / "mnist10k"
+PAGE = ROOT / "docs" / "strategies.md"
+BEGIN, END = "<!-- table: python -m benchmarks.strategies --write -->", "<!-- end of the table -->"
+TRAINED = 8500
+BATCH = 64
+
+STRATEGIES: dict[str, Strategy] = {
+    "Averaging(steps=10)": Averaging(10),
+    "Averaging(steps=10, momentum='average')": Averaging(10, momentum="average"),
+    "Averaging(steps=50)": Averaging(50),
+    "Averaging(steps=10, codec='fp16')": Averaging(10, codec="fp16"),
+    "Averaging(steps=10, codec='int8')": Averaging(10, codec="int8"),
+    "DynamicAveraging()": DynamicAveraging(),
+    "AllReduce()": AllReduce(),
+    "Downpour()": Downpour(),
+    "ElasticAveraging()": ElasticAveraging(),
+    "SlowMo(steps=10)": SlowMo(10),
+    "SlowMo(steps=10, beta=0.5)": SlowMo(10, beta=0.5),
+    "DiLoCo(steps=10)": DiLoCo(10),
+    "BMUF(steps=50)": BMUF(50),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    strategy: str
+    accuracy: float
+    steps: int
+    rounds: int
+    megabytes: float
+    """Sent by each worker."""
+    communication: float
+    seconds: float
+
+
+def records(part: slice) -> ArrayRecords:
+    """Digits with values 0 … 1, as models/lenet wants them."""
+    images, labels = (DATA / f"t10k-{name}-ubyte.gz" for name in ("images-idx3", "labels-idx1"))
+    digits = MNIST(images, labels).take(part)
+    return ArrayRecords(data=digits["data"].astype(np.float32) / 256, label=digits["label"])
+
+
+def solver() -> Any:
+    chosen = read_solver(ROOT / "models" / "lenet" / "solver.prototxt")
+    chosen.net = str(ROOT / "models" / "lenet" / "net.prototxt")
+    chosen.random_seed = 1
+    return chosen
+
+
+def measure(name: str, strategy: Strategy, workers: int, steps: int) -> Row:
+    """Train with as many samples as one worker sees in so many steps."""
+    trained = train(
+        solver(),
+        records(slice(0, TRAINED)),
+        workers=workers,
+        strategy=strategy,
+        steps=steps // workers,
+        validation=records(slice(TRAINED, None)),
+        validate_every=1 << 30,
+    )
+    rounds = [event for event in trained.history if event["event"] == "round"]
+    stop = trained.history[-1]
+    return Row(
+        name,
+        trained.outcome.metrics["accuracy"],
+        trained.outcome.iteration,
+        _agreements(trained.net, strategy, rounds, workers),
+        stop["total_bytes_sent"] / workers / 1e6,
+        stop["communication"],
+        stop["total_seconds"],
+    )
+
+
+def _agreements(net: Net, strategy: Strategy, rounds: list[Any], workers: int) -> int:
+    """How often weights or gradients travelled."""
+    if isinstance(strategy, AllReduce | Downpour):
+        return sum(event["steps"] for event in rounds)
+    least = net.net.flat_params.nbytes // 8
+    return sum(event["bytes_sent"] / workers > least for event in rounds)
+
+
+def table(rows: list[Row], workers: int, steps: int) -> str:
+    """Markdown; the first row is the one to compare with."""
+    lines = [
+        f"LeNet, {workers} workers, batches of {BATCH} each, {steps * BATCH:,} samples in all, "
+        f"{TRAINED:,} digits to train on, 1,500 to test on:",
+        "",
+        "| strategy | accuracy | against one worker | steps of each | agreements | "
+        "MB sent by each | time in communication |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    base = rows[0].accuracy
+    for row in rows:
+        against = "" if row is rows[0] else f"{100 * (row.accuracy - base):+.2f}"
+        lines.append(
+            f"| `{row.strategy}` | {100 * row.accuracy:.2f} % | {against} | {row.steps} | "
+            f"{row.rounds} | {row.megabytes:.1f} | {100 * row.communication:.1f} % |"
+        )
+    return "\n".join(lines)
+
+
+def write(text: str) -> None:
+    page = PAGE.read_text()
+    begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+    PAGE.write_text(f"{page[:begin]}\n\n{text}\n\n{page[end:]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=2400, help="that one worker would make")
+    parser.add_argument("--only", nargs="*", help="parts of the strategies' names")
+    parser.add_argument("--write", action="store_true", help="into docs/strategies.md")
+    asked = parser.parse_args()
+    rows = [measure("one worker", Averaging(10), 1, asked.steps)]
+    for name, strategy in STRATEGIES.items():
+        if asked.only is None or any(part in name for part in asked.only):
+            rows.append(measure(name, strategy, asked.workers, asked.steps))
+            print(asdict(rows[-1]), file=sys.stderr)
+    text = table(rows, asked.workers, asked.steps)
+    print(text)
+    if asked.write:
+        write(text)
+
+
+if __name__ == "__main__":
+    main()
