@@ -120,7 +120,7 @@ class FedNet:
     def _check_columns(self, columns: Mapping[str, Any]) -> None:
         for name, kind in self.tops:
             if name not in columns and kind != DUMMY:
-                held = ", ".join(f"'{column}'" for column in columns)
+                held = ", ".join(f"'{column}'" for column in columns) or "none"
                 raise DataError(f"the {self.what} has no column '{name}'; it has {held}")
 
     def fill(self, endless: bool = True) -> int:

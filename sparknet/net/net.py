@@ -254,6 +254,11 @@ class Net:
             fed.net.share_with(self.net)
             fed.is_shared = True
 
+    def __repr__(self) -> str:
+        inputs = ", ".join(default_columns(self._main.tops)) or "none"
+        kind = "" if self.settings is None else f"{self.settings.type} "
+        return f"<{kind}Net '{self._description.main.name}', inputs: {inputs}>"
+
     def __getstate__(self) -> Any:
         raise TypeError("a Net cannot be pickled: send what it was made from, and get_weights()")
 

@@ -86,11 +86,15 @@ def columns_of(item: Any, names: Sequence[str]) -> Block:
 
 def rows_of(block: Block) -> int:
     """The number of records, which all columns must agree on."""
-    lengths = {name: len(values) if values.ndim else -1 for name, values in block.items()}
-    if len(set(lengths.values())) > 1 or -1 in lengths.values():
-        told = ", ".join(f"'{name}' has {max(size, 0)}" for name, size in lengths.items())
+    lengths = set()
+    for name, values in block.items():
+        if not values.ndim:
+            raise DataError(f"column '{name}' is {values!r}, not one value for each record")
+        lengths.add(len(values))
+    if len(lengths) > 1:
+        told = ", ".join(f"'{name}' has {len(values)}" for name, values in block.items())
         raise DataError(f"the columns differ in their number of records: {told}")
-    return next(iter(lengths.values()), 0)
+    return next(iter(lengths), 0)
 
 
 def _of_records(records: Any) -> Rows:

@@ -288,6 +288,11 @@ def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
         Net(other).set_weights(Net(NET).get_weights())
 
 
+def test_a_net_says_what_it_is() -> None:
+    assert repr(Net("name: 'n'" + NET)) == "<Net 'n', inputs: data, label>"
+    assert repr(Net(solver_text(type='"Adam"'))) == "<Adam Net '', inputs: data, label>"
+
+
 def test_a_net_is_not_pickled() -> None:
     with pytest.raises(TypeError, match="send what it was made from, and get_weights"):
         pickle.dumps(Net(NET))

@@ -163,6 +163,7 @@ def test_no_size_of_batch_loses_a_record(sizes: list[int], batch: int) -> None:
         ((X, Y, Y), "a record has 3 parts, the net's inputs are 'data', 'label'"),
         ((X, Y[:7]), "differ in their number of records: 'data' has 20, 'label' has 7"),
         ((X[:0], Y[:0]), "the data is empty"),
+        ([{}], "has no column 'data'; it has none"),
         ([], "the data is empty"),
         (ArrayRecords(data=X[:0], label=Y[:0]), "the data is empty"),
         (7, "a int cannot be iterated"),
@@ -178,7 +179,11 @@ def test_what_is_no_data_is_refused_at_once(data: Any, message: str) -> None:
     ("data", "message"),
     [
         ((np.ones((20, 3)), Y), "column 'data': a record is 3, the net wants 2"),
-        ([(np.ones((2, 2)), 1)], "columns differ in their number of records"),
+        ([(np.ones((2, 2)), 1)], r"column 'label' is array\(1\), not one value for each record"),
+        (
+            [(np.ones((2, 2)), [1])],
+            "number of records: 'data' has 2, 'label' has 1",
+        ),
         ([(X[0], 1), (X[0, :1], 1)], "column 'data': a record is 1, one before it is 2"),
         ((X, Y + 0.5), "column 'label': the label 0.5 is no whole number"),
         ((X, np.full(20, "cat")), "column 'label' holds <U3, not numbers"),
