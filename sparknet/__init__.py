@@ -29,7 +29,7 @@ _HOMES = {
     "sparknet.weights": ("WeightCollection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = ("caffe", "dist", "dsl", "errors", "graph")
+_ROOMS = ("caffe", "dist", "dsl", "errors", "graph", "summary")
 
 __all__ = [
     "ActivationLayer",
@@ -75,7 +75,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from sparknet import caffe, dist, dsl, errors, graph
+    from sparknet import caffe, dist, dsl, errors, graph, summary
     from sparknet.dist import train
     from sparknet.dsl import (
         ActivationLayer,
