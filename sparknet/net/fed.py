@@ -134,7 +134,7 @@ class FedNet:
             if block is None:
                 return 0
             self._check_columns(block)
-            rows = self._write(self.entries, block)
+            rows = self._write(self.entries, block, self._transformed)
         self.taken += rows
         return rows
 
@@ -143,8 +143,10 @@ class FedNet:
         if self.rows is not None and self.rows.again:
             self._stream = None
 
-    def _write(self, entries: Sequence[Entry], block: Mapping[str, Array]) -> int:
-        feed = Feed(entries, self.phase, self._seed, self._transformed)
+    def _write(
+        self, entries: Sequence[Entry], block: Mapping[str, Array], transformed: bool = False
+    ) -> int:
+        feed = Feed(entries, self.phase, self._seed, transformed)
         rows = feed.write(self.net, block, self.taken)
         dummies = [name for name, kind in self.tops if kind == DUMMY and name not in block]
         for name, values in (self._own_batch(dummies) if dummies else {}).items():

@@ -187,6 +187,18 @@ def test_a_loader_may_transform_ahead(tmp_path: Path) -> None:
         assert batches.cursor["epoch"] == 1
 
 
+def test_forward_transforms_whatever_the_data_is() -> None:
+    pixels = images(30, 3, 6, 7)
+    text = lmdb("nowhere", 10, "crop_size: 4 mean_value: 2") + TAIL
+    net = Net(text, seed=1)
+    net.set_validation_data((pixels, LABELS))
+    loss = net.test()["loss"]
+    cut = pixels[:, :, 1:5, 1:5] - np.float32(2)
+    net.set_validation_data((cut, LABELS), transformed=True)
+    assert net.test()["loss"] == loss
+    assert float(net.forward((pixels, LABELS))["loss"]) == pytest.approx(loss)
+
+
 def test_random_crops_go_on_where_they_were() -> None:
     pixels = images(30, 3, 6, 7)
     text = lmdb("nowhere", 10, "crop_size: 4 mirror: true")

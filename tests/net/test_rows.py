@@ -275,6 +275,15 @@ def test_forward_says_what_is_missing() -> None:
     assert net.forward((X[0], Y[0]), ["ip"])["ip"].shape == (1, 3)
 
 
+def test_a_batch_that_does_not_fit_leaves_the_net_as_it_was() -> None:
+    net = Net(NET, seed=1)
+    first = net.forward((X, Y))
+    with pytest.raises(SpecError, match=r"layer 'ip'.* do not fit parameter 0"):
+        net.forward((np.ones((5, 7)), Y[:5]))
+    second = net.forward((X, Y))
+    np.testing.assert_array_equal(first["loss"], second["loss"])
+
+
 def test_grey_images_need_no_axis_of_channels() -> None:
     text = """
     layer { name: "d" type: "Data" top: "data" top: "label" data_param { source: "x" batch_size: 4 }
