@@ -87,8 +87,9 @@ def run(boss: Boss) -> Outcome:
     job = boss.job
     set_threads(job.threads)
     listener = Listener()
-    net = build(job, boss.rank)
-    learner = feed(net, job, boss.rank, boss.size)
+    records = open_shared(job.records)
+    net = build(job, records, boss.rank)
+    learner = feed(net, job, records, boss.rank, boss.size)
     addresses = boss.exchange_addresses(listener.address)
     with TcpComm.connect(listener, boss.rank, addresses, boss.secret, job.deadline) as comm:
         outcome = work(learner, job.make_strategy(), comm, job.make_plan(), hooks(boss, net, comm))
@@ -97,9 +98,10 @@ def run(boss: Boss) -> Outcome:
     return outcome
 
 
-def build(job: Job, rank: int) -> Net:
+def build(job: Job, records: Records, rank: int) -> Net:
     """The net of the job, with its weights; random numbers differ from worker to worker."""
     net = Net(job.solver, seed=job.seed)
+    net.set_training_data(records)  # which may tell the shape of the net
     seed, draws = net.net.random_state
     net.net.random_state = (seed + rank, draws)
     weights = net.net.flat_params
@@ -107,9 +109,8 @@ def build(job: Job, rank: int) -> Net:
     return net
 
 
-def feed(net: Net, job: Job, rank: int, size: int) -> SolverLearner:
+def feed(net: Net, job: Job, records: Records, rank: int, size: int) -> SolverLearner:
     """This worker's share of the records, in its own thread's batches."""
-    records = open_shared(job.records)
     order = Order(len(records), job.order_seed, job.shuffle, rank, size)
     batches = Batches(records, net.batch_size, order, transforms=net.transforms)
     net.set_training_data(batches, transformed=True)

@@ -45,7 +45,7 @@ def train(
     workers: int | None = None,
     strategy: str | Strategy = "averaging",
     validation: Any = None,
-    weights: StrPath | None = None,
+    weights: StrPath | WeightCollection | None = None,
     steps: int | None = None,
     epochs: float | None = None,
     seconds: float | None = None,
@@ -85,6 +85,9 @@ def train(
     with tempfile.TemporaryDirectory(prefix="sparknet-") as name:
         folder = Path(name)
         records = jobs.share_records(data, net, folder / "records")
+        net.set_training_data(jobs.open_shared(records))  # which may tell the shape of the net
+        if net.flat_weights is None:
+            raise SettingError("train needs the embedded engine: this Net has another backend")
         count = len(jobs.open_shared(records))
         batch_size = net.batch_size * int(_settings(net).iter_size)
         plan = Plan(
@@ -143,16 +146,14 @@ def _newest(snapshots: StrPath | None) -> _Resumed | None:
     )
 
 
-def _net(solver: Any, weights: StrPath | None, resumed: _Resumed | None) -> Net:
+def _net(solver: Any, weights: StrPath | WeightCollection | None, resumed: _Resumed | None) -> Net:
     """The net to train, by the engine that can be trained in parts."""
     net: Net = solver
     if not isinstance(solver, Net):
         net = Net(solver, weights, seed=None if resumed is None else resumed.seed)
     elif weights is not None:
-        net.load(weights)
+        raise SettingError("this Net has weights already: give it those to begin with")
     _settings(net)
-    if net.flat_weights is None:
-        raise SettingError("train needs the embedded engine: this Net has another backend")
     return net
 
 

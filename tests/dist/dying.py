@@ -18,6 +18,7 @@ from sparknet.dist.tcp import TcpComm
 
 PHASES: dict[str, tuple[type, str]] = {
     "computing": (SolverLearner, "_load"),
+    "silent": (SolverLearner, "_load"),
     "sending": (TcpComm, "_go_on"),
     "receiving": (TcpComm, "_receive"),
     "snapshotting": (FolderStore, "put"),
@@ -25,7 +26,9 @@ PHASES: dict[str, tuple[type, str]] = {
 }
 
 
-def last(method: Callable[..., Any], count: int, die: Callable[..., None]) -> Callable[..., Any]:
+def last(
+    method: Callable[..., Any], count: int, die: Callable[..., None], how: int
+) -> Callable[..., Any]:
     """The method, with its count-th call replaced by a death."""
     calls = 0
 
@@ -34,7 +37,7 @@ def last(method: Callable[..., Any], count: int, die: Callable[..., None]) -> Ca
         calls += 1
         if calls == count:
             die(*arguments)
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), how)
         return method(*arguments)
 
     return replaced
@@ -57,7 +60,8 @@ def arm() -> None:
     def armed(boss: Any) -> Any:
         if boss.rank == int(rank):
             method = getattr(kind, name)
-            setattr(kind, name, last(method, int(count), halfway(phase, method)))
+            how = signal.SIGSTOP if phase == "silent" else signal.SIGKILL
+            setattr(kind, name, last(method, int(count), halfway(phase, method), how))
         return run(boss)
 
     process.run = armed

@@ -22,10 +22,10 @@ from sparknet.errors import DataError, Diverged, FileError, PeerLost, SettingErr
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.order import Order
-from sparknet.loaders.source import Chain
+from sparknet.loaders.source import ArrayRecords, Chain
 from sparknet.native import threads
 from sparknet.net import Net
-from sparknet.proto import write_text
+from sparknet.proto import parse_net, write_text
 from tests.dist import small
 
 TEXT = 'weight_decay: 0.01 lr_policy: "step" stepsize: 9 gamma: 0.5'
@@ -65,6 +65,34 @@ def test_one_worker_is_plain_training(strategy: str) -> None:
     trained = train(SOLVER, ARRAYS, workers=1, strategy=strategy, steps=23)
     assert np.array_equal(weights(trained), np.array(plain.get_weights().flat))
     assert np.array_equal(weights(trained), np.array(trained.net.get_weights().flat))
+
+
+DATA = """
+name: "data" layer { name: "data" type: "Data" top: "data" top: "label"
+  transform_param { mirror: true crop_size: 5 scale: 0.01 }
+  data_param { source: "nowhere" batch_size: 4 } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+
+
+def test_a_net_with_a_data_layer() -> None:
+    """Its place is the records'; crops and mirrors are those of plain training."""
+    rng = np.random.default_rng(0)
+    digits = ArrayRecords(
+        data=rng.integers(0, 256, (40, 2, 7, 7), np.uint8), label=rng.integers(0, 3, 40)
+    )
+    solver = small.settings(TEXT)
+    solver.net_param.CopyFrom(parse_net(DATA))
+    plain = Net(solver)
+    plain.set_training_data(digits)
+    batches = Batches(digits, 4, Order(40), transforms=plain.transforms)
+    plain.set_training_data(batches, transformed=True)
+    plain.train(15)
+    trained = train(solver, digits, workers=1, steps=15, validation=digits)
+    assert np.array_equal(weights(trained), np.array(plain.get_weights().flat))
+    assert trained.outcome.metrics["loss"] > 0
 
 
 @pytest.mark.parametrize("strategy", [Averaging(4, momentum="average"), AllReduce(),
@@ -143,6 +171,14 @@ def test_an_error_that_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(WorkerError, match=r"ValueError: .*nonsense") as caught:
         train(SOLVER, ARRAYS, workers=1, steps=4)
     assert "Traceback" in str(caught.value.__cause__)
+
+
+def test_a_silent_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that hangs is taken for lost after the deadline, and ended."""
+    monkeypatch.setattr(crew, "PROGRAM", "tests.dist.dying")
+    monkeypatch.setenv("DYING", "silent:1:9")
+    with pytest.raises(PeerLost, match=r"worker 1 on 127.* is lost: .*\(worker 0\)"):
+        train(SOLVER, ARRAYS, workers=2, steps=40, deadline=2.0)
 
 
 PLACES = ["computing:1:9", "computing:0:9", "sending:1:14", "receiving:1:14", "receiving:0:31",

@@ -122,6 +122,15 @@ def test_rule(name: str) -> None:
     assert not np.allclose(expected[-1], expected[-2], atol=1e-3)
 
 
+@pytest.mark.parametrize("codec", ["fp16", "int8"])
+def test_codecs_change_little(codec: Any) -> None:
+    """What is rounded off in one round comes back in the next."""
+    expected = by_rule(3, 8, 4, RULES["averaging"][1]())[-1]
+    found = by_strategy(3, 8, 4, Averaging(4, codec=codec))
+    error = np.linalg.norm(found - expected) / np.linalg.norm(expected)
+    assert 0 < error < {"fp16": 1e-3, "int8": 3e-2}[codec]
+
+
 def test_elastic_averaging() -> None:
     alpha = 0.25
 
