@@ -7,6 +7,9 @@ import sys
 import warnings
 
 _logger = logging.getLogger("sparknet.caffe")
+_LINE = "%(levelname).1s%(asctime)s.%(msecs)03d000 %(process)5d caffe] %(message)s"
+_TIME = "%m%d %H:%M:%S"
+"""As glog writes them, which Caffe's parse_log.py reads: I1231 23:59:59.000000 12345 …"""
 _ranks = {"count": 1, "rank": 0, "multiprocess": False}
 
 
@@ -28,7 +31,7 @@ def init_log(level: int = logging.INFO, stderr: bool = True) -> None:
     """Show what nets and solvers report, on stderr: Caffe's second argument changes nothing."""
     if not _logger.handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(levelname).1s%(asctime)s %(message)s"))
+        handler.setFormatter(logging.Formatter(_LINE, _TIME))
         _logger.addHandler(handler)
     _logger.setLevel(level if level >= logging.DEBUG else logging.INFO)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +40,7 @@ def test_it_trains_as_pycaffe_does(fresh: Task, run: Run) -> None:
     done = run("train", f"-solver={fresh.path('solver.prototxt')}")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    said = [line.partition(" ")[2].partition(" ")[2] for line in done.stderr.splitlines()]
+    said = [line.partition("] ")[2] for line in done.stderr.splitlines()]
     assert "Solving columns" in said
     assert "Iteration 10, Testing net (#0)" in said
     assert any(line.startswith("Iteration 15 (") for line in said)
@@ -47,6 +49,30 @@ def test_it_trains_as_pycaffe_does(fresh: Task, run: Run) -> None:
     np.testing.assert_array_equal(
         weights(fresh.path("columns_iter_20.caffemodel")), by_pycaffe(fresh, 20)
     )
+
+
+def test_the_log_is_caffes(fresh: Task, run: Run) -> None:
+    """What Caffe's parse_log.py and extract_seconds.py look for, they find."""
+    lines = run("train", f"-solver={fresh.path('solver.prototxt')}").stderr.splitlines()
+    for line in lines:
+        day, clock, process = line.split()[:3]
+        assert 1 <= int(day[1:3]) <= 12
+        assert 1 <= int(day[3:]) <= 31
+        datetime.strptime(clock, "%H:%M:%S.%f")
+        assert int(process) > 1
+    assert any("Solving" in line for line in lines)
+    text = "\n".join(lines)
+    assert re.findall(
+        r"Iteration (\d+), lr = ([-+]?[0-9]*\.?[0-9]+(?:[eE]?[-+]?[0-9]+)?)", text
+    ) == [
+        ("0", "0.1"),
+        ("5", "0.1"),
+        ("10", "0.05"),
+        ("15", "0.05"),
+    ]
+    tests = re.findall(r"Test net output #(\d+): (\S+) = ([\.\deE+-]+)", text)
+    assert [(number, name) for number, name, _ in tests] == [("0", "accuracy"), ("1", "loss")] * 2
+    assert len(re.findall(r"Train net output #0: loss = [\.\deE+-]+", text)) == 4
 
 
 def test_resume(fresh: Task, run: Run) -> None:
