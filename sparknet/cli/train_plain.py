@@ -28,7 +28,7 @@ def train(chosen: Namespace) -> int:
     from sparknet.caffe.solvers.report import say
 
     settings = read_settings(chosen)
-    if settings.solver_mode == settings.GPU:
+    if settings.HasField("solver_mode") and settings.solver_mode == settings.GPU:
         say("solver_mode is GPU: sparknet has no GPU engine and computes on the CPU")
     _check_snapshots(settings)
     solver = get_solver(settings)

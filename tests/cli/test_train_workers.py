@@ -100,6 +100,17 @@ def test_ctrl_c_snapshots_and_resume_goes_on(fresh: Task) -> None:
     assert [event["iteration"] - stop["iteration"] for event in events[1:3]] == [5, 10]
 
 
+def test_a_training_that_diverges(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (fresh.folder / "solver.prototxt").read_text()
+    (fresh.folder / "solver.prototxt").write_text(text.replace("base_lr: 0.1", "base_lr: 3e38"))
+    out = fresh.path("out.caffemodel")
+    assert main(train(fresh, "--workers", "2", "--out", out)) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("sparknet train: the loss")
+    assert "no snapshot was made" in error
+    assert not Path(out).exists()
+
+
 def test_strategies() -> None:
     made = parse_strategy("averaging:steps=5,momentum=reset")
     assert made.settings() | {"name": "averaging", "steps": 5, "momentum": "reset"} == (
