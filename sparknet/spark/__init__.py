@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from sparknet.spark.kept import forget, kept
+from sparknet.spark.mean import tree_mean
 from sparknet.spark.session import local_session
+from sparknet.spark.trainer import Trained, Trainer
 
-__all__ = ["local_session"]
+__all__ = ["Trained", "Trainer", "forget", "kept", "local_session", "tree_mean"]

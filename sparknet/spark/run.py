@@ -1,4 +1,15 @@
-"""A run as the driver sees it: the job is watched, failures get their name, events are kept."""
+"""A run as the driver sees it: the job is watched, failures get their name, events are kept.
+
+Two events are Spark's own, beside those of `sparknet.dist.events`:
+
+``workers``
+    attempt (more than 1 after a worker was lost), workers (a dict for each: host, process,
+    records, held_out)
+
+``slow``
+    round, iteration, epoch, worker, where (its host and process), seconds, median (what it and
+    the workers in the middle computed in the round)
+"""
 
 from __future__ import annotations
 
@@ -37,12 +48,15 @@ class Run:
         self.history: list[Event] = []
         self._session, self._name, self._on_event = session, name, on_event
         self._slow_for: dict[int, int] = {}
+        self._hosts: list[str] = []
 
     def hear(self, event: Event) -> None:
         """From worker 0, while the job runs."""
         self.history.append(event)
         if self._on_event is not None:
             self._on_event(event)
+        if event["event"] == "workers":
+            self._hosts = [f"{one['host']} (process {one['process']})" for one in event["workers"]]
         if event["event"] == "round":
             for slow in self._slow(event):
                 self.hear(slow)
@@ -98,13 +112,12 @@ class Run:
             count = self._slow_for.get(rank, 0) + 1 if time > _SLOW * usual else 0
             self._slow_for[rank] = count
             if count == _ROUNDS:
-                worker = event["workers"][rank].get("host", "")
                 found.append(
                     {
                         **{name: event[name] for name in ("time", "round", "iteration", "epoch")},
                         "event": "slow",
                         "worker": rank,
-                        "host": worker,
+                        "where": self._hosts[rank],
                         "seconds": time,
                         "median": usual,
                     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -89,6 +90,7 @@ class _Worker:
         with TcpComm.connect(
             listener, self.rank, addresses, given.secret, given.deadline, run
         ) as comm:
+            self._introduce(comm, part, begun)
             outcome = self._train(comm, part, begun[0]["resume"])
             if self.rank == 0:
                 self.line.call("done", [self._bytes], outcome=vars(outcome))
@@ -97,10 +99,23 @@ class _Worker:
 
     def _meet(self, address: Address) -> list[dict[str, Any]]:
         """What each worker says at the rendezvous: its address; worker 0 also how to begin."""
-        mine: dict[str, Any] = {"host": address[0], "port": address[1]}
+        mine: dict[str, Any] = {"host": address[0], "port": address[1], "process": os.getpid()}
         if self.rank == 0:
             mine |= self.line.call("start")[0]
         return [json.loads(text) for text in self.context.allGather(json.dumps(mine))]
+
+    def _introduce(self, comm: Comm, part: Part, begun: list[dict[str, Any]]) -> None:
+        """The driver hears who the workers are, and how many records each has."""
+        counts = comm.gather([len(part.training), len(part.validation)])
+        if self.rank:
+            return
+        workers = [
+            {"host": one["host"], "process": one["process"], "records": records, "held_out": held}
+            for one, (records, held) in zip(begun, counts, strict=True)
+        ]
+        attempt = begun[0]["attempt"]
+        event = {"event": "workers", "time": time.time(), "attempt": attempt, "workers": workers}
+        self.line.call("event", event=event)
 
     def _train(self, comm: Comm, part: Part, resume: int | None) -> Outcome:
         given = self.assignment

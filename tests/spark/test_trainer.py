@@ -1,0 +1,198 @@
+"""Training on a local Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import SettingError, SparkError, SparkNetError
+from sparknet.loaders.batches import Batches
+from sparknet.loaders.order import Order
+from sparknet.loaders.source import ArrayRecords
+from sparknet.native import set_threads, threads
+from sparknet.net import Net
+from sparknet.spark import Trainer
+from tests.spark.digits import NET, records, solver, tuples
+
+
+def rdd(spark: Any, count: int, parts: int, seed: int = 0) -> Any:
+    return spark.sparkContext.parallelize(tuples(count, seed), parts)
+
+
+def frame(spark: Any, count: int, seed: int = 0) -> Any:
+    images, labels = records(count, seed)
+    rows = [(image.tobytes(), int(label)) for image, label in zip(images, labels, strict=True)]
+    return spark.createDataFrame(rows, "pixels binary, digit int")
+
+
+def events(trained: Any, kind: str) -> list[Any]:
+    return [event for event in trained.history if event["event"] == kind]
+
+
+def flat(trained: Any) -> Any:
+    return np.asarray(trained.weights.flat)
+
+
+def test_two_workers_learn(spark: Any) -> None:
+    trainer = Trainer(solver(), workers=2, validate_every=3)
+    trained = trainer.fit(rdd(spark, 400, 3), validation=rdd(spark, 101, 2, seed=1))
+    assert trained.outcome.reason == "steps"
+    assert trained.outcome.metrics["accuracy"] > 0.97
+    (introduced,) = events(trained, "workers")
+    assert sum(worker["records"] for worker in introduced["workers"]) == 400
+    assert sum(worker["held_out"] for worker in introduced["workers"]) == 101
+    assert {event["records"] for event in events(trained, "validation")} == {101}
+    assert [event["round"] for event in events(trained, "round")] == [1, 2, 3, 4, 5, 6]
+    assert trained.net.get_weights().allclose(trained.weights)
+
+
+def test_a_data_frame_with_columns_of_other_names(spark: Any) -> None:
+    scaled = solver().replace(
+        'type: "Input" top: "data" top: "label"\n  input_param { shape '
+        "{ dim: 20 dim: 1 dim: 6 dim: 6 } shape { dim: 20 } }",
+        'type: "MemoryData" top: "data" top: "label" transform_param { scale: 0.00390625 }\n'
+        "  memory_data_param { batch_size: 20 channels: 1 height: 6 width: 6 }",
+    )
+    assert "MemoryData" in scaled
+    trainer = Trainer(scaled, workers=2, columns={"data": "pixels", "label": "digit"})
+    trained = trainer.fit(frame(spark, 400), validation=frame(spark, 100, seed=1))
+    assert trained.outcome.metrics["accuracy"] > 0.97
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As the tasks have: more of them round gradients otherwise."""
+    before = threads()
+    set_threads(1)
+    yield
+    set_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_one_worker_is_plain_training(spark: Any) -> None:
+    images, labels = records(200)
+    net = Net(solver(steps=25))
+    plain = ArrayRecords(data=(images / 255).astype(np.float32), label=labels)
+    with Batches(plain, net.batch_size, Order(200, seed=5)) as batches:
+        net.set_training_data(batches)
+        net.train(25)
+    trained = Trainer(solver(steps=25), workers=1, seed=5).fit(rdd(spark, 200, 4))
+    np.testing.assert_array_equal(flat(trained), np.asarray(net.get_weights().flat))
+
+
+@pytest.mark.parametrize("strategy", ["allreduce", "elastic", "slowmo", "dynamic"])
+def test_other_strategies(spark: Any, strategy: str) -> None:
+    trainer = Trainer(solver(), strategy, workers=2)
+    trained = trainer.fit(rdd(spark, 400, 2), validation=rdd(spark, 100, 1, seed=1))
+    assert trained.outcome.metrics["accuracy"] > 0.9
+
+
+def test_fewer_records_than_workers(spark: Any) -> None:
+    trained = Trainer(solver(steps=4), workers=4).fit(rdd(spark, 3, 8))
+    (introduced,) = events(trained, "workers")
+    assert sum(worker["records"] for worker in introduced["workers"]) == 3
+    assert events(trained, "start")[0]["records"] == 3
+
+
+def test_no_records(spark: Any) -> None:
+    empty = frame(spark, 10).where("digit < 0")
+    with pytest.raises(SparkError, match="the training data has no records"):
+        Trainer(solver(), columns={"data": "pixels", "label": "digit"}).fit(empty)
+
+
+def test_epochs_are_counted_from_the_records(spark: Any) -> None:
+    trained = Trainer(solver(), workers=2, epochs=3).fit(rdd(spark, 200, 2))
+    assert trained.outcome.iteration == 3 * 200 // (2 * 20)
+
+
+def test_what_a_worker_says_reaches_the_driver(spark: Any) -> None:
+    wrong = rdd(spark, 50, 2).map(lambda record: (record[0], 17))
+    with pytest.raises(SparkNetError, match=r"layer 'loss': .*label 17 .* \(worker \d\)"):
+        Trainer(solver(), workers=2).fit(wrong)
+
+
+def test_nets_that_cannot_be_trained(spark: Any) -> None:
+    with pytest.raises(SettingError, match="Trainer needs a solver"):
+        Trainer(NET).fit(rdd(spark, 50, 2))
+    with pytest.raises(SparkError, match="7 workers need as many slots"):
+        Trainer(solver(), workers=7).fit(rdd(spark, 50, 2))
+
+
+def test_fine_tuning_starts_from_weights(spark: Any, tmp_path: Path) -> None:
+    net = Net(solver())
+    net.save(tmp_path / "start.caffemodel")
+    still = solver(steps=2).replace("base_lr: 0.05", "base_lr: 0")
+    trainer = Trainer(still, init_weights=tmp_path / "start.caffemodel")
+    trained = trainer.fit(rdd(spark, 100, 2))
+    np.testing.assert_array_equal(flat(trained), np.asarray(net.get_weights().flat))
+
+
+def test_a_run_leaves_nothing_behind(spark: Any) -> None:
+    def look(_: Any) -> Any:
+        import os
+        from pathlib import Path
+
+        folder = Path(os.environ["SPARK_LOCAL_DIRS"].split(",")[0])
+        yield [str(path) for path in folder.glob("sparknet-*/*")]
+
+    running = threading.active_count()
+    files = len(list(Path("/proc/self/fd").iterdir()))
+    Trainer(solver(steps=4), workers=2).fit(rdd(spark, 100, 2))
+    assert spark.sparkContext.parallelize([0], 1).mapPartitions(look).collect() == [[]]
+    assert threading.active_count() <= running
+    assert len(list(Path("/proc/self/fd").iterdir())) <= files + 2  # the gateway's own may grow
+
+
+class Killer:
+    """Kills a worker's process in a round of the first attempt."""
+
+    def __init__(self, round: int, rank: int) -> None:
+        self.round, self.rank = round, rank
+        self.processes: list[int] = []
+        self.attempts: list[int] = []
+
+    def __call__(self, event: Any) -> None:
+        if event["event"] == "workers":
+            self.processes = [worker["process"] for worker in event["workers"]]
+            self.attempts.append(event["attempt"])
+        if event["event"] == "round" and event["round"] == self.round and len(self.attempts) == 1:
+            os.kill(self.processes[self.rank], signal.SIGKILL)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_worker_costs_no_more_than_since_the_snapshot(
+    spark: Any, tmp_path: Path, rank: int
+) -> None:
+    data = rdd(spark, 200, 3).cache()
+    whole = Trainer(solver(steps=80), workers=2).fit(data)
+    killer = Killer(5, rank)
+    trainer = Trainer(
+        solver(steps=80),
+        workers=2,
+        snapshots=str(tmp_path),
+        snapshot_every=2,
+        deadline=20,
+        on_event=killer,
+    )
+    trained = trainer.fit(data)
+    assert killer.attempts == [1, 2]
+    assert "round-00000004" in [event["resumed"] for event in events(trained, "start")][1]
+    np.testing.assert_array_equal(flat(trained), flat(whole))
+
+
+def test_a_later_run_goes_on_from_the_newest_snapshot(spark: Any, tmp_path: Path) -> None:
+    data = rdd(spark, 200, 3).cache()
+    whole = Trainer(solver(steps=60), workers=2).fit(data)
+    path = f"file://{tmp_path}/kept"
+    Trainer(solver(steps=40), workers=2, snapshots=path, snapshot_every=2).fit(data)
+    trainer = Trainer(solver(steps=60), workers=2, snapshots=path, snapshot_every=2)
+    trained = trainer.fit(data, resume=True)
+    assert [event["round"] for event in events(trained, "round")] == [5, 6]
+    np.testing.assert_array_equal(flat(trained), flat(whole))
