@@ -27,6 +27,7 @@ from sparknet.native import threads
 from sparknet.net import Net
 from sparknet.proto import parse_net, write_text
 from tests.dist import small
+from tests.goldens import ROOT
 
 TEXT = 'weight_decay: 0.01 lr_policy: "step" stepsize: 9 gamma: 0.5'
 MIDDLE = small.BATCH_NORM + small.DROPOUT
@@ -263,7 +264,7 @@ def test_workers_do_not_outlive_who_started_them(tmp_path: Path) -> None:
         [sys.executable, "-c", PROGRAM, str(tmp_path / "solver.prototxt")],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TMPDIR": str(home)},
+        env={**os.environ, "TMPDIR": str(home), "PYTHONPATH": str(ROOT)},
     )
     assert parent.stdout is not None
     workers = [int(number) for number in parent.stdout.readline().split()]

@@ -8,6 +8,7 @@ import pytest
 from sparknet.dist.plan import Plan
 from sparknet.dist.strategies import (
     BMUF,
+    STRATEGIES,
     AllReduce,
     Averaging,
     DiLoCo,
@@ -40,6 +41,10 @@ ALL: list[Strategy] = [
 SOLVER = (
     'weight_decay: 0.01 clip_gradients: 0.5 iter_size: 2 lr_policy: "step" stepsize: 5 gamma: 0.5'
 )
+
+
+def test_every_strategy_is_among_them() -> None:
+    assert {type(strategy) for strategy in ALL} == set(STRATEGIES.values())
 
 
 @pytest.mark.parametrize("strategy", ALL, ids=repr)
