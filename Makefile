@@ -32,6 +32,7 @@ bench: setup
 	@$(PY) -m benchmarks.model_file
 	@$(PY) -m benchmarks.text
 	@$(PY) -m benchmarks.memory
+	@$(PY) -m benchmarks.loaders
 
 bench-peers: setup
 	@$(PY) -m benchmarks.peers $(ARGS)

@@ -21,7 +21,7 @@ Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 ROUNDS = 6
 MASK = 2**64 - 1
-AT_ONCE = 1 << 14
+AHEAD, AT_ONCE = 1 << 12, 1 << 14
 
 
 class Order:
@@ -43,14 +43,21 @@ class Order:
         self.length, self.seed, self.shuffle = length, seed, shuffle
         self.rank, self.size = rank, size
         self._round = 0
+        self._ahead: Rows = np.zeros(0, np.int64)
 
     def next(self, count: int) -> Rows:
         """The next records of this worker, across the ends of epochs."""
         if count < 0:
             raise ArrayError(f"{count} records cannot be had")
-        turns = np.arange(count, dtype=np.int64) * self.size
-        places = self._round + self.rank + turns
+        if len(self._ahead) < count:
+            self._ahead = self._computed(max(count, AHEAD))
+        rows, self._ahead = self._ahead[:count].copy(), self._ahead[count:]
         self._round += count * self.size
+        return rows
+
+    def _computed(self, count: int) -> Rows:
+        """More than are wanted: a few cost as much as thousands."""
+        places = self._round + self.rank + np.arange(count, dtype=np.int64) * self.size
         epochs, rows = np.divmod(places, self.length)
         return permuted(rows, self.length, self.seed, epochs) if self.shuffle else rows
 
@@ -86,6 +93,7 @@ class Order:
         if not (epoch >= 0 and 0 <= position < self.length):
             raise ArrayError(f"{dict(cursor)} is no place in an order of {self.length} records")
         self._round = epoch * self.length + position
+        self._ahead = self._ahead[:0]
 
 
 def permuted(places: Rows, length: int, seed: int, epochs: Rows) -> Rows:
