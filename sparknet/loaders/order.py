@@ -51,13 +51,15 @@ class Order:
             raise ArrayError(f"{count} records cannot be had")
         if len(self._ahead) < count:
             self._ahead = self._computed(max(count, AHEAD))
-        rows, self._ahead = self._ahead[:count].copy(), self._ahead[count:]
+        rows: Rows = self._ahead[:count].copy()
+        self._ahead = self._ahead[count:]
         self._round += count * self.size
         return rows
 
     def _computed(self, count: int) -> Rows:
         """More than are wanted: a few cost as much as thousands."""
         places = self._round + self.rank + np.arange(count, dtype=np.int64) * self.size
+        rows: Rows
         epochs, rows = np.divmod(places, self.length)
         return permuted(rows, self.length, self.seed, epochs) if self.shuffle else rows
 
