@@ -9,6 +9,7 @@ import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from sparknet import __version__
 from sparknet.cli import (
@@ -72,6 +73,9 @@ def command() -> ArgumentParser:
 
 
 def _reporting(verb: Verb, chosen: object) -> int:
+    if isinstance(sys.stdout, TextIOWrapper):
+        # File names that are no text leave as they came.
+        sys.stdout.reconfigure(errors="surrogateescape")
     try:
         status = verb.execute(chosen)  # type: ignore[arg-type]
         sys.stdout.flush()

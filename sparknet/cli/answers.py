@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from sparknet.errors import DataError, FileError
+from sparknet.summary.json_lines import as_json
 
 if TYPE_CHECKING:
     from sparknet.cli.inputs import Inputs
@@ -100,7 +100,7 @@ def _text(found: Iterator[list[Answer]]) -> Iterator[str]:
 def _json(found: Iterator[list[Answer]]) -> Iterator[str]:
     for one in found:
         outputs = {answer.output: _plain(answer) for answer in one}
-        yield json.dumps({"input": one[0].input, "outputs": outputs}, ensure_ascii=False)
+        yield as_json({"input": one[0].input, "outputs": outputs})
 
 
 def _plain(answer: Answer) -> Any:
@@ -158,5 +158,8 @@ def opened(path: str) -> Iterator[TextIO]:
     """A file that takes its name when it is complete."""
     from sparknet.proto.source import replacing
 
-    with replacing(path) as draft, draft.open("w", encoding="utf-8") as out:
+    with (
+        replacing(path) as draft,
+        draft.open("w", encoding="utf-8", errors="surrogateescape") as out,
+    ):
         yield out

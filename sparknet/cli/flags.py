@@ -33,6 +33,18 @@ def stages(chosen: Namespace) -> tuple[str, ...]:
     return tuple(name for text in chosen.stage for name in text.split(",") if name)
 
 
+def add_threads(parser: ArgumentParser) -> None:
+    add(parser, "threads", type=positive, metavar="N", help="else OMP_NUM_THREADS, or all cores")
+
+
+def use_threads(chosen: Namespace) -> None:
+    """Do as -threads says."""
+    from sparknet.native import set_threads
+
+    if chosen.threads:
+        set_threads(chosen.threads)
+
+
 def add_gpu(parser: ArgumentParser) -> None:
     """The flag -gpu, which is known so that it can be refused in so many words."""
     add(parser, "gpu", action=_RefuseGpu, metavar="ID", help="refused: sparknet computes on CPUs")

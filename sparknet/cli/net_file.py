@@ -50,35 +50,38 @@ def graph(chosen: Namespace) -> Graph:
     return build(read(chosen.file), phase_number(chosen), chosen.level, flags.stages(chosen))
 
 
-def test_net(chosen: Namespace) -> Net:
-    """The net of -model in the test phase, with -weights; a caffemodel brings its own."""
-    from sparknet.caffe import TEST, Net
-
-    net = Net.from_proto(read(chosen.model), TEST, chosen.level, flags.stages(chosen))
-    net.copy_from(chosen.weights or chosen.model)
-    return net
-
-
 def add_weighed(parser: ArgumentParser) -> None:
     """The flags -model, -weights, -level, -stage and -threads of verbs that run a net."""
     flags.add(parser, "model", metavar="FILE", help="a net, .prototxt; or a .caffemodel")
     flags.add(parser, "weights", metavar="FILE", help="its parameters, a .caffemodel or .h5")
     flags.add_state(parser)
-    flags.add(parser, "threads", type=flags.positive, metavar="N", help="else all processors")
+    flags.add_threads(parser)
+
+
+def test_net(chosen: Namespace) -> Net:
+    """The net of -model with -weights in the test phase, reading its own data."""
+    from sparknet.caffe import TEST, Net
+
+    flags.use_threads(chosen)
+    weights = _weights(chosen)
+    net = Net.from_proto(read(chosen.model), TEST, chosen.level, flags.stages(chosen))
+    net.copy_from(weights)
+    return net
 
 
 def fed_net(chosen: Namespace) -> FedNet:
     """The net of -model with -weights, its data layers open to other data."""
-    from sparknet.native import set_threads
     from sparknet.net import Net
 
-    if chosen.threads:
-        set_threads(chosen.threads)
+    flags.use_threads(chosen)
+    weights = _weights(chosen)
+    stages = flags.stages(chosen)
+    return Net(read(chosen.model), weights, level=chosen.level, stages=stages)
+
+
+def _weights(chosen: Namespace) -> str:
+    """The file of -weights; a caffemodel brings its own."""
+    flags.needed(chosen, "model")
     if not chosen.weights and Path(chosen.model).suffix not in MODELS:
         raise WrongUse("give -weights")
-    return Net(
-        read(chosen.model),
-        chosen.weights or chosen.model,
-        level=chosen.level,
-        stages=flags.stages(chosen),
-    )
+    return str(chosen.weights or chosen.model)

@@ -32,7 +32,6 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _execute(chosen: Namespace) -> int:
-    flags.needed(chosen, "model")
     if not chosen.inputs:
         raise WrongUse("give INPUT: image files, or a data set")
     labels = answers.read_labels(chosen.labels) if chosen.labels else None

@@ -5,7 +5,6 @@ Does the work of `caffe test`, with its flags and its words.  Caffe: tools/caffe
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ import numpy as np
 from sparknet.cli import flags, net_file, sources
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.errors import DataError
+from sparknet.summary.json_lines import as_json
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
@@ -41,10 +41,9 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _execute(chosen: Namespace) -> int:
-    flags.needed(chosen, "model", "weights")
     report = _of_data(chosen) if chosen.data else _of_own_data(chosen)
     if chosen.json:
-        print(json.dumps(report.as_dict()))
+        print(as_json(report.as_dict()))
     else:
         print("\n".join(report.lines()))
     return 0

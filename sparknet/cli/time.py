@@ -31,7 +31,7 @@ def _arguments(parser: ArgumentParser) -> None:
     add("iterations", type=flags.positive, default=50, help="50 by default, after 2 to warm up")
     add("batch", type=flags.positive, metavar="N", help="a batch size in place of the file's")
     add("precision", choices=("float32", "bf16"), default="float32", help="float32 by default")
-    add("threads", type=flags.positive, metavar="N", help="else OMP_NUM_THREADS, or the processors")
+    flags.add_threads(parser)
     flags.add_gpu(parser)
     flags.add_json(parser)
     parser.add_argument(
@@ -42,15 +42,13 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.caffe.timing import fill_inputs, measure
     from sparknet.cli import time_report
-    from sparknet.native import set_threads
     from sparknet.native.machine import measure_machine
 
     if not (chosen.model or chosen.solver):
         raise WrongUse("give -model, or a -solver that names its net")
     if chosen.solver and chosen.phase == "test":
         raise WrongUse("a solver updates in the train phase only")
-    if chosen.threads:
-        set_threads(chosen.threads)
+    flags.use_threads(chosen)
     net, update = _solver(chosen) if chosen.solver else (_net(chosen), None)
     if chosen.weights:
         net.copy_from(chosen.weights)

@@ -16,7 +16,7 @@ def _arguments(parser: ArgumentParser) -> None:
     flags.add(parser, "snapshot", metavar="FILE", help="a .solverstate to go on from")
     flags.add(parser, "iterations", type=flags.positive, help="where to stop, in place of max_iter")
     flags.add_state(parser)
-    flags.add(parser, "threads", type=flags.positive, metavar="N", help="else all processors")
+    flags.add_threads(parser)
     for name, default in (("sigint", "stop"), ("sighup", "snapshot")):
         flags.add(
             parser,
@@ -31,15 +31,13 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _execute(chosen: Namespace) -> int:
     from sparknet.cli import train_plain
-    from sparknet.native import set_threads
 
     flags.needed(chosen, "solver")
     if chosen.snapshot and chosen.weights:
         raise WrongUse("give -snapshot to resume or -weights to fine-tune, not both")
     if train_workers.is_wanted(chosen):
         return train_workers.train(chosen)
-    if chosen.threads:
-        set_threads(chosen.threads)
+    flags.use_threads(chosen)
     return train_plain.train(chosen)
 
 

@@ -29,8 +29,7 @@ class JsonLines:
         self._stream = _opened(out) if isinstance(out, (str, os.PathLike)) else out
 
     def __call__(self, event: Event) -> None:
-        line = json.dumps({"time": round(self._clock(), 3)} | _plain(event), allow_nan=False)
-        self._stream.write(line + "\n")
+        self._stream.write(as_json({"time": round(self._clock(), 3)} | dict(event)) + "\n")
         self._stream.flush()
 
     def close(self) -> None:
@@ -45,8 +44,12 @@ def _opened(path: str | os.PathLike[str]) -> TextIO:
         raise FileError(os.fspath(path), f"cannot be written: {error.strerror}") from error
 
 
+def as_json(value: Any) -> str:
+    """One line that every reader of JSON takes: numpy's numbers too, null for NaN and infinity."""
+    return json.dumps(_plain(value), allow_nan=False)
+
+
 def _plain(value: Any) -> Any:
-    """What JSON can hold: numpy's numbers are numbers, and what is no finite number is null."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

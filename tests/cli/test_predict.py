@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,7 @@ import numpy as np
 import pytest
 
 from sparknet.cli import main
-from tests.cli.conftest import Run, Task
+from tests.cli.conftest import ROOT, Run, Task
 
 SCALE = 0.00390625
 
@@ -153,6 +157,18 @@ def test_an_image_that_cannot_be_read(
     assert "bad.png: is no image" in err.splitlines()[0]
     assert "none.png: does not exist" in err.splitlines()[1]
     assert err.splitlines()[2] == "sparknet predict: 2 images were left out"
+
+
+def test_a_file_name_that_is_no_text(task: Task, pictures: list[str], tmp_path: Path) -> None:
+    odd = os.fsencode(tmp_path) + b"/\xff.png"
+    shutil.copy(os.fsencode(pictures[0]), odd)
+    command = [sys.executable, "-m", "sparknet.cli", *deployed(task, "--top=1"), os.fsdecode(odd)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    for more in ([], ["--json"], ["--out", str(tmp_path / "out.txt")]):
+        done = subprocess.run([*command, *more], capture_output=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        found = done.stdout or (tmp_path / "out.txt").read_bytes()
+        assert (b"\\udcff.png" if more == ["--json"] else odd) in found
 
 
 def test_a_file_is_written_whole_or_not(
