@@ -1,0 +1,56 @@
+"""SparkNet's loop (Moritz et al., ICLR 2016, Listing 3) in plain RDD calls.
+
+Broadcast the weights, let every partition train for some steps, take the mean.  A few seconds a
+round go to Spark's own serialisation; `sparknet.spark.Trainer` does the same inside one stage.
+
+    python examples/rdd_averaging.py [rounds]
+    spark-submit examples/rdd_averaging.py [rounds]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from digits import digits, solver
+
+from sparknet import Net, WeightCollection
+from sparknet.spark import kept, local_session, tree_mean
+
+WORKERS, STEPS = 2, 10
+Record = tuple[np.ndarray, float]
+
+
+def main(rounds: int) -> float:
+    context = local_session(WORKERS).sparkContext
+    learned, held_out = (part.take(slice(0, len(part))) for part in digits())
+    records = list(zip(learned["data"], learned["label"], strict=True))
+    data = context.parallelize(records, WORKERS).cache()
+    net = Net(solver)
+    net.set_validation_data(held_out)
+
+    for number in range(1, rounds + 1):
+        weights = context.broadcast(net.get_weights())
+
+        def train(part: int, records: Iterable[Record]) -> Iterator[WeightCollection]:
+            local = kept(("rdd_averaging", part), lambda: worker(records))
+            local.set_weights(weights.value)
+            local.train(STEPS)
+            yield local.get_weights()
+
+        net.set_weights(tree_mean(data.mapPartitionsWithIndex(train)))
+        weights.destroy()
+        print(f"round {number}: accuracy {net.test()['accuracy']:.2%}")
+    return net.test()["accuracy"]
+
+
+def worker(records: Iterable[Record]) -> Net:
+    """A net on a partition's records; Spark's Python workers keep it from round to round."""
+    net = Net(solver)
+    net.set_training_data(list(records))
+    return net
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
