@@ -49,6 +49,11 @@ def _of_net(net: NetParameter) -> Records | None:
             return opened(layer.data_param.source, kind="datums")
         if layer.type == "HDF5Data":
             return opened(layer.hdf5_data_param.source)
+        if layer.type == "ImageData":
+            images = layer.image_data_param
+            size = (images.new_height, images.new_width) if images.new_height else None
+            how = {"size": size, "color": images.is_color}
+            return opened(images.source, images.root_folder, kind="images", **how)
     return None
 
 
