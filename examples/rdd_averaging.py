@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import numpy as np
 from digits import digits, solver
+from pyspark import Broadcast
 
 from sparknet import Net, WeightCollection
 from sparknet.spark import kept, local_session, tree_mean
@@ -33,16 +35,21 @@ def main(rounds: int) -> float:
     for number in range(1, rounds + 1):
         weights = context.broadcast(net.get_weights())
 
-        def train(part: int, records: Iterable[Record]) -> Iterator[WeightCollection]:
-            local = kept(("rdd_averaging", part), lambda: worker(records))
-            local.set_weights(weights.value)
-            local.train(STEPS)
-            yield local.get_weights()
-
-        net.set_weights(tree_mean(data.mapPartitionsWithIndex(train)))
+        trained = data.mapPartitionsWithIndex(partial(train, weights))
+        net.set_weights(tree_mean(trained))
         weights.destroy()
         print(f"round {number}: accuracy {net.test()['accuracy']:.2%}")
     return net.test()["accuracy"]
+
+
+def train(
+    weights: Broadcast[WeightCollection], part: int, records: Iterable[Record]
+) -> Iterator[WeightCollection]:
+    """Some steps on one partition, from the weights that all begin with."""
+    net = kept(("rdd_averaging", part), lambda: worker(records))
+    net.set_weights(weights.value)
+    net.train(STEPS)
+    yield net.get_weights()
 
 
 def worker(records: Iterable[Record]) -> Net:
