@@ -1,6 +1,18 @@
 #include "layer.hpp"
 
+#include <algorithm>
+
+#include "parallel.hpp"
+
 namespace sn {
+
+void Blob::clear_blank() {
+    if (!blank) return;
+    blank = false;
+    float* values = diff.edit();
+    parallel(count(),
+             [=](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
+}
 
 namespace {
 [[noreturn]] void missing(const std::string& key) {

@@ -25,7 +25,13 @@ struct Blob {
     std::string name;
     Tensor data;
     Tensor diff;
+    // Of a parameter: one layer alone adds to its gradient.
+    bool alone = true;
+    // Of a parameter's gradient, during a pass: it counts as zero, whatever its memory holds.
+    bool blank = false;
 
+    // Makes a blank gradient the zeros that it counts as.
+    void clear_blank();
     const Shape& shape() const { return data.shape(); }
     int64_t count() const { return data.count(); }
     void reshape(const Shape& shape) {
@@ -127,7 +133,17 @@ struct Layer {
     const float* top_diff(size_t i = 0) const { return tops[i]->diff.read(); }
     float* bottom_diff(size_t i = 0) const { return bottoms[i]->diff.write(); }
     const float* param(size_t i) const { return params[i]->data.read(); }
-    float* param_diff(size_t i) const { return params[i]->diff.edit(); }
+    // A gradient to add to.
+    float* param_diff(size_t i) const {
+        params[i]->clear_blank();
+        return params[i]->diff.edit();
+    }
+    // A gradient that may be put there instead of added, when `adds` says so.
+    float* param_diff(size_t i, bool& adds) const {
+        adds = !params[i]->blank;
+        params[i]->blank = false;
+        return params[i]->diff.edit();
+    }
     [[noreturn]] void refuse(const std::string& message) const { throw Refusal(message); }
 };
 

@@ -46,6 +46,10 @@ Blob& Net::add_param(const Shape& shape, std::shared_ptr<float> data, std::share
     blob.data.share(std::make_shared<Storage>(std::move(data), size));
     blob.diff.share(std::make_shared<Storage>(std::move(diff), size));
     blob.reshape(shape);
+    // The same gradient under another shape.
+    for (Blob& other : params)
+        if (&other != &blob && other.diff.read() == blob.diff.read())
+            other.alone = blob.alone = false;
     return blob;
 }
 
@@ -71,7 +75,19 @@ Layer& Net::add_layer(const std::string& type, const std::string& name, const Bl
     forward_ns.resize(layer.index + 1);
     backward_ns.resize(layer.index + 1);
     layers.push_back(std::move(layer));
+    note_uses(layers.back());
     return layers.back();
+}
+
+void Net::note_uses(const Layer& layer) {
+    for (size_t i = 0; i < layer.params.size(); ++i) {
+        const auto before = layer.params.begin() + static_cast<long>(i);
+        bool used = std::find(layer.params.begin(), before, layer.params[i]) != before;
+        for (const Layer& other : layers)
+            used = used || (&other != &layer && std::count(other.params.begin(), other.params.end(),
+                                                           layer.params[i]) > 0);
+        if (used) layer.params[i]->alone = false;
+    }
 }
 
 void Net::reseed(uint64_t from) {
@@ -204,11 +220,15 @@ double Net::forward_layers(size_t first, size_t last) {
     return loss;
 }
 
-void Net::backward(size_t first, size_t last) {
+void Net::backward(size_t first, size_t last, bool anew) {
     // What the forward pass left in the kernels would be lost if they were made again.
     if (!sn_can_run(threads_))
         throw std::logic_error("the process has forked since the forward pass: run it again first");
     const Pass pass(threads_, scratch);
+    for (Blob& param : params) {
+        param.blank = anew;
+        if (!param.alone) param.clear_blank();
+    }
     settled([&] {
         for (size_t i = first + 1; i-- > last;) {
             Layer& layer = layers[i];
@@ -238,6 +258,7 @@ sn_net_bytes Net::memory() const {
 }
 
 void Net::settle() {
+    for (auto& param : params) param.clear_blank();
     for (auto& blob : blobs) {
         blob.data.storage().settle();
         blob.diff.storage().settle();

@@ -32,8 +32,9 @@ struct Net {
     void prepare(size_t first, size_t last);
     // Layers first … last, in order; the sum of weighted losses.
     double forward(size_t first, size_t last);
-    // Layers first down to last.
-    void backward(size_t first, size_t last);
+    // Layers first down to last.  `anew`: gradients of all parameters, whatever they are, count as
+    // zero before.
+    void backward(size_t first, size_t last, bool anew);
 
     void reseed(uint64_t from);
 
@@ -58,6 +59,7 @@ struct Net {
     double forward_layers(size_t first, size_t last);
     bool is_fused(const Layer& layer, size_t first) const;
     void settle();
+    void note_uses(const Layer& layer);
     template <class F>
     void guarded(Layer& layer, F&& run);
     template <class F>

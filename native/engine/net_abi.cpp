@@ -224,10 +224,10 @@ sn_status sn_net_forward(double* loss, sn_net* net, int first, int last) {
     });
 }
 
-sn_status sn_net_backward(sn_net* net, int first, int last) {
+sn_status sn_net_backward(sn_net* net, int first, int last, int anew) {
     return guard(net, [&](sn::Net& n) {
         range(n, first, last);
-        n.backward(static_cast<size_t>(first), static_cast<size_t>(last));
+        n.backward(static_cast<size_t>(first), static_cast<size_t>(last), anew != 0);
     });
 }
 

@@ -34,16 +34,18 @@ auto best(const Window& window, F&& describe) {
 }
 }  // namespace
 
-void Accumulator::add_to(float* diff, const memory::desc& plain) {
-    if (!adding_ || into_ != plain) {
+void Accumulator::give(const Layer& layer, size_t param, const memory::desc& plain) {
+    bool adds = true;
+    float* diff = layer.param_diff(param, adds);
+    dnnl::reorder& giving = adds ? adding_ : putting_;
+    if (!giving) {
+        auto with = attributes();
         dnnl::post_ops sum;
         sum.append_sum(1.0F);
-        auto with = attributes();
-        with.set_post_ops(sum);
-        adding_ = dnnl::reorder({cpu(), memory_.get_desc(), cpu(), plain, with});
-        into_ = plain;
+        if (adds) with.set_post_ops(sum);
+        giving = dnnl::reorder({cpu(), memory_.get_desc(), cpu(), plain, with});
     }
-    run(adding_, {{DNNL_ARG_FROM, memory_}, {DNNL_ARG_TO, memory(plain, cpu(), diff)}});
+    run(giving, {{DNNL_ARG_FROM, memory_}, {DNNL_ARG_TO, memory(plain, cpu(), diff)}});
 }
 
 Window::Window(const Layer& layer, bool reverse) {
@@ -190,9 +192,8 @@ void WindowKernel<Family>::backward_weights(Layer& layer, size_t i) {
                            {DNNL_ARG_DIFF_WEIGHTS, weight_sum_.target(desc.diff_weights_desc())}};
     if (window_->bias) arguments[DNNL_ARG_DIFF_BIAS] = bias_sum_.target(window_->plain_bias);
     run(weights_, arguments);
-    if (layer.learns[0]) weight_sum_.add_to(layer.param_diff(0), window_->plain_weights);
-    if (window_->bias && layer.learns[1])
-        bias_sum_.add_to(layer.param_diff(1), window_->plain_bias);
+    if (layer.learns[0]) weight_sum_.give(layer, 0, window_->plain_weights);
+    if (window_->bias && layer.learns[1]) bias_sum_.give(layer, 1, window_->plain_bias);
 }
 
 template <class Family>

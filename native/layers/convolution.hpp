@@ -9,7 +9,7 @@
 
 namespace sn {
 
-// Adds a primitive's result to a diff that accumulates, in plain rows.
+// Brings a primitive's result into a parameter's gradient, in plain rows; made anew with the layer.
 class Accumulator {
    public:
     // Memory for the result in the layout `wanted`.
@@ -17,12 +17,11 @@ class Accumulator {
         if (!memory_) memory_ = dnnl::memory(wanted, cpu());
         return memory_;
     }
-    void add_to(float* diff, const dnnl::memory::desc& plain);
+    void give(const Layer& layer, size_t param, const dnnl::memory::desc& plain);
 
    private:
     dnnl::memory memory_;
-    dnnl::memory::desc into_;
-    dnnl::reorder adding_;
+    dnnl::reorder adding_, putting_;
 };
 
 struct Convolutions {

@@ -47,10 +47,13 @@ class InnerProduct final : public Kernel {
             backward_narrow(layer);
         } else if (layer.learns[0]) {
             const float* x = layer.bottom();
+            bool adds = true;
+            float* sums = layer.param_diff(0, adds);
+            const float keep = adds ? 1.0F : 0.0F;
             if (transpose_)
-                gemm(true, false, inputs_, outputs_, rows_, 1, x, dy, 1, layer.param_diff(0));
+                gemm(true, false, inputs_, outputs_, rows_, 1, x, dy, keep, sums);
             else
-                gemm(true, false, outputs_, inputs_, rows_, 1, dy, x, 1, layer.param_diff(0));
+                gemm(true, false, outputs_, inputs_, rows_, 1, dy, x, keep, sums);
         }
         if (bias_ && layer.learns[1]) {
             float* sums = layer.param_diff(1);

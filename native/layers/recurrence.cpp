@@ -5,6 +5,16 @@
 
 namespace sn {
 
+namespace {
+// To parameter i's gradient (m × n) op(a) b, of `rows` rows each.
+void add_product(const Layer& layer, size_t i, int64_t m, int64_t n, int64_t rows, const float* a,
+                 const float* b) {
+    bool adds = true;
+    float* sums = layer.param_diff(i, adds);
+    gemm(true, false, m, n, rows, 1, a, b, adds ? 1.0F : 0.0F, sums);
+}
+}  // namespace
+
 void Recurrence::reshape(const Layer& layer, int64_t gates) {
     const Options& options = layer.options;
     steps = options.integer("steps"), streams = options.integer("streams");
@@ -74,13 +84,10 @@ void Recurrence::reach_back(const Layer& layer, int64_t t, float* dhidden) const
 void Recurrence::gradients(const Layer& layer) {
     const int64_t rows = steps * streams;
     const size_t hidden = hidden_param();
-    if (layer.learns[0])
-        gemm(true, false, width, inputs_, rows, 1, dsums.data(), layer.bottom(0), 1,
-             layer.param_diff(0));
+    if (layer.learns[0]) add_product(layer, 0, width, inputs_, rows, dsums.data(), layer.bottom(0));
     if (layer.learns[1]) add_column_sums(dsums.data(), rows, width, layer.param_diff(1));
     if (layer.learns[hidden])
-        gemm(true, false, width, units, rows, 1, dsums.data(), conted_.data(), 1,
-             layer.param_diff(hidden));
+        add_product(layer, hidden, width, units, rows, dsums.data(), conted_.data());
     if (layer.propagate[0])
         gemm(false, false, rows, inputs_, width, 1, dsums.data(), layer.param(0), 0,
              layer.bottom_diff(0));
@@ -93,8 +100,8 @@ void Recurrence::backward_static(const Layer& layer) {
     std::fill(static_sums_.begin(), static_sums_.end(), 0.0F);
     add_column_sums(dsums.data(), steps, streams * width, static_sums_.data());
     if (layer.learns[static_param_])
-        gemm(true, false, width, fixed_, streams, 1, static_sums_.data(), layer.bottom(2), 1,
-             layer.param_diff(static_param_));
+        add_product(layer, static_param_, width, fixed_, streams, static_sums_.data(),
+                    layer.bottom(2));
     if (layer.propagate[2])
         gemm(false, false, streams, fixed_, width, 1, static_sums_.data(),
              layer.param(static_param_), 0, layer.bottom_diff(2));

@@ -132,7 +132,7 @@ static void expect_small(sn_net* net, int64_t batch) {
     EXPECT(forward(net, 0, LAYERS - 1) == 0);
     for (int64_t i = 0; i < batch * 5; ++i) EXPECT(value(net, OUT, 0, i) == 18722);
     fill(net, OUT, 1, 1);
-    SUCCEEDS(sn_net_backward(net, LAYERS - 1, 0));
+    SUCCEEDS(sn_net_backward(net, LAYERS - 1, 0, 0));
     if (batch > 0) {
         EXPECT(value(net, MIDDLE, 0, batch * 720 - 1) == 26);
         EXPECT(value(net, MIDDLE, 1, 0) == 5);
@@ -163,7 +163,7 @@ static void stale_shapes_are_refused(void) {
     EXPECT(sn_net_forward(&loss, net, 0, LAYERS - 1) == SN_ERROR_LAYER);
     EXPECT(sn_net_failed_layer(net) == INPUT && loss == 5);
     EXPECT(strstr(sn_message(), "Input: was not prepared") != NULL);
-    EXPECT(sn_net_backward(net, LAYERS - 1, 0) == SN_ERROR_LAYER);
+    EXPECT(sn_net_backward(net, LAYERS - 1, 0, 0) == SN_ERROR_LAYER);
     EXPECT(sn_net_failed_layer(net) == PRODUCT);
     SUCCEEDS(sn_net_prepare(net, 0, LAYERS - 1));
     EXPECT(sn_net_failed_layer(net) == NONE);
@@ -255,8 +255,8 @@ static void wrong_numbers(void) {
         const int it = wrong[i];
         EXPECT(sn_net_forward(&loss, net, it, 0) == SN_ERROR_INDEX);
         EXPECT(sn_net_forward(&loss, net, 0, it) == SN_ERROR_INDEX);
-        EXPECT(sn_net_backward(net, it, 0) == SN_ERROR_INDEX);
-        EXPECT(sn_net_backward(net, 0, it) == SN_ERROR_INDEX);
+        EXPECT(sn_net_backward(net, it, 0, 0) == SN_ERROR_INDEX);
+        EXPECT(sn_net_backward(net, 0, it, 0) == SN_ERROR_INDEX);
         EXPECT(sn_net_prepare(net, 0, it) == SN_ERROR_INDEX);
         EXPECT(sn_net_reshape_blob(net, it, 1, SHAPE(1)) == SN_ERROR_INDEX);
         EXPECT(sn_net_blob_array(&view, net, it, 0) == SN_ERROR_INDEX && view == NULL);
@@ -280,7 +280,7 @@ static void wrong_numbers(void) {
     EXPECT(sn_net_reshape_blob(net, DATA, 2, SHAPE(INT64_MAX, 3)) == SN_ERROR_MEMORY);
     /* First behind last is an empty pass. */
     EXPECT(forward(net, 3, 1) == 0);
-    SUCCEEDS(sn_net_backward(net, 1, 3));
+    SUCCEEDS(sn_net_backward(net, 1, 3, 0));
     expect_small(net, 1);
     sn_array* integers = made(SN_INT32, 1, SHAPE(3));
     sn_array* three = made(SN_FLOAT32, 1, SHAPE(3));
@@ -307,7 +307,7 @@ static void refused_layers(void) {
     double loss = 0;
     EXPECT(sn_net_forward(&loss, net, 0, bare) == SN_ERROR_LAYER);
     EXPECT(sn_net_failed_layer(net) == unknown);
-    EXPECT(sn_net_backward(net, bare, 0) == SN_ERROR_LAYER);
+    EXPECT(sn_net_backward(net, bare, 0, 0) == SN_ERROR_LAYER);
     EXPECT(sn_net_failed_layer(net) == bare);
     expect_small(net, 1);
     sn_net_free(net);
@@ -362,7 +362,7 @@ static void kernels_of_one_blob(void) {
             whole(net, number, "across_channels", 0);
             SUCCEEDS(sn_net_prepare(net, 0, 0));
             for (int turn = 0; turn < 2; ++turn) {
-                SUCCEEDS(sn_net_backward(net, 0, 0));
+                SUCCEEDS(sn_net_backward(net, 0, 0, 0));
                 forward(net, 0, 0);
             }
             sn_net_free(net);
@@ -408,7 +408,7 @@ static void odd_shapes(void) {
         fill(net, 0, 0, -3);
         forward(net, 0, 0);
         fill(net, 1, 1, 1);
-        SUCCEEDS(sn_net_backward(net, 0, 0));
+        SUCCEEDS(sn_net_backward(net, 0, 0, 0));
         sn_array* view = values(net, 0, 1);
         sn_layout layout;
         sn_array_describe(&layout, view);
@@ -426,7 +426,7 @@ static void huge_shapes(void) {
     double loss = 0;
     EXPECT(sn_net_blob_array(&view, net, 0, 0) == SN_ERROR_MEMORY && view == NULL);
     EXPECT(sn_net_forward(&loss, net, 0, 0) == SN_ERROR_MEMORY);
-    EXPECT(sn_net_backward(net, 0, 0) == SN_ERROR_MEMORY);
+    EXPECT(sn_net_backward(net, 0, 0, 0) == SN_ERROR_MEMORY);
     EXPECT(sn_net_failed_layer(net) == NONE);
     SUCCEEDS(sn_net_reshape_blob(net, 0, 1, SHAPE(3)));
     SUCCEEDS(sn_net_reshape_blob(net, 1, 1, SHAPE(3)));
@@ -521,7 +521,7 @@ static void* run_own_net(void* nothing) {
 static void* run_shared_net(void* shared) {
     for (int i = 0; i < 20; ++i) {
         forward(shared, 0, LAYERS - 1);
-        SUCCEEDS(sn_net_backward(shared, LAYERS - 1, 0));
+        SUCCEEDS(sn_net_backward(shared, LAYERS - 1, 0, 0));
         EXPECT(value(shared, OUT, 0, 14) == 18722);
     }
     return NULL;

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,9 +173,15 @@ class Net:
         loss: float = self._run(self._runtime.forward, "forward", range(start, end + 1))
         return loss
 
-    def _backward(self, start: int, end: int) -> None:
-        """Layers start down to end, by number."""
-        self._run(self._runtime.backward, "backward", range(start, end - 1, -1))
+    def _backward(self, start: int, end: int, anew: bool = False) -> None:
+        """Layers start down to end, by number; ``anew`` (`Runtime.backward`) if it is unwatched."""
+        work = partial(self._runtime.backward, anew=anew)
+        self._run(work, "backward", range(start, end - 1, -1))
+
+    @property
+    def _is_watched(self) -> bool:
+        """Whether others' code runs during a pass."""
+        return any(self._callbacks.values()) or bool(self._runtime.user_layers())
 
     def _run(self, work: Callable[[int, int], Any], name: str, layers: range) -> Any:
         before, after = self._callbacks[f"before_{name}"], self._callbacks[f"after_{name}"]

@@ -55,6 +55,9 @@ class Runtime:
         self._make_blobs()
         self._make_layers()
         self.segments = list(self._segments())
+        runs = sum(segment.host is None for segment in self.segments)
+        # One run gives all gradients, and nobody's code sees them before.
+        self._clears_unseen = runs == 1 and not self.user_layers()
         self._prepare(0)
 
     # -- building ------------------------------------------------------------------------
@@ -221,14 +224,21 @@ class Runtime:
             if weight
         )
 
-    def backward(self, first: int, last: int) -> None:
-        """Layers first down to last."""
+    def backward(self, first: int, last: int, anew: bool = False) -> None:
+        """Layers first down to last.
+
+        ``anew`` is `clear_param_diffs` before: kernels then put gradients where they would add
+        them to zeros.
+        """
+        if anew and not self._clears_unseen:
+            self.clear_param_diffs()
+            anew = False
         for segment in reversed(self.segments):
             begin, end = min(first, segment.last), max(last, segment.first)
             if begin < end:
                 continue
             if segment.host is None:
-                self.native.backward(begin, end)
+                self.native.backward(begin, end, anew)
             elif self.graph.nodes[begin].needs_backward:
                 with self._timed(BACKWARD, begin):
                     self._backward_host(segment.host, begin)

@@ -120,8 +120,9 @@ class NativeNet:
         self._check(lib.sn_net_forward(out, self._net, first, last))
         return float(out[0])
 
-    def backward(self, first: int, last: int) -> None:
-        self._check(lib.sn_net_backward(self._net, first, last))
+    def backward(self, first: int, last: int, anew: bool = False) -> None:
+        """Layers first down to last; ``anew``: parameters' gradients start from zero."""
+        self._check(lib.sn_net_backward(self._net, first, last, anew))
 
     def seed(self, seed: int) -> None:
         check(lib.sn_net_seed(self._net, seed))

@@ -89,9 +89,10 @@ SN_API sn_status sn_net_forward(double* loss, sn_net* net, int first, int last);
 
 /*
  * Layers first down to last, on as many threads as the forward pass before. Parameter
- * gradients add up; blob gradients are replaced.
+ * gradients add up, or with `anew` start from zero, whatever they were; blob gradients are
+ * replaced.
  */
-SN_API sn_status sn_net_backward(sn_net* net, int first, int last);
+SN_API sn_status sn_net_backward(sn_net* net, int first, int last, int anew);
 
 /*
  * The layer at fault when this thread's last call was on this net and returned

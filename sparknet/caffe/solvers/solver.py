@@ -109,12 +109,13 @@ class Solver(ABC):
         check_step(self.param)
         self._progress = Progress(self.param, self._iter)
         for _ in range(iterations):
-            self._net.clear_param_diffs()
+            unseen = not (self._callbacks or self._tests_are_due() or self._net._is_watched)
+            if not unseen:
+                self._net.clear_param_diffs()
             if self._tests_are_due() and (self._iter > 0 or self.param.test_initialization):
                 self.test_all()
             self._call_back(0)
-            loss = sum(self._forward_backward() for _ in range(self.param.iter_size))
-            self._progress.add(self._net, self._iter, loss / self.param.iter_size)
+            self._progress.add(self._net, self._iter, self._passes(anew=unseen))
             self._call_back(1)
             self.apply_update()
             if self.param.snapshot and self._iter % self.param.snapshot == 0:
@@ -142,20 +143,35 @@ class Solver(ABC):
         ``load`` puts a batch into the net, once before each of the ``iter_size`` passes.
         `apply_update` then completes the iteration.
         """
-        self._net.clear_param_diffs()
+        anew = load is None and not self._net._is_watched
+        if not anew:
+            self._net.clear_param_diffs()
+        return self._passes(anew, load)
+
+    def _passes(self, anew: bool, load: Callable[[], Any] | None = None) -> float:
+        """The iter_size passes of an iteration; their mean loss.
+
+        ``anew``: nobody can look before the first of them is done, so gradients are not
+        cleared but overwritten.
+        """
         loss = 0.0
-        for _ in range(self.param.iter_size):
+        for number in range(self.param.iter_size):
             if load is not None:
                 load()
-            loss += self._forward_backward()
+            loss += self._forward_backward(anew and number == 0)
         return loss / self.param.iter_size
 
     def _forward(self) -> float:
         return self._net._forward(0, len(self._net.layers) - 1)
 
-    def _forward_backward(self) -> float:
-        loss = self._forward()
-        self._net._backward(len(self._net.layers) - 1, 0)
+    def _forward_backward(self, anew: bool = False) -> float:
+        try:
+            loss = self._forward()
+            self._net._backward(len(self._net.layers) - 1, 0, anew)
+        except BaseException:
+            if anew:
+                self._net.clear_param_diffs()
+            raise
         return loss
 
     def _call_back(self, moment: int) -> None:
