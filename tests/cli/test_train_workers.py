@@ -15,6 +15,7 @@ import pytest
 from sparknet.cli import main
 from sparknet.cli.train_workers import parse_strategy
 from sparknet.cli.verb import WrongUse
+from sparknet.dist import STRATEGIES
 from sparknet.errors import SettingError
 from sparknet.summary import History
 from tests.cli.conftest import ROOT, Run, Task, make_task
@@ -109,6 +110,13 @@ def test_a_training_that_diverges(fresh: Task, capsys: pytest.CaptureFixture[str
     assert error.startswith("sparknet train: the loss")
     assert "no snapshot was made" in error
     assert not Path(out).exists()
+
+
+def test_every_strategy_is_in_the_guide() -> None:
+    guide = (ROOT / "docs" / "cli.md").read_text()
+    (row,) = [line for line in guide.splitlines() if line.startswith("| `--strategy")]
+    for name in STRATEGIES:
+        assert f"`{name}`" in row
 
 
 def test_strategies() -> None:
