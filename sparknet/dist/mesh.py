@@ -29,6 +29,9 @@ _WHO = struct.Struct("!IIH")
 """Caller's rank, listener's rank, channel; behind it, what run it is."""
 _RUN = 16
 _STRANGERS = 64
+"""Callers beyond those awaited that may be in their handshakes at once."""
+_QUEUE = 1024
+"""Callers that the system holds until they are looked at."""
 _HANDSHAKE = 10.0
 
 
@@ -71,12 +74,15 @@ class Listener:
         finally:
             self.close()
             accepting.join()
+            meeting.dismiss()
         return meeting.found()
 
     def _accept(self, meeting: _Meeting) -> None:
         while True:
             try:
                 connection, _ = self._socket.accept()
+            except ConnectionAbortedError:  # by a caller that was in the queue
+                continue
             except OSError:
                 return
             meeting.receive(connection)
@@ -91,7 +97,8 @@ class _Meeting:
         self._table: dict[tuple[int, int], socket.socket] = {}
         self._changed = threading.Condition()
         self._over = False
-        self._strangers = threading.Semaphore(_STRANGERS)
+        self._callers: dict[socket.socket, threading.Thread] = {}
+        """Those in their handshakes, the oldest first."""
 
     def call(self, other: int, address: Address, until: float) -> None:
         for channel in CHANNELS:
@@ -111,28 +118,47 @@ class _Meeting:
             self._keep(other, channel, connection)
 
     def receive(self, connection: socket.socket) -> None:
-        """Look at a caller in a thread of its own: it may be a stranger, and slow."""
-        if self._strangers.acquire(blocking=False):
-            threading.Thread(target=self._look, args=(connection,), daemon=True).start()
-        else:
-            connection.close()
+        """Look at a caller in a thread of its own: it may be a stranger, and slow.
+
+        One too many drives out the one that has taken longest, since a worker takes no time.
+        """
+        thread = threading.Thread(target=self._look, args=(connection,), daemon=True)
+        with self._changed:
+            if len(self._callers) >= _STRANGERS + self._size * len(CHANNELS):
+                _hang_up(next(iter(self._callers)))
+            self._callers[connection] = thread
+        thread.start()
+
+    def dismiss(self) -> None:
+        """Nobody else is awaited: strangers that are still here have to go."""
+        with self._changed:
+            left = dict(self._callers)
+            for connection in left:
+                _hang_up(connection)
+        for thread in left.values():
+            thread.join()
 
     def _look(self, connection: socket.socket) -> None:
+        kept = False
         try:
-            who = ask(connection, self._secret, _HANDSHAKE)
-            rank, listener, channel = _WHO.unpack_from(who)
-            known = (
-                who[_WHO.size : _WHO.size + _RUN] == self._run
-                and listener == self._rank
-                and self._rank < rank < self._size
-                and channel in CHANNELS
-            )
-            if not known or not self._keep(rank, channel, connection):
-                connection.close()
-        except (OSError, CommError):
-            connection.close()
+            kept = self._admit(ask(connection, self._secret, _HANDSHAKE), connection)
+        except OSError:  # a CommError is one too
+            pass
         finally:
-            self._strangers.release()
+            with self._changed:
+                del self._callers[connection]
+                if not kept:
+                    connection.close()
+
+    def _admit(self, who: bytes, connection: socket.socket) -> bool:
+        rank, listener, channel = _WHO.unpack_from(who)
+        known = (
+            who[_WHO.size : _WHO.size + _RUN] == self._run
+            and listener == self._rank
+            and self._rank < rank < self._size
+            and channel in CHANNELS
+        )
+        return known and self._keep(rank, channel, connection)
 
     def _keep(self, rank: int, channel: int, connection: socket.socket) -> bool:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -180,10 +206,16 @@ def _bound(host: str, ports: Sequence[int]) -> socket.socket:
     for port in ports:
         try:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            return socket.create_server((host, port), family=family, backlog=_STRANGERS)
+            return socket.create_server((host, port), family=family, backlog=_QUEUE)
         except OSError as error:
             failure = error
     raise CommError(f"no port of {list(ports)} can be opened on '{host}': {failure}")
+
+
+def _hang_up(connection: socket.socket) -> None:
+    """Wake whoever reads it; who does closes it."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _text(address: Address) -> str:

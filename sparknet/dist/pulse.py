@@ -36,12 +36,9 @@ class Pulse:
         self._thread = threading.Thread(target=self._run, name="sparknet-pulse", daemon=True)
         self._thread.start()
 
-    def close(self, lost: int | None = None) -> None:
-        """Say good-bye, and because of whom if somebody is lost, and stop."""
-        last = _GOODBYE if lost is None else _LOST.pack(_FOUND, lost)
-        for connection in self._peers.values():
-            with suppress(OSError):
-                connection.send(last)
+    def close(self) -> None:
+        """Say good-bye and stop."""
+        self._tell(_GOODBYE)
         self._wake.close()
         self._thread.join()
         self._woken.close()
@@ -55,7 +52,7 @@ class Pulse:
             next_beat = time.monotonic()
             while True:
                 if time.monotonic() >= next_beat:
-                    self._beat()
+                    self._tell(_ALIVE)
                     next_beat = time.monotonic() + beat
                 for key, _ in selector.select(max(next_beat - time.monotonic(), 0)):
                     if key.data is None:
@@ -64,10 +61,15 @@ class Pulse:
                         selector.unregister(key.fileobj)
                 self._check()
 
-    def _beat(self) -> None:
-        for rank in self._heard:
+    def _tell(self, message: bytes) -> None:
+        for connection in self._peers.values():
             with suppress(OSError):
-                self._peers[rank].send(_ALIVE)
+                connection.send(message)
+
+    def _report(self, rank: int, reason: str) -> None:
+        """Tell the others first: they see this worker's connections close before long."""
+        self._tell(_LOST.pack(_FOUND, rank))
+        self._lost(rank, reason)
 
     def _hear(self, rank: int) -> bool:
         """Whether there is more to hear from a worker."""
@@ -85,10 +87,10 @@ class Pulse:
             return True
         self._heard.pop(rank, None)
         said = said.lstrip(_ALIVE)
-        if len(said) == _LOST.size and said.startswith(_FOUND):
-            self._lost(_LOST.unpack(said)[1], f"as worker {rank} noticed")
+        if said.startswith(_FOUND) and len(said) >= _LOST.size:  # a good-bye may follow
+            self._report(_LOST.unpack_from(said)[1], f"as worker {rank} noticed")
         elif said != _GOODBYE:
-            self._lost(rank, reason)
+            self._report(rank, reason)
         return False
 
     def _check(self) -> None:
@@ -96,4 +98,4 @@ class Pulse:
         for rank, heard in list(self._heard.items()):
             if now - heard > self._deadline:
                 del self._heard[rank]
-                self._lost(rank, f"no sign of life for {self._deadline:g} s")
+                self._report(rank, f"no sign of life for {self._deadline:g} s")

@@ -104,7 +104,7 @@ class TcpComm(Comm):
         if self._closed:
             return
         self._closed = True
-        self._pulse.close(next(iter(self._lost), None))
+        self._pulse.close()
         for sender in self._senders.values():
             sender.queue.put(None)
         for one in self._others:
