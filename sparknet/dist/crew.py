@@ -184,6 +184,7 @@ def _started(rank: int, threads: int) -> Member:
         [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
         stdin=subprocess.DEVNULL,
         env={
+            "GLOG_minloglevel": "1",  # each worker would say the same
             **os.environ,
             "PYTHONPATH": os.pathsep.join(paths),
             "OMP_NUM_THREADS": str(threads),

@@ -76,19 +76,13 @@ def train(
     An interruption (Ctrl-C) lets the workers finish their round and snapshot, and is raised
     again.
     """
-    size = workers if workers is not None else usable_cores()
-    if size < 1:
-        raise SettingError(f"workers must be at least 1, not {size}")
+    size = _size(workers)
     chosen = make_strategy(strategy)
     resumed = _newest(snapshots) if resume else None
     net = _net(solver, weights, resumed)
     with tempfile.TemporaryDirectory(prefix="sparknet-") as name:
-        folder = Path(name)
-        records = jobs.share_records(data, net, folder / "records")
-        net.set_training_data(jobs.open_shared(records))  # which may tell the shape of the net
-        if net.flat_weights is None:
-            raise SettingError("train needs the embedded engine: this Net has another backend")
-        count = len(jobs.open_shared(records))
+        shared = _share(net, data, validation, Path(name))
+        count = len(jobs.open_shared(shared["records"]))
         batch_size = net.batch_size * int(_settings(net).iter_size)
         plan = Plan(
             steps=_last_step(net, steps, epochs, seconds, count, batch_size * size),
@@ -103,16 +97,9 @@ def train(
             batch_size=batch_size,
             net=net.net.name,
         )
-        held_out = None
-        if validation is not None:
-            held_out = jobs.share_records(validation, net, folder / "validation")
         job = Job(
-            folder=name,
-            solver=jobs.share_solver(net, folder / "solver.prototxt"),
-            weights=jobs.share_weights(net.net.flat_params, folder / "weights"),
+            **shared,
             seed=_seed(net, resumed),
-            records=records,
-            validation=held_out,
             strategy=chosen.settings(),
             plan=asdict(plan),
             order_seed=seed,
@@ -128,6 +115,30 @@ def train(
 def usable_cores() -> int:
     """Those that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _size(workers: int | None) -> int:
+    if workers is not None and workers < 1:
+        raise SettingError(f"workers must be at least 1, not {workers}")
+    return usable_cores() if workers is None else workers
+
+
+def _share(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]:
+    """The files that workers map, in a folder that all of them reach."""
+    records = jobs.share_records(data, net, folder / "records")
+    net.set_training_data(jobs.open_shared(records))  # which may tell the shape of the net
+    if net.flat_weights is None:
+        raise SettingError("train needs the embedded engine: this Net has another backend")
+    held_out = None
+    if validation is not None:
+        held_out = jobs.share_records(validation, net, folder / "validation")
+    return {
+        "folder": str(folder),
+        "records": records,
+        "validation": held_out,
+        "solver": jobs.share_solver(net, folder / "solver.prototxt"),
+        "weights": jobs.share_weights(net.net.flat_params, folder / "weights"),
+    }
 
 
 @dataclass(frozen=True)

@@ -154,13 +154,16 @@ def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:
         train(SOLVER.net_param, ARRAYS, steps=1)
     with pytest.raises(SettingError, match="this int is no data"):
         train(SOLVER, 3, steps=1)
+    with pytest.raises(DataError, match="no column 't'"):
+        train(SOLVER, {"x": ARRAYS["x"]}, steps=1)
     with pytest.raises(FileError, match="nowhere: does not exist"):
         train(SOLVER, "nowhere", steps=1)
 
 
 def test_what_goes_wrong_in_a_worker_is_raised_here(tmp_path: Path) -> None:
+    held_out = {"x": ARRAYS["x"]}
     with pytest.raises(DataError, match=r"no column 't'.*\(worker 0\)"):
-        train(SOLVER, {"x": ARRAYS["x"]}, workers=1, steps=4)
+        train(SOLVER, ARRAYS, validation=held_out, workers=1, steps=4)
     spoiled = {**ARRAYS, "x": ARRAYS["x"] * np.float32(np.nan)}
     with pytest.raises(Diverged, match="the loss of worker 0 is nan in round 1"):
         train(SOLVER, spoiled, workers=2, steps=4)
@@ -172,6 +175,15 @@ def test_an_error_that_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(WorkerError, match=r"ValueError: .*nonsense") as caught:
         train(SOLVER, ARRAYS, workers=1, steps=4)
     assert "Traceback" in str(caught.value.__cause__)
+
+
+def test_a_listener_that_fails_ends_it() -> None:
+    def fail(event: Any) -> None:
+        if event["event"] == "round":
+            raise LookupError("no place to write")
+
+    with pytest.raises(LookupError, match="no place"):
+        train(SOLVER, ARRAYS, workers=2, steps=100_000, on_event=fail)
 
 
 def test_a_silent_worker(monkeypatch: pytest.MonkeyPatch) -> None:
