@@ -19,6 +19,9 @@ of records is not known.
     workers), total_samples, total_bytes_sent, total_seconds, workers (a dict for each: steps,
     samples, loss, seconds_computing, seconds_communicating, bytes_sent, divergence)
 
+``note``
+    round, iteration, epoch, text (what a strategy has decided, for people to read)
+
 ``validation``
     round, iteration, epoch, records, metrics (name → mean), best (whether none was better),
     seconds

@@ -135,6 +135,8 @@ class _Worker:
         event = self.tally.add(reports)
         self._check_loss(reports, event["loss"])
         self._say("round", warmup=warmup, rate=self.learner.rate, **event)
+        if mine.note:
+            self._say("note", text=mine.note)
 
     def _check_loss(self, reports: Sequence[Json], loss: float) -> None:
         for rank, report in enumerate(reports):

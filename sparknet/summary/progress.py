@@ -136,6 +136,15 @@ def _line(kind: str, event: Event) -> str | None:
         return f"{at}: validation {metrics}"
     if kind == "snapshot":
         return f"{at}: snapshot in {event['path']}"
+    if kind == "note":
+        return f"{at}: {event['text']}"
+    if kind == "slow":
+        return (
+            f"{at}: worker {event['worker']} on {event['where']} is slow: "
+            f"{event['seconds']:.3g} s a round, others {event['median']:.3g} s"
+        )
+    if kind == "workers" and event["attempt"] > 1:
+        return f"a worker was lost; all start again (attempt {event['attempt']})"
     if kind == "stop":
         return f"{at}: {ENDS.get(event['reason'], event['reason'])}"
     return None

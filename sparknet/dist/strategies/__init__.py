@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from sparknet.dist.strategies.all_reduce import AllReduce
+from sparknet.dist.strategies.auto import Auto
 from sparknet.dist.strategies.averaging import Averaging
 from sparknet.dist.strategies.bmuf import BMUF
 from sparknet.dist.strategies.diloco import DiLoCo
@@ -20,6 +21,7 @@ __all__ = [
     "BMUF",
     "STRATEGIES",
     "AllReduce",
+    "Auto",
     "Averaging",
     "DiLoCo",
     "Downpour",
@@ -36,6 +38,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     kind.name: kind
     for kind in (
         AllReduce,
+        Auto,
         Averaging,
         BMUF,
         DiLoCo,

@@ -54,6 +54,8 @@ class Round:
     bytes_sent: int
     divergence: float
     """How far the worker had gone from what was agreed on: ‖x_i - x‖ / ‖x‖."""
+    note: str = ""
+    """What the strategy has decided, for people to read."""
 
 
 @dataclass(frozen=True, kw_only=True)

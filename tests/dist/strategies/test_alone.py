@@ -10,6 +10,7 @@ from sparknet.dist.strategies import (
     BMUF,
     STRATEGIES,
     AllReduce,
+    Auto,
     Averaging,
     DiLoCo,
     Downpour,
@@ -23,6 +24,7 @@ from tests.dist import small
 
 ALL: list[Strategy] = [
     AllReduce(steps=4),
+    Auto(),
     Averaging(steps=4),
     Averaging(steps=4, momentum="average"),
     Averaging(steps=4, momentum="reset", warmup=5),
