@@ -13,7 +13,7 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto cmake -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow bench bench-peers lint format docs sanitize fuzz clean setup
+.PHONY: demo test test-slow bench bench-peers bench-strategies lint format docs sanitize fuzz clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -33,6 +33,9 @@ bench: setup
 	@$(PY) -m benchmarks.text
 	@$(PY) -m benchmarks.memory
 	@$(PY) -m benchmarks.loaders
+
+bench-strategies: setup
+	@$(PY) -m benchmarks.strategies --write
 
 bench-peers: setup
 	@$(PY) -m benchmarks.peers $(ARGS)

@@ -140,10 +140,10 @@ class Solver(ABC):
     def compute_gradient(self, load: Callable[[], Any] | None = None) -> float:
         """One iteration's gradients, and its loss (ours, not pycaffe's).
 
-        ``load`` puts a batch into the net, once before each of the ``iter_size`` passes.
-        `apply_update` then completes the iteration.
+        ``load`` puts a batch into the net, once before each of the ``iter_size`` passes, and
+        does not look at gradients.  `apply_update` then completes the iteration.
         """
-        anew = load is None and not self._net._is_watched
+        anew = not self._net._is_watched
         if not anew:
             self._net.clear_param_diffs()
         return self._passes(anew, load)
