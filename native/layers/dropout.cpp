@@ -2,9 +2,23 @@
 #include "../engine/elementwise.hpp"
 #include "../engine/layer.hpp"
 
+extern "C" {
+#include "../ndarray/kernel.h"
+}
+
 namespace sn {
 
 namespace {
+SN_KERNEL void drop_values(const float* x, float* y, int64_t begin, int64_t end, Random::Draw draw,
+                           uint64_t bound, float scale) {
+    SN_EACH(k, end - begin) {
+        const int64_t i = begin + k;
+        const bool kept = draw.bits(static_cast<uint64_t>(i)) >> 24 >= bound;
+        const float value = x[i] * scale;
+        y[i] = kept ? value : 0.0F;
+    }
+}
+
 class Dropout final : public Kernel {
    public:
     void reshape(Layer& layer) override {
@@ -46,10 +60,7 @@ class Dropout final : public Kernel {
         parallel(
             values(desc),
             [=](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) {
-                    const bool kept = draw_.bits(static_cast<uint64_t>(i)) >> 24 >= bound_;
-                    y[i] = kept ? x[i] * scale_ : 0.0F;
-                }
+                drop_values(x, y, begin, end, draw_, bound_, scale_);
             },
             4);
     }
