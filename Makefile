@@ -33,6 +33,7 @@ bench: setup
 	@$(PY) -m benchmarks.text
 	@$(PY) -m benchmarks.memory
 	@$(PY) -m benchmarks.loaders
+	@$(PY) -m benchmarks.comm
 
 bench-strategies: setup
 	@$(PY) -m benchmarks.strategies --write

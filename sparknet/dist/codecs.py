@@ -66,10 +66,8 @@ class ByteCoder(Coder):
         scales = np.abs(padded).max(axis=1, keepdims=True) / np.float32(127)
         with np.errstate(invalid="ignore", divide="ignore"):
             padded /= np.where(scales > 0, scales, np.float32(1))
-        np.rint(padded, out=padded)
-        return np.concatenate(
-            [scales.view(np.uint8).ravel(), padded.astype(np.int8).view(np.uint8).ravel()]
-        )
+            codes = np.rint(padded, out=padded).astype(np.int8)
+        return np.concatenate([scales.view(np.uint8).ravel(), codes.view(np.uint8).ravel()])
 
     def decode(self, data: memoryview, size: int) -> NDArray:
         count = _blocks(size)
