@@ -142,9 +142,8 @@ class _Worker:
 
     def _net(self, comm: Comm) -> Net:
         """The net with the driver's weights; random numbers differ from worker to worker."""
-        net = Net(self.assignment.solver.unpacked(self.folder), seed=self.assignment.seed)
-        seed, draws = net.net.random_state
-        net.net.random_state = (seed + self.rank, draws)
+        text = self.assignment.solver.unpacked(self.folder)
+        net = Net(text, seed=self.assignment.seed + self.rank)
         self._weights = net.net.flat_params
         if self.rank == 0:
             initial = np.frombuffer(self.line.call("initial")[1], np.float32)
