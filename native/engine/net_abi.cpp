@@ -93,7 +93,7 @@ std::shared_ptr<float> hold(const sn_array* array, sn::Shape& shape) {
     sn_layout layout;
     sn_array_describe(&layout, array);
     if (layout.dtype != SN_FLOAT32 || !layout.contiguous || layout.readonly)
-        throw std::out_of_range("a parameter needs a writable float32 array without gaps");
+        throw std::out_of_range("values need a writable float32 array without gaps");
     shape.assign(layout.shape, layout.shape + layout.ndim);
     sn_array* view = nullptr;
     if (sn_array_reshape(&view, array, layout.ndim, layout.shape, 1) != SN_OK)
@@ -272,6 +272,17 @@ sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff) {
         if (made == SN_OK) static_cast<void>(hold.release());
     });
     return status != SN_OK ? status : made;
+}
+
+sn_status sn_net_adopt(sn_net* net, int blob, const sn_array* values) {
+    return guard(net, [&](sn::Net& n) {
+        sn::Tensor& data = at(n.blobs, blob, "blob").data;
+        sn::Shape shape;
+        auto rows = hold(values, shape);
+        if (shape != data.shape())
+            throw std::length_error("the array differs from the blob in shape");
+        data.adopt(std::move(rows));
+    });
 }
 
 sn_status sn_net_time(sn_net* net, int on) {

@@ -1,5 +1,6 @@
 #include "tensor.hpp"
 
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 
@@ -216,6 +217,17 @@ std::shared_ptr<float> Storage::expose() {
     edit();
     exposed_ = true;
     return plain_;
+}
+
+void Storage::adopt(std::shared_ptr<float> rows, size_t size) {
+    settle();
+    if (exposed_ || size != size_) {
+        std::copy_n(rows.get(), size, edit());
+        return;
+    }
+    plain_ = std::move(rows);
+    capacity_ = size_;
+    write();
 }
 
 void Storage::settle() {

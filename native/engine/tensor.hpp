@@ -54,6 +54,9 @@ class Storage {
     std::shared_ptr<float> expose();
     void settle();
 
+    // Its first values are those rows: copied if there are views, else looked at.
+    void adopt(std::shared_ptr<float> rows, size_t size);
+
     // Memory taken so far: for plain rows (not for those of others), and for other layouts.
     size_t row_bytes() const;
     size_t layout_bytes() const;
@@ -118,6 +121,9 @@ class Tensor {
     dnnl::memory::desc layout() const;
     Storage& storage() const { return *storage_; }
     std::shared_ptr<float> expose() { return values().expose(); }
+    void adopt(std::shared_ptr<float> rows) {
+        values().adopt(std::move(rows), static_cast<size_t>(count()));
+    }
     const std::shared_ptr<Storage>& share_storage() const { return storage_; }
 
    private:

@@ -52,6 +52,15 @@ class Rows:
             done += len(rows)
             self._at += len(rows)
 
+    def skip(self, count: int) -> None:
+        """Go on behind the next rows."""
+        while count > 0:
+            if self._at >= len(self._rows):
+                self._next_file()
+            step = min(count, len(self._rows) - self._at)
+            self._at += step
+            count -= step
+
     def close(self) -> None:
         if self._open is not None:
             self._open.close()

@@ -161,6 +161,10 @@ class NativeNet:
         check(lib.sn_net_memory(out, self._net))
         return {"rows": out.rows, "layouts": out.layouts, "scratch": out.scratch}
 
+    def adopt(self, blob: int, values: NDArray) -> None:
+        """The blob's values lie in this array from now on; copied where somebody views the blob."""
+        check(lib.sn_net_adopt(self._net, blob, values._handle))
+
     def blob_array(self, blob: int, diff: bool = False) -> NDArray:
         """A view of the newest values; every later pass leaves its values there."""
         out = ffi.new("sn_array **")

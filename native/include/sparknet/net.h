@@ -123,6 +123,13 @@ SN_API sn_status sn_net_blob_shape(int* ndim, int64_t* shape, sn_net* net, int b
  */
 SN_API sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff);
 
+/*
+ * Lets a blob's values lie in an array of its shape until another one is adopted: float32,
+ * row-major, without gaps. The net keeps the array's storage alive and may write to it. Where a
+ * view of the blob was handed out the values are copied instead, and the array is let go.
+ */
+SN_API sn_status sn_net_adopt(sn_net* net, int blob, const sn_array* values);
+
 /* ---- Timing ------------------------------------------------------------------- */
 
 /*

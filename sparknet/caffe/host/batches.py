@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from sparknet.caffe.blob import Blob, ParamBlob
 from sparknet.caffe.host.host import Host
 from sparknet.errors import FileError, LayerError, OutOfMemory, SparkNetError
@@ -26,6 +24,7 @@ class BatchHost(Host):
         super().__init__(node, params, seed)
         self.prefetch = Prefetch(self.maker())
         self._dropped = weakref.finalize(self, self.prefetch.stop)
+        self._batch: Arrays | None = None
 
     @abstractmethod
     def maker(self) -> Callable[[int], Maker[Arrays]]:
@@ -38,9 +37,11 @@ class BatchHost(Host):
             for top, values in zip(tops, batch, strict=True):
                 if tuple(top.shape) != values.shape:
                     top.reshape(*values.shape)
-                np.copyto(top.data, values)
+                top.adopt(values)
         finally:
-            self.prefetch.give_back(batch)
+            # The tops look at the new batch: the one before is nobody's.
+            spare, self._batch = self._batch, batch
+            self.prefetch.give_back(spare)
 
     def close(self) -> None:
         self._dropped.detach()

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 
-from sparknet.caffe.blob import Blob, ParamBlob
-from sparknet.caffe.host.batches import blaming
-from sparknet.caffe.host.host import Host
-from sparknet.graph import Node
+from sparknet.caffe.host.batches import BatchHost
+from sparknet.layers import Shape
 from sparknet.loaders.hdf5_rows import Rows
+from sparknet.loaders.prefetch import Array, Arrays, Maker, room
 
 
-class HDF5DataHost(Host):
-    """A file's rows lie in memory while they are in use, so nothing is fetched ahead."""
+class HDF5DataHost(BatchHost):
+    def maker(self) -> Callable[[int], Maker[Arrays]]:
+        values, shapes = self.node.plan.values, list(self.node.plan.tops)
+        names = list(self.node.layer.parameter.top)
+        rows = partial(
+            Rows,
+            values["files"],
+            names,
+            [shape[1:] for shape in shapes],
+            values["shuffle"],
+            self.seed,
+        )
+        return partial(HDF5Maker, rows, shapes)
 
-    def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
-        super().__init__(node, params, seed)
-        values, shapes = node.plan.values, [top[1:] for top in node.plan.tops]
-        names = node.layer.parameter.top
-        self.tops = node.plan.tops
-        self.rows = Rows(values["files"], list(names), shapes, values["shuffle"], seed)
-        self._dropped = weakref.finalize(self, self.rows.close)
 
-    def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
-        for top, shape in zip(tops, self.tops, strict=True):
-            if tuple(top.shape) != shape:
-                top.reshape(*shape)
-        with blaming(self.node):
-            self.rows.fill([top.data for top in tops])
+class HDF5Maker:
+    def __init__(self, rows: Callable[[], Rows], shapes: list[Shape], first: int) -> None:
+        self.rows, self.shapes = rows(), shapes
+        self.rows.skip(first * shapes[0][0])
+
+    def make(self, number: int, spare: Arrays | None) -> list[Array]:
+        out = room(self.shapes, spare)
+        self.rows.fill(out)
+        return out
 
     def close(self) -> None:
-        self._dropped()
+        self.rows.close()
