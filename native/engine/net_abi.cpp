@@ -274,14 +274,14 @@ sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff) {
     return status != SN_OK ? status : made;
 }
 
-sn_status sn_net_adopt(sn_net* net, int blob, const sn_array* values) {
+sn_status sn_net_adopt(int* taken, sn_net* net, int blob, const sn_array* values) {
     return guard(net, [&](sn::Net& n) {
         sn::Tensor& data = at(n.blobs, blob, "blob").data;
         sn::Shape shape;
         auto rows = hold(values, shape);
         if (shape != data.shape())
             throw std::length_error("the array differs from the blob in shape");
-        data.adopt(std::move(rows));
+        *taken = data.adopt(std::move(rows));
     });
 }
 

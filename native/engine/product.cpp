@@ -22,28 +22,37 @@ memory::desc rows_of(const memory::desc& factor) {
     return {factor.get_dims(), memory::data_type::f32, factor.get_strides()};
 }
 
-void Product::reshape(Matrix a, Matrix b, bool bias, bool adds, memory::data_type factors) {
+void Product::reshape(Matrix a, Matrix b, bool bias, memory::data_type factors) {
+    rounds_ = factors == memory::data_type::bf16 && rounds_itself();
+    if (rounds_) factors = memory::data_type::f32;
+    a_ = describe(a, factors), b_ = describe(b, factors);
+    c_ = plain_desc({a.rows, b.columns});
+    bias_ = bias ? plain_desc({1, b.columns}) : memory::desc();
+    product_ = adding_ = {};
+}
+
+dnnl::matmul Product::make(bool adds) const {
     auto with = attributes();
-    if (factors == memory::data_type::bf16 && rounds_itself()) {
-        with.set_fpmath_mode(dnnl::fpmath_mode::bf16);
-        factors = memory::data_type::f32;
-    }
+    if (rounds_) with.set_fpmath_mode(dnnl::fpmath_mode::bf16);
     if (adds) {
         dnnl::post_ops sum;
         sum.append_sum(1.0F);
         with.set_post_ops(sum);
     }
-    a_ = describe(a, factors), b_ = describe(b, factors);
-    c_ = plain_desc({a.rows, b.columns});
-    bias_ = bias ? plain_desc({1, b.columns}) : memory::desc();
-    product_ = dnnl::matmul(dnnl::matmul::primitive_desc(cpu(), a_, b_, bias_, c_, with));
+    return dnnl::matmul(dnnl::matmul::primitive_desc(cpu(), a_, b_, bias_, c_, with));
 }
 
 void Product::run(const memory& a, const memory& b, float* c, const float* bias) {
+    if (!product_) product_ = make(false);
     Arguments arguments = {
         {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, {c_, cpu(), c}}};
     if (bias) arguments.emplace(DNNL_ARG_BIAS, memory(bias_, cpu(), const_cast<float*>(bias)));
     sn::run(product_, arguments);
+}
+
+void Product::add(const memory& a, const memory& b, float* c) {
+    if (!adding_) adding_ = make(true);
+    sn::run(adding_, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, {c_, cpu(), c}}});
 }
 
 }  // namespace sn

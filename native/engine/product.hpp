@@ -14,16 +14,20 @@ struct Matrix {
 // C = A B, or C += A B; with a bias of one value a column where one is given.
 class Product {
    public:
-    void reshape(Matrix a, Matrix b, bool bias, bool adds, dnnl::memory::data_type factors);
+    void reshape(Matrix a, Matrix b, bool bias, dnnl::memory::data_type factors);
 
     // What the factors are handed over in: float32 where the processor rounds on the way.
     const dnnl::memory::desc& a() const { return a_; }
     const dnnl::memory::desc& b() const { return b_; }
     void run(const dnnl::memory& a, const dnnl::memory& b, float* c, const float* bias = nullptr);
+    void add(const dnnl::memory& a, const dnnl::memory& b, float* c);
 
    private:
+    dnnl::matmul make(bool adds) const;
+
     dnnl::memory::desc a_, b_, c_, bias_;
-    dnnl::matmul product_;
+    bool rounds_ = false;
+    dnnl::matmul product_, adding_;
 };
 
 // The same values in float32, as rows hold them.

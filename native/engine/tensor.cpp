@@ -219,15 +219,16 @@ std::shared_ptr<float> Storage::expose() {
     return plain_;
 }
 
-void Storage::adopt(std::shared_ptr<float> rows, size_t size) {
+bool Storage::adopt(std::shared_ptr<float> rows, size_t size) {
     settle();
     if (exposed_ || size != size_) {
         std::copy_n(rows.get(), size, edit());
-        return;
+        return false;
     }
     plain_ = std::move(rows);
     capacity_ = size_;
     write();
+    return true;
 }
 
 void Storage::settle() {

@@ -54,8 +54,8 @@ class Storage {
     std::shared_ptr<float> expose();
     void settle();
 
-    // Its first values are those rows: copied if there are views, else looked at.
-    void adopt(std::shared_ptr<float> rows, size_t size);
+    // Its first values are those rows: looked at, or copied (false) where there are views.
+    bool adopt(std::shared_ptr<float> rows, size_t size);
 
     // Memory taken so far: for plain rows (not for those of others), and for other layouts.
     size_t row_bytes() const;
@@ -121,8 +121,8 @@ class Tensor {
     dnnl::memory::desc layout() const;
     Storage& storage() const { return *storage_; }
     std::shared_ptr<float> expose() { return values().expose(); }
-    void adopt(std::shared_ptr<float> rows) {
-        values().adopt(std::move(rows), static_cast<size_t>(count()));
+    bool adopt(std::shared_ptr<float> rows) {
+        return values().adopt(std::move(rows), static_cast<size_t>(count()));
     }
     const std::shared_ptr<Storage>& share_storage() const { return storage_; }
 

@@ -83,14 +83,13 @@ class InnerProduct final : public Kernel {
     // Weights are (outputs × inputs), or where `transpose` says so (inputs × outputs).
     void make_narrow(const Layer& layer) {
         const auto factors = layer.net->factors;
-        forward_.reshape({rows_, inputs_}, {inputs_, outputs_, !transpose_}, bias_, false, factors);
+        forward_.reshape({rows_, inputs_}, {inputs_, outputs_, !transpose_}, bias_, factors);
         if (layer.propagate[0])
-            data_.reshape({rows_, outputs_}, {outputs_, inputs_, transpose_}, false, false,
-                          factors);
+            data_.reshape({rows_, outputs_}, {outputs_, inputs_, transpose_}, false, factors);
         if (!layer.learns[0]) return;
         const Matrix x = {rows_, inputs_}, dy = {rows_, outputs_};
         const Matrix first = transpose_ ? x : dy, second = transpose_ ? dy : x;
-        gradient_.reshape({first.columns, rows_, true}, second, false, true, factors);
+        gradient_.reshape({first.columns, rows_, true}, second, false, factors);
     }
 
     dnnl::memory weights(const Layer& layer, const Product& product) const {
@@ -106,8 +105,14 @@ class InnerProduct final : public Kernel {
         const Tensor &x = layer.bottoms[0]->data, &dy = layer.tops[0]->diff;
         if (layer.learns[0]) {
             const Tensor &first = transpose_ ? x : dy, &second = transpose_ ? dy : x;
-            gradient_.run(first.read(gradient_.a(), rows_of(gradient_.a())),
-                          second.read(gradient_.b()), layer.param_diff(0));
+            const auto a = first.read(gradient_.a(), rows_of(gradient_.a()));
+            const auto b = second.read(gradient_.b());
+            bool adds = true;
+            float* sums = layer.param_diff(0, adds);
+            if (adds)
+                gradient_.add(a, b, sums);
+            else
+                gradient_.run(a, b, sums);
         }
         if (layer.propagate[0])
             data_.run(dy.read(data_.a()), weights(layer, data_), layer.bottom_diff());

@@ -102,9 +102,9 @@ class EngineBlob(Blob):
     def shape(self) -> Shape:
         return self._runtime.native.blob_shape(self._number)
 
-    def adopt(self, values: Array) -> None:
-        """Take over these values: their memory itself, or where there are views a copy."""
-        self._runtime.native.adopt(self._number, NDArray.view(values))
+    def adopt(self, values: Array) -> bool:
+        """Take over these values: their memory itself, or (False) where there are views a copy."""
+        return self._runtime.native.adopt(self._number, NDArray.view(values))
 
     def reshape(self, *shape: int) -> None:
         self._runtime.touch(self._number, _checked(shape))

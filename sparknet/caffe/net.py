@@ -387,6 +387,11 @@ class Net:
 
     _set_input_arrays = set_input_arrays
 
+    def close(self) -> None:
+        """End the threads and close the files of data layers; a later pass opens them again, where
+        it is (ours, not pycaffe's)."""
+        self._runtime.close()
+
     def __getstate__(self) -> Any:
         raise TypeError(f"a Net cannot be pickled: save '{self.name}' and load it where it is used")
 

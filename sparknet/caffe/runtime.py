@@ -276,6 +276,13 @@ class Runtime:
     def reseed(self, seed: int) -> None:
         self.seed = seed
         self.native.seed(seed)
+        for number, host in self._hosts.items():
+            host.reseed(seed + number)
+
+    def close(self) -> None:
+        """End the threads and close the files of layers that live in Python."""
+        for host in self._hosts.values():
+            host.close()
 
     def clear_param_diffs(self) -> None:
         self.flat_diff.fill(0)

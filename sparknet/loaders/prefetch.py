@@ -74,6 +74,11 @@ class Prefetch(Generic[T]):
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
+    def restart(self, open_maker: Callable[[int], Maker[T]]) -> None:
+        """From the next batch on, another maker makes them."""
+        self.close()
+        self._open = open_maker
+
     def _start(self) -> None:
         self._orders, self._ready = SimpleQueue(), SimpleQueue()
         for _ in range(AHEAD):

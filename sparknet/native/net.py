@@ -161,9 +161,12 @@ class NativeNet:
         check(lib.sn_net_memory(out, self._net))
         return {"rows": out.rows, "layouts": out.layouts, "scratch": out.scratch}
 
-    def adopt(self, blob: int, values: NDArray) -> None:
-        """The blob's values lie in this array from now on; copied where somebody views the blob."""
-        check(lib.sn_net_adopt(self._net, blob, values._handle))
+    def adopt(self, blob: int, values: NDArray) -> bool:
+        """The blob's values lie in this array from now on.  False: somebody views the blob, and
+        they were copied."""
+        taken = ffi.new("int *")
+        check(lib.sn_net_adopt(taken, self._net, blob, values._handle))
+        return bool(taken[0])
 
     def blob_array(self, blob: int, diff: bool = False) -> NDArray:
         """A view of the newest values; every later pass leaves its values there."""

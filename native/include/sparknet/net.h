@@ -126,9 +126,10 @@ SN_API sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int di
 /*
  * Lets a blob's values lie in an array of its shape until another one is adopted: float32,
  * row-major, without gaps. The net keeps the array's storage alive and may write to it. Where a
- * view of the blob was handed out the values are copied instead, and the array is let go.
+ * view of the blob was handed out the values are copied instead: the array is let go, and
+ * `taken` is 0.
  */
-SN_API sn_status sn_net_adopt(sn_net* net, int blob, const sn_array* values);
+SN_API sn_status sn_net_adopt(int* taken, sn_net* net, int blob, const sn_array* values);
 
 /* ---- Timing ------------------------------------------------------------------- */
 

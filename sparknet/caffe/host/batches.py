@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sparknet.caffe.blob import Blob, ParamBlob
+from sparknet.caffe.blob import Blob, EngineBlob, ParamBlob
 from sparknet.caffe.host.host import Host
 from sparknet.errors import FileError, LayerError, OutOfMemory, SparkNetError
 from sparknet.graph import Node
 from sparknet.layers.layer import TRAIN
-from sparknet.loaders.prefetch import Arrays, Maker, Prefetch
+from sparknet.loaders.prefetch import Array, Arrays, Maker, Prefetch
 from sparknet.native.transform import Transformation
 
 
@@ -24,7 +24,8 @@ class BatchHost(Host):
         super().__init__(node, params, seed)
         self.prefetch = Prefetch(self.maker())
         self._dropped = weakref.finalize(self, self.prefetch.stop)
-        self._batch: Arrays | None = None
+        self._looked_at: dict[int, Array] = {}
+        """Arrays that tops have for their memory, by the tops' places."""
 
     @abstractmethod
     def maker(self) -> Callable[[int], Maker[Arrays]]:
@@ -33,18 +34,32 @@ class BatchHost(Host):
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         with blaming(self.node):
             batch = self.prefetch.take()
+        spare: list[Array | None] = []
         try:
-            for top, values in zip(tops, batch, strict=True):
-                if tuple(top.shape) != values.shape:
-                    top.reshape(*values.shape)
-                top.adopt(values)
+            for place, (top, values) in enumerate(zip(tops, batch, strict=True)):
+                spare.append(self._hand_over(place, top, values))
         finally:
-            # The tops look at the new batch: the one before is nobody's.
-            spare, self._batch = self._batch, batch
-            self.prefetch.give_back(spare)
+            self.prefetch.give_back([array for array in spare if array is not None])
+
+    def _hand_over(self, place: int, top: Blob, values: Array) -> Array | None:
+        """Give a top its values; the array that nobody looks at any more."""
+        if tuple(top.shape) != values.shape:
+            top.reshape(*values.shape)
+        assert isinstance(top, EngineBlob)
+        if not top.adopt(values):
+            return values
+        before = self._looked_at.get(place)
+        self._looked_at[place] = values
+        return before
+
+    def reseed(self, seed: int) -> None:
+        """What comes next is drawn by the seed and the number of the batch."""
+        if seed != self.seed:
+            super().reseed(seed)
+            self.prefetch.restart(self.maker())
 
     def close(self) -> None:
-        self._dropped.detach()
+        """A later pass opens the files again, at the batch that comes next."""
         self.prefetch.close()
 
 

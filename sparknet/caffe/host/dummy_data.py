@@ -18,6 +18,10 @@ class DummyDataHost(Host):
         self.rng = np.random.default_rng(seed)
         self.filled = False
 
+    def reseed(self, seed: int) -> None:
+        super().reseed(seed)
+        self.rng = np.random.default_rng(seed)
+
     def reshape(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         self.filled = False
 

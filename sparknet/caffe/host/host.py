@@ -32,5 +32,9 @@ class Host(ABC):
     ) -> None:
         """Sources have nothing to give back."""
 
+    def reseed(self, seed: int) -> None:
+        """Random numbers begin anew."""
+        self.seed = seed
+
     def close(self) -> None:  # noqa: B027
-        """The net is gone: files and threads go too."""
+        """Let go of files and threads."""

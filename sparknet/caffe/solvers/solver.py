@@ -93,6 +93,11 @@ class Solver(ABC):
         step = rate.current_step(self.param, self._iter, self._current_step)
         return rate.learning_rate(self.param, self._iter, step)
 
+    def close(self) -> None:
+        """Close its nets' data layers (ours, not pycaffe's)."""
+        for net in (self._net, *self._test_nets):
+            net.close()
+
     def __getstate__(self) -> Any:
         raise TypeError(f"a {type(self).__name__} cannot be pickled: snapshot it instead")
 
