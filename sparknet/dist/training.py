@@ -53,6 +53,7 @@ def train(
     metric: str | None = None,
     goal: Literal["max", "min"] | None = None,
     patience: int | None = None,
+    diverged: float = 20.0,
     snapshots: StrPath | None = None,
     snapshot_every: int = 0,
     keep: int = 3,
@@ -69,7 +70,8 @@ def train(
     path, or arrays by name or in the order of the net's inputs) and agree by ``strategy``.
     Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
     ``seconds``.  ``validation`` is measured every so many rounds, and training ends when
-    ``patience`` validations have brought no better ``metric``.  Snapshots go to a folder;
+    ``patience`` validations have brought no better ``metric``, or in an error when the loss is
+    ``diverged`` times that of the first round.  Snapshots go to a folder;
     ``resume`` goes on from the newest one there, if there is one.  ``seed`` is that of the order
     of the records.
 
@@ -91,6 +93,7 @@ def train(
             metric=metric,
             goal=goal,
             patience=patience,
+            diverged=diverged,
             snapshot_every=snapshot_every if snapshots is not None else 0,
             keep=keep,
             records=count,

@@ -73,7 +73,8 @@ class _Worker:
         self.begun = perf_counter() - self.tally.total_seconds
         self._say_start()
         if self.strategy.warmup and self.hooks.resume is None:
-            self._account(warm_up(self.learner, self.comm, self.strategy.warmup), warmup=True)
+            steps = min(self.strategy.warmup, self._left())
+            self._account(warm_up(self.learner, self.comm, steps), warmup=True)
             self.state = self.strategy.start(self.learner, self.comm)
 
     def _resume(self, round: int) -> None:
@@ -116,12 +117,15 @@ class _Worker:
     # -- a round -------------------------------------------------------------------------
 
     def _round(self) -> None:
-        most = ENDLESS if self.plan.steps is None else self.plan.steps - self.learner.iter
-        self._account(self.strategy.round(self.learner, self.comm, self.state, most))
+        self._account(self.strategy.round(self.learner, self.comm, self.state, self._left()))
         if self._every(self.plan.validate_every):
             self._validate()
         if self._every(self.plan.snapshot_every):
             self._save()
+
+    def _left(self) -> int:
+        """Iterations to the end."""
+        return ENDLESS if self.plan.steps is None else self.plan.steps - self.learner.iter
 
     def _every(self, rounds: int) -> bool:
         return bool(rounds) and self.state.round % rounds == 0

@@ -12,9 +12,7 @@ from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
 from sparknet.dist.strategies.periodic import (
     Agreed,
-    InnerMomentum,
     Periodic,
-    check_momentum,
     mean_weights,
     settle_momentum,
 )
@@ -36,13 +34,11 @@ class Averaging(Periodic):
     steps: int = 10
     seconds: float | None = None
     """Rounds of a fixed time instead."""
-    momentum: InnerMomentum = "keep"
 
     def check(self) -> None:
         super().check()
         self.need(self.steps >= 1, "steps", "at least 1")
         self.need(self.seconds is None or self.seconds > 0, "seconds", "more than 0")
-        check_momentum(self, self.momentum)
 
     def train(self, learner: Learner, most: int) -> Steps:
         if self.seconds is None:
@@ -52,10 +48,10 @@ class Averaging(Periodic):
             done += learner.step(1)
         return done
 
-    def agree(self, learner: Learner, comm: Comm, state: Agreed, done: Steps) -> None:
-        counts = [done.steps] * comm.size
+    def agree(self, learner: Learner, comm: Comm, state: Agreed, steps: int, drift: float) -> None:
+        counts = [steps] * comm.size
         if self.seconds is not None:
-            counts = [int(count) for count in comm.gather(done.steps)]
+            counts = [int(count) for count in comm.gather(steps)]
         if len(set(counts)) == 1:
             mean_weights(learner, comm, state.center, self.codec)
         else:

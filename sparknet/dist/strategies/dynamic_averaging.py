@@ -10,9 +10,7 @@ from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
 from sparknet.dist.strategies.periodic import (
     Agreed,
-    InnerMomentum,
     Periodic,
-    check_momentum,
     mean_weights,
     settle_momentum,
 )
@@ -44,7 +42,6 @@ class DynamicAveraging(Periodic):
     sync_at_least_every: int | None = None
     """Iterations after which workers agree however near they are."""
     measure: Literal["relative", "absolute"] = "relative"
-    momentum: InnerMomentum = "keep"
 
     def check(self) -> None:
         super().check()
@@ -53,19 +50,20 @@ class DynamicAveraging(Periodic):
         every = self.sync_at_least_every
         self.need(every is None or every >= 1, "sync_at_least_every", "at least 1, or None")
         self.need(self.measure in ("relative", "absolute"), "measure", "relative or absolute")
-        check_momentum(self, self.momentum)
 
     def start(self, learner: Learner, comm: Comm) -> Apart:
+        self.check_learner(learner)
         return Apart(center=learner.weights.copy())
 
     def train(self, learner: Learner, most: int) -> Steps:
         return learner.step(min(self.check_every, most))
 
-    def agree(self, learner: Learner, comm: Comm, state: Agreed, done: Steps) -> None:
+    def agree(self, learner: Learner, comm: Comm, state: Agreed, steps: int, drift: float) -> None:
         assert isinstance(state, Apart)
-        state.steps += done.steps
-        measure = statistics.drift if self.measure == "relative" else statistics.distance
-        farthest = comm.max(measure(learner, state.center))
+        state.steps += steps
+        if self.measure == "absolute":
+            drift = statistics.distance(learner, state.center)
+        farthest = comm.max(drift)
         due = self.sync_at_least_every is not None and state.steps >= self.sync_at_least_every
         if farthest > self.threshold or due:
             self._meet(learner, comm, state)

@@ -8,7 +8,7 @@ from typing import ClassVar, final
 from sparknet.dist import statistics
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
-from sparknet.dist.strategies.periodic import Agreed, Periodic
+from sparknet.dist.strategies.periodic import Agreed, Periodic, settle_momentum
 from sparknet.dist.strategies.strategy import State
 from sparknet.native import NDArray
 
@@ -32,6 +32,7 @@ class ElasticAveraging(Periodic):
     every: int = 10
 
     def check(self) -> None:
+        super().check()
         self.need(
             self.codec is None, "codec", "None: workers stay apart, nothing that is sent shrinks"
         )
@@ -39,13 +40,14 @@ class ElasticAveraging(Periodic):
         self.need(self.every >= 1, "every", "at least 1")
 
     def start(self, learner: Learner, comm: Comm) -> Center:
+        self.check_learner(learner)
         weights = learner.weights
         return Center(center=weights.copy(), mean=NDArray.empty(weights.shape))
 
     def train(self, learner: Learner, most: int) -> Steps:
         return learner.step(min(self.every, most))
 
-    def agree(self, learner: Learner, comm: Comm, state: Agreed, done: Steps) -> None:
+    def agree(self, learner: Learner, comm: Comm, state: Agreed, steps: int, drift: float) -> None:
         assert isinstance(state, Center)
         alpha = self.alpha if self.alpha is not None else 0.9 / comm.size
         pull = alpha * comm.size
@@ -55,6 +57,7 @@ class ElasticAveraging(Periodic):
         kept = statistics.take(state.mean, learner.statistics)
         for buffer in (learner.weights, state.center):
             statistics.put(buffer, learner.statistics, kept)
+        settle_momentum(learner, comm, self.momentum)
 
     def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:
         assert isinstance(state, Center)

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from sparknet.dist import statistics
 from sparknet.dist.comm import Comm
-from sparknet.dist.learner import Learner, Steps
+from sparknet.dist.learner import Learner
 from sparknet.dist.strategies.periodic import (
     Agreed,
-    InnerMomentum,
     Periodic,
-    check_momentum,
     mean_weights,
     settle_momentum,
 )
@@ -30,18 +28,12 @@ class Moving(Agreed):
 class Outer(Periodic):
     """x ← move(x, g) with g = x - mean(x_i)."""
 
-    momentum: InnerMomentum = "keep"
-    """What becomes of the solvers' own momentum at each agreement."""
-
     def start(self, learner: Learner, comm: Comm) -> Moving:
+        self.check_learner(learner)
         weights = learner.weights
         return Moving(center=weights.copy(), velocity=NDArray.zeros(weights.shape))
 
-    def check(self) -> None:
-        super().check()
-        check_momentum(self, self.momentum)
-
-    def agree(self, learner: Learner, comm: Comm, state: Agreed, done: Steps) -> None:
+    def agree(self, learner: Learner, comm: Comm, state: Agreed, steps: int, drift: float) -> None:
         assert isinstance(state, Moving)
         weights = learner.weights
         mean_weights(learner, comm, state.center, self.codec)

@@ -28,10 +28,14 @@ class Agreed(State):
 class Periodic(Strategy):
     """Rounds of local training, each with an agreement at its end."""
 
+    momentum: InnerMomentum = "keep"
+    """What becomes of the solvers' own momentum when weights are agreed on."""
     codec: Codec | None = None
     """Makes what travels smaller: the differences to what was last agreed on, coded."""
 
     def check(self) -> None:
+        modes = ("keep", "average", "reset")
+        self.need(self.momentum in modes, "momentum", "keep, average or reset")
         known = ", ".join(CODERS)
         self.need(self.codec is None or self.codec in CODERS, "codec", f"one of {known}, or None")
 
@@ -41,7 +45,16 @@ class Periodic(Strategy):
         own, mean = comm.feedback(self.codec, learner.weights.size)
         return {"codec's own errors": own, "codec's errors of means": mean}
 
+    def check_learner(self, learner: Learner) -> None:
+        """Refuse what this solver cannot do, before it is asked to."""
+        if self.momentum == "reset" and not learner.momentum:
+            raise SettingError(
+                f"{type(self).__name__}: only the momentum of SGD and Nesterov can be reset: "
+                "set momentum to keep or average"
+            )
+
     def start(self, learner: Learner, comm: Comm) -> Agreed:
+        self.check_learner(learner)
         return Agreed(center=learner.weights.copy())
 
     @final
@@ -51,7 +64,7 @@ class Periodic(Strategy):
         done = self.train(learner, most)
         if comm.size > 1:
             divergence = statistics.drift(learner, state.center)
-            self.agree(learner, comm, state, done)
+            self.agree(learner, comm, state, done.steps, divergence)
         state.round += 1
         return meter.round(state.round, done, divergence)
 
@@ -60,8 +73,11 @@ class Periodic(Strategy):
         """The local part."""
 
     @abstractmethod
-    def agree(self, learner: Learner, comm: Comm, state: Agreed, done: Steps) -> None:
-        """The rest: called where there is more than one worker."""
+    def agree(self, learner: Learner, comm: Comm, state: Agreed, steps: int, drift: float) -> None:
+        """The rest, where there is more than one worker.
+
+        This one has made so many steps, and is so far from the center for that one's size.
+        """
 
 
 def mean_weights(learner: Learner, comm: Comm, center: NDArray, codec: Codec | None) -> None:
@@ -82,10 +98,6 @@ def mean_weights(learner: Learner, comm: Comm, center: NDArray, codec: Codec | N
     statistics.put(learner.weights, learner.statistics, kept)
 
 
-def check_momentum(strategy: Strategy, momentum: str) -> None:
-    strategy.need(momentum in ("keep", "average", "reset"), "momentum", "keep, average or reset")
-
-
 def settle_momentum(learner: Learner, comm: Comm, momentum: InnerMomentum) -> None:
     """What becomes of the solvers' histories when weights were agreed on.
 
@@ -93,8 +105,6 @@ def settle_momentum(learner: Learner, comm: Comm, momentum: InnerMomentum) -> No
     drops between two rounds.
     """
     if momentum == "reset":
-        if not learner.momentum:
-            raise SettingError("momentum: only that of SGD and Nesterov can be reset")
         for history in learner.histories:
             history.fill(0.0)
     elif momentum == "average":

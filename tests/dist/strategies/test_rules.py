@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet.dist.learner import SolverLearner
+from sparknet.dist.local import LocalComm
 from sparknet.dist.plan import Plan
 from sparknet.dist.strategies import (
     BMUF,
@@ -22,6 +23,7 @@ from sparknet.dist.strategies import (
 )
 from sparknet.dist.strategies.averaging import effort, mean_unequal
 from sparknet.dist.worker import work
+from sparknet.errors import SettingError
 from tests.dist import small
 
 Array = np.ndarray[Any, Any]
@@ -253,6 +255,13 @@ def test_inner_momentum(momentum: Any) -> None:
     for found, wanted in zip(momenta(group), expected, strict=True):
         assert np.allclose(found, wanted, rtol=1e-5, atol=1e-8)
     assert not np.allclose(before[0], before[1])
+
+
+def test_only_momentum_can_be_reset() -> None:
+    adam = small.learner(text='type: "Adam"')
+    [comm] = LocalComm.group(1)
+    with pytest.raises(SettingError, match="BMUF: only the momentum of SGD and Nesterov"):
+        work(adam, BMUF(), comm, Plan(steps=1))
 
 
 def test_warm_up() -> None:
