@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from sparknet.caffe.host.batches import BatchHost, transformation
+from sparknet.loaders.cursor import Cursor
 from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import decode
 from sparknet.loaders.prefetch import Array, Arrays, Maker, room
-from sparknet.loaders.cursor import Cursor
 from sparknet.native.transform import ENCODED, RecordError, Records, Transformation
 
 

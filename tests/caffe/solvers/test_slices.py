@@ -35,7 +35,8 @@ def test_slices_make_a_whole_update(kind: str) -> None:
     assert whole.iter == pieces.iter == 3
     assert np.array_equal(small.weights(whole), small.weights(pieces))
     for one, other in zip(whole.flat_history, pieces.flat_history, strict=True):
-        assert np.array_equal(np.asarray(one), np.asarray(other)) and one.norm1() > 0
+        assert np.array_equal(np.asarray(one), np.asarray(other))
+        assert one.norm1() > 0
 
 
 def test_gradient_and_update_are_a_step() -> None:
@@ -57,7 +58,8 @@ def test_seek_finds_the_rate() -> None:
     for iteration, rate in enumerate(rates):
         jumped.seek(iteration)
         assert jumped.learning_rate == rate
-    assert rates[1:3] == pytest.approx([0.05, 0.005]) and rates[7] == pytest.approx(0.0005)
+    assert rates[1:3] == pytest.approx([0.05, 0.005])
+    assert rates[7] == pytest.approx(0.0005)
 
 
 def test_random_numbers_go_on_in_another_net() -> None:
