@@ -16,7 +16,7 @@
     ├── OutOfMemory (MemoryError)      storage that could not be had
     ├── CommError (ConnectionError)    workers that do not reach or do not understand each other
     │   └── PeerLost                   one worker is gone or silent; `.rank`, `.where`
-    ├── SparkError (RuntimeError)       a Spark session, cluster or job that is not as training needs it
+    ├── SparkError (RuntimeError)      a Spark session, cluster or job that training cannot use
     ├── WorkerError (RuntimeError)     a worker failed with an error that is none of these
     ├── Diverged (ArithmeticError)     training whose loss or weights are no longer of use
     ├── MissingExtra (ImportError)     an optional dependency is not installed

@@ -24,14 +24,14 @@ def test_slices_make_a_whole_update(kind: str) -> None:
     whole, pieces = small.made(kind, text), small.made(kind, text)
     size = whole.net.flat_params.size
     for number in range(3):
-        losses = [solver.compute_gradient(lambda s=solver: small.feed(s, number))
+        losses = [solver.compute_gradient(lambda s=solver, n=number: small.feed(s, n))
                   for solver in (whole, pieces)]  # fmt: skip
         assert losses[0] == losses[1]
         whole.apply_update()
         norm = pieces.net.flat_diffs.norm2()
         for begin, end in ((0, 7), (7, 7), (7, 18), (18, size)):
             pieces.seek(whole.iter - 1)
-            pieces.update_slice(begin, end, lambda: norm)
+            pieces.update_slice(begin, end, lambda n=norm: n)
     assert whole.iter == pieces.iter == 3
     assert np.array_equal(small.weights(whole), small.weights(pieces))
     for one, other in zip(whole.flat_history, pieces.flat_history, strict=True):
