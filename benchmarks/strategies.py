@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 from sparknet.dist import (
     BMUF,
     AllReduce,
+    Auto,
     Averaging,
     DiLoCo,
     Downpour,
@@ -36,7 +38,8 @@ from sparknet.proto import read_solver
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "mnist10k"
 PAGE = ROOT / "docs" / "strategies.md"
-BEGIN, END = "<!-- table: python -m benchmarks.strategies --write -->", "<!-- end of the table -->"
+COMMAND = "python -m benchmarks.strategies --write"
+END = "<!-- end of the table -->"
 TRAINED = 8500
 BATCH = 64
 
@@ -54,7 +57,12 @@ STRATEGIES: dict[str, Strategy] = {
     "SlowMo(steps=10, beta=0.5)": SlowMo(10, beta=0.5),
     "DiLoCo(steps=10)": DiLoCo(10),
     "BMUF(steps=50)": BMUF(50),
+    "Auto()": Auto(),
 }
+
+
+Run = Callable[[Strategy, int, int], Any]
+"""Strategy, workers, steps of each → what training gives."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +93,22 @@ def solver() -> Any:
     return chosen
 
 
-def measure(name: str, strategy: Strategy, workers: int, steps: int) -> Row:
-    """Train with as many samples as one worker sees in so many steps."""
-    trained = train(
+def here(strategy: Strategy, workers: int, steps: int) -> Any:
+    """Train in processes of this machine."""
+    return train(
         solver(),
         records(slice(0, TRAINED)),
         workers=workers,
         strategy=strategy,
-        steps=steps // workers,
+        steps=steps,
         validation=records(slice(TRAINED, None)),
         validate_every=1 << 30,
     )
+
+
+def measure(name: str, strategy: Strategy, workers: int, steps: int, run: Run = here) -> Row:
+    """Train with as many samples as one worker sees in so many steps."""
+    trained = run(strategy, workers, steps // workers)
     rounds = [event for event in trained.history if event["event"] == "round"]
     stop = trained.history[-1]
     return Row(
@@ -137,10 +150,23 @@ def table(rows: list[Row], workers: int, steps: int) -> str:
     return "\n".join(lines)
 
 
-def write(text: str) -> None:
-    page = PAGE.read_text()
-    begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-    PAGE.write_text(f"{page[:begin]}\n\n{text}\n\n{page[end:]}")
+def write(text: str, command: str) -> None:
+    """Put it between the marks of this command's table."""
+    page, mark = PAGE.read_text(), f"<!-- table: {command} -->"
+    begin = page.index(mark) + len(mark)
+    PAGE.write_text(f"{page[:begin]}\n\n{text}\n\n{page[page.index(END, begin) :]}")
+
+
+def rows(
+    workers: int, steps: int, only: Sequence[str] | None, base: Row | None = None, run: Run = here
+) -> list[Row]:
+    """One worker (``base`` if it has been measured), then the strategies."""
+    found = [base or measure("one worker", Averaging(10), 1, steps, run)]
+    for name, strategy in STRATEGIES.items():
+        if only is None or any(part in name for part in only):
+            found.append(measure(name, strategy, workers, steps, run))
+            print(asdict(found[-1]), file=sys.stderr)
+    return found
 
 
 def main() -> None:
@@ -150,15 +176,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="parts of the strategies' names")
     parser.add_argument("--write", action="store_true", help="into docs/strategies.md")
     asked = parser.parse_args()
-    rows = [measure("one worker", Averaging(10), 1, asked.steps)]
-    for name, strategy in STRATEGIES.items():
-        if asked.only is None or any(part in name for part in asked.only):
-            rows.append(measure(name, strategy, asked.workers, asked.steps))
-            print(asdict(rows[-1]), file=sys.stderr)
-    text = table(rows, asked.workers, asked.steps)
+    text = table(rows(asked.workers, asked.steps, asked.only), asked.workers, asked.steps)
     print(text)
     if asked.write:
-        write(text)
+        write(text, COMMAND)
 
 
 if __name__ == "__main__":

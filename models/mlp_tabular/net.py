@@ -30,12 +30,14 @@ def hidden(number: int, bottom: str, units: int) -> list[LayerSpec]:
     ]
 
 
-def net(batch: int = 256, test_batch: int = 256) -> NetParams:
+def net(
+    batch: int = 256, test_batch: int = 256, features: int = FEATURES, units: int = 512
+) -> NetParams:
     return NetParams(
         "mlp_tabular",
-        inputs(batch, test_batch, (FEATURES,)),
-        hidden(1, "data", 512),
-        hidden(2, "ip1", 256),
+        inputs(batch, test_batch, (features,)),
+        hidden(1, "data", units),
+        hidden(2, "ip1", units // 2),
         LinearLayer("ip3", "ip2", num_outputs=CLASSES, weight_filler="xavier", **FILLED),
         Accuracy("accuracy", ["ip3", "label"], include="TEST"),
         SoftmaxWithLoss("loss", ["ip3", "label"]),
