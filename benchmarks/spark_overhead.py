@@ -11,6 +11,7 @@ the steps; starting Spark, reading the records and building the net are apart, a
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Sequence
 from statistics import median
@@ -66,6 +67,7 @@ def main() -> None:
         seconds, fit, trained = on_spark(data, asked.steps)
         there.append(seconds)
         whole.append(fit)
+        print(f"{here[-1]:.2f} s plain, {seconds:.2f} s on Spark", file=sys.stderr)
     session.stop()
     print(f"LeNet, {asked.steps} steps of 64 digits, {asked.threads} threads, {asked.times} times")
     print(f"  plain                {_range(here)} s")
