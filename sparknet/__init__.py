@@ -29,7 +29,7 @@ _HOMES = {
     "sparknet.weights": ("WeightCollection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = ("caffe", "dist", "dsl", "errors", "graph", "summary")
+_ROOMS = ("caffe", "dist", "dsl", "errors", "graph", "spark", "summary")
 
 __all__ = [
     "ActivationLayer",
@@ -54,6 +54,7 @@ __all__ = [
     "read_model",
     "read_net",
     "read_solver",
+    "spark",
     "summary",
     "train",
     "write_model",
@@ -75,7 +76,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from sparknet import caffe, dist, dsl, errors, graph, summary
+    from sparknet import caffe, dist, dsl, errors, graph, spark, summary
     from sparknet.dist import train
     from sparknet.dsl import (
         ActivationLayer,

@@ -91,6 +91,13 @@ class Net:
         return self._main.batch
 
     @property
+    def tested(self) -> FedNet:
+        """The net that `forward` runs, with these weights: its description, entries and blobs."""
+        fed = self._test_net(0)
+        self._share(fed)
+        return fed
+
+    @property
     def iter(self) -> int:
         """How often the weights have been updated."""
         return 0 if self.solver is None else int(self.solver.iter)
@@ -190,9 +197,7 @@ class Net:
 
     def forward(self, batch: Any, outputs: Sequence[str] | None = None) -> dict[str, Array]:
         """Run one batch, of any size, through the net for testing; copies of its outputs."""
-        fed = self._test_net(0)
-        self._share(fed)
-        return fed.forward(batch, outputs)
+        return self.tested.forward(batch, outputs)
 
     # -- weights -------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sparknet.spark.kept import forget, kept
 from sparknet.spark.mean import tree_mean
+from sparknet.spark.model import SparkModel
 from sparknet.spark.session import local_session
 from sparknet.spark.trainer import Trained, Trainer
 
-__all__ = ["Trained", "Trainer", "forget", "kept", "local_session", "tree_mean"]
+__all__ = ["SparkModel", "Trained", "Trainer", "forget", "kept", "local_session", "tree_mean"]

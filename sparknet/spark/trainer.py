@@ -24,6 +24,7 @@ from sparknet.spark.assignment import Assignment
 from sparknet.spark.control import Control
 from sparknet.spark.frame import frame, mapped, numbered
 from sparknet.spark.hadoop import open_store
+from sparknet.spark.model import SparkModel
 from sparknet.spark.portable import portable_solver
 from sparknet.spark.run import Run
 from sparknet.weights import WeightCollection
@@ -41,6 +42,11 @@ class Trained:
     net: Net
     """With the trained weights."""
     outcome: Outcome
+
+    @property
+    def model(self) -> SparkModel:
+        """The trained net, ready to predict columns of a DataFrame."""
+        return SparkModel(self.net)
 
 
 @dataclass(frozen=True)

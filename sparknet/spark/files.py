@@ -1,0 +1,36 @@
+"""Files that executors fetch once, for as long as a session lives."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_sent: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
+
+
+def send(session: SparkSession, name: str, write: Callable[[Path], object]) -> None:
+    """Let tasks have a file as ``SparkFiles.get(name)``; ``write`` makes it if it is not there.
+
+    Its name must tell its contents.  DataFrames are computed late and again, and a Spark in this
+    process looks at the file each time: so it stays until the process ends.
+    """
+    sent = _sent.setdefault(session, set())
+    if name in sent:
+        return
+    path = Path(_folder().name) / name
+    if not path.exists():
+        write(path)
+    session.addArtifacts(str(path), file=True)
+    sent.add(name)
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="sparknet-")

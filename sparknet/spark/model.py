@@ -1,0 +1,190 @@
+"""SparkModel: a net that predicts columns of a DataFrame."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from hashlib import blake2b
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparknet.errors import SparkError, SpecError
+from sparknet.net import Net
+from sparknet.net.fed import FedNet
+from sparknet.net.flow import dependent, last_blobs
+from sparknet.proto import Model, read_model, write_model, write_text
+from sparknet.proto.suggest import did_you_mean
+from sparknet.spark.files import send
+from sparknet.spark.portable import portable_net
+from sparknet.spark.prediction import Output, Prediction, predict
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+StrPath = str | os.PathLike[str]
+
+
+class SparkModel:
+    """``SparkModel(net, weights=None)``: a `Net` or all that one is made from, or a caffemodel.
+
+    A net for training will do: it is run as it is for testing, through its transform_param, and
+    what only its losses and accuracies need is not asked for.
+    """
+
+    def __init__(self, net: Any, weights: Any = None) -> None:
+        self.net: Net = net if isinstance(net, Net) else _net(net, weights)
+        """Its weights are those that predict."""
+        if net is self.net and weights is not None:
+            raise SpecError("this Net has weights already: give weights with what it was made from")
+
+    def transform(
+        self,
+        data: DataFrame,
+        outputs: Sequence[str] | None = None,
+        *,
+        columns: dict[str, str] | None = None,
+        prefix: str = "",
+        best: str | None = None,
+        batch: int | None = None,
+    ) -> DataFrame:
+        """The data with a column for each of ``outputs``, blobs of the net (its own by default).
+
+        A blob of one value a record is a float, any other an array of floats.  ``best`` names a
+        column for the number of the largest value of the first output: the class.  ``columns``
+        maps the net's inputs to the data's columns, where the names differ; ``prefix`` goes
+        before the names of the blobs.  ``batch`` records go through the net at a time, as many
+        as it is described for unless given.
+        """
+        tested = self.net.tested
+        chosen = self._outputs(tested, outputs)
+        mapping = self._mapping(tested, chosen, data.columns, columns or {})
+        rows = batch or tested.batch
+        if rows < 1:
+            raise SparkError(f"batch is {rows}: at least one record is needed")
+        predicted = [_output(tested, name, prefix + name) for name in chosen]
+        prediction = Prediction(
+            weights=self._send(data.sparkSession),
+            net=portable_net(tested.described),
+            mapping=mapping,
+            shapes={entry.name: entry.stored for entry in tested.entries},
+            outputs=predicted,
+            best=best,
+            batch=rows,
+            axis=_axis(tested),
+        )
+        schema = _schema(data, predicted, best)
+        return data.mapInArrow(partial(predict, prediction=prediction), schema)
+
+    def save(self, path: StrPath) -> None:
+        """Write a caffemodel, and beside it the net as a .prototxt; `SparkModel(path)` reads it."""
+        write_model(path, self._model())
+        write_text(Path(path).with_suffix(".prototxt"), self.net.tested.described)
+
+    def __repr__(self) -> str:
+        return f"<SparkModel '{self.net.tested.described.name}'>"
+
+    # -- inside --------------------------------------------------------------------------
+
+    def _outputs(self, tested: FedNet, wanted: Sequence[str] | None) -> list[str]:
+        if wanted is None:
+            lost = dependent(tested.described, _targets(tested))
+            return last_blobs(tested.described, lost)
+        if isinstance(wanted, str) or not wanted:
+            raise SparkError(f"outputs is {wanted!r}: a list of the net's blobs is needed")
+        for name in wanted:
+            if name not in tested.net.blobs:
+                near = did_you_mean(name, tested.net.blobs)
+                raise SpecError(f"the net has no blob '{name}'{near}")
+        return list(dict.fromkeys(wanted))
+
+    def _mapping(
+        self, tested: FedNet, outputs: Sequence[str], has: Sequence[str], columns: dict[str, str]
+    ) -> dict[str, str]:
+        """Input → column, of the inputs that the outputs depend on."""
+        entries = [entry.name for entry in tested.entries]
+        for name in columns:
+            if name not in entries:
+                raise SparkError(f"columns names '{name}', but the net's inputs are {entries}")
+        needed = [
+            name
+            for name in entries
+            if not dependent(tested.described, [name]).keys().isdisjoint(outputs)
+        ]
+        mapping = {name: columns.get(name, name) for name in needed}
+        for name, column in mapping.items():
+            if column not in has:
+                raise SparkError(
+                    f"the data has no column '{column}' for the net's input '{name}': it has "
+                    f"{list(has)}; say which with columns={{'{name}': …}}"
+                )
+        return mapping
+
+    def _send(self, session: SparkSession) -> str:
+        """The name of the file of weights, which every executor of the session fetches once."""
+        flat = np.asarray(self.net.net.flat_params)
+        name = f"sparknet-{blake2b(flat.data.cast('B'), digest_size=16).hexdigest()}.caffemodel"
+        send(session, name, lambda path: write_model(path, self._model()))
+        return name
+
+    def _model(self) -> Model:
+        tested = self.net.tested
+        params = tested.net.params
+        arrays = [
+            [np.asarray(blob.data) for blob in params.get(layer.name, ())]
+            for layer in tested.described.layer
+        ]
+        return Model(tested.described, arrays)
+
+
+def _net(source: Any, weights: Any) -> Net:
+    """A net; a caffemodel alone is its own description."""
+    if isinstance(source, (str, os.PathLike)) and weights is None:
+        path = Path(source)
+        if path.suffix in (".caffemodel", ".h5"):
+            return Net(read_model(path).net, path)
+    return Net(source, weights)
+
+
+def _targets(tested: FedNet) -> list[str]:
+    """The inputs that only losses and accuracies read: they are for training."""
+    read_by: dict[str, set[str]] = {}
+    for layer in tested.described.layer:
+        for number, name in enumerate(layer.bottom):
+            judges = number > 0 and layer.type.endswith(("Loss", "Accuracy"))
+            read_by.setdefault(name, set()).add("judge" if judges else layer.type)
+    return [entry.name for entry in tested.entries if read_by.get(entry.name) == {"judge"}]
+
+
+def _axis(tested: FedNet) -> int:
+    return max((entry.axis for entry in tested.entries), default=0)
+
+
+def _output(tested: FedNet, name: str, column: str) -> Output:
+    blobs, axis = tested.net.blobs, _axis(tested)
+    shape = tuple(blobs[name].shape)
+    rows = next(blobs[entry.name].shape[axis] for entry in tested.entries if entry.axis == axis)
+    if len(shape) <= axis or shape[axis] != rows:
+        raise SparkError(f"blob '{name}' is {shape}: no row for each of {rows} records")
+    return Output(name, column, prod(shape) // max(shape[axis], 1) == 1)
+
+
+def _schema(data: DataFrame, outputs: Sequence[Output], best: str | None) -> Any:
+    """The data's columns, then those that are predicted."""
+    from pyspark.sql.types import ArrayType, FloatType, IntegerType, StructType
+
+    schema = StructType(list(data.schema.fields))
+    more: list[tuple[str, Any]] = [
+        (one.column, FloatType() if one.is_number else ArrayType(FloatType(), False))
+        for one in outputs
+    ]
+    if best is not None:
+        more.append((best, IntegerType()))
+    for name, kind in more:
+        if name in schema.names:
+            raise SparkError(f"the data has a column '{name}' already: give prefix, or drop it")
+        schema = schema.add(name, kind, False)
+    return schema

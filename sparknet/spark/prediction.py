@@ -1,0 +1,101 @@
+"""The task that predicts: Arrow batches through a net, in each of Spark's Python workers."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparknet.errors import SparkError
+from sparknet.native import set_threads
+from sparknet.net import Net
+from sparknet.spark.columns import arrays
+from sparknet.spark.kept import kept
+from sparknet.spark.portable import Portable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A blob, and the column that its values become."""
+
+    blob: str
+    column: str
+    is_number: bool
+    """Whether it has one value a record."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What tasks are sent: small; the weights come as a file that executors fetch once."""
+
+    weights: str
+    net: Portable
+    mapping: dict[str, str]
+    shapes: dict[str, Shape]
+    outputs: Sequence[Output]
+    best: str | None
+    batch: int
+    axis: int
+    """Where records lie side by side in a blob."""
+
+    def make_net(self) -> Net:
+        from pyspark import SparkFiles
+
+        set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        with tempfile.TemporaryDirectory(prefix="sparknet-") as folder:
+            net = Net(self.net.unpacked(Path(folder)), SparkFiles.get(self.weights))
+            _ = net.tested  # reads what the folder holds
+        return net
+
+
+def predict(batches: Iterable[pa.RecordBatch], prediction: Prediction) -> Iterator[pa.RecordBatch]:
+    """The rows of a partition with their predictions."""
+    for batch in batches:
+        for begin in range(0, batch.num_rows, prediction.batch):
+            yield _predicted(batch.slice(begin, prediction.batch), prediction)
+
+
+def _predicted(rows: pa.RecordBatch, given: Prediction) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    net = kept((given.weights, given.net.text), given.make_net)
+    made = net.forward(
+        arrays(rows, given.mapping, given.shapes), [output.blob for output in given.outputs]
+    )
+    columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+    values: Array | None = None
+    for output in given.outputs:
+        found = _rows(made[output.blob], output.blob, given.axis, rows.num_rows)
+        columns[output.column] = _column(found, output)
+        values = found if values is None else values
+    if given.best is not None and values is not None:
+        columns[given.best] = pa.array(values.argmax(1).astype(np.int32))
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _rows(made: Array, blob: str, axis: int, count: int) -> Array:
+    """One row a record."""
+    if made.ndim <= axis or made.shape[axis] != count:
+        raise SparkError(f"blob '{blob}' became {made.shape} for {count} records")
+    return np.ascontiguousarray(np.moveaxis(made, axis, 0)).reshape(count, -1)
+
+
+def _column(values: Array, output: Output) -> pa.Array:
+    import pyarrow as pa
+
+    if output.is_number:
+        return pa.array(values[:, 0])
+    count, length = values.shape
+    ends = np.arange(0, (count + 1) * length, length, dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(values.ravel()))

@@ -1,0 +1,142 @@
+"""A net that predicts columns of a DataFrame."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import SparkError, SpecError
+from sparknet.net import Net
+from sparknet.spark import SparkModel, Trainer
+from tests.spark.digits import NET, records, solver
+
+COUNT = 103
+COLUMNS = {"data": "pixels"}
+
+
+@pytest.fixture(scope="module")
+def frame(spark: Any) -> Any:
+    """Ragged parts, in no order: each row knows its number."""
+    images, labels = records(COUNT)
+    rows = [
+        (number, image.tobytes(), int(label))
+        for number, (image, label) in enumerate(zip(images, labels, strict=True))
+    ]
+    return spark.createDataFrame(rows, "number int, pixels binary, digit int").repartition(3)
+
+
+def column(data: Any, name: str) -> Any:
+    rows = sorted(data.select("number", name).collect())
+    assert [row[0] for row in rows] == list(range(COUNT))
+    return np.array([row[1] for row in rows], np.float32)
+
+
+def expected(net: Net, name: str, scale: float = 1) -> Any:
+    return net.forward({"data": records(COUNT)[0] * np.float32(scale)}, [name])[name]
+
+
+def test_values_are_those_of_forward(frame: Any) -> None:
+    net = Net(solver())
+    predicted = SparkModel(net).transform(frame, ["ip", "conv"], columns=COLUMNS, best="class")
+    assert predicted.columns == ["number", "pixels", "digit", "ip", "conv", "class"]
+    scores = expected(net, "ip")
+    np.testing.assert_allclose(column(predicted, "ip"), scores, rtol=1e-5, atol=1e-4)
+    flat = expected(net, "conv").reshape(COUNT, -1)
+    np.testing.assert_allclose(column(predicted, "conv"), flat, rtol=1e-5, atol=1e-4)
+    np.testing.assert_array_equal(column(predicted, "class"), scores.argmax(1))
+
+
+def test_what_only_the_loss_reads_is_not_asked_for(frame: Any) -> None:
+    predicted = SparkModel(Net(solver())).transform(frame, columns=COLUMNS, prefix="my_", batch=7)
+    assert predicted.schema["my_ip"].simpleString() == "my_ip:array<float>"
+    assert predicted.columns == [*frame.columns, "my_ip"]
+
+
+def test_one_value_a_record_is_a_number_through_its_transform(frame: Any, tmp_path: Path) -> None:
+    net = """layer { name: "data" type: "MemoryData" top: "data" top: "label"
+        transform_param { scale: 0.5 mean_file: "MEAN" }
+        memory_data_param { batch_size: 4 channels: 1 height: 6 width: 6 } }
+      layer { name: "score" type: "InnerProduct" bottom: "data" top: "score"
+        inner_product_param { num_output: 1 weight_filler { type: "xavier" } } }
+      layer { name: "loss" type: "EuclideanLoss" bottom: "score" bottom: "label" top: "loss" }"""
+    from sparknet.proto import write_blob
+
+    write_blob(tmp_path / "mean", np.full((1, 1, 6, 6), 8, np.float32))
+    model = SparkModel(net.replace("MEAN", str(tmp_path / "mean")))
+    predicted = model.transform(frame, columns=COLUMNS)
+    assert predicted.schema["score"].simpleString() == "score:float"
+    found = column(predicted, "score")
+    weights, bias = (np.asarray(blob.data) for blob in model.net.net.params["score"])
+    pixels = records(COUNT)[0].reshape(COUNT, -1).astype(np.float32)
+    np.testing.assert_allclose(found, ((pixels - 8) / 2) @ weights[0] + bias[0], atol=1e-4)
+
+
+def test_a_caffemodel_is_enough(frame: Any, tmp_path: Path) -> None:
+    net = Net(solver())
+    SparkModel(net).save(tmp_path / "digits.caffemodel")
+    scores = expected(net, "ip")
+    for model in (
+        SparkModel(tmp_path / "digits.caffemodel"),
+        SparkModel(tmp_path / "digits.prototxt", tmp_path / "digits.caffemodel"),
+    ):
+        found = column(model.transform(frame, columns=COLUMNS), "ip")
+        np.testing.assert_allclose(found, scores, rtol=1e-5, atol=1e-4)
+
+
+def test_changed_weights_are_sent_again(frame: Any) -> None:
+    net = Net(solver())
+    model = SparkModel(net)
+    before = model.transform(frame, columns=COLUMNS)
+    old = expected(net, "ip")
+    net.set_weights(net.get_weights() * 2)
+    after = model.transform(frame, columns=COLUMNS)
+    np.testing.assert_allclose(column(before, "ip"), old, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(column(after, "ip"), expected(net, "ip"), rtol=1e-5, atol=1e-4)
+
+
+def test_a_trained_model_predicts(spark: Any) -> None:
+    images, labels = records(400)
+    pairs = zip((images / np.float32(255)).reshape(400, -1).tolist(), labels.tolist(), strict=True)
+    data = spark.createDataFrame(list(pairs), "data array<float>, label int")
+    trained = Trainer(solver(), workers=2).fit(data)
+    predicted = trained.model.transform(data, best="prediction")
+    right = predicted.where("prediction = label").count()
+    assert right > 0.97 * 400
+
+
+def test_it_is_built_once_in_a_worker(spark: Any, frame: Any) -> None:
+    """Two jobs of one slot: the second finds the net that the first has built."""
+    model = SparkModel(Net(solver()))
+    model.transform(frame.coalesce(1), columns=COLUMNS).collect()
+
+    def look(_: Any) -> Any:
+        from sparknet.spark import kept as module
+
+        keys = module._store
+        yield sum(isinstance(key, tuple) and str(key[0]).startswith("sparknet-") for key in keys)
+
+    found = spark.sparkContext.parallelize(range(4), 4).mapPartitions(look).collect()
+    assert max(found) >= 1
+
+
+def test_what_cannot_be_predicted(spark: Any, frame: Any) -> None:
+    model = SparkModel(Net(solver()))
+    with pytest.raises(SparkError, match=r"no column 'data' for the net's input 'data'.*columns="):
+        model.transform(frame)
+    with pytest.raises(SparkError, match=r"columns names 'image', but the net's inputs are"):
+        model.transform(frame, columns={"image": "pixels"})
+    with pytest.raises(SpecError, match="no blob 'pi'; did you mean 'ip'"):
+        model.transform(frame, ["pi"])
+    with pytest.raises(SparkError, match=r"blob 'loss' is \(\): no row for each of 20 records"):
+        model.transform(frame, ["loss"], columns={"data": "pixels", "label": "digit"})
+    with pytest.raises(SparkError, match="has a column 'ip' already: give prefix"):
+        model.transform(frame.withColumnRenamed("digit", "ip"), columns=COLUMNS)
+    with pytest.raises(SparkError, match="outputs is 'ip': a list"):
+        model.transform(frame, "ip")
+    with pytest.raises(SparkError, match="batch is -1"):
+        model.transform(frame, columns=COLUMNS, batch=-1)
+    with pytest.raises(SpecError, match="this Net has weights already"):
+        SparkModel(Net(NET), Net(NET).get_weights())
