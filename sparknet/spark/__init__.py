@@ -5,7 +5,18 @@ from __future__ import annotations
 from sparknet.spark.kept import forget, kept
 from sparknet.spark.mean import tree_mean
 from sparknet.spark.model import SparkModel
-from sparknet.spark.session import local_session
+from sparknet.spark.reading import read_records
+from sparknet.spark.session import get_session, local_session
 from sparknet.spark.trainer import Trained, Trainer
 
-__all__ = ["SparkModel", "Trained", "Trainer", "forget", "kept", "local_session", "tree_mean"]
+__all__ = [
+    "SparkModel",
+    "Trained",
+    "Trainer",
+    "forget",
+    "get_session",
+    "kept",
+    "local_session",
+    "read_records",
+    "tree_mean",
+]

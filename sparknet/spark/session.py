@@ -17,6 +17,37 @@ _LOOPBACK = "127.0.0.1"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
+def get_session(
+    workers: int | None = None,
+    *,
+    master: str | None = None,
+    name: str = "sparknet",
+    config: dict[str, Any] | None = None,
+) -> SparkSession:
+    """The session of the spark-submit or the notebook that this is, else a local one.
+
+    ``master`` is where else it shall run: spark://…, yarn, k8s://…, or sc://… for Spark Connect.
+    Then, unless PYSPARK_PYTHON says otherwise, the executors start the Python of this path.
+    """
+    spark_session = _pyspark().SparkSession
+    submitted = os.environ.get("PYSPARK_GATEWAY_PORT") or os.environ.get("SPARK_REMOTE")
+    if master is None and not submitted and spark_session.getActiveSession() is None:
+        return local_session(workers, name=name, config=config)
+    builder = spark_session.builder.appName(name)
+    if master is not None:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if home := java_home():
+            os.environ["JAVA_HOME"] = home
+        remote = master.startswith("sc://")
+        builder = builder.remote(master) if remote else builder.master(master)
+        for key, value in {} if remote else _quiet().items():
+            builder = builder.config(key, value)
+    for key, value in (config or {}).items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    return session
+
+
 def local_session(
     workers: int | None = None,
     *,
@@ -85,11 +116,17 @@ def _settings(slots: int, threads: int, memory: str | None) -> dict[str, str]:
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.memory": memory or _driver_memory(),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
-        "spark.ui.showConsoleProgress": "false",
+        **_quiet(),
         "spark.ui.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.shuffle.partitions": str(slots),
+    }
+
+
+def _quiet() -> dict[str, str]:
+    return {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        "spark.ui.showConsoleProgress": "false",
     }
 
 

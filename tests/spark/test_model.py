@@ -113,9 +113,9 @@ def test_it_is_built_once_in_a_worker(spark: Any, frame: Any) -> None:
     model.transform(frame.coalesce(1), columns=COLUMNS).collect()
 
     def look(_: Any) -> Any:
-        from sparknet.spark import kept as module
+        import sys
 
-        keys = module._store
+        keys = sys.modules["sparknet.spark.kept"]._store
         yield sum(isinstance(key, tuple) and str(key[0]).startswith("sparknet-") for key in keys)
 
     found = spark.sparkContext.parallelize(range(4), 4).mapPartitions(look).collect()
