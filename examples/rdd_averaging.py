@@ -18,14 +18,14 @@ from digits import digits, solver
 from pyspark import Broadcast
 
 from sparknet import Net, WeightCollection
-from sparknet.spark import kept, local_session, tree_mean
+from sparknet.spark import get_session, kept, tree_mean
 
 WORKERS, STEPS = 2, 10
 Record = tuple[np.ndarray, float]
 
 
 def main(rounds: int) -> float:
-    context = local_session(WORKERS).sparkContext
+    context = get_session(WORKERS).sparkContext
     learned, held_out = (part.take(slice(0, len(part))) for part in digits())
     records = list(zip(learned["data"], learned["label"], strict=True))
     data = context.parallelize(records, WORKERS).cache()

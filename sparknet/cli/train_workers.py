@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import flags, sources
+from sparknet.cli import flags, sources, train_spark
 from sparknet.cli.settings import read_settings
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import FileError
@@ -18,6 +18,7 @@ from sparknet.errors import FileError
 if TYPE_CHECKING:
     from sparknet.dist.training import Trained
     from sparknet.proto.caffe_pb2 import SolverParameter
+    from sparknet.spark import Trained as SparkTrained
     from sparknet.summary import History, Listener
 
 PASSED_ON = {
@@ -77,7 +78,10 @@ def add(parser: ArgumentParser) -> None:
 
 def is_wanted(chosen: Namespace) -> bool:
     theirs = {"iterations", "threads"}
-    return any(getattr(chosen, name) is not None for name in {*PASSED_ON, *OURS} - theirs)
+    return any(
+        getattr(chosen, name) is not None
+        for name in {*PASSED_ON, *OURS, *train_spark.FLAGS} - theirs
+    )
 
 
 def train(chosen: Namespace) -> int:
@@ -103,9 +107,13 @@ def train(chosen: Namespace) -> int:
     return 0
 
 
-def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trained:
+def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trained | SparkTrained:
     from sparknet.dist.training import train as start
 
+    strategy = parse_strategy(chosen.strategy or "averaging")
+    snapshots = chosen.snapshots or f"{settings.snapshot_prefix}_snapshots"
+    if train_spark.is_wanted(chosen):
+        return train_spark.train(chosen, settings, strategy, snapshots, hear)
     data, validation = sources.of_solver(settings)
     if chosen.data:
         data, validation = sources.open_records(chosen.data), None
@@ -119,8 +127,8 @@ def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trai
         data,
         workers=chosen.workers or 1,
         validation=validation,
-        strategy=parse_strategy(chosen.strategy or "averaging"),
-        snapshots=chosen.snapshots or f"{settings.snapshot_prefix}_snapshots",
+        strategy=strategy,
+        snapshots=snapshots,
         on_event=hear,
         **{name: value for name, value in given.items() if value is not None},
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparknet.errors import SparkError
 from sparknet.loaders import Records, open_records
 from sparknet.loaders.source import Array, Column
 
@@ -62,3 +63,24 @@ def _column(values: Array, column: Column) -> pa.Array:
         pa.binary(flat.shape[1]), len(flat), [None, pa.py_buffer(flat.ravel())]
     )
     return fixed.cast(pa.binary())
+
+
+def read_parquet(session: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """Parquet files or folders, wherever Spark can read."""
+    return _asked(lambda: session.read.parquet(*paths))
+
+
+def query(session: SparkSession, text: str) -> DataFrame:
+    """What a SQL query gives."""
+    return _asked(lambda: session.sql(text))
+
+
+def _asked(ask: Callable[[], DataFrame]) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    try:
+        found = ask()
+        _ = found.columns  # Spark Connect looks no earlier
+    except PySparkException as error:
+        raise SparkError(str(error).strip().partition("\n")[0]) from error
+    return found

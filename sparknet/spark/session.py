@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ def get_session(
     workers: int | None = None,
     *,
     master: str | None = None,
+    threads: int | None = None,
     name: str = "sparknet",
     config: dict[str, Any] | None = None,
 ) -> SparkSession:
@@ -32,7 +35,7 @@ def get_session(
     spark_session = _pyspark().SparkSession
     submitted = os.environ.get("PYSPARK_GATEWAY_PORT") or os.environ.get("SPARK_REMOTE")
     if master is None and not submitted and spark_session.getActiveSession() is None:
-        return local_session(workers, name=name, config=config)
+        return local_session(workers, threads=threads, name=name, config=config)
     builder = spark_session.builder.appName(name)
     if master is not None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -44,8 +47,7 @@ def get_session(
             builder = builder.config(key, value)
     for key, value in (config or {}).items():
         builder = builder.config(key, value)
-    session: SparkSession = builder.getOrCreate()
-    return session
+    return _started(builder)
 
 
 def local_session(
@@ -82,7 +84,16 @@ def local_session(
         builder = builder.config(key, value)
     for key, value in (config or {}).items():
         builder = builder.config(key, value)
+    return _started(builder)
+
+
+def _started(builder: Any) -> SparkSession:
+    """Ctrl-C stays what it was: PySpark's own handler would cancel jobs that want to snapshot."""
+    if threading.current_thread() is not threading.main_thread():
+        return builder.getOrCreate()  # type: ignore[no-any-return]
+    before = signal.getsignal(signal.SIGINT)
     session: SparkSession = builder.getOrCreate()
+    signal.signal(signal.SIGINT, before)
     return session
 
 

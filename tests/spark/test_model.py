@@ -115,7 +115,7 @@ def test_it_is_built_once_in_a_worker(spark: Any, frame: Any) -> None:
     def look(_: Any) -> Any:
         import sys
 
-        keys = sys.modules["sparknet.spark.kept"]._store
+        keys = getattr(sys.modules.get("sparknet.spark.kept"), "_store", ())
         yield sum(isinstance(key, tuple) and str(key[0]).startswith("sparknet-") for key in keys)
 
     found = spark.sparkContext.parallelize(range(4), 4).mapPartitions(look).collect()
@@ -128,8 +128,8 @@ def test_what_cannot_be_predicted(spark: Any, frame: Any) -> None:
         model.transform(frame)
     with pytest.raises(SparkError, match=r"columns names 'image', but the net's inputs are"):
         model.transform(frame, columns={"image": "pixels"})
-    with pytest.raises(SpecError, match="no blob 'pi'; did you mean 'ip'"):
-        model.transform(frame, ["pi"])
+    with pytest.raises(SpecError, match="no blob 'accurac'.*'accuracy'"):
+        model.transform(frame, ["accurac"])
     with pytest.raises(SparkError, match=r"blob 'loss' is \(\): no row for each of 20 records"):
         model.transform(frame, ["loss"], columns={"data": "pixels", "label": "digit"})
     with pytest.raises(SparkError, match="has a column 'ip' already: give prefix"):

@@ -1,0 +1,105 @@
+"""`sparknet train --spark`: what `sparknet.spark.Trainer` does, from a shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparknet.cli import main
+from tests.cli.conftest import ROOT, Run, Task, make_task
+
+pytest.importorskip("pyspark")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Task:
+    return make_task(tmp_path)
+
+
+def train(task: Task, *words: str) -> list[str]:
+    return ["train", "-solver", task.path("solver.prototxt"), "--spark", *words]
+
+
+def parquet(task: Task, name: str) -> str:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pixels = [image.astype(np.uint8).tobytes() for image in task.images]
+    pq.write_table(pa.table({"pixels": pixels, "kind": task.labels}), task.path(name))
+    return task.path(name)
+
+
+def test_a_query_over_parquet(fresh: Task, run: Run) -> None:
+    path = parquet(fresh, "columns.parquet")
+    words = ["--sql", f"SELECT pixels, kind FROM parquet.`{path}`", "--validation", path]
+    words += ["--columns", "data=pixels,label=kind", "--validate-every", "2"]
+    words += ["-iterations", "40", "--out", fresh.path("out.caffemodel"), "--snapshot-every", "2"]
+    done = run(*train(fresh, *words))
+    assert done.returncode == 0, done.stderr
+    printed = dict(line.split(" = ") for line in done.stdout.splitlines())
+    assert float(printed["accuracy"]) > 0.9
+    assert done.stderr.splitlines()[-1] == f"sparknet train: wrote {fresh.path('out.caffemodel')}"
+    assert "step 40/40 100%" in done.stderr
+    assert "ERROR" not in done.stderr
+    assert list(fresh.folder.glob("columns_snapshots/round-*"))
+
+
+@pytest.mark.slow
+def test_the_nets_own_data(fresh: Task, run: Run) -> None:
+    done = run(*train(fresh, "-iterations", "20", "--json", "--validate-every", "1"))
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert next(e for e in events if e["event"] == "start")["records"] == 60
+    assert events[-1]["reason"] == "steps"
+
+
+@pytest.mark.slow
+def test_ctrl_c_snapshots_and_leaves(fresh: Task) -> None:
+    words = train(fresh, "--seconds", "200", "--json", "--strategy", "averaging:steps=2")
+    with subprocess.Popen(
+        [sys.executable, "-m", "sparknet.cli", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        next(line for line in process.stdout if '"round"' in line)
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert '"interrupted"' in rest
+    assert "Traceback" not in errors
+    assert list(fresh.folder.glob("columns_snapshots/round-*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--master", "yarn"], "--master is for training on Spark"),
+        (["--spark", "--sql", "SELECT 1", "--data", "x"], "give --data or --sql, not both"),
+        (["--spark", "--columns", "data"], "'data' is no BLOB=COLUMN"),
+    ],
+)
+def test_wrong_use(
+    fresh: Task, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "-solver", fresh.path("solver.prototxt"), *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_errors_are_one_line(fresh: Task, run: Run) -> None:
+    done = run(*train(fresh, "--sql", "SELECT nothing"))
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if "sparknet train:" in line]
+    assert "nothing" in line
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,53 @@
+"""The examples on Spark: each runs as it stands, and learns."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytest.importorskip("pyspark")
+pytest.importorskip("sklearn")
+
+
+def run(name: str, *words: str) -> float:
+    """The accuracy that an example prints last."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name), *words],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "ERROR" not in done.stderr
+    return float(re.findall(r"accuracy ([0-9.]+)%", done.stdout)[-1]) / 100
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert run("digits_spark.py", str(tmp_path)) >= 0.97
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"digits.caffemodel", "digits.jsonl", "digits.png"}
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "least"),
+    [
+        ("train_on_sql.py", (), 0.9),
+        pytest.param("rdd_averaging.py", ("4",), 0.85, marks=pytest.mark.slow),
+        pytest.param("mnist_spark.py", (), 0.95, marks=pytest.mark.slow),
+        pytest.param("cifar10_spark.py", (), 0.8, marks=pytest.mark.slow),
+        pytest.param("imagenet_tars.py", (), 0.9, marks=pytest.mark.slow),
+        pytest.param("featurize.py", (), 0.9, marks=pytest.mark.slow),
+        pytest.param("finetune.py", (), 0.95, marks=pytest.mark.slow),
+    ],
+)
+def test_it_learns(name: str, words: tuple[str, ...], least: float) -> None:
+    assert run(name, *words) >= least
