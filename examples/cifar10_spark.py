@@ -35,7 +35,7 @@ net = NetParams(
     "cifar10",
     MemoryData(
         "data",
-        ["data", "label"],
+        tops=["data", "label"],
         batch_size=BATCH,
         channels=3,
         height=32,

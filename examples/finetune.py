@@ -49,7 +49,9 @@ def tuned() -> SolverParams:
             layer.param[number].lr_mult = 1 if layer.name == "odd_or_even" else 0.1
         if layer.name == "odd_or_even":
             layer.inner_product_param.num_output = 2
-    return SolverParams(net=changed, base_lr=0.02, momentum=0.9, lr_policy="fixed", random_seed=1)
+    return SolverParams(
+        net_param=changed, base_lr=0.02, momentum=0.9, lr_policy="fixed", random_seed=1
+    )
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     spark-submit examples/imagenet_tars.py [tars …]
 
 The class of an image is what its name begins with (n01440764_10026.JPEG), or its folder in the
-tar.  Without tars, two are made here, of drawings of four classes.
+tar.  Without tars, two are made here, of drawings of three classes.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def net(classes: int) -> NetParams:
         "tars",
         MemoryData(
             "data",
-            ["data", "label"],
+            tops=["data", "label"],
             batch_size=BATCH,
             channels=3,
-            height=SIZE,
-            width=SIZE,
+            height=CROP,
+            width=CROP,
             transform_param=CROPPED,
         ),
         ConvLayer("conv1", "data", kernel=5, stride=2, num_filters=16, weight_filler="msra"),
@@ -78,16 +78,15 @@ def main(paths: list[str]) -> float:
 
 
 def drawings(folder: Path) -> list[str]:
-    """Two tars of 400 JPEGs: bright bars along one of four sides."""
+    """Two tars of 400 JPEGs: a bright bar above, below or at the left."""
     random = np.random.default_rng(0)
     paths = [folder / "first.tar", folder / "second.tar"]
     for path in paths:
         with tarfile.open(path, "w") as tar:
             for number in range(400):
-                side = number % 4
+                side = number % 3
                 pixels = random.integers(0, 160, (48, 56, 3), dtype=np.uint8)
-                view = pixels.swapaxes(0, 1) if side % 2 else pixels
-                (view if side < 2 else view[::-1])[:12] = 230
+                (pixels, pixels[::-1], pixels.swapaxes(0, 1))[side][:12] = 230
                 data = io.BytesIO()
                 Image.fromarray(pixels).save(data, "JPEG")
                 info = tarfile.TarInfo(f"n{side:08d}_{path.stem}{number}.JPEG")

@@ -133,7 +133,7 @@ class SparkModel:
     def _model(self) -> Model:
         tested = self.net.tested
         params = tested.net.params
-        arrays = [
+        arrays: list[list[Any]] = [
             [np.asarray(blob.data) for blob in params.get(layer.name, ())]
             for layer in tested.described.layer
         ]

@@ -90,7 +90,7 @@ def local_session(
 def _started(builder: Any) -> SparkSession:
     """Ctrl-C stays what it was: PySpark's own handler would cancel jobs that want to snapshot."""
     if threading.current_thread() is not threading.main_thread():
-        return builder.getOrCreate()  # type: ignore[no-any-return]
+        return builder.getOrCreate()
     before = signal.getsignal(signal.SIGINT)
     session: SparkSession = builder.getOrCreate()
     signal.signal(signal.SIGINT, before)

@@ -128,7 +128,7 @@ def test_what_cannot_be_predicted(spark: Any, frame: Any) -> None:
         model.transform(frame)
     with pytest.raises(SparkError, match=r"columns names 'image', but the net's inputs are"):
         model.transform(frame, columns={"image": "pixels"})
-    with pytest.raises(SpecError, match="no blob 'accurac'.*'accuracy'"):
+    with pytest.raises(SpecError, match=r"no blob 'accurac'.*'accuracy'"):
         model.transform(frame, ["accurac"])
     with pytest.raises(SparkError, match=r"blob 'loss' is \(\): no row for each of 20 records"):
         model.transform(frame, ["loss"], columns={"data": "pixels", "label": "digit"})
