@@ -107,19 +107,21 @@ def test_a_trained_model_predicts(spark: Any) -> None:
     assert right > 0.97 * 400
 
 
-def test_it_is_built_once_in_a_worker(spark: Any, frame: Any) -> None:
-    """Two jobs of one slot: the second finds the net that the first has built."""
-    model = SparkModel(Net(solver()))
-    model.transform(frame.coalesce(1), columns=COLUMNS).collect()
+def test_a_worker_keeps_the_net_between_jobs(spark: Any, frame: Any) -> None:
+    SparkModel(Net(solver())).transform(frame, columns=COLUMNS).collect()
 
-    def look(_: Any) -> Any:
+    def look(batches: Any) -> Any:
         import sys
 
-        keys = getattr(sys.modules.get("sparknet.spark.kept"), "_store", ())
-        yield sum(isinstance(key, tuple) and str(key[0]).startswith("sparknet-") for key in keys)
+        import pyarrow as pa
 
-    found = spark.sparkContext.parallelize(range(4), 4).mapPartitions(look).collect()
-    assert max(found) >= 1
+        for _ in batches:
+            keys = getattr(sys.modules.get("sparknet.spark.kept"), "_store", ())
+            nets = sum(isinstance(key, tuple) and "caffemodel" in str(key[0]) for key in keys)
+            yield pa.RecordBatch.from_pydict({"nets": pa.array([nets], pa.int32())})
+
+    found = spark.range(0, 4, 1, 4).mapInArrow(look, "nets int").collect()
+    assert max(row.nets for row in found) >= 1
 
 
 def test_what_cannot_be_predicted(spark: Any, frame: Any) -> None:
