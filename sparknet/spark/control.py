@@ -7,6 +7,7 @@ where bytes are asked for.  Nothing that comes over a connection is unpickled.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 from sparknet.dist.events import Event, OnEvent
 from sparknet.dist.store import Buffer, Store
 from sparknet.spark.line import Gate, Line
+from sparknet.spark.roll import Roll
 
 Answer = tuple[dict[str, Any], Buffer]
 
@@ -33,6 +35,8 @@ class Progress:
     """How training ended."""
     failures: list[dict[str, Any]] = field(default_factory=list)
     """What workers said before they ended, in the order in which it came."""
+    broken: Exception | None = None
+    """What whoever hears the events raised."""
 
 
 class Control:
@@ -52,6 +56,7 @@ class Control:
         self._stop = False
         self._lock = threading.Lock()
         self.progress = Progress()
+        self._roll = Roll()
         self._gate = Gate(secret, self._serve, host)
         self.port = self._gate.port
 
@@ -73,18 +78,27 @@ class Control:
 
     def _serve(self, line: Line) -> None:
         """All calls of one worker, until it hangs up."""
-        while (call := line.receive()) is not None:
-            what = self._CALLS.get(str(call.get("call")))
-            if what is None:
-                return
-            try:
-                answer, payload = what(self, call, line)
-            except OSError as error:
-                answer, payload = {"error": str(error)}, _NOTHING
-            line.send(answer, payload)
+        try:
+            while (call := line.receive()) is not None:
+                what = self._CALLS.get(str(call.get("call")))
+                if what is None:
+                    return
+                try:
+                    answer, payload = what(self, call, line)
+                except OSError as error:
+                    answer, payload = {"error": str(error)}, _NOTHING
+                line.send(answer, payload)
+        finally:
+            self._roll.leave(line)
+
+    def _here(self, call: dict[str, Any], line: Line) -> Answer:
+        """A worker is there, and all of them have not met yet."""
+        return self._roll.hear(line, call), _NOTHING
 
     def _start(self, call: dict[str, Any], line: Line) -> Answer:
         """Worker 0 begins: from which snapshot, and which time it is."""
+        if self.progress.outcome is not None:
+            raise OSError("training is over")
         with self._lock:
             again = self.progress.starts > 0
             self.progress.starts += 1
@@ -99,17 +113,24 @@ class Control:
         return {}, self._weights
 
     def _event(self, call: dict[str, Any], line: Line) -> Answer:
-        event: Event = call["event"]
-        with self._lock:
-            self._on_event(event)
+        self._hear(call["event"])
         return {}, _NOTHING
+
+    def _hear(self, event: Event) -> None:
+        """One at a time; a listener that fails ends the run."""
+        with self._lock:
+            try:
+                self._on_event(event)
+            except Exception as error:
+                self.progress.broken = error
+                raise OSError(f"the event listener failed: {error}") from error
 
     def _interrupted(self, call: dict[str, Any], line: Line) -> Answer:
         return {"interrupted": self._stop}, _NOTHING
 
     def _failed(self, call: dict[str, Any], line: Line) -> Answer:
-        with self._lock:
-            self.progress.failures.append(call["failure"])
+        self.progress.failures.append(call["failure"])
+        self._hear({"event": "failure", "time": time.time(), **call["failure"]})
         return {}, _NOTHING
 
     def _done(self, call: dict[str, Any], line: Line) -> Answer:
@@ -159,6 +180,7 @@ class Control:
         return self._store
 
     _CALLS: ClassVar[dict[str, Callable[[Control, dict[str, Any], Line], Answer]]] = {
+        "here": _here,
         "start": _start,
         "initial": _initial,
         "event": _event,

@@ -6,8 +6,6 @@ shuffle's blocks arrived: a stage that is run again trains on the same records i
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,14 +34,6 @@ class Part:
 
     training: Records
     validation: Records
-
-
-def local_folder(run: str) -> Path:
-    """Where this executor keeps a run's files; Spark removes it when the executor ends."""
-    base = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
-    folder = Path(base) / f"sparknet-{run}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def ingest(

@@ -39,6 +39,10 @@ class Job:
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
+    @property
+    def ended(self) -> bool:
+        return not self._thread.is_alive()
+
     def result(self) -> list[Any]:
         """Its rows, or its error."""
         self._thread.join()

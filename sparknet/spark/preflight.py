@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
@@ -15,6 +18,12 @@ if TYPE_CHECKING:
 
 _PATIENCE = 120.0
 """Seconds that the executors may take to start K tasks at once."""
+
+_STARTING = 30.0
+"""Seconds that they may take to be there at all."""
+_LOOK = 0.2
+_LOST = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure.*")
+"""How Spark calls what had no last words."""
 
 Address = tuple[str, int]
 
@@ -29,9 +38,10 @@ def check(
     if workers < 1:
         raise SparkError(f"workers is {workers}: at least one is needed")
     if is_classic(session):
-        _check_settings(session, workers)
+        _check_settings(session, workers, patience)
     rows = session.range(workers).repartition(workers)
     look = rows.mapInArrow(partial(probe.look, driver=driver), probe.SCHEMA, barrier=True)
+    look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again
     with Job(session, look, "sparknet: preflight") as job:
         if not job.wait(patience):
             raise SparkError(
@@ -39,7 +49,9 @@ def check(
                 "(workers=), or give the cluster that many free slots"
             )
         try:
-            found = [json.loads(row.finding) for row in job.result()]
+            found = sorted(
+                (json.loads(row.finding) for row in job.result()), key=itemgetter("worker")
+            )
         except Exception as error:
             raise translated(error) from error
     for finding in found:
@@ -47,7 +59,7 @@ def check(
     return found
 
 
-def _check_settings(session: SparkSession, workers: int) -> None:
+def _check_settings(session: SparkSession, workers: int, patience: float) -> None:
     context = session.sparkContext
     settings = context.getConf()
     if settings.get("spark.dynamicAllocation.enabled", "false") == "true":
@@ -55,7 +67,7 @@ def _check_settings(session: SparkSession, workers: int) -> None:
             "spark.dynamicAllocation.enabled is true, and a barrier stage cannot run with it: "
             "set it to false and spark.executor.instances to what the workers need"
         )
-    slots = slots_of(session)
+    slots = _awaited_slots(session, workers, min(patience, _STARTING))
     if slots < workers:
         cpus = settings.get("spark.task.cpus", "1")
         raise SparkError(
@@ -63,6 +75,15 @@ def _check_settings(session: SparkSession, workers: int) -> None:
             f"(spark.master is {context.master}, spark.task.cpus {cpus}): set workers={slots} "
             "or start Spark with more cores"
         )
+
+
+def _awaited_slots(session: SparkSession, workers: int, patience: float) -> int:
+    """The slots, as soon as there are enough: a cluster's executors take a while to come."""
+    local = session.sparkContext.master.startswith("local")
+    until = time.monotonic() + (0 if local else patience)
+    while (slots := slots_of(session)) < workers and time.monotonic() < until:
+        time.sleep(_LOOK)
+    return slots
 
 
 def slots_of(session: SparkSession) -> int:
@@ -108,6 +129,16 @@ def translated(error: Exception) -> SparkError:
         )
     if "Barrier" in text and "dynamic resource allocation" in text:
         return SparkError("set spark.dynamicAllocation.enabled to false: workers start together")
+    if lost := _LOST.search(text):
+        return SparkError(f"{tried(error)}; Spark says: {lost[0].strip()}")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = next((line for line in reversed(lines) if "Error" in line and "at " not in line), None)
     return SparkError(f"the Spark job failed: {said or (lines[0] if lines else type(error))}")
+
+
+def tried(error: Exception) -> str:
+    """How often Spark ran the stage before it gave up."""
+    times = re.search(r"maximum allowable number of times: (\d+)", str(error))
+    if times is None:
+        return "the Spark job failed, and Spark does not run it again"
+    return f"the Spark job failed {times[1]} times in a row (spark.stage.maxConsecutiveAttempts)"

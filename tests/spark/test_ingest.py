@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError
-from sparknet.spark.ingest import HELD, ROW, ingest, local_folder
+from sparknet.spark.ingest import HELD, ROW, ingest
 
 pa = pytest.importorskip("pyarrow")
 
@@ -68,9 +68,3 @@ def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="does not fit"):
         ingest([batch([0]), other], tmp_path / "a", MAPPING, SHAPES)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_folder_of_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/x,{tmp_path}/y")
-    assert local_folder("7") == tmp_path / "x" / "sparknet-7"
-    assert (tmp_path / "x" / "sparknet-7").is_dir()

@@ -1,4 +1,4 @@
-"""Training on a local Spark."""
+"""Training on a local Spark: what takes `session` holds for classic sessions and for Connect."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from sparknet.loaders.source import ArrayRecords
 from sparknet.native import set_threads, threads
 from sparknet.net import Net
 from sparknet.spark import Trainer
-from tests.spark.digits import NET, records, solver, tuples
+from tests.spark.conftest import CONNECT
+from tests.spark.digits import NET, pixels, records, solver, tuples
 
 
 def rdd(spark: Any, count: int, parts: int, seed: int = 0) -> Any:
     return spark.sparkContext.parallelize(tuples(count, seed), parts)
 
 
-def frame(spark: Any, count: int, seed: int = 0) -> Any:
-    images, labels = records(count, seed)
-    rows = [(image.tobytes(), int(label)) for image, label in zip(images, labels, strict=True)]
-    return spark.createDataFrame(rows, "pixels binary, digit int")
+def frame(session: Any, count: int, seed: int = 0) -> Any:
+    """The same records as a DataFrame, under the names of the net's blobs."""
+    rows = [(image.tobytes(), label) for image, label in tuples(count, seed)]
+    return session.createDataFrame(rows, "data binary, label int")
 
 
 def events(trained: Any, kind: str) -> list[Any]:
@@ -40,9 +41,9 @@ def flat(trained: Any) -> Any:
     return np.asarray(trained.weights.flat)
 
 
-def test_two_workers_learn(spark: Any) -> None:
+def test_two_workers_learn(session: Any) -> None:
     trainer = Trainer(solver(), workers=2, validate_every=3)
-    trained = trainer.fit(rdd(spark, 400, 3), validation=rdd(spark, 101, 2, seed=1))
+    trained = trainer.fit(frame(session, 400), validation=frame(session, 101, seed=1))
     assert trained.outcome.reason == "steps"
     assert trained.outcome.metrics["accuracy"] > 0.97
     (introduced,) = events(trained, "workers")
@@ -53,7 +54,18 @@ def test_two_workers_learn(spark: Any) -> None:
     assert trained.net.get_weights().allclose(trained.weights)
 
 
-def test_a_data_frame_with_columns_of_other_names(spark: Any) -> None:
+def test_an_rdd_of_tuples(spark: Any) -> None:
+    trained = Trainer(solver()).fit(rdd(spark, 200, 3), validation=rdd(spark, 100, 2, seed=1))
+    assert trained.outcome.metrics["accuracy"] > 0.97
+
+
+@pytest.mark.skipif(not CONNECT, reason="a classic session has RDDs")
+def test_connect_has_no_rdds(session: Any) -> None:
+    with pytest.raises(NotImplementedError, match="rdd is not implemented"):
+        Trainer(solver()).fit(frame(session, 20).rdd)
+
+
+def test_columns_of_other_names_and_bytes_that_the_net_scales(session: Any) -> None:
     scaled = solver().replace(
         'type: "Input" top: "data" top: "label"\n  input_param { shape '
         "{ dim: 20 dim: 1 dim: 6 dim: 6 } shape { dim: 20 } }",
@@ -62,7 +74,7 @@ def test_a_data_frame_with_columns_of_other_names(spark: Any) -> None:
     )
     assert "MemoryData" in scaled
     trainer = Trainer(scaled, workers=2, columns={"data": "pixels", "label": "digit"})
-    trained = trainer.fit(frame(spark, 400), validation=frame(spark, 100, seed=1))
+    trained = trainer.fit(pixels(session, 400), validation=pixels(session, 100, seed=1))
     assert trained.outcome.metrics["accuracy"] > 0.97
 
 
@@ -76,44 +88,44 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_one_worker_is_plain_training(spark: Any) -> None:
+def test_one_worker_is_plain_training(session: Any) -> None:
     images, labels = records(200)
     net = Net(solver(steps=25))
     plain = ArrayRecords(data=(images / 255).astype(np.float32), label=labels)
     with Batches(plain, net.batch_size, Order(200, seed=5)) as batches:
         net.set_training_data(batches)
         net.train(25)
-    trained = Trainer(solver(steps=25), workers=1, seed=5).fit(rdd(spark, 200, 4))
+    trained = Trainer(solver(steps=25), workers=1, seed=5).fit(frame(session, 200))
     np.testing.assert_array_equal(flat(trained), np.asarray(net.get_weights().flat))
 
 
 @pytest.mark.parametrize("strategy", ["allreduce", "elastic", "slowmo", "dynamic"])
-def test_other_strategies(spark: Any, strategy: str) -> None:
+def test_other_strategies(session: Any, strategy: str) -> None:
     trainer = Trainer(solver(), strategy, workers=2)
-    trained = trainer.fit(rdd(spark, 400, 2), validation=rdd(spark, 100, 1, seed=1))
+    trained = trainer.fit(frame(session, 400), validation=frame(session, 100, seed=1))
     assert trained.outcome.metrics["accuracy"] > 0.9
 
 
-def test_fewer_records_than_workers(spark: Any) -> None:
-    trained = Trainer(solver(steps=4), workers=4).fit(rdd(spark, 3, 8))
+def test_fewer_records_than_workers(session: Any) -> None:
+    trained = Trainer(solver(steps=4), workers=4).fit(frame(session, 3))
     (introduced,) = events(trained, "workers")
     assert sum(worker["records"] for worker in introduced["workers"]) == 3
     assert events(trained, "start")[0]["records"] == 3
 
 
-def test_no_records(spark: Any) -> None:
-    empty = frame(spark, 10).where("digit < 0")
+def test_no_records(session: Any) -> None:
+    empty = frame(session, 10).where("label < 0")
     with pytest.raises(SparkError, match="the training data has no records"):
-        Trainer(solver(), columns={"data": "pixels", "label": "digit"}).fit(empty)
+        Trainer(solver()).fit(empty)
 
 
-def test_epochs_are_counted_from_the_records(spark: Any) -> None:
-    trained = Trainer(solver(), workers=2, epochs=3).fit(rdd(spark, 200, 2))
+def test_epochs_are_counted_from_the_records(session: Any) -> None:
+    trained = Trainer(solver(), workers=2, epochs=3).fit(frame(session, 200))
     assert trained.outcome.iteration == 3 * 200 // (2 * 20)
 
 
-def test_what_a_worker_says_reaches_the_driver(spark: Any) -> None:
-    wrong = rdd(spark, 50, 2).map(lambda record: (record[0], 17))
+def test_what_a_worker_says_reaches_the_driver(session: Any) -> None:
+    wrong = frame(session, 50).selectExpr("data", "17 as label")
     with pytest.raises(SparkNetError, match=r"layer 'loss': .*label 17 .* \(worker \d\)"):
         Trainer(solver(), workers=2).fit(wrong)
 
@@ -125,12 +137,12 @@ def test_nets_that_cannot_be_trained(spark: Any) -> None:
         Trainer(solver(), workers=7).fit(rdd(spark, 50, 2))
 
 
-def test_fine_tuning_starts_from_weights(spark: Any, tmp_path: Path) -> None:
+def test_fine_tuning_starts_from_weights(session: Any, tmp_path: Path) -> None:
     net = Net(solver())
     net.save(tmp_path / "start.caffemodel")
     still = solver(steps=2).replace("base_lr: 0.05", "base_lr: 0")
     trainer = Trainer(still, init_weights=tmp_path / "start.caffemodel")
-    trained = trainer.fit(rdd(spark, 100, 2))
+    trained = trainer.fit(frame(session, 100))
     np.testing.assert_array_equal(flat(trained), np.asarray(net.get_weights().flat))
 
 
@@ -140,7 +152,7 @@ def test_a_run_leaves_nothing_behind(spark: Any) -> None:
         from pathlib import Path
 
         folder = Path(os.environ["SPARK_LOCAL_DIRS"].split(",")[0])
-        yield [str(path) for path in folder.glob("sparknet-*/*")]
+        yield [str(path) for path in folder.glob("sparknet-*")]
 
     running = threading.active_count()
     files = len(list(Path("/proc/self/fd").iterdir()))
@@ -166,13 +178,12 @@ class Killer:
             os.kill(self.processes[self.rank], signal.SIGKILL)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_worker_costs_no_more_than_since_the_snapshot(
-    spark: Any, tmp_path: Path, rank: int
+    session: Any, tmp_path: Path
 ) -> None:
-    data = rdd(spark, 200, 3).cache()
+    data = frame(session, 200)
     whole = Trainer(solver(steps=80), workers=2).fit(data)
-    killer = Killer(5, rank)
+    killer = Killer(5, 0)
     trainer = Trainer(
         solver(steps=80),
         workers=2,
@@ -187,8 +198,8 @@ def test_a_killed_worker_costs_no_more_than_since_the_snapshot(
     np.testing.assert_array_equal(flat(trained), flat(whole))
 
 
-def test_a_later_run_goes_on_from_the_newest_snapshot(spark: Any, tmp_path: Path) -> None:
-    data = rdd(spark, 200, 3).cache()
+def test_a_later_run_goes_on_from_the_newest_snapshot(session: Any, tmp_path: Path) -> None:
+    data = frame(session, 200)
     whole = Trainer(solver(steps=60), workers=2).fit(data)
     path = f"file://{tmp_path}/kept"
     Trainer(solver(steps=40), workers=2, snapshots=path, snapshot_every=2).fit(data)
@@ -196,3 +207,12 @@ def test_a_later_run_goes_on_from_the_newest_snapshot(spark: Any, tmp_path: Path
     trained = trainer.fit(data, resume=True)
     assert [event["round"] for event in events(trained, "round")] == [5, 6]
     np.testing.assert_array_equal(flat(trained), flat(whole))
+
+
+def test_a_listener_that_fails_ends_the_run(session: Any) -> None:
+    def hear(event: Any) -> None:
+        if event["event"] == "round":
+            raise ZeroDivisionError("no luck")
+
+    with pytest.raises(ZeroDivisionError, match="no luck"):
+        Trainer(solver(), on_event=hear).fit(frame(session, 50))

@@ -1,0 +1,92 @@
+"""Folders of the workers' processes in the executors' local directories, and what becomes of them.
+
+Spark's daemon of Python workers ends them by SIGHUP when its executor is gone: then they tidy up
+before they end.  A process that is killed leaves its folder.  So a folder's name says whose it
+is, and whoever comes to the same executor next removes those of processes that are no more.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA = "removed int"
+
+
+@contextmanager
+def scratch(run: str) -> Iterator[Path]:
+    """A folder of this process for a run's files, gone at the end."""
+    remove_abandoned()
+    folder = local_directory() / f"sparknet-{run}-{os.getpid()}"
+    folder.mkdir(parents=True)
+    with _ends_in_order():
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _ends_in_order() -> Iterator[None]:
+    """Signals that end the process are exceptions, so that everything is closed and removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signals = signal.SIGHUP, signal.SIGTERM
+    before = [signal.signal(one, _end) for one in signals]
+    try:
+        yield
+    finally:
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)
+
+
+def _end(number: int, frame: object) -> None:
+    sys.exit(128 + number)
+
+
+def local_directory() -> Path:
+    """Where this executor keeps what it writes; Spark removes it when the executor ends."""
+    base = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return Path(base or tempfile.gettempdir())
+
+
+def remove_abandoned() -> int:
+    """Remove the folders of dead processes; how many there were."""
+    found = [path for path in local_directory().glob("sparknet-*-*") if _is_abandoned(path)]
+    for path in found:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(found)
+
+
+def sweep(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A task that does only that."""
+    import pyarrow as pa
+
+    for _ in batches:
+        pass
+    yield pa.RecordBatch.from_pydict({"removed": pa.array([remove_abandoned()], pa.int32())})
+
+
+def _is_abandoned(path: Path) -> bool:
+    process = path.name.rpartition("-")[2]
+    if not process.isdigit():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False

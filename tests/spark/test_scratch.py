@@ -1,0 +1,64 @@
+"""Folders of the workers' processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparknet.spark.scratch import remove_abandoned, scratch
+
+WAITING = """
+import sys
+from sparknet.spark.scratch import scratch
+with scratch("9") as folder:
+    (folder / "records").write_bytes(b"x")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/x,{tmp_path}/y")
+    return tmp_path / "x"
+
+
+def test_the_folder_of_a_run(place: Path) -> None:
+    with scratch("7") as folder:
+        assert folder == place / f"sparknet-7-{os.getpid()}"
+        (folder / "records").write_bytes(b"x")
+    assert list(place.iterdir()) == []
+
+
+def end(number: int) -> Path:
+    """The folder of a process that was ended by a signal."""
+    command = [sys.executable, "-c", WAITING]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        assert (folder / "records").exists()
+        process.send_signal(number)
+        process.wait(30)
+        return folder
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_process_that_is_ended_tidies_up(place: Path, number: int) -> None:
+    assert not end(number).exists()
+
+
+def test_what_a_killed_process_left_goes_with_the_next(place: Path) -> None:
+    left = end(signal.SIGKILL)
+    assert (left / "records").exists()
+    with scratch("8") as folder:
+        assert list(place.iterdir()) == [folder]
+        assert remove_abandoned() == 0  # its process lives
+    (place / "sparknet-of-somebody-else").mkdir()
+    assert remove_abandoned() == 0
