@@ -101,14 +101,14 @@ class Service:
         return session_processes(self.process.pid)
 
     def close(self) -> None:
-        """End it, and what it leaves."""
+        """End it; what it started ends with it, or is killed, and that is a fault."""
         self.process.terminate()
+        self.process.wait()
         try:
-            self.process.wait(20)
+            until(lambda: not self.left(), "all that it started ends", 30)
         finally:
             for one in self.left():
                 os.kill(one, signal.SIGKILL)
-            self.process.wait()
 
 
 @dataclass(frozen=True)
@@ -221,11 +221,13 @@ class Driver:
         return self._service.left()
 
     def close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()  # it ends, and says good-bye to the master
+        self.process.stdout.read()
         self._service.close()
-        for end in (self.process.stdin, self.process.stdout):
-            assert end is not None
-            with suppress(BrokenPipeError):
-                end.close()
+        self.process.stdout.close()
 
     def _tell(self, message: Event) -> None:
         assert self.process.stdin is not None
