@@ -17,7 +17,7 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 .DELETE_ON_ERROR:
 
 demo: setup
-	@$(PY) examples/digits.py
+	@$(PY) examples/digits_spark.py
 
 test: setup
 	@echo '==> tests'

@@ -1,6 +1,6 @@
 """LeNet on 1,797 real handwritten digits, by two workers that average their weights.
 
-`make demo` runs it.  The digits come with scikit-learn; a fifth of them is held out.  It leaves
+The digits come with scikit-learn; a fifth of them is held out.  It leaves
 a caffemodel, a log and a plot in build/demo, or in the folder that it is given.
 """
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +45,8 @@ def get_session(
             builder = builder.config(key, value)
     for key, value in (config or {}).items():
         builder = builder.config(key, value)
-    return _started(builder)
+    session: SparkSession = builder.getOrCreate()
+    return session
 
 
 def local_session(
@@ -84,16 +83,7 @@ def local_session(
         builder = builder.config(key, value)
     for key, value in (config or {}).items():
         builder = builder.config(key, value)
-    return _started(builder)
-
-
-def _started(builder: Any) -> SparkSession:
-    """Ctrl-C stays what it was: PySpark's own handler would cancel jobs that want to snapshot."""
-    if threading.current_thread() is not threading.main_thread():
-        return builder.getOrCreate()
-    before = signal.getsignal(signal.SIGINT)
     session: SparkSession = builder.getOrCreate()
-    signal.signal(signal.SIGINT, before)
     return session
 
 

@@ -1,4 +1,4 @@
-"""What `make demo` runs: it learns, and what it leaves is what it says."""
+"""The example without Spark: it learns, and what it leaves is what it says."""
 
 from __future__ import annotations
 
