@@ -13,7 +13,7 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto cmake -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow bench bench-peers bench-strategies lint format docs sanitize fuzz clean setup
+.PHONY: demo test test-slow bench bench-peers bench-strategies bench-spark lint format docs sanitize fuzz clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -37,6 +37,11 @@ bench: setup
 
 bench-strategies: setup
 	@$(PY) -m benchmarks.strategies --write
+
+bench-spark: setup
+	@$(PY) -m benchmarks.spark_sync
+	@$(PY) -m benchmarks.spark_overhead
+	@$(PY) -m benchmarks.spark_strategies --write
 
 bench-peers: setup
 	@$(PY) -m benchmarks.peers $(ARGS)

@@ -52,7 +52,8 @@ def ingest(
     def columns() -> Iterator[Batch]:
         for batch in batches:
             if batch.num_rows:
-                rows.append(batch.column(ROW).to_numpy())
+                # A copy: a view would keep all columns of the batch in memory.
+                rows.append(batch.column(ROW).to_numpy().copy())
                 held.append(batch.column(HELD).to_numpy(zero_copy_only=False))
                 yield arrays(batch, mapping, shapes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,26 @@ def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="does not fit"):
         ingest([batch([0]), other], tmp_path / "a", MAPPING, SHAPES)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_batches_that_are_written_leave_memory(tmp_path: Path) -> None:
+    """Columns of a batch from a stream share one piece of memory: a view of one keeps all."""
+    count, each = 12, 500
+    wide: dict[str, tuple[int, ...]] = {"data": (1, 100, 100), "label": ()}
+    rows = batch([0] * each).set_column(1, "pixels", pa.array([bytes(10_000)] * each))
+    written = pa.OSFile(str(tmp_path / "stream"), "wb")
+    with written, pa.ipc.new_stream(written, rows.schema) as stream:
+        for _ in range(count):
+            stream.write_batch(rows)
+    before, most = pa.total_allocated_bytes(), 0
+
+    def read() -> Iterator[Any]:
+        nonlocal most
+        with pa.OSFile(str(tmp_path / "stream")) as stored:
+            for one in pa.ipc.open_stream(stored):
+                most = max(most, pa.total_allocated_bytes() - before)
+                yield one
+
+    part = ingest(read(), tmp_path / "a", MAPPING, wide)
+    assert len(part.training) == count * each
+    assert most < 4 * rows.nbytes

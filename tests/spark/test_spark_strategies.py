@@ -1,0 +1,37 @@
+"""On Spark, too, every strategy comes within a point of one worker, for the same samples."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from benchmarks.spark_strategies import OnSpark, alone, on_spark
+from benchmarks.strategies import DATA, STRATEGIES, measure
+
+STEPS = 3600
+"""That one worker makes: with four, fewer leave each of them too little to learn in."""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DATA.is_dir(), reason="the digits are not there"),
+]
+
+
+@cache
+def run(spark: Any) -> OnSpark:
+    return on_spark(spark)
+
+
+@cache
+def one_worker(spark: Any) -> float:
+    return alone(run(spark), STEPS).accuracy
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_within_a_point_of_one_worker(spark: Any, name: str, workers: int) -> None:
+    row = measure(name, STRATEGIES[name], workers, STEPS, run(spark))
+    assert row.steps == STEPS // workers
+    assert row.accuracy >= one_worker(spark) - 0.01
