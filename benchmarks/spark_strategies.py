@@ -1,6 +1,6 @@
 """How well and how cheaply the strategies train LeNet on Spark, on handwritten digits.
 
-    python -m benchmarks.spark_strategies [--workers 2 4] [--steps 4800] [--only NAME …] [--write]
+    python -m benchmarks.spark_strategies [--workers 2 4] [--steps 3600] [--only NAME …] [--write]
 
 As benchmarks.strategies, but the workers are tasks of a local Spark, one thread each, and the
 digits come from a DataFrame.  --write puts the tables into docs/strategies.md.
@@ -52,7 +52,7 @@ def alone(run: OnSpark, steps: int) -> Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 4])
-    parser.add_argument("--steps", type=int, default=4800, help="that one worker would make")
+    parser.add_argument("--steps", type=int, default=3600, help="that one worker would make")
     parser.add_argument("--only", nargs="*", help="parts of the strategies' names")
     parser.add_argument("--write", action="store_true", help="into docs/strategies.md")
     asked = parser.parse_args()

@@ -15,7 +15,7 @@ from sparknet.spark.ingest import HELD, ROW, ingest
 pa = pytest.importorskip("pyarrow")
 
 MAPPING = {"data": "pixels", "label": "digit"}
-SHAPES: dict[str, tuple[int, ...]] = {"data": (1, 2, 2), "label": ()}
+SHAPES: dict[str, tuple[int | None, ...]] = {"data": (1, 2, 2), "label": ()}
 
 
 def batch(rows: list[int], held: list[bool] | None = None) -> Any:
@@ -74,7 +74,7 @@ def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
 def test_batches_that_are_written_leave_memory(tmp_path: Path) -> None:
     """Columns of a batch from a stream share one piece of memory: a view of one keeps all."""
     count, each = 12, 500
-    wide: dict[str, tuple[int, ...]] = {"data": (1, 100, 100), "label": ()}
+    wide: dict[str, tuple[int | None, ...]] = {"data": (1, 100, 100), "label": ()}
     rows = batch([0] * each).set_column(1, "pixels", pa.array([bytes(10_000)] * each))
     written = pa.OSFile(str(tmp_path / "stream"), "wb")
     with written, pa.ipc.new_stream(written, rows.schema) as stream:
