@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparknet.cli import sources
@@ -69,7 +68,7 @@ def train(
             strategy,
             workers,
             columns=columns,
-            snapshots=snapshots if "://" in snapshots else Path(snapshots).absolute().as_uri(),
+            snapshots=snapshots,
             on_event=hear,
             **{name: value for name, value in given.items() if value is not None},
         )
