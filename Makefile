@@ -24,7 +24,7 @@ test: setup
 	@$(PY) -m pytest -m 'not slow' -n $(JOBS)
 
 test-slow: setup
-	@echo '==> slow tests: packaging, long fuzzing seeds'
+	@echo '==> slow tests: packaging, long fuzzing seeds, killed executors and drivers'
 	@$(PY) -m pytest -m slow
 
 bench: setup

@@ -23,6 +23,8 @@ class Job:
         self._tag = f"sparknet-{uuid.uuid4().hex}"
         self._rows: list[Any] = []
         self._error: Exception | None = None
+        # Not the thread itself: an interrupted join takes it for ended (CPython 45274).
+        self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def __enter__(self) -> Job:
@@ -30,22 +32,21 @@ class Job:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._thread.is_alive():
+        if not self.ended:
             self.cancel()
-            self._thread.join(_END)
+            self._done.wait(_END)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Whether it ended within so many seconds."""
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        return self._done.wait(timeout)
 
     @property
     def ended(self) -> bool:
-        return not self._thread.is_alive()
+        return self._done.is_set()
 
     def result(self) -> list[Any]:
         """Its rows, or its error."""
-        self._thread.join()
+        self._done.wait()
         if self._error is not None:
             raise self._error
         return self._rows
@@ -66,6 +67,8 @@ class Job:
             self._rows = self._frame.collect()
         except Exception as error:  # handed to whoever waits
             self._error = error
+        finally:
+            self._done.set()
 
 
 _END = 30.0

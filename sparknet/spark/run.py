@@ -142,7 +142,7 @@ class Run:
     def _tidy(self, workers: int) -> None:
         """Remove what killed processes left on the executors, if these are still there."""
         rows = self._session.range(workers).repartition(workers)
-        frame = rows.mapInArrow(scratch.sweep, scratch.SCHEMA, barrier=True)
+        frame = rows.mapInArrow(partial(scratch.sweep, run=self.id), scratch.SCHEMA, barrier=True)
         with suppress(Exception), Job(self._session, frame, "sparknet: tidying up") as job:
             job.wait(_GRACE)
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,13 +70,24 @@ def remove_abandoned() -> int:
     return len(found)
 
 
-def sweep(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A task that does only that."""
+def sweep(batches: Iterable[pa.RecordBatch], run: str) -> Iterator[pa.RecordBatch]:
+    """A task that does only that, when a run is over: what still hangs in it is killed."""
     import pyarrow as pa
 
     for _ in batches:
         pass
+    for folder in local_directory().glob(f"sparknet-{run}-*"):
+        _kill_sibling(int(folder.name.rpartition("-")[2]), folder)
     yield pa.RecordBatch.from_pydict({"removed": pa.array([remove_abandoned()], pa.int32())})
+
+
+def _kill_sibling(process: int, folder: Path) -> None:
+    """Kill a process of the same daemon, which is a Python worker: Spark forgets one that hangs."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        if process != os.getpid() and int(fields[1]) == os.getppid():
+            os.kill(process, signal.SIGKILL)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_abandoned(path: Path) -> bool:

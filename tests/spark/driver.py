@@ -1,0 +1,96 @@
+"""A driver in a process of its own: fits for whoever writes to its standard input.
+
+A line of settings begins a fit; each event goes out as a line, and one comes back when it has
+been looked at; at the end the result goes out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from sparknet.dist.strategies import make_strategy
+from sparknet.spark import Trainer
+from tests.spark.digits import pixels, solver
+
+SETTINGS = {
+    "spark.executor.memory": "512m",
+    "spark.driver.memory": "512m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.cores.max": "2",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+def say(message: dict[str, Any]) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def on_event(event: dict[str, Any]) -> None:
+    say(event)
+    sys.stdin.readline()
+
+
+def counts() -> dict[str, int]:
+    """What a run could leave in this process."""
+    files = [str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.exists()]
+    return {
+        "threads": sum(thread.name.startswith("sparknet") for thread in threading.enumerate()),
+        "sockets": sum(file.startswith("socket:") for file in files),
+    }
+
+
+def fit(
+    session: Any,
+    resume: bool = False,
+    strategy: str | dict[str, Any] = "averaging",
+    steps: int = 80,
+    more: str = "",
+    **settings: Any,
+) -> dict[str, Any]:
+    if isinstance(strategy, dict):
+        strategy = make_strategy(**strategy)
+    trainer = Trainer(
+        solver(steps, more=more),
+        strategy,
+        workers=2,
+        columns={"data": "pixels", "label": "digit"},
+        on_event=on_event,
+        **settings,
+    )
+    trained = trainer.fit(pixels(session, 200), resume=resume)
+    weights = np.asarray(trained.weights.flat)
+    return {
+        "weights": hashlib.sha256(weights.tobytes()).hexdigest(),
+        "outcome": asdict(trained.outcome),
+    }
+
+
+def main() -> None:
+    builder = SparkSession.builder.master(sys.argv[1]).appName("faults")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    for line in sys.stdin:
+        try:
+            result = fit(session, **json.loads(line))
+        except (Exception, KeyboardInterrupt) as error:
+            result = {"error": type(error).__name__, "message": str(error)}
+        say({**result, "left": counts()})
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()
