@@ -138,6 +138,8 @@ class Run:
             raise SparkError(
                 f"{preflight.tried(error)}; the last words: {_error_of(failures[-1])}"
             ) from error
+        if not control.progress.starts:  # Spark leaves out what would read an empty relation
+            raise SparkError("the training data has no records")
 
     def _tidy(self, workers: int) -> None:
         """Remove what killed processes left on the executors, if these are still there."""
