@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("grpc")
 
+pytestmark = pytest.mark.slow
+
 
 def test_training_under_connect(tmp_path: Path) -> None:
     """The tests of test_trainer.py once more, in a process that has no classic session."""
