@@ -25,8 +25,7 @@ class Kept {
     void keep(const Tensor& values, bool needed) {
         held_ = needed;
         if (!needed) return;
-        copy_.reshape(values.shape());
-        map(values, copy_, true, [](float x) { return x; });
+        copy_.copy(values);
     }
     const Tensor& of(const Tensor& values) const { return held_ ? copy_ : values; }
 

@@ -105,6 +105,7 @@ void Net::time(bool on) {
 template <class F>
 void Net::guarded(Layer& layer, F&& run) {
     running = layer.index;
+    pages.turn();
     try {
         run();
     } catch (const Refusal& refusal) {
@@ -163,6 +164,7 @@ void Net::make_ready(Layer& layer) {
 }
 
 void Net::prepare(size_t first, size_t last) {
+    pages.clear();
     gather_threads();
     find_fusions();
     for (size_t i = first; i <= last && i < layers.size(); ++i) layers[i].prepared.reset();
@@ -224,7 +226,7 @@ void Net::backward(size_t first, size_t last, bool anew) {
     // What the forward pass left in the kernels would be lost if they were made again.
     if (!sn_can_run(threads_))
         throw std::logic_error("the process has forked since the forward pass: run it again first");
-    const Pass pass(threads_, scratch);
+    const Pass pass(threads_, scratch, pages);
     for (Blob& param : params) {
         param.blank = anew;
         if (!param.alone) param.clear_blank();
@@ -245,13 +247,14 @@ void Net::backward(size_t first, size_t last, bool anew) {
 sn_net_bytes Net::memory() const {
     sn_net_bytes sum = {};
     std::set<const Storage*> seen;
+    std::set<const float*> counted;
     for (const auto* list : {&blobs, &params})
         for (const Blob& blob : *list)
             for (const Tensor* tensor : {&blob.data, &blob.diff}) {
                 const Storage& storage = tensor->storage();
                 if (!seen.insert(&storage).second) continue;
                 sum.rows += static_cast<int64_t>(storage.row_bytes());
-                sum.layouts += static_cast<int64_t>(storage.layout_bytes());
+                sum.layouts += static_cast<int64_t>(storage.layout_bytes(counted));
             }
     sum.scratch = static_cast<int64_t>(scratch.bytes());
     return sum;

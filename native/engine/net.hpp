@@ -44,6 +44,7 @@ struct Net {
     std::vector<double> forward_ns, backward_ns;
 
     Scratch scratch;
+    PagePool pages;
 
     // The layer that is at work: whoever catches a refusal names it.
     size_t running = 0;

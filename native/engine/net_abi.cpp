@@ -36,7 +36,7 @@ sn_status guard(sn_net* net, Body&& body) {
     sn_status status = SN_OK;
     const sn_status other = sn::guarded([&] {
         const std::lock_guard<std::mutex> held(net->lock);
-        const sn::Pass pass(sn::threads(), net->net.scratch);
+        const sn::Pass pass(sn::threads(), net->net.scratch, net->net.pages);
         failed = {net, -1};
         try {
             body(net->net);

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <new>
 
 #include "claim.hpp"
@@ -39,6 +41,51 @@ std::shared_ptr<float> take_pages(size_t bytes) {
 #endif
     return {reinterpret_cast<float*>(aligned),
             [raw, whole, claim](float*) { munmap(raw, whole + huge); }};
+}
+
+struct PagePool::Spare {
+    using Pages = std::multimap<size_t, std::shared_ptr<float>>;
+    std::mutex lock;
+    Pages pages, let_go;
+
+    // Pages of twice the size and more are left for those who fill them.
+    std::shared_ptr<float> find(size_t& bytes) {
+        const std::lock_guard<std::mutex> held(lock);
+        const auto found = pages.lower_bound(bytes);
+        if (found == pages.end() || found->first / 2 > bytes) return nullptr;
+        bytes = found->first;
+        auto taken = std::move(found->second);
+        pages.erase(found);
+        return taken;
+    }
+    void put(size_t bytes, const std::shared_ptr<float>& back) noexcept {
+        const std::lock_guard<std::mutex> held(lock);
+        try {
+            let_go.emplace(bytes, back);
+        } catch (const std::bad_alloc&) {
+            // Then the system has them.
+        }
+    }
+};
+
+PagePool::PagePool() : spare_(std::make_shared<Spare>()) {}
+
+std::shared_ptr<float> PagePool::take(size_t bytes) {
+    auto pages = spare_->find(bytes);
+    if (!pages) pages = take_pages(bytes);
+    float* first = pages.get();
+    return {first, [pages, bytes, spare = spare_](float*) { spare->put(bytes, pages); }};
+}
+
+void PagePool::turn() {
+    const std::lock_guard<std::mutex> held(spare_->lock);
+    spare_->pages.merge(spare_->let_go);
+}
+
+void PagePool::clear() {
+    const std::lock_guard<std::mutex> held(spare_->lock);
+    spare_->pages.clear();
+    spare_->let_go.clear();
 }
 
 }  // namespace sn

@@ -6,7 +6,6 @@ extern "C" {
 #include "../ndarray/threads.h"
 }
 
-#include "pages.hpp"
 #include "parallel.hpp"
 
 namespace sn {
@@ -14,6 +13,7 @@ namespace sn {
 namespace {
 thread_local int team_now = 0;
 thread_local Scratch* scratch_now = nullptr;
+thread_local PagePool* pages_now = nullptr;
 }  // namespace
 
 int threads() {
@@ -23,6 +23,11 @@ int threads() {
 Scratch& scratch() {
     thread_local Scratch own;
     return scratch_now ? *scratch_now : own;
+}
+
+PagePool& pages() {
+    thread_local PagePool own;
+    return pages_now ? *pages_now : own;
 }
 
 void* Scratch::room(size_t bytes) {
@@ -35,16 +40,21 @@ void* Scratch::room(size_t bytes) {
 }
 
 // oneDNN takes as many threads as OpenMP says; the caller's own setting returns afterwards.
-Pass::Pass(int team, Scratch& scratch)
-    : team_before_(team_now), openmp_before_(omp_get_max_threads()), scratch_before_(scratch_now) {
+Pass::Pass(int team, Scratch& scratch, PagePool& pages)
+    : team_before_(team_now),
+      openmp_before_(omp_get_max_threads()),
+      scratch_before_(scratch_now),
+      pages_before_(pages_now) {
     team_now = team;
     scratch_now = &scratch;
+    pages_now = &pages;
     omp_set_num_threads(team);
 }
 
 Pass::~Pass() {
     team_now = team_before_;
     scratch_now = scratch_before_;
+    pages_now = pages_before_;
     omp_set_num_threads(openmp_before_);
 }
 

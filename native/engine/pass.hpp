@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "pages.hpp"
+
 namespace sn {
 
 // Memory that one primitive after the other uses; it grows to what the greediest needs.
@@ -17,10 +19,10 @@ class Scratch {
     size_t size_ = 0;
 };
 
-// While it lives, threads() and scratch() in this thread are those of one net.
+// While it lives, threads(), scratch() and pages() in this thread are those of one net.
 class Pass {
    public:
-    Pass(int team, Scratch& scratch);
+    Pass(int team, Scratch& scratch, PagePool& pages);
     ~Pass();
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
@@ -28,9 +30,13 @@ class Pass {
    private:
     int team_before_, openmp_before_;
     Scratch* scratch_before_;
+    PagePool* pages_before_;
 };
 
 // The scratch memory of the pass that runs in this thread.
 Scratch& scratch();
+
+// Pages for blobs: those of the net that this thread works for.
+PagePool& pages();
 
 }  // namespace sn

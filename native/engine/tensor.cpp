@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "channels.hpp"
-#include "pages.hpp"
+#include "pass.hpp"
 
 namespace sn {
 
@@ -93,28 +93,33 @@ void Storage::resize(size_t values) {
     size_ = values;
 }
 
-void Storage::allocate() {
+void Storage::allocate(bool zeros) {
     if (plain_) return;
     if (capacity_ > SIZE_MAX / sizeof(float) / 2) throw std::bad_alloc();
-    plain_ = take_pages((capacity_ > 0 ? capacity_ : 1) * sizeof(float));
+    plain_ = pages().take((capacity_ > 0 ? capacity_ : 1) * sizeof(float));
+    if (zeros) std::fill_n(plain_.get(), capacity_, 0.0F);
 }
 
 size_t Storage::row_bytes() const {
     return plain_ && !borrowed_ ? capacity_ * sizeof(float) : 0;
 }
 
-size_t Storage::layout_bytes() const {
+size_t Storage::layout_bytes(std::set<const float*>& counted) const {
     size_t total = 0;
-    for (const auto& copy : copies_) total += copy.memory.get_desc().get_size();
+    for (const auto& copy : copies_)
+        if (copy.pages && counted.insert(copy.pages.get()).second) total += copy.desc.get_size();
     return total;
 }
 
 // Padding that a layout has is zero from the beginning, whoever writes the rest.
-Storage::Copy::Copy(const dnnl::memory::desc& wanted)
-    : pages(take_pages(wanted.get_size())), memory(wanted, cpu(), pages.get()) {}
+void Storage::Copy::take_pages() {
+    pages = sn::pages().take(desc.get_size());
+    if (desc.get_padded_dims() != desc.get_dims())
+        std::fill_n(pages.get(), desc.get_size() / sizeof(float), 0.0F);
+}
 
 void Storage::invalidate() {
-    for (auto& copy : copies_) copy.valid = copy.written = false;
+    for (auto& copy : copies_) copy.valid = copy.written = false, copy.pages.reset();
 }
 
 // Where plain rows are not valid there is one.
@@ -126,9 +131,10 @@ Storage::Copy* Storage::written_copy() {
 
 Storage::Copy& Storage::copy(const dnnl::memory::desc& wanted) {
     for (auto& copy : copies_)
-        if (copy.memory.get_desc() == wanted) return copy;
+        if (copy.desc == wanted) return copy;
     if (copies_.size() >= most_copies) drop_one();
-    copies_.emplace_back(wanted);
+    copies_.emplace_back();
+    copies_.back().desc = wanted;
     return copies_.back();
 }
 
@@ -147,9 +153,10 @@ void Storage::drop_one() {
 }
 
 float* Storage::read() {
-    allocate();
+    allocate(plain_valid_);
     if (!plain_valid_) {
-        const auto newest = written_copy()->memory;
+        own_rows(false);
+        const auto newest = written_copy()->memory();
         const auto dims = newest.get_desc().get_dims();
         flatten_.run(newest, {plain_desc({dims.begin(), dims.end()}), cpu(), plain_.get()});
         plain_valid_ = true;
@@ -157,8 +164,18 @@ float* Storage::read() {
     return plain_.get();
 }
 
+// Leaves rows that another storage holds too to that one.
+void Storage::own_rows(bool with_values) {
+    if (exposed_ || borrowed_ || !plain_ || plain_.use_count() == 1) return;
+    const auto before = std::move(plain_);
+    plain_ = nullptr;
+    allocate(false);
+    if (with_values) std::copy_n(before.get(), size_, plain_.get());
+}
+
 float* Storage::write() {
-    allocate();
+    own_rows(false);
+    allocate(false);
     invalidate();
     plain_valid_ = true;
     return plain_.get();
@@ -166,6 +183,7 @@ float* Storage::write() {
 
 float* Storage::edit() {
     read();
+    own_rows(true);
     invalidate();
     return plain_.get();
 }
@@ -173,44 +191,72 @@ float* Storage::edit() {
 dnnl::memory Storage::read(const dnnl::memory::desc& wanted) {
     if (is_plain(wanted)) return {wanted, cpu(), read()};
     auto& found = copy(wanted);
-    if (found.valid && !borrowed_) return found.memory;
+    if (found.valid && !borrowed_) return found.memory();
+    if (!found.pages) found.take_pages();
     const auto dims = wanted.get_dims();
     const Copy* source = plain_valid_ ? nullptr : written_copy();
-    if (source && source->memory.get_desc().get_dims() == dims)
-        found.fill.run(source->memory, found.memory);
+    if (source && source->desc.get_dims() == dims)
+        found.fill.run(source->memory(), found.memory());
     else
-        found.fill.run({plain_desc({dims.begin(), dims.end()}), cpu(), read()}, found.memory);
+        found.fill.run({plain_desc({dims.begin(), dims.end()}), cpu(), read()}, found.memory());
     found.valid = true;
-    return found.memory;
+    return found.memory();
 }
 
 dnnl::memory Storage::read(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows) {
     if (wanted == rows) return {wanted, cpu(), read()};
     auto& found = copy(wanted);
-    if (found.valid && !borrowed_) return found.memory;
-    found.fill.run({rows, cpu(), read()}, found.memory);
+    if (found.valid && !borrowed_) return found.memory();
+    if (!found.pages) found.take_pages();
+    found.fill.run({rows, cpu(), read()}, found.memory());
     found.valid = true;
-    return found.memory;
+    return found.memory();
 }
 
 dnnl::memory Storage::write(const dnnl::memory::desc& wanted) {
     if (is_plain(wanted)) return {wanted, cpu(), write()};
     if (borrowed_) throw std::logic_error("the memory of others is written in rows");
     auto& found = copy(wanted);
+    const auto pages = std::move(found.pages);
     invalidate();
+    found.pages = nullptr;
+    if (pages && pages.use_count() == 1)
+        found.pages = pages;
+    else
+        found.take_pages();
     found.valid = found.written = true;
     plain_valid_ = false;
-    return found.memory;
+    return found.memory();
+}
+
+void Storage::adopt(Storage& other) {
+    if (this == &other) return;
+    if (size_ != other.size_) throw std::logic_error("a storage adopts values of its own size");
+    if (const Copy* newest = other.written_copy(); newest && !other.borrowed_ && !borrowed_) {
+        Copy& mine = copy(newest->desc);
+        const auto pages = newest->pages;
+        invalidate();
+        mine.pages = pages;
+        mine.valid = mine.written = true;
+        plain_valid_ = false;
+    } else if (exposed_ || borrowed_ || other.exposed_ || other.borrowed_) {
+        std::copy_n(other.read(), size_, write());
+    } else {
+        other.allocate(true);
+        invalidate();
+        plain_ = other.plain_;
+        capacity_ = other.capacity_;
+        plain_valid_ = true;
+    }
 }
 
 dnnl::memory::desc Storage::newest(const dnnl::memory::desc& plain) const {
     if (borrowed_) return plain;
     const Copy* found = nullptr;
     for (const auto& copy : copies_)
-        if (copy.valid && copy.memory.get_desc().get_dims() == plain.get_dims() &&
-            (!found || copy.written))
+        if (copy.valid && copy.desc.get_dims() == plain.get_dims() && (!found || copy.written))
             found = &copy;
-    return found ? found->memory.get_desc() : plain;
+    return found ? found->desc : plain;
 }
 
 std::shared_ptr<float> Storage::expose() {
@@ -246,6 +292,14 @@ Storage& Tensor::values() const {
     const auto wanted = static_cast<size_t>(count());
     if (storage_->size() < wanted) storage_->resize(wanted);
     return *storage_;
+}
+
+void Tensor::copy(const Tensor& other) {
+    reshape(other.shape());
+    if (storage_->size() == other.storage_->size())
+        storage_->adopt(*other.storage_);
+    else
+        std::copy_n(other.read(), count(), write());
 }
 
 void Tensor::share(const Tensor& other) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <set>
 #include <vector>
 
 #include "move.hpp"
@@ -28,6 +29,7 @@ bool is_plain(const dnnl::memory::desc& desc);
 dnnl::memory::desc retyped(const dnnl::memory::desc& desc, dnnl::memory::data_type type);
 
 // Values under one or more tensors: split copies, reshaped and in-place blobs share one storage.
+// Storages that have adopted values share pages until one of them writes.
 class Storage {
    public:
     explicit Storage(size_t values);
@@ -46,6 +48,10 @@ class Storage {
     dnnl::memory read(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows);
     dnnl::memory write(const dnnl::memory::desc& wanted);
 
+    // Holds the values that another one of this size has now, as a copy would; what is copied is
+    // only what somebody else may see or write at any time.
+    void adopt(Storage& other);
+
     // The layout of the newest values, and their type; `plain` is what the caller would call plain.
     dnnl::memory::desc newest(const dnnl::memory::desc& plain) const;
 
@@ -59,20 +65,24 @@ class Storage {
 
     // Memory taken so far: for plain rows (not for those of others), and for other layouts.
     size_t row_bytes() const;
-    size_t layout_bytes() const;
+    size_t layout_bytes(std::set<const float*>& counted) const;
 
    private:
+    // A layout that was asked for; it has pages while it is valid.
     struct Copy {
-        explicit Copy(const dnnl::memory::desc& wanted);
+        dnnl::memory::desc desc;
         std::shared_ptr<float> pages;
-        dnnl::memory memory;
         bool valid = false;
         // The values were written here; whatever else is valid was made from them.
         bool written = false;
         Move fill;
+
+        dnnl::memory memory() const { return {desc, cpu(), pages.get()}; }
+        void take_pages();
     };
 
-    void allocate();
+    void allocate(bool zeros);
+    void own_rows(bool with_values);
     void invalidate();
     Copy& copy(const dnnl::memory::desc& wanted);
     Copy* written_copy();
@@ -82,7 +92,6 @@ class Storage {
     size_t size_ = 0;
     size_t capacity_ = 0;
     bool plain_valid_ = true;
-    // Layouts that were asked for; kept, so that a step allocates nothing.
     std::vector<Copy> copies_;
     Move flatten_;
     bool exposed_ = false;
@@ -102,6 +111,8 @@ class Tensor {
     void share(const Tensor& other);
     void share(std::shared_ptr<Storage> storage);
     bool shares(const Tensor& other) const { return storage_ == other.storage_; }
+    // Becomes a copy of another tensor, by Storage::adopt where both fill their storages.
+    void copy(const Tensor& other);
 
     // Plain rows: newest values; about to overwrite all of them; about to change some.
     const float* read() const { return values().read(); }
