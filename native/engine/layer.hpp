@@ -93,8 +93,10 @@ class Kernel {
     // Writes the diff of every bottom i with layer.propagate[i]; adds to the diff of every
     // parameter i with layer.learns[i].
     virtual void backward(Layer& layer) { static_cast<void>(layer); }
-    // Whether forward computes the layer's fused_relu too, when the pass reaches it.
+    // Whether forward computes the layers up to fused_last too, when the pass reaches them.
     virtual bool fuses() const { return false; }
+    // Whether backward does, after such a forward.
+    virtual bool fuses_backward() const { return false; }
 };
 
 struct Layer {
@@ -110,10 +112,14 @@ struct Layer {
     std::vector<bool> learns;         // per parameter
     std::vector<float> loss_weights;  // per top
     bool backward = false;
-    // An in-place ReLU that follows and may be computed together with this layer (test phase).
-    Layer* fused_relu = nullptr;
-    // The layer that computes this one together with itself when both run.
+    // In-place layers that follow and may be computed together with this one, and the last of them.
+    Layer *fused_scale = nullptr, *fused_relu = nullptr, *fused_last = nullptr;
+    // The layer that computes this one together with itself when all of them run.
     Layer* fused_into = nullptr;
+    // Whether the last forward pass computed them together.
+    bool fused = false;
+    // Whether this forward pass repeats the last one: what was learned from its input stays.
+    bool again = false;
     Net* net = nullptr;
     Random random;
     std::unique_ptr<Kernel> kernel;

@@ -101,40 +101,6 @@ void Net::time(bool on) {
     backward_ns.assign(layers.size(), 0.0);
 }
 
-// What goes wrong inside a layer is that layer's refusal, except for want of memory.
-template <class F>
-void Net::guarded(Layer& layer, F&& run) {
-    running = layer.index;
-    pages.turn();
-    try {
-        run();
-    } catch (const Refusal& refusal) {
-        throw Refusal(layer.type + ": " + refusal.what());
-    } catch (const std::bad_alloc&) {
-        throw;
-    } catch (const dnnl::error& error) {
-        if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
-        throw Refusal(layer.type + ": " + error.what());
-    } catch (const std::exception& error) {
-        throw Refusal(layer.type + ": " + error.what());
-    }
-}
-
-// In the test phase an in-place ReLU right behind a convolution costs nothing of its own.
-void Net::find_fusions() {
-    for (auto& layer : layers) layer.fused_relu = nullptr, layer.fused_into = nullptr;
-    if (train) return;
-    for (size_t i = 0; i + 1 < layers.size(); ++i) {
-        Layer &layer = layers[i], &next = layers[i + 1];
-        if (layer.type == "Convolution" && layer.tops.size() == 1 && next.type == "ReLU" &&
-            next.bottoms.size() == 1 && next.tops.size() == 1 && next.in_place() &&
-            next.bottoms[0] == layer.tops[0] && next.options.real("negative_slope", 0) == 0.0) {
-            layer.fused_relu = &next;
-            next.fused_into = &layer;
-        }
-    }
-}
-
 // Primitives are made for a number of threads.  Where that changes (sn_set_threads, or a fork,
 // whose child has one), they are made again.
 void Net::gather_threads() {
@@ -183,12 +149,6 @@ void Net::settled(F&& run) {
     settle();
 }
 
-// Whether a layer before this one, in this pass, has computed it too.
-bool Net::is_fused(const Layer& layer, size_t first) const {
-    return layer.fused_into && layer.fused_into->index >= first &&
-           layer.fused_into->kernel->fuses();
-}
-
 double Net::forward(size_t first, size_t last) {
     gather_threads();
     pass_last_ = last;
@@ -199,6 +159,7 @@ double Net::forward(size_t first, size_t last) {
 
 double Net::forward_layers(size_t first, size_t last) {
     double loss = 0;
+    choose_fusions(first, last);
     for (size_t i = first; i <= last; ++i) {
         Layer& layer = layers[i];
         if (is_fused(layer, first)) continue;
@@ -232,9 +193,11 @@ void Net::backward(size_t first, size_t last, bool anew) {
         if (!param.alone) param.clear_blank();
     }
     settled([&] {
+        split_fusions(first, last);
         for (size_t i = first + 1; i-- > last;) {
             Layer& layer = layers[i];
             if (!layer.backward) continue;
+            if (is_fused(layer, last) && layer.fused_into->kernel->fuses_backward()) continue;
             const Clock clock(timed_ ? &backward_ns[i] : nullptr);
             guarded(layer, [&] {
                 layer.check_ready();

@@ -58,6 +58,11 @@ struct Net {
     void gather_threads();
     void make_ready(Layer& layer);
     double forward_layers(size_t first, size_t last);
+    // fusion.cpp
+    Layer* next(const Layer& layer);
+    void choose_fusions(size_t first, size_t last);
+    void split_fusions(size_t first, size_t last);
+    void unfuse(Layer& head);
     bool is_fused(const Layer& layer, size_t first) const;
     void settle();
     void note_uses(const Layer& layer);
@@ -70,5 +75,24 @@ struct Net {
     size_t pass_last_ = 0;
     int threads_ = 0;
 };
+
+// What goes wrong inside a layer is that layer's refusal, except for want of memory.
+template <class F>
+inline void Net::guarded(Layer& layer, F&& run) {
+    running = layer.index;
+    pages.turn();
+    try {
+        run();
+    } catch (const Refusal& refusal) {
+        throw Refusal(layer.type + ": " + refusal.what());
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (const dnnl::error& error) {
+        if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+        throw Refusal(layer.type + ": " + error.what());
+    } catch (const std::exception& error) {
+        throw Refusal(layer.type + ": " + error.what());
+    }
+}
 
 }  // namespace sn

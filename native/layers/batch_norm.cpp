@@ -1,77 +1,119 @@
-// Normalisation of each channel by its own or by running statistics (Caffe: batch_norm_layer.cpp).
+// Normalisation of each channel by its own or by running statistics (Caffe: batch_norm_layer.cpp),
+// together with a Scale and a ReLU that follow in place.
 #include <algorithm>
 #include <cmath>
 
-#include "../engine/broadcast.hpp"
-#include "../engine/layer.hpp"
-#include "../engine/primitive.hpp"
+#include "../engine/net.hpp"
+#include "normaliser.hpp"
 
 namespace sn {
-
-using dnnl::batch_normalization_backward;
-using dnnl::batch_normalization_forward;
-using dnnl::normalization_flags;
 
 namespace {
 class BatchNorm final : public Kernel {
    public:
     void reshape(Layer& layer) override {
-        const Shape& shape = layer.shape();
         global_ = layer.options.flag("use_global_stats");
         eps_ = static_cast<float>(layer.options.real("eps"));
         fraction_ = static_cast<float>(layer.options.real("moving_average_fraction"));
-        const auto channels = static_cast<size_t>(shape[1]);
+        const auto channels = static_cast<size_t>(layer.shape()[1]);
         mean_.assign(channels, 0.0F);
         variance_.assign(channels, 0.0F);
-        keeps_ = layer.in_place() && layer.backward && !global_;
-        if (keeps_) kept_.reshape(shape);
-        // oneDNN takes at most three spatial axes.
-        rows_ =
-            shape.size() <= 5 ? shape : Shape{shape[0], shape[1], count(shape, 2, shape.size())};
-        desc_ = {};
+        if (Layer* relu = layer.fused_relu)
+            slope_ = static_cast<float>(relu->options.real("negative_slope", 0));
+        keeps_ = ready_ = false;
     }
+
+    bool fuses() const override { return true; }
+    bool fuses_backward() const override { return true; }
 
     void forward(Layer& layer) override {
         Tensor& x = layer.bottoms[0]->data;
         if (x.count() == 0) return;
-        prepare(layer);
+        if (layer.again && keeps_) x.copy(kept_);
+        keeps_ = layer.in_place() && layer.backward && (layer.fused || !global_);
+        if (keeps_) kept_.copy(x);
+        Tensor& from = keeps_ ? kept_ : x;
+        look(from);
+        const bool known = global_ || layer.again;
         if (global_) read_statistics(layer);
-        if (keeps_) map(x, kept_, true, [](float v) { return v; });
-        run(forward_, {{DNNL_ARG_SRC, (keeps_ ? kept_ : x).read(desc_)},
-                       {DNNL_ARG_MEAN, over(mean_)},
-                       {DNNL_ARG_VARIANCE, over(variance_)},
-                       {DNNL_ARG_DST, layer.tops[0]->data.write(desc_)}});
-        if (!global_) update_statistics(layer);
+        meet(layer);
+        const float* values = floats(from.read(view_.desc));
+        float* to = floats(layer.tops[0]->data.write(view_.desc));
+        if (known) {
+            set(0, view_.operands);
+            passes_.apply(values, to);
+            return;
+        }
+        passes_.forward(values, to, [this](int64_t begin, int64_t end) {
+            for (auto c = static_cast<size_t>(begin); c < static_cast<size_t>(end); ++c) {
+                mean_[c] = static_cast<float>(passes_.first[c]);
+                variance_[c] = static_cast<float>(passes_.second[c]);
+            }
+            set(begin, end);
+        });
+        update_statistics(layer);
     }
 
     void backward(Layer& layer) override {
-        Tensor& dx = layer.bottoms[0]->diff;
-        if (!layer.propagate[0] || dx.count() == 0) return;
-        if (global_) return backward_global(layer);
-        if (desc_.is_zero()) prepare(layer);
+        Tensor& diff = layer.bottoms[0]->diff;
+        if (diff.count() == 0 || (!layer.fused && !layer.propagate[0])) return;
         const Tensor& x = keeps_ ? kept_ : layer.bottoms[0]->data;
-        run(backward_, {{DNNL_ARG_SRC, x.read(desc_)},
-                        {DNNL_ARG_MEAN, over(mean_)},
-                        {DNNL_ARG_VARIANCE, over(variance_)},
-                        {DNNL_ARG_DIFF_DST, layer.tops[0]->diff.read(desc_)},
-                        {DNNL_ARG_DIFF_SRC, dx.write(desc_)}});
+        if (!ready_) look(x);
+        meet(layer);
+        set(0, view_.operands);
+        const float* values = floats(x.read(view_.desc));
+        const float* dy = floats(layer.tops[0]->diff.read(view_.desc));
+        float* dx = layer.propagate[0] ? floats(diff.write(view_.desc)) : nullptr;
+        const double count = static_cast<double>(diff.count() / view_.operands);
+        passes_.backward(values, dy, dx, [this, count](int64_t begin, int64_t end) {
+            if (global_) return;
+            for (auto c = static_cast<size_t>(begin); c < static_cast<size_t>(end); ++c) {
+                const auto spread = static_cast<double>(variance_[c] + eps_);
+                passes_.middle[c] = static_cast<float>(passes_.first[c] / count);
+                passes_.slant[c] = static_cast<float>(passes_.second[c] / count / spread);
+            }
+        });
+        if (layer.fused && layer.fused_scale) give_gradients(*layer.fused_scale);
     }
 
    private:
-    // Primitives for the layout that the input comes in: the same at every pass.
-    void prepare(const Layer& layer) {
-        const auto found = layer.bottoms[0]->data.layout();
-        const auto desc = rows_.size() == found.get_dims().size() ? found : plain_desc(rows_);
-        if (desc == desc_) return;
-        const auto flags =
-            global_ ? normalization_flags::use_global_stats : normalization_flags::none;
-        const batch_normalization_forward::primitive_desc forward(
-            cpu(), dnnl::prop_kind::forward_training, desc, desc, eps_, flags);
-        forward_ = batch_normalization_forward(forward);
-        if (layer.backward && !global_)
-            backward_ = batch_normalization_backward(batch_normalization_backward::primitive_desc(
-                cpu(), dnnl::prop_kind::backward_data, desc, desc, desc, eps_, flags, forward));
-        desc_ = desc;
+    void look(const Tensor& x) {
+        view_ = broadcast(x, 1, 1);
+        passes_.resize(view_);
+        ready_ = true;
+    }
+
+    // The Scale and the ReLU that this pass computes too.
+    void meet(const Layer& layer) {
+        const Layer* scale = layer.fused ? layer.fused_scale : nullptr;
+        factors_ = scale ? scale->param(0) : nullptr;
+        shifts_ = scale && scale->params.size() > 1 ? scale->param(1) : nullptr;
+        passes_.relu = layer.fused && layer.fused_relu;
+        passes_.slope = slope_;
+    }
+
+    void set(int64_t begin, int64_t end) {
+        for (auto c = static_cast<size_t>(begin); c < static_cast<size_t>(end); ++c) {
+            const float factor = (factors_ ? factors_[c] : 1.0F) / std::sqrt(variance_[c] + eps_);
+            passes_.mean[c] = mean_[c];
+            passes_.factor[c] = factor;
+            passes_.shift[c] = (shifts_ ? shifts_[c] : 0.0F) - mean_[c] * factor;
+            passes_.middle[c] = passes_.slant[c] = 0;
+        }
+    }
+
+    void give_gradients(Layer& scale) const {
+        const auto give = [&](size_t i, auto&& of) {
+            if (i >= scale.learns.size() || !scale.learns[i]) return;
+            bool adds = true;
+            float* diff = scale.param_diff(i, adds);
+            for (size_t c = 0; c < mean_.size(); ++c)
+                diff[c] = (adds ? diff[c] : 0.0F) + static_cast<float>(of(c));
+        };
+        give(0, [&](size_t c) {
+            return passes_.second[c] / std::sqrt(static_cast<double>(variance_[c] + eps_));
+        });
+        give(1, [&](size_t c) { return passes_.first[c]; });
     }
 
     // The blobs are running sums; the third counts what went in.
@@ -97,26 +139,13 @@ class BatchNorm final : public Kernel {
         }
     }
 
-    // Running statistics do not depend on the input.
-    void backward_global(const Layer& layer) {
-        const Broadcast view = broadcast(layer.tops[0]->diff, 1, 1);
-        factors_.assign(static_cast<size_t>(view.padded()), 0.0F);
-        for (size_t c = 0; c < variance_.size(); ++c)
-            factors_[c] = 1.0F / std::sqrt(variance_[c] + eps_);
-        const float* dy = floats(layer.tops[0]->diff.read(view.desc));
-        float* dx = floats(layer.bottoms[0]->diff.write(view.desc));
-        const float* factors = factors_.data();
-        each(view, [=](int64_t i, int64_t c) { dx[i] = dy[i] * factors[c]; });
-    }
-
-    bool global_ = false, keeps_ = false;
-    float eps_ = 0, fraction_ = 0;
-    Shape rows_;
-    std::vector<float> mean_, variance_, factors_;
+    bool global_ = false, keeps_ = false, ready_ = false;
+    float eps_ = 0, fraction_ = 0, slope_ = 0;
+    std::vector<float> mean_, variance_;
+    const float *factors_ = nullptr, *shifts_ = nullptr;
     Tensor kept_;
-    dnnl::memory::desc desc_;
-    batch_normalization_forward forward_;
-    batch_normalization_backward backward_;
+    Broadcast view_;
+    Normaliser passes_;
 };
 }  // namespace
 

@@ -25,7 +25,7 @@ class Bias final : public Kernel {
             give(sums_.add_up(view, [=](int64_t i) { return from[i]; }), view.operands,
                  learned_ ? layer.param_diff(0) : layer.bottom_diff(1), learned_);
         if (layer.propagate[0] && !layer.in_place())
-            map(dy, layer.bottoms[0]->diff, true, [](float v) { return v; });
+            layer.bottoms[0]->diff.copy(dy);
     }
 
    private:

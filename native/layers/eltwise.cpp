@@ -33,7 +33,7 @@ class Eltwise final : public Kernel {
         const auto desc = layout(layer);
         if (operation_ != Operation::sum) read(layer, desc, true);
         for (size_t i = layer.bottoms.size(); i-- > 0;)
-            if (layer.propagate[i]) differentiate(layer, desc, i);
+            if (layer.propagate[i] && !pass_on(layer, i)) differentiate(layer, desc, i);
     }
 
    private:
@@ -111,6 +111,13 @@ class Eltwise final : public Kernel {
             const float *y = floats(output), *own = x[which];
             each(n, [=](int64_t i) { dx[i] = y[i] / own[i] * dy[i]; });
         }
+    }
+
+    // A sum hands its gradient to what it adds up as it is.
+    bool pass_on(Layer& layer, size_t which) const {
+        if (operation_ != Operation::sum || coefficients_[which] != 1.0F) return false;
+        layer.bottoms[which]->diff.copy(layer.tops[0]->diff);
+        return true;
     }
 
     static size_t largest(const float* const* x, size_t many, int64_t i) {

@@ -16,7 +16,7 @@ class Scale final : public Kernel {
 
     void forward(Layer& layer) override {
         Tensor& x = layer.bottoms[0]->data;
-        if (keeps_) map(x, kept_, true, [](float v) { return v; });
+        if (keeps_) kept_.copy(x);
         const Broadcast view = meet(layer, x);
         const float* factors = factor_.padded(factor(layer), view);
         const float* from = floats(x.read(view.desc));

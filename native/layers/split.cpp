@@ -22,7 +22,7 @@ class Split final : public Kernel {
         if (are_narrow(layer)) return add_narrow(layer, sum);
         const auto plus = [](float a, float b) { return a + b; };
         if (layer.tops.size() == 1) {
-            map(layer.tops[0]->diff, sum, true, [](float a) { return a; });
+            sum.copy(layer.tops[0]->diff);
             return;
         }
         map(layer.tops[0]->diff, layer.tops[1]->diff, sum, true, plus);

@@ -1,0 +1,273 @@
+#include "normaliser.hpp"
+
+#include <algorithm>
+
+extern "C" {
+#include "../ndarray/kernel.h"
+}
+
+namespace sn {
+
+namespace {
+constexpr int64_t most = 16;  // lanes that the loops below take at once
+
+// Rows of `width` values, each `stride` behind the one before, and what meets each lane.
+struct Strip {
+    const float* x;
+    const float* dy;
+    float* to;
+    int64_t rows, stride, width;
+    float mean[most], factor[most], shift[most], middle[most], slant[most];
+    bool relu;
+    float slope;
+};
+
+#define SN_LANES _Pragma("omp simd") for (int64_t l = 0; l < width; ++l)
+#define SN_INLINE [[gnu::always_inline]] inline
+
+// Mean and squared distances from it: the values are in the nearest cache the second time.
+SN_INLINE void moments(const Strip& s, int64_t width, float* mean, float* squares) {
+    float sum[most] = {}, square[most] = {};
+    for (int64_t r = 0; r < s.rows; ++r) SN_LANES sum[l] += s.x[r * s.stride + l];
+    SN_LANES sum[l] /= static_cast<float>(s.rows);
+    for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
+            const float apart = s.x[r * s.stride + l] - sum[l];
+            square[l] += apart * apart;
+        }
+    SN_LANES mean[l] = sum[l], squares[l] = square[l];
+}
+
+SN_INLINE float passed(const Strip& s, float x, float dy, int64_t l) {
+    return !s.relu || x * s.factor[l] + s.shift[l] > 0 ? dy : dy * s.slope;
+}
+
+SN_INLINE void products(const Strip& s, int64_t width, float* sums, float* with_x) {
+    float sum[most] = {}, product[most] = {};
+    for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
+            const float x = s.x[r * s.stride + l], g = passed(s, x, s.dy[r * s.stride + l], l);
+            sum[l] += g;
+            product[l] += g * (x - s.mean[l]);
+        }
+    SN_LANES sums[l] = sum[l], with_x[l] = product[l];
+}
+
+SN_INLINE void scale(const Strip& s, int64_t width) {
+    const float least = s.relu ? s.slope : 1.0F;
+    for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
+            const float y = s.x[r * s.stride + l] * s.factor[l] + s.shift[l];
+            s.to[r * s.stride + l] = y > 0 ? y : y * least;
+        }
+}
+
+SN_INLINE void differentiate(const Strip& s, int64_t width) {
+    for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
+            const float x = s.x[r * s.stride + l], g = passed(s, x, s.dy[r * s.stride + l], l);
+            s.to[r * s.stride + l] = s.factor[l] * (g - s.middle[l] - (x - s.mean[l]) * s.slant[l]);
+        }
+}
+
+// Each for sixteen lanes, which fill a vector, and for what is left over.
+SN_KERNEL void moments_of(const Strip& s, float* mean, float* squares) {
+    s.width == most ? moments(s, most, mean, squares) : moments(s, s.width, mean, squares);
+}
+SN_KERNEL void products_of(const Strip& s, float* sums, float* with_x) {
+    s.width == most ? products(s, most, sums, with_x) : products(s, s.width, sums, with_x);
+}
+SN_KERNEL void scale_of(const Strip& s) {
+    s.width == most ? scale(s, most) : scale(s, s.width);
+}
+SN_KERNEL void differentiate_of(const Strip& s) {
+    s.width == most ? differentiate(s, most) : differentiate(s, s.width);
+}
+}  // namespace
+
+void Normaliser::resize(const Broadcast& view) {
+    view_ = view;
+    rows_ = view.lanes == 1 ? 4096 : std::max<int64_t>(16, 4096 / view.lanes);
+    chunks_ = (view.inner + rows_ - 1) / rows_;
+    const auto channels = static_cast<size_t>(view.padded());
+    for (auto* values : {&mean, &factor, &shift, &middle, &slant}) values->assign(channels, 0.0F);
+    first.assign(channels, 0.0);
+    second.assign(channels, 0.0);
+    pairs_.resize(static_cast<size_t>(view.outer * view.blocks * chunks_ * view.lanes));
+}
+
+// Numbered block by block, so that one thread has a block for itself where there are enough.
+Normaliser::Item Normaliser::item(int64_t number) const {
+    const int64_t chunk = number % chunks_, outer = number / chunks_ % view_.outer;
+    const int64_t block = number / chunks_ / view_.outer, row = chunk * rows_;
+    return {((outer * view_.blocks + block) * view_.inner + row) * view_.lanes,
+            std::min(rows_, view_.inner - row), block};
+}
+
+// Looks at all items, merges what was found block by block, then changes them.  The sums are cut
+// in the same way for any number of threads.
+template <class Look, class Merge, class Change>
+void Normaliser::run(Look&& look, Merge&& merge, Change&& change) {
+    const int64_t each = view_.outer * chunks_, cost = rows_ * view_.lanes * 4;
+    const auto all = [&](auto&& visit, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) visit(i);
+    };
+    if (view_.blocks % threads() == 0 || view_.blocks >= 4 * threads()) {
+        parallel(
+            view_.blocks,
+            [&](int64_t begin, int64_t end) {
+                for (int64_t block = begin; block < end; ++block) {
+                    all(look, block * each, (block + 1) * each);
+                    merge(block);
+                    all(change, block * each, (block + 1) * each);
+                }
+            },
+            each * cost);
+        return;
+    }
+    const int64_t items = view_.blocks * each;
+    parallel(items, [&](int64_t begin, int64_t end) { all(look, begin, end); }, cost);
+    for (int64_t block = 0; block < view_.blocks; ++block) merge(block);
+    parallel(items, [&](int64_t begin, int64_t end) { all(change, begin, end); }, cost);
+}
+
+// each(strip, first lane, whether the strip's lanes are values of one channel)
+template <class Each>
+void Normaliser::strips(const Item& item, Each&& each) const {
+    Strip strip;
+    strip.relu = relu, strip.slope = slope;
+    const auto meet = [&](int64_t lane, int64_t step) {
+        const int64_t channel = item.block * view_.lanes + lane;
+        for (int64_t l = 0; l < strip.width; ++l) {
+            const auto c = static_cast<size_t>(channel + l * step);
+            strip.mean[l] = mean[c], strip.factor[l] = factor[c], strip.shift[l] = shift[c];
+            strip.middle[l] = middle[c], strip.slant[l] = slant[c];
+        }
+    };
+    if (view_.lanes > 1) {
+        strip.rows = item.rows, strip.stride = view_.lanes;
+        for (int64_t lane = 0; lane < view_.lanes; lane += most) {
+            strip.width = std::min(most, view_.lanes - lane);
+            meet(lane, 1);
+            each(strip, item.begin + lane, lane);
+        }
+        return;
+    }
+    strip.stride = strip.width = most, strip.rows = item.rows / most;
+    meet(0, 0);
+    if (strip.rows > 0) each(strip, item.begin, 0);
+    const int64_t rest = item.rows % most;
+    strip.rows = rest > 0, strip.width = rest;
+    if (rest > 0) each(strip, item.begin + item.rows - rest, 0);
+}
+
+namespace {
+// Two groups of values, their means and squared distances (Chan, Golub and LeVeque, 1979).
+void join(double& mean, double& squares, double before, double m, double s, double values) {
+    const double apart = m - mean, whole = before + values;
+    mean += apart * values / whole;
+    squares += s + apart * apart * before * values / whole;
+}
+}  // namespace
+
+void Normaliser::note_moments(int64_t number, const float* x) {
+    Pair* pairs = pairs_.data() + number * view_.lanes;
+    double before = 0;
+    strips(item(number), [&](Strip& strip, int64_t begin, int64_t lane) {
+        float means[most], squares[most];
+        strip.x = x + begin;
+        moments_of(strip, means, squares);
+        for (int64_t l = 0; l < strip.width; ++l) {
+            const auto m = static_cast<double>(means[l]), s = static_cast<double>(squares[l]);
+            if (view_.lanes > 1) {
+                pairs[lane + l] = {m, s};
+                continue;
+            }
+            if (before == 0) pairs[0] = {0, 0};
+            const auto values = static_cast<double>(strip.rows);
+            join(pairs[0].first, pairs[0].second, before, m, s, values);
+            before += values;
+        }
+    });
+}
+
+void Normaliser::merge_moments(int64_t block) {
+    const int64_t each = view_.outer * chunks_;
+    for (int64_t l = 0; l < view_.lanes; ++l) {
+        double m = 0, s = 0, before = 0;
+        for (int64_t i = block * each; i < (block + 1) * each; ++i) {
+            const Pair& pair = pairs_[static_cast<size_t>(i * view_.lanes + l)];
+            const auto values = static_cast<double>(item(i).rows);
+            join(m, s, before, pair.first, pair.second, values);
+            before += values;
+        }
+        const auto c = static_cast<size_t>(block * view_.lanes + l);
+        first[c] = m;
+        second[c] = s / before;
+    }
+}
+
+void Normaliser::note_products(int64_t number, const float* x, const float* dy) {
+    Pair* pairs = pairs_.data() + number * view_.lanes;
+    std::fill_n(pairs, view_.lanes, Pair{0, 0});
+    strips(item(number), [&](Strip& strip, int64_t begin, int64_t lane) {
+        float sums[most], with_x[most];
+        strip.x = x + begin, strip.dy = dy + begin;
+        products_of(strip, sums, with_x);
+        for (int64_t l = 0; l < strip.width; ++l) {
+            Pair& pair = pairs[view_.lanes > 1 ? lane + l : 0];
+            pair.first += static_cast<double>(sums[l]);
+            pair.second += static_cast<double>(with_x[l]);
+        }
+    });
+}
+
+void Normaliser::merge_products(int64_t block) {
+    const int64_t each = view_.outer * chunks_;
+    for (int64_t l = 0; l < view_.lanes; ++l) {
+        Pair sum = {0, 0};
+        for (int64_t i = block * each; i < (block + 1) * each; ++i) {
+            const Pair& pair = pairs_[static_cast<size_t>(i * view_.lanes + l)];
+            sum.first += pair.first;
+            sum.second += pair.second;
+        }
+        const auto c = static_cast<size_t>(block * view_.lanes + l);
+        first[c] = sum.first, second[c] = sum.second;
+    }
+}
+
+void Normaliser::apply(const Item& item, const float* x, float* y) const {
+    strips(item, [&](Strip& strip, int64_t begin, int64_t) {
+        strip.x = x + begin, strip.to = y + begin;
+        scale_of(strip);
+    });
+}
+
+void Normaliser::differentiate(const Item& item, const float* x, const float* dy, float* dx) const {
+    strips(item, [&](Strip& strip, int64_t begin, int64_t) {
+        strip.x = x + begin, strip.dy = dy + begin, strip.to = dx + begin;
+        differentiate_of(strip);
+    });
+}
+
+void Normaliser::forward(const float* x, float* y, const Ready& ready) {
+    run([&](int64_t i) { note_moments(i, x); },
+        [&](int64_t block) {
+            merge_moments(block);
+            ready(block * view_.lanes, std::min((block + 1) * view_.lanes, view_.operands));
+        },
+        [&](int64_t i) { apply(item(i), x, y); });
+}
+
+void Normaliser::apply(const float* x, float* y) {
+    run([](int64_t) {}, [](int64_t) {}, [&](int64_t i) { apply(item(i), x, y); });
+}
+
+void Normaliser::backward(const float* x, const float* dy, float* dx, const Ready& ready) {
+    run([&](int64_t i) { note_products(i, x, dy); },
+        [&](int64_t block) {
+            merge_products(block);
+            ready(block * view_.lanes, std::min((block + 1) * view_.lanes, view_.operands));
+        },
+        [&](int64_t i) {
+            if (dx) differentiate(item(i), x, dy, dx);
+        });
+}
+
+}  // namespace sn

@@ -1,0 +1,60 @@
+// Normalisation by channel with a factor, a shift and a ReLU behind it, in two passes over the
+// values: the second finds a block of channels in the cache where it fits.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "../engine/broadcast.hpp"
+
+namespace sn {
+
+class Normaliser {
+   public:
+    // Channels begin … end are known now.
+    using Ready = std::function<void(int64_t begin, int64_t end)>;
+
+    void resize(const Broadcast& view);
+
+    // Finds `first` (the mean) and `second` (the variance) of every channel, and after `ready`
+    // has set factor and shift, y = relu(x * factor + shift).
+    void forward(const float* x, float* y, const Ready& ready);
+    // y alone.
+    void apply(const float* x, float* y);
+    // Finds `first`, the sum of g, and `second`, that of g * (x - mean), where g is what of dy
+    // passes the ReLU; after `ready` dx = factor * (g - middle - (x - mean) * slant), if dx is.
+    void backward(const float* x, const float* dy, float* dx, const Ready& ready);
+
+    // A value a channel, filled up with zeros to the lanes of the layout.
+    std::vector<float> mean, factor, shift, middle, slant;
+    std::vector<double> first, second;
+    bool relu = false;
+    float slope = 0;
+
+   private:
+    // Some rows of one block of channels.
+    struct Item {
+        int64_t begin, rows, block;
+    };
+    struct Pair {
+        double first, second;
+    };
+
+    Item item(int64_t number) const;
+    template <class Look, class Merge, class Change>
+    void run(Look&& look, Merge&& merge, Change&& change);
+    template <class Each>
+    void strips(const Item& item, Each&& each) const;
+    void note_moments(int64_t number, const float* x);
+    void merge_moments(int64_t block);
+    void note_products(int64_t number, const float* x, const float* dy);
+    void merge_products(int64_t block);
+    void apply(const Item& item, const float* x, float* y) const;
+    void differentiate(const Item& item, const float* x, const float* dy, float* dx) const;
+
+    Broadcast view_;
+    int64_t rows_ = 1, chunks_ = 1;
+    std::vector<Pair> pairs_;
+};
+
+}  // namespace sn
