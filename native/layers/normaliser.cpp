@@ -18,8 +18,7 @@ struct Strip {
     float* to;
     int64_t rows, stride, width;
     float mean[most], factor[most], shift[most], middle[most], slant[most];
-    bool relu;
-    float slope;
+    float least;  // the slope below zero: 1 without a ReLU
 };
 
 #define SN_LANES _Pragma("omp simd") for (int64_t l = 0; l < width; ++l)
@@ -38,7 +37,8 @@ SN_INLINE void moments(const Strip& s, int64_t width, float* mean, float* square
 }
 
 SN_INLINE float passed(const Strip& s, float x, float dy, int64_t l) {
-    return !s.relu || x * s.factor[l] + s.shift[l] > 0 ? dy : dy * s.slope;
+    const float y = x * s.factor[l] + s.shift[l], below = dy * s.least;
+    return y > 0 ? dy : below;
 }
 
 SN_INLINE void products(const Strip& s, int64_t width, float* sums, float* with_x) {
@@ -52,10 +52,9 @@ SN_INLINE void products(const Strip& s, int64_t width, float* sums, float* with_
 }
 
 SN_INLINE void scale(const Strip& s, int64_t width) {
-    const float least = s.relu ? s.slope : 1.0F;
     for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
             const float y = s.x[r * s.stride + l] * s.factor[l] + s.shift[l];
-            s.to[r * s.stride + l] = y > 0 ? y : y * least;
+            s.to[r * s.stride + l] = y > 0 ? y : y * s.least;
         }
 }
 
@@ -131,7 +130,7 @@ void Normaliser::run(Look&& look, Merge&& merge, Change&& change) {
 template <class Each>
 void Normaliser::strips(const Item& item, Each&& each) const {
     Strip strip;
-    strip.relu = relu, strip.slope = slope;
+    strip.least = relu ? slope : 1.0F;
     const auto meet = [&](int64_t lane, int64_t step) {
         const int64_t channel = item.block * view_.lanes + lane;
         for (int64_t l = 0; l < strip.width; ++l) {
