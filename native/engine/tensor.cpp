@@ -273,7 +273,8 @@ bool Storage::adopt(std::shared_ptr<float> rows, size_t size) {
     }
     plain_ = std::move(rows);
     capacity_ = size_;
-    write();
+    invalidate();
+    plain_valid_ = true;
     return true;
 }
 

@@ -54,7 +54,8 @@ SN_INLINE void products(const Strip& s, int64_t width, float* sums, float* with_
 SN_INLINE void scale(const Strip& s, int64_t width) {
     for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
             const float y = s.x[r * s.stride + l] * s.factor[l] + s.shift[l];
-            s.to[r * s.stride + l] = y > 0 ? y : y * s.least;
+            const float below = y * s.least;
+            s.to[r * s.stride + l] = y > 0 ? y : below;
         }
 }
 
