@@ -45,6 +45,16 @@ def use_threads(chosen: Namespace) -> None:
         set_threads(chosen.threads)
 
 
+def add_precision(parser: ArgumentParser) -> None:
+    add(
+        parser,
+        "precision",
+        choices=("float32", "bf16"),
+        default="float32",
+        help="what the net multiplies; float32 by default",
+    )
+
+
 def add_gpu(parser: ArgumentParser) -> None:
     """The flag -gpu, which is known so that it can be refused in so many words."""
     add(parser, "gpu", action=_RefuseGpu, metavar="ID", help="refused: sparknet computes on CPUs")

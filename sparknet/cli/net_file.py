@@ -51,10 +51,11 @@ def graph(chosen: Namespace) -> Graph:
 
 
 def add_weighed(parser: ArgumentParser) -> None:
-    """The flags -model, -weights, -level, -stage and -threads of verbs that run a net."""
+    """The flags of verbs that run a net: its files, its state, its precision and -threads."""
     flags.add(parser, "model", metavar="FILE", help="a net, .prototxt; or a .caffemodel")
     flags.add(parser, "weights", metavar="FILE", help="its parameters, a .caffemodel or .h5")
     flags.add_state(parser)
+    flags.add_precision(parser)
     flags.add_threads(parser)
 
 
@@ -64,7 +65,13 @@ def test_net(chosen: Namespace) -> Net:
 
     flags.use_threads(chosen)
     weights = _weights(chosen)
-    net = Net.from_proto(read(chosen.model), TEST, chosen.level, flags.stages(chosen))
+    net = Net.from_proto(
+        read(chosen.model),
+        TEST,
+        chosen.level,
+        flags.stages(chosen),
+        precision=chosen.precision,
+    )
     net.copy_from(weights)
     return net
 
@@ -76,7 +83,13 @@ def fed_net(chosen: Namespace) -> FedNet:
     flags.use_threads(chosen)
     weights = _weights(chosen)
     stages = flags.stages(chosen)
-    return Net(read(chosen.model), weights, level=chosen.level, stages=stages)
+    return Net(
+        read(chosen.model),
+        weights,
+        level=chosen.level,
+        stages=stages,
+        precision=chosen.precision,
+    )
 
 
 def _weights(chosen: Namespace) -> str:

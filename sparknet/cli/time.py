@@ -30,7 +30,7 @@ def _arguments(parser: ArgumentParser) -> None:
     flags.add_state(parser)
     add("iterations", type=flags.positive, default=50, help="50 by default, after 2 to warm up")
     add("batch", type=flags.positive, metavar="N", help="a batch size in place of the file's")
-    add("precision", choices=("float32", "bf16"), default="float32", help="float32 by default")
+    flags.add_precision(parser)
     flags.add_threads(parser)
     flags.add_gpu(parser)
     flags.add_json(parser)
@@ -59,7 +59,7 @@ def _execute(chosen: Namespace) -> int:
     timing = measure(net, chosen.iterations, chosen.phase == "train", update)
     if chosen.trace:
         _write_trace(chosen.trace, timing)
-    report = time_report.report(timing, machine, chosen.phase)
+    report = time_report.report(timing, machine, chosen.phase, net.precision)
     print(time_report.as_json(report) if chosen.json else time_report.as_table(report))
     return 0
 

@@ -31,7 +31,7 @@ def train(chosen: Namespace) -> int:
     if settings.HasField("solver_mode") and settings.solver_mode == settings.GPU:
         say("solver_mode is GPU: sparknet has no GPU engine and computes on the CPU")
     _check_snapshots(settings)
-    solver = get_solver(settings)
+    solver = get_solver(settings, precision=chosen.precision)
     with Interrupts(chosen.sigint_effect, chosen.sighup_effect) as interrupts:
         _obey(solver, interrupts)
         try:

@@ -25,6 +25,7 @@ PASSED_ON = {
     "shuffle": "shuffle",
     "iterations": "steps",
     "deadline": "deadline",
+    "precision": "precision",
 }
 """Flags, and the fields of `Trainer` that they are."""
 

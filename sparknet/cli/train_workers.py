@@ -34,6 +34,7 @@ PASSED_ON = {
     "iterations": "steps",
     "threads": "threads",
     "deadline": "deadline",
+    "precision": "precision",
 }
 """Flags, and the arguments of `sparknet.train` that they are."""
 OURS = (
@@ -77,7 +78,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def is_wanted(chosen: Namespace) -> bool:
-    theirs = {"iterations", "threads"}
+    theirs = {"iterations", "threads", "precision"}
     return any(
         getattr(chosen, name) is not None
         for name in {*PASSED_ON, *OURS, *train_spark.FLAGS} - theirs

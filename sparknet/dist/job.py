@@ -46,6 +46,7 @@ class Job:
     deadline: float
     snapshots: str | None
     resume: int | None
+    precision: str = "float32"
 
     @property
     def identity(self) -> Json:

@@ -100,7 +100,7 @@ def run(boss: Boss) -> Outcome:
 
 def build(job: Job, records: Records, rank: int) -> Net:
     """The net of the job, with its weights; random numbers differ from worker to worker."""
-    net = Net(job.solver, seed=job.seed)
+    net = Net(job.solver, seed=job.seed, precision=job.precision)
     net.set_training_data(records)  # which may tell the shape of the net
     seed, draws = net.net.random_state
     net.net.random_state = (seed + rank, draws)

@@ -62,6 +62,7 @@ def train(
     shuffle: bool = True,
     threads: int | None = None,
     deadline: float = 60.0,
+    precision: str = "float32",
     on_event: OnEvent | None = None,
 ) -> Trained:
     """Train the net of a solver (whatever `Net` takes) on this machine.
@@ -73,7 +74,7 @@ def train(
     ``patience`` validations have brought no better ``metric``, or in an error when the loss is
     ``diverged`` times that of the first round.  Snapshots go to a folder;
     ``resume`` goes on from the newest one there, if there is one.  ``seed`` is that of the order
-    of the records.
+    of the records.  ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.
 
     An interruption (Ctrl-C) lets the workers finish their round and snapshot, and is raised
     again.
@@ -81,7 +82,7 @@ def train(
     size = _size(workers)
     chosen = make_strategy(strategy)
     resumed = _newest(snapshots) if resume else None
-    net = _net(solver, weights, resumed)
+    net = _net(solver, weights, resumed, precision)
     with tempfile.TemporaryDirectory(prefix="sparknet-") as name:
         shared = _share(net, data, validation, Path(name))
         count = len(jobs.open_shared(shared["records"]))
@@ -111,6 +112,7 @@ def train(
             deadline=deadline,
             snapshots=None if snapshots is None else str(Path(snapshots).absolute()),
             resume=None if resumed is None else resumed.round,
+            precision=net.precision,
         )
         return _run(job, size, net, on_event)
 
@@ -160,15 +162,29 @@ def _newest(snapshots: StrPath | None) -> _Resumed | None:
     )
 
 
-def _net(solver: Any, weights: StrPath | WeightCollection | None, resumed: _Resumed | None) -> Net:
+def _net(
+    solver: Any,
+    weights: StrPath | WeightCollection | None,
+    resumed: _Resumed | None,
+    precision: str,
+) -> Net:
     """The net to train, by the engine that can be trained in parts."""
     net: Net = solver
     if not isinstance(solver, Net):
-        net = Net(solver, weights, seed=None if resumed is None else resumed.seed)
+        seed = None if resumed is None else resumed.seed
+        net = Net(solver, weights, seed=seed, precision=precision)
     elif weights is not None:
         raise SettingError("this Net has weights already: give it those to begin with")
+    else:
+        check_precision(net, precision)
     _settings(net)
     return net
+
+
+def check_precision(net: Net, precision: str) -> None:
+    """Refuse another precision than that of a Net that is there already."""
+    if precision not in ("float32", net.precision):
+        raise SettingError(f"this Net computes in {net.precision}: give precision to Net itself")
 
 
 def _settings(net: Net) -> Any:

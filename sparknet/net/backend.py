@@ -19,6 +19,10 @@ SolverMessage = caffe_pb2.SolverParameter
 class Backend(Protocol):
     """Makes nets and solvers with pycaffe's interface."""
 
+    @property
+    def precision(self) -> str:
+        """What its nets multiply."""
+
     def seed(self, seed: int | None) -> int:
         """Fix what is random in what is made from here on; a seed for what Net itself draws."""
 
@@ -30,6 +34,11 @@ class Backend(Protocol):
 class Embedded:
     """sparknet.caffe takes messages as they are."""
 
+    def __init__(self, precision: str = "float32") -> None:
+        from sparknet.caffe.precision import available
+
+        self.precision = available(precision)
+
     def seed(self, seed: int | None) -> int:
         from sparknet.caffe.random import next_seed
 
@@ -38,16 +47,18 @@ class Embedded:
     def net(self, net: NetMessage, phase: int, seed: int | None) -> Any:
         from sparknet.caffe import Net
 
-        return Net.from_proto(net, phase, seed=seed)
+        return Net.from_proto(net, phase, seed=seed, precision=self.precision)
 
     def solver(self, solver: SolverMessage) -> Any:
         from sparknet.caffe import get_solver
 
-        return get_solver(solver)
+        return get_solver(solver, precision=self.precision)
 
 
 class Pycaffe:
     """Any module with pycaffe's names: it reads files, and seeds everything at once."""
+
+    precision = "float32"
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -65,13 +76,15 @@ class Pycaffe:
         return _from_file(solver, self.module.get_solver)
 
 
-def find_backend(backend: Any) -> Backend:
+def find_backend(backend: Any, precision: str = "float32") -> Backend:
     """ "embedded", "caffe" (or another module's name), or a module."""
     if backend == "embedded":
-        return Embedded()
+        return Embedded(precision)
     module = _imported(backend) if isinstance(backend, str) else backend
     if getattr(module, "__name__", "") == "sparknet.caffe":
-        return Embedded()
+        return Embedded(precision)
+    if precision != Pycaffe.precision:
+        raise SpecError(f"precision={precision!r} needs the embedded backend, not {backend!r}")
     for name in ("Net", "get_solver"):
         if not hasattr(module, name):
             raise SpecError(f"backend {module!r} is no pycaffe: it has no {name}")

@@ -23,13 +23,15 @@ StrPath = str | os.PathLike[str]
 
 
 class Net:
-    """``Net(source, weights=None, phase=None, backend="embedded", seed=None)``.
+    """``Net(source, weights=None, phase=None, backend="embedded", seed=None,
+    precision="float32")``.
 
     `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a
     solver (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains.
     `weights` is a caffemodel or a WeightCollection.  A net alone is built for TEST unless `phase`
     says otherwise; `level` and `stages` choose layers as well.  `backend` is "embedded", or a
-    module with pycaffe's interface or its name ("caffe").
+    module with pycaffe's interface or its name ("caffe").  ``precision="bf16"`` multiplies in
+    bfloat16: docs/precision.md.
     """
 
     def __init__(
@@ -42,9 +44,10 @@ class Net:
         stages: Sequence[str] = (),
         backend: Any = "embedded",
         seed: int | None = None,
+        precision: str = "float32",
     ) -> None:
         self._description = describe(source, phase, level, stages)
-        self._backend = find_backend(backend)
+        self._backend = find_backend(backend, precision)
         self._weights = _first_weights(weights, self.settings)
         self._given_seed = _given_seed(seed, self.settings)
         self._seed = self._backend.seed(self._given_seed)
@@ -85,6 +88,11 @@ class Net:
         """The places where records enter, by name, in the order of a tuple's parts."""
         entries = {entry.name: entry for entry in self._main.entries}
         return {name: entries[name] for name in default_columns(self._main.tops)}
+
+    @property
+    def precision(self) -> str:
+        """What it multiplies: "float32", or "bf16" where it was asked for and there is any."""
+        return self._backend.precision
 
     @property
     def batch_size(self) -> int:

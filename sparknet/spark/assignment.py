@@ -34,6 +34,7 @@ class Assignment:
     """Whether the driver has a store for snapshots."""
     ports: tuple[int, ...]
     deadline: float
+    precision: str
 
     @property
     def identity(self) -> dict[str, Any]:

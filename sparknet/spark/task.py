@@ -158,7 +158,7 @@ class _Worker:
     def _net(self, comm: Comm) -> Net:
         """The net with the driver's weights; random numbers differ from worker to worker."""
         text = self.assignment.solver.unpacked(self.folder)
-        net = Net(text, seed=self.assignment.seed + self.rank)
+        net = Net(text, seed=self.assignment.seed + self.rank, precision=self.assignment.precision)
         self._weights = net.net.flat_params
         if self.rank == 0:
             initial = np.frombuffer(self.line.call("initial")[1], np.float32)

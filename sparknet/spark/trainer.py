@@ -15,6 +15,7 @@ from sparknet.dist.plan import ENDLESS, Plan
 from sparknet.dist.snapshot import newest, read_manifest
 from sparknet.dist.store import Store
 from sparknet.dist.strategies import Strategy, make_strategy
+from sparknet.dist.training import check_precision
 from sparknet.dist.worker import Outcome
 from sparknet.errors import SettingError
 from sparknet.net import Net
@@ -59,6 +60,7 @@ class Trainer:
     ``snapshots`` is any path that Spark can write; a run that lost a worker goes on from the
     newest one, and so does a new run with ``resume``.  ``seed`` is that of the order of records.
     ``ports`` are those that workers may listen on, for firewalled clusters.
+    ``precision="bf16"`` multiplies in bfloat16, on those workers that can: docs/precision.md.
     """
 
     solver: Any
@@ -81,6 +83,7 @@ class Trainer:
     shuffle: bool = True
     ports: Sequence[int] = (0,)
     deadline: float = 60.0
+    precision: str = "float32"
     on_event: OnEvent | None = None
 
     def fit(self, data: Any, validation: Any = None, resume: bool = False) -> Trained:
@@ -120,6 +123,7 @@ class Trainer:
                 keeps=store is not None,
                 ports=tuple(self.ports),
                 deadline=self.deadline,
+                precision=net.precision if net is self.solver else self.precision,
             )
             preflight.check(session, self.workers, assignment.driver)
             rows = numbered(training, held, mapping, self.workers)
@@ -131,9 +135,11 @@ class Trainer:
     def _net(self, seed: int | None) -> Net:
         net = self.solver
         if not isinstance(net, Net):
-            net = Net(self.solver, self.init_weights, seed=seed)
-        elif self.init_weights is not None:
-            net.load(self.init_weights)
+            net = Net(self.solver, self.init_weights, seed=seed, precision=self.precision)
+        else:
+            check_precision(net, self.precision)
+            if self.init_weights is not None:
+                net.load(self.init_weights)
         _settings(net)
         if net.flat_weights is None:
             raise SettingError("Trainer needs the embedded engine: this Net has another backend")

@@ -60,7 +60,7 @@ class Task:
         return str(self.folder / name)
 
 
-def make_task(folder: Path) -> Task:
+def make_task(folder: Path, layers: str = LAYERS) -> Task:
     generator = np.random.default_rng(5)
     labels = generator.integers(0, CLASSES, COUNT)
     images = generator.integers(0, 200, (COUNT, 1, SIZE, SIZE)).astype(np.uint8)
@@ -72,7 +72,7 @@ def make_task(folder: Path) -> Task:
     )
     write_lmdb(str(folder / "lmdb"), records)
     for name, text in (("net", NET), ("deploy", DEPLOY), ("solver", SOLVER)):
-        described = text.format(folder=folder, layers=LAYERS)
+        described = text.format(folder=folder, layers=layers)
         (folder / f"{name}.prototxt").write_text(described)
     return Task(folder, images, labels)
 

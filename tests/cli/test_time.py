@@ -45,7 +45,7 @@ def test_the_table(net: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[0].split()[:3] == ["Layer", "Type", "Forward"]
     assert [line.split()[0] for line in lines[2:8]] == NAMES
     assert "GFLOP/s (float32 matrix product)" in lines[-1]
-    assert "small, train:" in lines[-2]
+    assert "small, train, float32:" in lines[-2]
     assert "3 iterations" in err
 
 

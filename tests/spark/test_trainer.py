@@ -16,7 +16,7 @@ from sparknet.errors import SettingError, SparkError, SparkNetError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.source import ArrayRecords
-from sparknet.native import set_threads, threads
+from sparknet.native import has_bf16, set_threads, threads
 from sparknet.net import Net
 from sparknet.spark import Trainer
 from tests.spark.conftest import CONNECT
@@ -52,6 +52,21 @@ def test_two_workers_learn(session: Any) -> None:
     assert {event["records"] for event in events(trained, "validation")} == {101}
     assert [event["round"] for event in events(trained, "round")] == [1, 2, 3, 4, 5, 6]
     assert trained.net.get_weights().allclose(trained.weights)
+
+
+@pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
+def test_workers_multiply_in_bfloat16(spark: Any) -> None:
+    data, held = rdd(spark, 400, 2), rdd(spark, 101, 2, seed=1)
+    narrow = Trainer(solver(), precision="bf16").fit(data, validation=held)
+    assert narrow.net.precision == "bf16"
+    assert narrow.outcome.metrics["accuracy"] > 0.97
+    of_a_net = Trainer(Net(solver(), precision="bf16")).fit(data)
+    np.testing.assert_array_equal(flat(of_a_net), flat(narrow))
+    wide = flat(Trainer(solver()).fit(data))
+    apart = np.linalg.norm(flat(narrow) - wide) / np.linalg.norm(wide)
+    assert 1e-5 < apart < 0.05
+    with pytest.raises(SettingError, match="this Net computes in float32: give precision to Net"):
+        Trainer(Net(solver()), precision="bf16").fit(data)
 
 
 def test_an_rdd_of_tuples(spark: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from sparknet.caffe.modes import solver_rank
 from sparknet.caffe.net import Net
+from sparknet.caffe.precision import available
 from sparknet.caffe.random import next_seed, set_random_seed
 from sparknet.proto import caffe_pb2, solver_nets
 
@@ -16,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 def build(solver: caffe_pb2.SolverParameter, precision: str = "float32") -> tuple[Net, list[Net]]:
     """The net for training and those for testing, with the weights that the solver names."""
-    described = solver_nets(solver)
+    described, precision = solver_nets(solver), available(precision)
     seeds = _seeds(solver.random_seed, 1 + len(described.tests))
     built = [
         Net.from_proto(net, seed=seed, precision=precision)
