@@ -24,8 +24,7 @@ class Bias final : public Kernel {
         if (learned_ ? layer.learns[0] : layer.propagate[1])
             give(sums_.add_up(view, [=](int64_t i) { return from[i]; }), view.operands,
                  learned_ ? layer.param_diff(0) : layer.bottom_diff(1), learned_);
-        if (layer.propagate[0] && !layer.in_place())
-            layer.bottoms[0]->diff.copy(dy);
+        if (layer.propagate[0] && !layer.in_place()) layer.bottoms[0]->diff.copy(dy);
     }
 
    private:
