@@ -13,7 +13,7 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto cmake -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow bench bench-peers bench-strategies bench-spark lint format docs sanitize fuzz clean setup
+.PHONY: demo test test-slow test-cluster bench bench-peers bench-strategies bench-spark lint format docs sanitize fuzz clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -24,8 +24,12 @@ test: setup
 	@$(PY) -m pytest -m 'not slow' -n $(JOBS)
 
 test-slow: setup
-	@echo '==> slow tests: packaging, long fuzzing seeds, killed executors and drivers'
-	@$(PY) -m pytest -m slow
+	@echo '==> slow tests: packaging, long trainings, long fuzzing seeds'
+	@$(PY) -m pytest -m slow --ignore=tests/spark --ignore=tests/examples
+
+test-cluster: setup
+	@echo '==> slow tests on Spark: killed executors and drivers, Connect, spark-submit, examples'
+	@$(PY) -m pytest -m slow tests/spark tests/examples
 
 bench: setup
 	@$(PY) -m benchmarks.ndarray
