@@ -18,6 +18,7 @@ from benchmarks.peers.precision import precisions
 from benchmarks.peers.process import SideFailed, can_import, import_cost
 
 MODES = ("train", "inference")
+PRECISIONS = ("float32", "bf16")
 OURS = ("import sparknet", "import sparknet.caffe")
 
 
@@ -25,6 +26,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--models", nargs="+", choices=CONTESTS, default=list(CONTESTS))
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, help="of ours; all that the processor has by default")
     parser.add_argument("--rounds", type=int, default=7, help="turns of each side (7)")
     parser.add_argument(
         "--variants", nargs="+", choices=VARIANTS, help="of PyTorch; the fastest one competes"
@@ -39,6 +41,9 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
         help="the Python that has the peers, if they are installed elsewhere",
     )
     chosen = parser.parse_args(words)
+    chosen.precisions = [
+        precision for precision in precisions() if precision in (chosen.precisions or PRECISIONS)
+    ]
     if chosen.rounds < 1 or chosen.threads < 1:
         parser.error("--rounds and --threads are at least 1")
     return chosen
@@ -64,7 +69,7 @@ def main(words: Sequence[str] | None = None) -> int:
     seconds = 0.2 if chosen.quick else 1.5
     rules = Rules(chosen.rounds, seconds, chosen.threads, variants, 1200, log)
     costs = _costs(pythons, 2 if chosen.quick else 5)
-    results = _play(rules, chosen.models, chosen.modes, pythons)
+    results = _play(rules, chosen.models, chosen.modes, chosen.precisions, pythons)
     facts = {
         "threads": chosen.threads,
         "rounds": chosen.rounds,
@@ -73,17 +78,21 @@ def main(words: Sequence[str] | None = None) -> int:
     }
     found = table.as_dict(results, costs, facts)
     print(json.dumps(found, indent=1) if chosen.json else table.as_text(found))
-    return 0 if len(results) >= len(chosen.models) * len(chosen.modes) * len(precisions()) else 1
+    return 0 if len(results) >= len(chosen.models) * len(chosen.modes) * len(chosen.precisions) else 1
 
 
 def _play(
-    rules: Rules, models: Sequence[str], modes: Sequence[str], pythons: dict[str, str]
+    rules: Rules,
+    models: Sequence[str],
+    modes: Sequence[str],
+    wanted: Sequence[str],
+    pythons: dict[str, str],
 ) -> list[Result]:
-    """Every match; bfloat16 too as soon as our engine says that it can."""
+    """Every match; what cannot be run is said and left out."""
     results: list[Result] = []
     for model in models:
         for mode in modes:
-            for precision in precisions():
+            for precision in wanted:
                 try:
                     result = Match(rules, CONTESTS[model], mode, precision, pythons).play()
                 except SideFailed as failure:
