@@ -39,12 +39,12 @@ Blob& Net::add_blob(const std::string& name) {
     return blobs.back();
 }
 
-Blob& Net::add_param(const Shape& shape, std::shared_ptr<float> data, std::shared_ptr<float> diff) {
+Blob& Net::add_param(const Shape& shape, std::shared_ptr<const sn_array> data,
+                     std::shared_ptr<const sn_array> diff) {
     params.emplace_back();
     Blob& blob = params.back();
-    const auto size = static_cast<size_t>(count(shape));
-    blob.data.share(std::make_shared<Storage>(std::move(data), size));
-    blob.diff.share(std::make_shared<Storage>(std::move(diff), size));
+    blob.data.share(std::make_shared<Storage>(std::move(data)));
+    blob.diff.share(std::make_shared<Storage>(std::move(diff)));
     blob.reshape(shape);
     // The same gradient under another shape.
     for (Blob& other : params)

@@ -24,7 +24,8 @@ struct Net {
     std::deque<Layer> layers;
 
     Blob& add_blob(const std::string& name);
-    Blob& add_param(const Shape& shape, std::shared_ptr<float> data, std::shared_ptr<float> diff);
+    Blob& add_param(const Shape& shape, std::shared_ptr<const sn_array> data,
+                    std::shared_ptr<const sn_array> diff);
     Layer& add_layer(const std::string& type, const std::string& name, const Blobs& bottoms,
                      const Blobs& tops, const Blobs& own);
 

@@ -89,7 +89,7 @@ sn::Blobs pick(std::deque<sn::Blob>& blobs, int count, const int* numbers) {
 }
 
 // The memory of a parameter, kept alive through a view of its own.
-std::shared_ptr<float> hold(const sn_array* array, sn::Shape& shape) {
+std::shared_ptr<const sn_array> hold(const sn_array* array, sn::Shape& shape) {
     sn_layout layout;
     sn_array_describe(&layout, array);
     if (layout.dtype != SN_FLOAT32 || !layout.contiguous || layout.readonly)
@@ -98,7 +98,7 @@ std::shared_ptr<float> hold(const sn_array* array, sn::Shape& shape) {
     sn_array* view = nullptr;
     if (sn_array_reshape(&view, array, layout.ndim, layout.shape, 1) != SN_OK)
         throw std::bad_alloc();
-    return {static_cast<float*>(layout.data), [view](float*) { sn_array_free(view); }};
+    return {view, sn_array_free};
 }
 
 }  // namespace
@@ -154,8 +154,7 @@ sn_status sn_net_share_param(sn_net* net, int param, const sn_array* data) {
         sn::Shape shape;
         auto values = hold(data, shape);
         if (shape != blob.shape()) throw std::out_of_range("a shared parameter differs in shape");
-        const auto size = static_cast<size_t>(blob.count());
-        blob.data.share(std::make_shared<sn::Storage>(std::move(values), size));
+        blob.data.share(std::make_shared<sn::Storage>(std::move(values)));
         for (auto& layer : n.layers)
             if (std::count(layer.params.begin(), layer.params.end(), &blob)) layer.prepared.reset();
     });
@@ -281,7 +280,9 @@ sn_status sn_net_adopt(int* taken, sn_net* net, int blob, const sn_array* values
         auto rows = hold(values, shape);
         if (shape != data.shape())
             throw std::length_error("the array differs from the blob in shape");
-        *taken = data.adopt(std::move(rows));
+        sn_layout layout;
+        sn_array_describe(&layout, rows.get());
+        *taken = data.adopt({rows, static_cast<float*>(layout.data)});
     });
 }
 

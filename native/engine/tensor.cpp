@@ -77,12 +77,16 @@ Storage::Storage(size_t values) {
     resize(values);
 }
 
-Storage::Storage(std::shared_ptr<float> values, size_t size)
-    : plain_(std::move(values)), size_(size), capacity_(size), borrowed_(true) {}
+Storage::Storage(std::shared_ptr<const sn_array> values) : lender_(std::move(values)) {
+    sn_layout layout;
+    sn_array_describe(&layout, lender_.get());
+    plain_ = {lender_, static_cast<float*>(layout.data)};
+    size_ = capacity_ = static_cast<size_t>(layout.size);
+}
 
 void Storage::resize(size_t values) {
     if (values == size_) return;
-    if (borrowed_) throw std::logic_error("the memory of others cannot change its size");
+    if (lender_) throw std::logic_error("the memory of others cannot change its size");
     if (values > capacity_ || !plain_) {
         plain_.reset();
         capacity_ = values;
@@ -101,7 +105,7 @@ void Storage::allocate(bool zeros) {
 }
 
 size_t Storage::row_bytes() const {
-    return plain_ && !borrowed_ ? capacity_ * sizeof(float) : 0;
+    return plain_ && !lender_ ? capacity_ * sizeof(float) : 0;
 }
 
 size_t Storage::layout_bytes(std::set<const float*>& counted) const {
@@ -152,6 +156,12 @@ void Storage::drop_one() {
     copies_.erase(gone);
 }
 
+// A version of 0 says that others may write, or may just have written, without a sign.
+bool Storage::is_current(const Copy& copy) const {
+    if (!copy.valid || !lender_) return copy.valid;
+    return copy.version != 0 && copy.version == version();
+}
+
 float* Storage::read() {
     allocate(plain_valid_);
     if (!plain_valid_) {
@@ -166,7 +176,7 @@ float* Storage::read() {
 
 // Leaves rows that another storage holds too to that one.
 void Storage::own_rows(bool with_values) {
-    if (exposed_ || borrowed_ || !plain_ || plain_.use_count() == 1) return;
+    if (exposed_ || lender_ || !plain_ || plain_.use_count() == 1) return;
     const auto before = std::move(plain_);
     plain_ = nullptr;
     allocate(false);
@@ -191,7 +201,8 @@ float* Storage::edit() {
 dnnl::memory Storage::read(const dnnl::memory::desc& wanted) {
     if (is_plain(wanted)) return {wanted, cpu(), read()};
     auto& found = copy(wanted);
-    if (found.valid && !borrowed_) return found.memory();
+    if (is_current(found)) return found.memory();
+    const uint64_t version_now = version();
     if (!found.pages) found.take_pages();
     const auto dims = wanted.get_dims();
     const Copy* source = plain_valid_ ? nullptr : written_copy();
@@ -200,22 +211,25 @@ dnnl::memory Storage::read(const dnnl::memory::desc& wanted) {
     else
         found.fill.run({plain_desc({dims.begin(), dims.end()}), cpu(), read()}, found.memory());
     found.valid = true;
+    found.version = version_now;
     return found.memory();
 }
 
 dnnl::memory Storage::read(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows) {
     if (wanted == rows) return {wanted, cpu(), read()};
     auto& found = copy(wanted);
-    if (found.valid && !borrowed_) return found.memory();
+    if (is_current(found)) return found.memory();
+    const uint64_t version_now = version();
     if (!found.pages) found.take_pages();
     found.fill.run({rows, cpu(), read()}, found.memory());
     found.valid = true;
+    found.version = version_now;
     return found.memory();
 }
 
 dnnl::memory Storage::write(const dnnl::memory::desc& wanted) {
     if (is_plain(wanted)) return {wanted, cpu(), write()};
-    if (borrowed_) throw std::logic_error("the memory of others is written in rows");
+    if (lender_) throw std::logic_error("the memory of others is written in rows");
     auto& found = copy(wanted);
     const auto pages = std::move(found.pages);
     invalidate();
@@ -232,14 +246,14 @@ dnnl::memory Storage::write(const dnnl::memory::desc& wanted) {
 void Storage::adopt(Storage& other) {
     if (this == &other) return;
     if (size_ != other.size_) throw std::logic_error("a storage adopts values of its own size");
-    if (const Copy* newest = other.written_copy(); newest && !other.borrowed_ && !borrowed_) {
+    if (const Copy* newest = other.written_copy(); newest && !other.lender_ && !lender_) {
         Copy& mine = copy(newest->desc);
         const auto pages = newest->pages;
         invalidate();
         mine.pages = pages;
         mine.valid = mine.written = true;
         plain_valid_ = false;
-    } else if (exposed_ || borrowed_ || other.exposed_ || other.borrowed_) {
+    } else if (exposed_ || lender_ || other.exposed_ || other.lender_) {
         std::copy_n(other.read(), size_, write());
     } else {
         other.allocate(true);
@@ -251,7 +265,7 @@ void Storage::adopt(Storage& other) {
 }
 
 dnnl::memory::desc Storage::newest(const dnnl::memory::desc& plain) const {
-    if (borrowed_) return plain;
+    if (lender_) return plain;
     const Copy* found = nullptr;
     for (const auto& copy : copies_)
         if (copy.valid && copy.desc.get_dims() == plain.get_dims() && (!found || copy.written))

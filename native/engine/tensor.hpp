@@ -2,6 +2,8 @@
 // oneDNN's choosing, in float32 or bfloat16, and which is newest (Caffe: SyncedMemory).
 #pragma once
 
+#include <sparknet/ndarray.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,8 +35,9 @@ dnnl::memory::desc retyped(const dnnl::memory::desc& desc, dnnl::memory::data_ty
 class Storage {
    public:
     explicit Storage(size_t values);
-    // Memory that others write too, at any time: parameters.
-    Storage(std::shared_ptr<float> values, size_t size);
+    // Memory that others write too: parameters.  What is made from it is kept as long as its
+    // version says that nobody did.
+    explicit Storage(std::shared_ptr<const sn_array> values);
 
     size_t size() const { return size_; }
     // Makes room for at least this many values; rows that fit already are kept.
@@ -75,6 +78,8 @@ class Storage {
         bool valid = false;
         // The values were written here; whatever else is valid was made from them.
         bool written = false;
+        // Of the memory that it was made from, where others write that.
+        uint64_t version = 0;
         Move fill;
 
         dnnl::memory memory() const { return {desc, cpu(), pages.get()}; }
@@ -86,6 +91,8 @@ class Storage {
     void invalidate();
     Copy& copy(const dnnl::memory::desc& wanted);
     Copy* written_copy();
+    uint64_t version() const { return lender_ ? sn_array_version(lender_.get()) : 0; }
+    bool is_current(const Copy& copy) const;
     void drop_one();
 
     std::shared_ptr<float> plain_;
@@ -95,8 +102,8 @@ class Storage {
     std::vector<Copy> copies_;
     Move flatten_;
     bool exposed_ = false;
-    // Written by others at any time (parameters): copies are never trusted.
-    bool borrowed_ = false;
+    // Whose memory it is, where others write it (parameters).
+    std::shared_ptr<const sn_array> lender_;
 };
 
 // A shape over a storage.

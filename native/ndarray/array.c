@@ -103,6 +103,7 @@ sn_status sn_array_flush(const sn_array* array) {
 
 void sn_array_free(sn_array* array) {
     if (array == NULL) return;
+    if (array->loan) sn_storage_take_back(array->storage);
     sn_storage_drop(array->storage);
     free(array);
 }

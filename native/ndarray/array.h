@@ -18,6 +18,8 @@ struct sn_array {
     int ndim;
     bool readonly;
     bool contiguous;
+    /* Stands for memory in the hands of others; see sn_array_lend. */
+    bool loan;
 };
 
 /* Room for "2 x 3 x 4". */

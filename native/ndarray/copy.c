@@ -60,6 +60,7 @@ sn_status sn_array_copy(sn_array* out, const sn_array* array) {
     if (status != SN_OK || out->size == 0 || sn_same_elements(out, array)) return status;
     if (!sn_may_overlap(out, array)) {
         copy_apart(out, array);
+        sn_storage_changed(out->storage);
         return SN_OK;
     }
     sn_array* apart;
@@ -67,6 +68,7 @@ sn_status sn_array_copy(sn_array* out, const sn_array* array) {
     if (status != SN_OK) return status;
     copy_apart(apart, array);
     copy_apart(out, apart);
+    sn_storage_changed(out->storage);
     sn_array_free(apart);
     return SN_OK;
 }
@@ -106,6 +108,7 @@ sn_status sn_array_fill(sn_array* array, double value) {
     job.size = array->size;
     job.stream = array->contiguous && sn_stream_pays((size_t)(array->size * job.out.item));
     sn_parallel((array->size + SN_BLOCK - 1) / SN_BLOCK, array->size, fill_blocks, &job);
+    sn_storage_changed(array->storage);
     return SN_OK;
 }
 
@@ -132,6 +135,8 @@ sn_status sn_array_set(sn_array* array, const int64_t* index, double value) {
     char* element = NULL;
     sn_status status = sn_check_writable(array);
     if (status == SN_OK) status = find_element(&element, array, index);
-    if (status == SN_OK) sn_find_cast(array->dtype, SN_FLOAT64)(element, &value, 1);
-    return status;
+    if (status != SN_OK) return status;
+    sn_find_cast(array->dtype, SN_FLOAT64)(element, &value, 1);
+    sn_storage_changed(array->storage);
+    return SN_OK;
 }

@@ -113,6 +113,7 @@ sn_status sn_map(sn_map_kernel kernel, const float* settings, int writes, sn_arr
         for (int i = 0; i < writes; ++i) sn_walk_init(&job.out[i], out[i]);
         for (int i = 0; i < reads; ++i) sn_walk_init(&job.in[i], safe[i]);
         sn_parallel((job.size + SN_BLOCK - 1) / SN_BLOCK, job.size, map_blocks, &job);
+        for (int i = 0; i < writes; ++i) sn_storage_changed(out[i]->storage);
     }
     while (held > 0) sn_array_free(safe[--held]);
     return status;

@@ -103,6 +103,7 @@ sn_status sn_weighted_mean(sn_array* out, int count, const sn_array* const* arra
         status = mean(&job, safe, out, arrays, weights);
     else
         status = sn_fail(SN_ERROR_MEMORY, "there is no memory for the mean of %d arrays", count);
+    sn_storage_changed(out->storage);
     free(job.in);
     free(job.weights);
     free(safe);

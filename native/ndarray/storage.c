@@ -19,6 +19,7 @@ sn_storage* sn_storage_blank(void) {
     sn_storage* storage = calloc(1, sizeof *storage);
     if (storage == NULL) return NULL;
     atomic_init(&storage->references, 1);
+    atomic_init(&storage->version, 1);
     atomic_fetch_add(&live, 1);
     return storage;
 }
@@ -48,6 +49,7 @@ sn_status sn_storage_heap(sn_storage** out, size_t bytes, bool zeroed) {
     sn_storage* storage = sn_storage_blank();
     if (storage != NULL) {
         storage->bytes = bytes;
+        storage->own = true;
         if (bytes >= LARGE ? take_pages(storage, bytes) : take_block(storage, bytes, zeroed)) {
             *out = storage;
             return SN_OK;

@@ -19,6 +19,10 @@ typedef struct sn_storage {
     void* context;
     /* Freed with free(). */
     void* block;
+    /* Memory of its own, which nobody can write behind its back unless it is lent. */
+    bool own;
+    _Atomic uint64_t version;
+    _Atomic long lent;
 } sn_storage;
 
 sn_status sn_storage_heap(sn_storage** out, size_t bytes, bool zeroed);
@@ -29,6 +33,11 @@ sn_status sn_storage_map(sn_storage** out, const char* path, size_t bytes, sn_ma
 sn_status sn_storage_flush(const sn_storage* storage);
 sn_storage* sn_storage_retain(sn_storage* storage);
 void sn_storage_drop(sn_storage* storage);
+
+/* After every write: what was made from the old values is out of date (versions.c). */
+void sn_storage_changed(sn_storage* storage);
+void sn_storage_lend(sn_storage* storage);
+void sn_storage_take_back(sn_storage* storage);
 
 /* A storage with one reference and nothing in it; NULL when there is no memory. */
 sn_storage* sn_storage_blank(void);

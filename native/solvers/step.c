@@ -116,5 +116,6 @@ sn_status sn_take_step(const sn_step* step, int histories, sn_rule rule, const f
     job.all.gradient = (float*)(void*)step->gradient->data;
     for (int i = 0; i < histories; ++i) job.all.history[i] = (float*)(void*)buffers[2 + i]->data;
     sn_parallel((size + STRETCH - 1) / STRETCH, size, take_blocks, &job);
+    for (int i = 0; i < 2 + histories; ++i) sn_storage_changed(buffers[i]->storage);
     return SN_OK;
 }

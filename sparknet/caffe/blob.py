@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -124,11 +125,12 @@ class ParamBlob(Blob):
 
     def __init__(self, data: NDArray, diff: NDArray) -> None:
         self.array = data
-        self._data, self._diff = np.asarray(data), np.asarray(diff)
+        self._diff = np.asarray(diff)
+        self._view: ReferenceType[Array] | None = None
 
     def share(self, other: ParamBlob) -> None:
         """Look at another parameter's values from now on; the gradient stays one's own."""
-        self.array, self._data = other.array, other._data
+        self.array, self._view = other.array, None
 
     def shares_with(self, flat: NDArray) -> bool:
         begin = flat.address
@@ -136,7 +138,13 @@ class ParamBlob(Blob):
 
     @property
     def data(self) -> Array:
-        return self._data
+        """A view that is not kept alive here: as long as there is one, the engine takes these
+        values for ones that may change at any time."""
+        view = self._view() if self._view is not None else None
+        if view is None:
+            view = self.array.numpy()
+            self._view = ref(view)
+        return view
 
     @property
     def diff(self) -> Array:
@@ -144,7 +152,7 @@ class ParamBlob(Blob):
 
     @property
     def shape(self) -> Shape:
-        return self._data.shape
+        return self.array.shape
 
     def reshape(self, *shape: int) -> None:
         if tuple(shape) != self.shape:

@@ -94,7 +94,7 @@ def as_view(data: object, dtype: Any = None) -> Array:
 def _view_of(data: object, dtype: Any) -> Array:
     if isinstance(data, np.ndarray):
         array: Array = data
-    elif hasattr(data, "__array_interface__"):
+    elif hasattr(type(data), "__array_interface__"):
         array = np.asarray(data)
     else:
         try:

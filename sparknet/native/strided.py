@@ -9,7 +9,7 @@ import numpy as np
 
 from sparknet.native import exchange
 from sparknet.native._buffer import Buffer
-from sparknet.native.core import ffi, lib
+from sparknet.native.core import check, ffi, lib
 from sparknet.native.dtypes import DTYPES
 
 
@@ -22,6 +22,7 @@ class Strided(Buffer):
         "_contiguous",
         "_dtype",
         "_handle",
+        "_loan",
         "_readonly",
         "_shape",
         "_strides",
@@ -30,6 +31,7 @@ class Strided(Buffer):
     def _adopt(self, handle: Any) -> None:
         layout = ffi.new("sn_layout *")
         self._handle = ffi.gc(handle[0], lib.sn_array_free)
+        self._loan: Any = None
         lib.sn_array_describe(layout, self._handle)
         self._address = int(ffi.cast("uintptr_t", layout.data))
         self._dtype = DTYPES[layout.dtype]
@@ -96,10 +98,33 @@ class Strided(Buffer):
 
     def numpy(self) -> exchange.Array:
         """numpy's view of the same memory, which it keeps alive."""
-        return np.asarray(exchange.Exported(self, self.__array_interface__))
+        return np.asarray(exchange.Exported(self._lend(), self._interface()))
+
+    def _lend(self) -> Any:
+        """What keeps the memory alive for somebody who may write there; as long as it lives the
+        storage has no version (`version`)."""
+        if self._readonly:
+            return self
+        out = ffi.new("sn_array **")
+        check(lib.sn_array_lend(out, self._handle))
+        return ffi.gc(out[0], lib.sn_array_free)
+
+    @property
+    def version(self) -> int:
+        """A number that is another one after every write to this memory, through whatever array.
+
+        0: somebody holds a numpy array, a memoryview or the like over it, or it is not our own, so
+        that writes go unnoticed. What others do with `address` alone does too.
+        """
+        return int(lib.sn_array_version(self._handle))
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
+        # Nobody says when he has done with an address.
+        self._loan = self._loan or self._lend()
+        return self._interface()
+
+    def _interface(self) -> dict[str, Any]:
         return {
             "version": 3,
             "shape": self._shape,

@@ -136,6 +136,22 @@ SN_API sn_status sn_array_reshape(sn_array** out, const sn_array* array, int ndi
 /* A view that cannot be written through. */
 SN_API sn_status sn_array_freeze(sn_array** out, const sn_array* array);
 
+/* ---- Whether elements have changed ---------------------------------------------- */
+
+/*
+ * For who keeps something that was made from an array's elements: it is good as long as this
+ * number is the same. Every call that writes to the array's storage, through whatever array,
+ * changes the number when it is done. 0: anybody may write at any time without being noticed, so
+ * nothing may be kept; that is so of borrowed and mapped memory, and of memory that is lent.
+ */
+SN_API uint64_t sn_array_version(const sn_array* array);
+
+/*
+ * A view for somebody who will write through sn_layout.data, or hand that pointer on: from now
+ * until it is freed the storage has no version, and afterwards another one.
+ */
+SN_API sn_status sn_array_lend(sn_array** out, const sn_array* array);
+
 /* ---- Elements ------------------------------------------------------------------ */
 
 /*

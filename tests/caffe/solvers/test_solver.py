@@ -153,7 +153,7 @@ def test_test_nets_share_at_the_first_test(lines: list[str]) -> None:
     assert not np.array_equal(net.params["ip1"][0].data, solver.net.params["ip1"][0].data)
     assert not any("Testing" in line for line in lines)
     small.train(solver, 1)
-    assert net.params["ip1"][0].data is solver.net.params["ip1"][0].data
+    assert np.shares_memory(net.params["ip1"][0].data, solver.net.params["ip1"][0].data)
     assert "Iteration 2, Testing net (#0)" in list(lines)
     assert any(line.startswith("Test loss: ") for line in lines)
     net.blobs["x"].data[...] = solver.net.blobs["x"].data

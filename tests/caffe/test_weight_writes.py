@@ -1,0 +1,142 @@
+"""Whoever writes parameters between two passes, the next pass uses the new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet import WeightCollection
+from sparknet.caffe import TEST, TRAIN, Net, get_solver
+from sparknet.proto import caffe_pb2, parse_net, parse_solver
+
+NET = """
+layer { name: "data" type: "Input" top: "data"
+        input_param { shape { dim: 2 dim: 16 dim: 6 dim: 6 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+        convolution_param { num_output: 32 kernel_size: 3 weight_filler { type: "xavier" }
+                            bias_filler { type: "uniform" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "up" type: "Deconvolution" bottom: "conv" top: "up"
+        convolution_param { num_output: 16 kernel_size: 2 weight_filler { type: "xavier" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "up" top: "ip"
+        inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+"""
+IMAGE = np.random.default_rng(0).standard_normal((2, 16, 6, 6)).astype(np.float32)
+
+
+def made(phase: int = TEST, seed: int = 1, **options: Any) -> Any:
+    return Net.from_proto(parse_net(NET), phase, seed=seed, **options)
+
+
+def scores(net: Any) -> Any:
+    return net.forward(data=IMAGE)["ip"].copy()
+
+
+def fresh(net: Any) -> Any:
+    """What a net that has never run says with the same weights."""
+    other = made(seed=9)
+    for name, blobs in net.params.items():
+        for mine, theirs in zip(other.params[name], blobs, strict=True):
+            mine.data[...] = theirs.data
+    return scores(other)
+
+
+def through_kept_view(net: Any, tmp_path: Path) -> None:
+    net.kept = net.params["conv"][0].data
+    net.kept[...] *= -2
+
+
+def through_file(net: Any, tmp_path: Path) -> None:
+    made(seed=2).save(tmp_path / "other.caffemodel")
+    net.copy_from(tmp_path / "other.caffemodel")
+
+
+def through_thread(net: Any, tmp_path: Path) -> None:
+    writer = Thread(target=lambda: net.flat_params.fill(0.25))
+    writer.start()
+    writer.join()
+
+
+WRITES: dict[str, Callable[[Any, Path], Any]] = {
+    "view": lambda net, _: net.params["conv"][0].data.__imul__(2),
+    "kept view": through_kept_view,
+    "flat numpy": lambda net, _: np.asarray(net.flat_params).__imul__(-2),
+    "flat array": lambda net, _: net.flat_params.__imul__(3.0),
+    "part": lambda net, _: net.flat_params[5:700].fill(0.5),
+    "collection": lambda net, _: WeightCollection.of(made(seed=4)).to_net(net),
+    "lent collection": lambda net, _: WeightCollection.of(net, copy=False).__imul__(0.5),
+    "file": through_file,
+    "shared": lambda net, _: net.share_with(made(seed=5)),
+    "thread": through_thread,
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
+@pytest.mark.parametrize("phase", [TRAIN, TEST])
+def test_the_next_pass_sees_a_write(
+    phase: int, write: Callable[[Any, Path], Any], tmp_path: Path
+) -> None:
+    net = made(phase)
+    before = [scores(net) for _ in range(2)]
+    np.testing.assert_array_equal(*before)
+    for _ in range(2):
+        write(net, tmp_path)
+        after = scores(net)
+        np.testing.assert_allclose(after, fresh(net), rtol=1e-5, atol=1e-6)
+    assert np.abs(after - before[0]).max() > 1e-3
+
+
+def test_a_view_that_is_kept_writes_at_any_time() -> None:
+    net = made()
+    weights = net.params["conv"][0].data
+    for factor in (2, -1, 0.5):
+        scores(net)
+        weights *= factor
+        np.testing.assert_allclose(scores(net), fresh(net), rtol=1e-5, atol=1e-6)
+
+
+def test_a_net_that_shares_weights_sees_the_other_ones_writes() -> None:
+    net, other = made(seed=1), made(seed=2)
+    other.share_with(net)
+    writes: list[Callable[[], Any]] = [
+        lambda: net.flat_params.fill(0.1),
+        lambda: other.params["conv"][0].data.fill(1),
+    ]
+    for write in writes:
+        scores(other)
+        write()
+        np.testing.assert_array_equal(scores(other), scores(net))
+        np.testing.assert_allclose(scores(other), fresh(net), rtol=1e-5, atol=1e-6)
+
+
+def test_a_solvers_test_net_sees_every_step() -> None:
+    text = NET + (
+        'layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "label" top: "loss" }'
+        'layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 3 } } }'
+    )
+    layers = parse_net(text)
+    label = layers.layer.pop()
+    layers.layer.insert(0, label)
+    settings = parse_solver('base_lr: 0.0001 lr_policy: "fixed" test_iter: 1 test_interval: 1000')
+    settings.net_param.CopyFrom(layers)
+    settings.snapshot_after_train = False
+    assert isinstance(settings, caffe_pb2.SolverParameter)
+    solver = get_solver(settings)
+    solver.net.blobs["data"].data[...] = IMAGE
+    solver.net.blobs["label"].data[...] = 1
+    test = solver.test_nets[0]
+    test.share_with(solver.net)
+    seen = []
+    for _ in range(3):
+        seen.append(test.forward(data=IMAGE, label=np.ones((2, 3)))["loss"].item())
+        solver.step(1)
+        solver.net.forward()
+        assert solver.net.blobs["loss"].data.item() == pytest.approx(
+            test.forward(data=IMAGE, label=np.ones((2, 3)))["loss"].item(), rel=1e-5
+        )
+    assert seen[0] > seen[1] > seen[2]
