@@ -16,14 +16,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from sparknet import errors
 from sparknet.dist.channel import Channel
 from sparknet.dist.events import OnEvent
+from sparknet.dist.failure import error_of
 from sparknet.dist.job import Job
 from sparknet.dist.snapshot import newest
 from sparknet.dist.store import FolderStore
 from sparknet.dist.worker import Outcome
-from sparknet.errors import PeerLost, SparkNetError, WorkerError
+from sparknet.errors import PeerLost, SparkNetError
 
 PROGRAM = "sparknet.dist.process"
 _GRACE = 2.0
@@ -197,12 +197,8 @@ def _started(rank: int, threads: int) -> Member:
 
 
 def _error_of(member: Member) -> SparkNetError:
-    """A worker's error, of its own type where that is one of sparknet's."""
     assert member.error is not None
-    kind = getattr(errors, member.error["type"] or "", WorkerError)
-    message = f"{member.error['message']} (worker {member.rank})"
-    error: SparkNetError = kind.__new__(kind, message)
-    BaseException.__init__(error, message)
-    if member.error.get("trace"):
-        error.__cause__ = RuntimeError(member.error["trace"])
+    error = error_of(member.error, member.rank)
+    if trace := member.error.get("trace"):
+        error.__cause__ = RuntimeError(trace)
     return error

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from sparknet.dist.channel import Channel
 from sparknet.dist.comm import Comm
+from sparknet.dist.failure import failure
 from sparknet.dist.job import Job, open_shared
 from sparknet.dist.learner import NetFeed, SolverLearner
 from sparknet.dist.mesh import Address, Listener
@@ -73,11 +74,10 @@ def main(number: int) -> int:
     try:
         boss.tell(done=vars(run(boss)))
     except SparkNetError as error:
-        boss.tell(error={"type": type(error).__name__, "message": str(error)})
+        boss.tell(error=failure(error))
         return 1
     except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        boss.tell(error={"type": None, "message": text, "trace": traceback.format_exc()})
+        boss.tell(error={**failure(error), "trace": traceback.format_exc()})
         return 1
     return 0
 

@@ -10,8 +10,8 @@ Some events are Spark's own, beside those of `sparknet.dist.events`:
     records, held_out)
 
 ``slow``
-    round, iteration, epoch, worker, where (its host and process), seconds, median (what it and
-    the workers in the middle computed in the round)
+    round, iteration, epoch, worker, where (its host and process), seconds, median (what a step
+    took it, and the others in the middle, in the third slow round)
 
 ``failure``
     worker, type, message (its last words): Spark runs the stage again, from the newest snapshot,
@@ -26,22 +26,23 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from functools import partial
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet import errors
 from sparknet.dist.auth import make_secret
 from sparknet.dist.events import Event, OnEvent
+from sparknet.dist.failure import error_of
 from sparknet.dist.worker import Outcome
-from sparknet.errors import CommError, SparkError, SparkNetError
+from sparknet.errors import CommError, OutOfMemory, SparkError, SparkNetError
 from sparknet.native import NDArray
 from sparknet.spark import preflight, scratch, task
 from sparknet.spark.assignment import Assignment
 from sparknet.spark.control import Control
 from sparknet.spark.job import Job
+from sparknet.spark.pace import Pace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,8 +51,6 @@ _LOOK = 0.2
 """Seconds between two looks at the job."""
 _GRACE, _LAST = 10.0, 1.0
 """Seconds that the job may take to end when the weights are there, and when a worker was lost."""
-_SLOW, _ROUNDS = 1.5, 3
-"""How many times the median, over how many rounds, a worker computes to be called slow."""
 
 
 class Run:
@@ -61,7 +60,7 @@ class Run:
         self.id, self.secret = secrets.token_hex(8), make_secret()
         self.history: list[Event] = []
         self._session, self._name, self._on_event = session, name, on_event
-        self._slow_for: dict[int, int] = {}
+        self._pace = Pace()
         self._hosts: list[str] = []
 
     def hear(self, event: Event) -> None:
@@ -70,6 +69,7 @@ class Run:
         if self._on_event is not None:
             self._on_event(event)
         if event["event"] == "workers":
+            self._pace = Pace()
             self._hosts = [f"{one['host']} (process {one['process']})" for one in event["workers"]]
         if event["event"] == "round":
             for slow in self._slow(event):
@@ -121,7 +121,7 @@ class Run:
                 raise progress.broken
             else:
                 cause = _cause(progress.failures)
-                if cause is not None and not isinstance(cause, errors.OutOfMemory):
+                if cause is not None and not isinstance(cause, OutOfMemory):
                     raise cause
 
     def _give_up(self, job: Job, control: Control) -> None:
@@ -148,26 +148,11 @@ class Run:
         with suppress(Exception), Job(self._session, frame, "sparknet: tidying up") as job:
             job.wait(_GRACE)
 
-    def _slow(self, event: Event) -> list[Event]:
-        """An event for a worker that has been slow for some rounds."""
-        times = [float(worker["seconds_computing"]) for worker in event["workers"]]
-        usual = median(times)
-        found = []
-        for rank, spent in enumerate(times):
-            count = self._slow_for.get(rank, 0) + 1 if spent > _SLOW * usual else 0
-            self._slow_for[rank] = count
-            if count == _ROUNDS:
-                found.append(
-                    {
-                        **{name: event[name] for name in ("time", "round", "iteration", "epoch")},
-                        "event": "slow",
-                        "worker": rank,
-                        "where": self._hosts[rank],
-                        "seconds": spent,
-                        "median": usual,
-                    }
-                )
-        return found
+    def _slow(self, event: Event) -> Iterator[Event]:
+        """An event for each worker that has been slow for some rounds."""
+        shared = {name: event[name] for name in ("time", "round", "iteration", "epoch")}
+        for slow in self._pace.slow(event["workers"]):
+            yield {"event": "slow", **shared, "where": self._hosts[slow.worker], **asdict(slow)}
 
 
 @contextmanager
@@ -185,17 +170,9 @@ def plain_interrupts() -> Iterator[None]:
 
 def _cause(failures: Sequence[dict[str, Any]]) -> SparkNetError | None:
     """The cause among what workers said: losing a peer is what follows from it."""
-    found = (_error_of(failure) for failure in tuple(failures))
+    found = (_error_of(said) for said in tuple(failures))
     return next((error for error in found if not isinstance(error, CommError)), None)
 
 
-def _error_of(failure: dict[str, Any]) -> SparkNetError:
-    """A worker's error, of its own type where that is one of sparknet's."""
-    kind = getattr(errors, str(failure["type"]), None)
-    if not (isinstance(kind, type) and issubclass(kind, SparkNetError)):
-        kind = SparkError
-        failure = {**failure, "message": f"{failure['type']}: {failure['message']}"}
-    message = f"{failure['message']} (worker {failure['worker']})"
-    error: SparkNetError = kind.__new__(kind, message)
-    BaseException.__init__(error, message)
-    return error
+def _error_of(said: dict[str, Any]) -> SparkNetError:
+    return error_of(said, said["worker"], SparkError)

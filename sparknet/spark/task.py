@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.dist.comm import Comm
+from sparknet.dist.failure import failure
 from sparknet.dist.learner import NetFeed, SolverLearner
 from sparknet.dist.mesh import Address, Listener
 from sparknet.dist.plan import Hooks, Validate
@@ -61,10 +62,9 @@ def train(batches: Iterable[pa.RecordBatch], assignment: Assignment) -> Iterator
 
 def _tell(line: Line, rank: int, error: Exception) -> None:
     """The driver hears it in the worker's own words, if it is still there."""
-    kind = CommError if _is_loss(error) else type(error)
-    failure = {"worker": rank, "type": kind.__name__, "message": str(error)}
+    cause = CommError(str(error)) if _is_loss(error) else error
     with suppress(CommError):
-        line.call("failed", failure=failure)
+        line.call("failed", failure={"worker": rank, **failure(cause)})
 
 
 def _is_loss(error: Exception) -> bool:

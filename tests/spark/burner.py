@@ -1,0 +1,43 @@
+"""A layer that makes one worker slow: there it computes, for nothing."""
+
+from __future__ import annotations
+
+from time import thread_time
+from typing import Any
+
+LAYER = """layer { name: "burner" type: "Python" bottom: "label" top: "burnt"
+  python_param { module: "tests.spark.burner" layer: "Burner" param_str: "%d %g" } }"""
+
+
+def burning(net: str, worker: int, seconds: float) -> str:
+    """The net, in which each forward pass of one worker takes so much of a processor's time."""
+    return net + LAYER % (worker, seconds)
+
+
+class Burner:
+    """Asks Spark in whose task it runs."""
+
+    blobs: Any
+    param_str: str
+
+    def __init__(self, parameter: Any) -> None:
+        del parameter
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        worker, seconds = self.param_str.split()
+        self.worker, self.seconds = int(worker), float(seconds)
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(1)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is not None and context.partitionId() == self.worker:
+            until = thread_time() + self.seconds
+            while thread_time() < until:
+                pass
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        pass

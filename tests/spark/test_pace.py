@@ -1,0 +1,72 @@
+"""Slow workers: who is called one, and what a run with a worker that is really slow says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sparknet.dist import Averaging
+from sparknet.spark import Trainer
+from sparknet.spark.pace import Pace, Slow
+from sparknet.summary import Progress
+from tests.spark.burner import burning
+from tests.spark.digits import NET, pixels, solver
+
+SLOW = 1
+
+
+def workers(*steps: tuple[float, int]) -> list[dict[str, Any]]:
+    return [{"seconds_computing": seconds, "steps": count} for seconds, count in steps]
+
+
+def test_a_worker_is_slow_by_its_steps_for_three_rounds() -> None:
+    pace, slower = Pace(), workers((2.0, 20), (2.0, 10), (2.0, 20))
+    found = [pace.slow(slower) for _ in range(5)]
+    assert found == [[], [], [Slow(worker=1, seconds=0.2, median=0.1)], [], []]
+
+
+def test_a_good_round_between_begins_anew() -> None:
+    pace, slower, even = Pace(), workers((1.0, 10), (1.6, 10)), workers((1.0, 10), (1.4, 10))
+    found = [pace.slow(one) for one in (slower, slower, even, slower, slower, slower)]
+    assert found == [[], [], [], [], [], [Slow(worker=1, seconds=0.16, median=0.1)]]
+
+
+@pytest.mark.parametrize("alone", [workers((3.0, 1)), workers((3.0, 30), (0.0, 0)), []])
+def test_nobody_is_slow_alone(alone: list[dict[str, Any]]) -> None:
+    pace = Pace()
+    assert [pace.slow(alone) for _ in range(4)] == [[]] * 4
+
+
+def test_a_slow_worker_is_named(session: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rounds of as many steps for each: all wait, and the user hears for whom."""
+    history = fit(session, Averaging(steps=2), steps=10, on_event=Progress())
+    (slow,) = chosen(history, "slow")
+    (met,) = chosen(history, "workers")
+    where = f"{met['workers'][SLOW]['host']} (process {met['workers'][SLOW]['process']})"
+    assert (slow["worker"], slow["where"]) == (SLOW, where)
+    assert (slow["round"], slow["iteration"]) == (3, 6)
+    assert slow["seconds"] > 0.1 > 1.5 * slow["median"] > 0
+    said = f"step 6: worker 1 on {where} is slow: {slow['seconds']:.3g} s a step, others "
+    assert said + f"{slow['median']:.3g} s\n" in capsys.readouterr().err
+
+
+def test_rounds_of_a_time_do_not_wait_for_it(session: Any) -> None:
+    history = fit(session, Averaging(seconds=0.3), seconds=2.4)
+    rounds = [one["workers"] for one in chosen(history, "round")]
+    assert len(rounds) >= 3
+    for fast, slow in rounds:
+        assert fast["steps"] > 2 * slow["steps"] >= 2
+        assert fast["seconds_computing"] > 0.2  # its time was its own
+    assert [one["worker"] for one in chosen(history, "slow")] == [SLOW]
+
+
+def fit(session: Any, strategy: Averaging, **settings: Any) -> list[dict[str, Any]]:
+    """The events of a training with a worker to whom each step costs a tenth of a second more."""
+    slowed = solver().replace(NET, burning(NET, SLOW, 0.1))
+    trainer = Trainer(slowed, strategy, columns={"data": "pixels", "label": "digit"}, **settings)
+    return trainer.fit(pixels(session, 80)).history
+
+
+def chosen(history: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [event for event in history if event["event"] == kind]
