@@ -12,7 +12,7 @@ the store commits it with everything at once.  A file holds JSON and arrays::
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 
 from sparknet.dist.comm import Comm
 from sparknet.dist.store import Buffer, Store
-from sparknet.errors import FileError
+from sparknet.errors import FileError, SettingError
 from sparknet.native import NDArray
 
 MAGIC = b"SNSTATE1"
@@ -42,6 +42,21 @@ class Saved:
     round: int
     path: str
     bytes: int
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """The snapshot that a run goes on from."""
+
+    round: int
+    seed: int
+
+    @classmethod
+    def newest(cls, store: Store | None) -> Resumed | None:
+        if store is None:
+            raise SettingError("resume needs snapshots, the path where they are")
+        round = newest(store)
+        return None if round is None else cls(round, int(read_manifest(store, round)["run"]["seed"]))
 
 
 def save(
@@ -69,25 +84,47 @@ def save(
 
 
 def load(
-    store: Store, comm: Comm, round: int, run: Mapping[str, Any], arrays: Mapping[str, NDArray]
+    store: Store,
+    comm: Comm,
+    round: int,
+    run: Mapping[str, Any],
+    arrays: Mapping[str, NDArray],
+    optional: Collection[str] = (),
 ) -> Json:
-    """Put arrays where a snapshot had them; its numbers.  Nothing changes unless all fits."""
+    """Put arrays where a snapshot had them; its numbers.  Nothing changes unless all fits.
+
+    Arrays named in ``optional`` may be missing, there or here.
+    """
     manifest = read_manifest(store, round)
     _check_run(store.path(round), manifest["run"], run)
     name = file_name(comm.rank)
     path, expected = store.path(round, name), manifest["files"][comm.rank]
     data = memoryview(store.get(round, name))
     if len(data) != expected["bytes"]:
-        raise FileError(path, f"is cut short: {expected['bytes']} bytes written, {len(data)} there")
+        fault = f"is cut short: {expected['bytes']} bytes written, {len(data)} there"
+        raise FileError(path, f"{fault}; {_instead(store, round)}")
     if _digest([data]) != expected["digest"]:
-        raise FileError(path, "is damaged: its digest is not the one that was written down")
+        fault = "is damaged: its digest is not the one that was written down"
+        raise FileError(path, f"{fault}; {_instead(store, round)}")
     numbers, found = _parsed(path, data)
+    for key in optional:
+        if key not in found or key not in arrays:
+            found.pop(key, None)
+            arrays = {name: array for name, array in arrays.items() if name != key}
     sizes = {key: array.size for key, array in arrays.items()}
     if {key: len(values) for key, values in found.items()} != sizes:
         raise FileError(path, "is of another net or solver: its arrays are not those needed")
     for key, target in arrays.items():
         target.copy_from(NDArray.view(found[key]))
     return numbers
+
+
+def _instead(store: Store, round: int) -> str:
+    """What somebody can do who cannot resume from a snapshot."""
+    before = max((one for one in store.rounds() if one < round), default=None)
+    if before is None:
+        return f"delete {store.path(round)} to begin anew: there is none before"
+    return f"delete {store.path(round)} to resume from {store.path(before)}"
 
 
 def newest(store: Store) -> int | None:
@@ -109,9 +146,10 @@ def read_manifest(store: Store, round: int) -> Json:
         if manifest["format"] != FORMAT:
             raise FileError(path, f"has format {manifest['format']!r}; this version reads {FORMAT}")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FileError(path, "is damaged, or no manifest of a snapshot") from error
+        fault = "is damaged, or no manifest of a snapshot"
+        raise FileError(path, f"{fault}; {_instead(store, round)}") from error
     if seal != _digest([_canonical(manifest)]):
-        raise FileError(path, "is damaged: its digest does not fit")
+        raise FileError(path, f"is damaged: its digest does not fit; {_instead(store, round)}")
     if manifest["round"] != round:
         raise FileError(path, f"is that of round {manifest['round']}")
     return manifest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,9 +13,10 @@ from sparknet.dist.crew import Crew
 from sparknet.dist.events import Event, OnEvent
 from sparknet.dist.job import Job
 from sparknet.dist.plan import Plan, steps_for
-from sparknet.dist.snapshot import newest, read_manifest
+from sparknet.dist.snapshot import Resumed
 from sparknet.dist.store import FolderStore
 from sparknet.dist.strategies import Strategy, make_strategy
+from sparknet.dist.trainee import check_engine, last_step, seed_of, settings, trainee
 from sparknet.dist.worker import Outcome
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
@@ -81,14 +81,17 @@ def train(
     """
     size = _size(workers)
     chosen = make_strategy(strategy)
-    resumed = _newest(snapshots) if resume else None
-    net = _net(solver, weights, resumed, precision)
+    store = None if snapshots is None else FolderStore(snapshots)
+    resumed = Resumed.newest(store) if resume else None
+    kept_seed = None if resumed is None else resumed.seed
+    net = trainee(solver, weights, kept_seed, precision)
+    last = last_step(net, steps, epochs, seconds)
     with tempfile.TemporaryDirectory(prefix="sparknet-") as name:
         shared = _share(net, data, validation, Path(name))
         count = len(jobs.open_shared(shared["records"]))
-        batch_size = net.batch_size * int(_settings(net).iter_size)
+        batch_size = net.batch_size * int(settings(net).iter_size)
         plan = Plan(
-            steps=_last_step(net, steps, epochs, seconds, count, batch_size * size),
+            steps=last if epochs is None else steps_for(epochs, count, batch_size, size),
             seconds=seconds,
             validate_every=validate_every if validation is not None else 0,
             metric=metric,
@@ -103,7 +106,7 @@ def train(
         )
         job = Job(
             **shared,
-            seed=_seed(net, resumed),
+            seed=seed_of(net, kept_seed),
             strategy=chosen.settings(),
             plan=asdict(plan),
             order_seed=seed,
@@ -132,8 +135,7 @@ def _share(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]
     """The files that workers map, in a folder that all of them reach."""
     records = jobs.share_records(data, net, folder / "records")
     net.set_training_data(jobs.open_shared(records))  # which may tell the shape of the net
-    if net.flat_weights is None:
-        raise SettingError("train needs the embedded engine: this Net has another backend")
+    check_engine(net)
     held_out = None
     if validation is not None:
         held_out = jobs.share_records(validation, net, folder / "validation")
@@ -144,77 +146,6 @@ def _share(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]
         "solver": jobs.share_solver(net, folder / "solver.prototxt"),
         "weights": jobs.share_weights(net.net.flat_params, folder / "weights"),
     }
-
-
-@dataclass(frozen=True)
-class _Resumed:
-    round: int
-    seed: int
-
-
-def _newest(snapshots: StrPath | None) -> _Resumed | None:
-    if snapshots is None:
-        raise SettingError("resume needs the folder of the snapshots")
-    store = FolderStore(snapshots)
-    round = newest(store)
-    return (
-        None if round is None else _Resumed(round, int(read_manifest(store, round)["run"]["seed"]))
-    )
-
-
-def _net(
-    solver: Any,
-    weights: StrPath | WeightCollection | None,
-    resumed: _Resumed | None,
-    precision: str,
-) -> Net:
-    """The net to train, by the engine that can be trained in parts."""
-    net: Net = solver
-    if not isinstance(solver, Net):
-        seed = None if resumed is None else resumed.seed
-        net = Net(solver, weights, seed=seed, precision=precision)
-    elif weights is not None:
-        raise SettingError("this Net has weights already: give it those to begin with")
-    else:
-        check_precision(net, precision)
-    _settings(net)
-    return net
-
-
-def check_precision(net: Net, precision: str) -> None:
-    """Refuse another precision than that of a Net that is there already."""
-    if precision not in ("float32", net.precision):
-        raise SettingError(f"this Net computes in {net.precision}: give precision to Net itself")
-
-
-def _settings(net: Net) -> Any:
-    if net.settings is None:
-        raise SettingError("train needs a solver: a net alone does not say how it is trained")
-    return net.settings
-
-
-def _seed(net: Net, resumed: _Resumed | None) -> int:
-    if resumed is not None:
-        return resumed.seed
-    given = int(_settings(net).random_seed)
-    return given if given >= 0 else secrets.randbits(31)
-
-
-def _last_step(
-    net: Net,
-    steps: int | None,
-    epochs: float | None,
-    seconds: float | None,
-    records: int,
-    at_once: int,
-) -> int | None:
-    if steps is not None and epochs is not None:
-        raise SettingError("give steps or epochs, not both")
-    if epochs is not None:
-        return steps_for(epochs, records, at_once, 1)
-    if steps is None and seconds is None:
-        return int(_settings(net).max_iter)
-    return steps
 
 
 def _run(job: Job, size: int, net: Net, on_event: OnEvent | None) -> Trained:

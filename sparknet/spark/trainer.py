@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from sparknet.dist.events import Event, OnEvent
-from sparknet.dist.plan import ENDLESS, Plan
-from sparknet.dist.snapshot import newest, read_manifest
-from sparknet.dist.store import Store
+from sparknet.dist import training
+from sparknet.dist.events import OnEvent
+from sparknet.dist.plan import Plan
+from sparknet.dist.snapshot import Resumed
 from sparknet.dist.strategies import Strategy, make_strategy
-from sparknet.dist.training import check_precision
-from sparknet.dist.worker import Outcome
-from sparknet.errors import SettingError
+from sparknet.dist.trainee import check_engine, last_step, seed_of, settings, trainee
 from sparknet.net import Net
 from sparknet.spark import preflight
 from sparknet.spark.address import driver_address, session_of
@@ -28,21 +25,13 @@ from sparknet.spark.hadoop import open_store
 from sparknet.spark.model import SparkModel
 from sparknet.spark.portable import portable_solver
 from sparknet.spark.run import Run
-from sparknet.weights import WeightCollection
 
 StrPath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
-class Trained:
+class Trained(training.Trained):
     """What `Trainer.fit` gives."""
-
-    weights: WeightCollection
-    history: list[Event]
-    """All events (`sparknet.dist.events`)."""
-    net: Net
-    """With the trained weights."""
-    outcome: Outcome
 
     @property
     def model(self) -> SparkModel:
@@ -94,8 +83,10 @@ class Trainer:
         """
         session = session_of(data)
         store = None if self.snapshots is None else open_store(session, self.snapshots)
-        kept_seed = _kept_seed(store) if resume else None
-        net = self._net(kept_seed)
+        resumed = Resumed.newest(store) if resume else None
+        kept_seed = None if resumed is None else resumed.seed
+        net = trainee(self.solver, self.init_weights, kept_seed, self.precision)
+        check_engine(net)
         entries = list(net.inputs)
         training = frame(data, entries, "the training data")
         mapping = mapped(training, entries, self.columns, "the training data")
@@ -110,8 +101,8 @@ class Trainer:
                 run=run.id,
                 driver=driver_address(session, control.port),
                 secret=run.secret,
-                solver=portable_solver(_settings(net)),
-                seed=_seed(net) if kept_seed is None else kept_seed,
+                solver=portable_solver(settings(net)),
+                seed=seed_of(net, kept_seed),
                 mapping=mapping,
                 shapes={name: entry.stored for name, entry in net.inputs.items()},
                 strategy=make_strategy(self.strategy).settings(),
@@ -132,28 +123,9 @@ class Trainer:
         net.net.flat_params.copy_from(trained)
         return Trained(net.get_weights(), run.history, net, outcome)
 
-    def _net(self, seed: int | None) -> Net:
-        net = self.solver
-        if not isinstance(net, Net):
-            net = Net(self.solver, self.init_weights, seed=seed, precision=self.precision)
-        else:
-            check_precision(net, self.precision)
-            if self.init_weights is not None:
-                net.load(self.init_weights)
-        _settings(net)
-        if net.flat_weights is None:
-            raise SettingError("Trainer needs the embedded engine: this Net has another backend")
-        return net
-
     def _plan(self, net: Net) -> Plan:
-        if self.steps is not None and self.epochs is not None:
-            raise SettingError("give steps or epochs, not both")
-        steps = self.steps
-        if steps is None and self.epochs is None and self.seconds is None:
-            steps = int(_settings(net).max_iter)
         return Plan(
-            # What so many epochs are in steps is known when the records have been counted.
-            steps=ENDLESS if self.epochs is not None else steps,
+            steps=last_step(net, self.steps, self.epochs, self.seconds),
             seconds=self.seconds,
             validate_every=self.validate_every,
             metric=self.metric,
@@ -163,21 +135,3 @@ class Trainer:
             keep=self.keep,
             net=net.net.name,
         )
-
-
-def _settings(net: Net) -> Any:
-    if net.settings is None:
-        raise SettingError("Trainer needs a solver: a net alone does not say how it is trained")
-    return net.settings
-
-
-def _seed(net: Net) -> int:
-    given = int(_settings(net).random_seed)
-    return given if given >= 0 else secrets.randbits(31)
-
-
-def _kept_seed(store: Store | None) -> int | None:
-    if store is None:
-        raise SettingError("resume needs snapshots, the path where they are")
-    round = newest(store)
-    return None if round is None else int(read_manifest(store, round)["run"]["seed"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,43 +12,24 @@ import pytest
 import sparknet.caffe as caffe
 from sparknet.native import set_threads, threads
 from sparknet.proto import parse_net
-from tests.goldens import ROOT
-
-DOCS = ROOT / "docs"
-GUIDE = (DOCS / "pycaffe.md").read_text(encoding="utf-8")
+from tests.guides import examples, guide, run_examples
 
 
 def test_examples_run(tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
-    assert len(blocks) == 7
-    program = tmp_path / "program.py"
-    program.write_text("\n".join(blocks), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, program.name],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "OMP_WAIT_POLICY": "passive"},
-        capture_output=True,
-        text=True,
-    )
+    assert len(examples("pycaffe.md")) == 7
+    done = run_examples("pycaffe.md", tmp_path)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
 
 
 @pytest.mark.parametrize("page", ["pycaffe.md", "compatibility.md", "scripts.md"])
 def test_every_name_exists(page: str) -> None:
-    text = (DOCS / page).read_text(encoding="utf-8")
     made = {"net": caffe.Net, "solver": caffe.SGDSolver, "blob": caffe.Blob, "caffe": caffe}
-    for owner, name in re.findall(r"`(net|solver|blob|caffe)\.(\w+)", text):
+    for owner, name in re.findall(r"`(net|solver|blob|caffe)\.(\w+)", guide(page)):
         if name == "NCCL":  # said not to be there
             continue
         instance = owner == "net" and name in vars(caffe.Net.from_proto(parse_net(""), caffe.TEST))
         instance |= (owner, name) == ("solver", "param")
         assert instance or hasattr(made[owner], name), f"{page}: {owner}.{name}"
-
-
-@pytest.mark.parametrize("page", ["pycaffe.md", "compatibility.md", "scripts.md", "README.md"])
-def test_links_lead_somewhere(page: str) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):
-        assert (DOCS / target).exists(), f"{page}: {target}"
 
 
 CONV = """

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
 from sparknet.dist import STRATEGIES
-from tests.goldens import ROOT
+from tests.guides import examples, guide, run_examples
 
 
 def test_the_example_runs_as_a_program(tmp_path: Path) -> None:
-    guide = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
-    [code] = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
-    (tmp_path / "example.py").write_text(code, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "example.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    assert len(examples("training.md")) == 1
+    done = run_examples("training.md", tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "lines.caffemodel").is_file()
     assert (tmp_path / "snapshots" / "round-00000010" / "manifest.json").is_file()
 
 
 def test_every_setting_is_listed() -> None:
-    page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+    page = guide("strategies.md")
     for name, kind in STRATEGIES.items():
         assert f"`{name}`" in page
         assert f"| {kind.__name__} |" in page or f"| `{kind.__name__}(" in page

@@ -145,12 +145,12 @@ def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:
         ({"workers": 0}, "workers must be at least 1"),
         ({"strategy": "avg"}, "no strategy 'avg'"),
         ({"steps": 3, "epochs": 1}, "steps or epochs"),
-        ({"steps": 3, "resume": True}, "resume needs the folder"),
+        ({"steps": 3, "resume": True}, "resume needs snapshots"),
         ({"steps": 3, "keep": 0}, "keep must be at least 1"),
     ):
         with pytest.raises(SettingError, match=message):
             train(SOLVER, ARRAYS, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match="train needs a solver"):
+    with pytest.raises(SettingError, match="training needs a solver"):
         train(SOLVER.net_param, ARRAYS, steps=1)
     with pytest.raises(SettingError, match="this int is no data"):
         train(SOLVER, 3, steps=1)

@@ -11,14 +11,14 @@ import pytest
 import sparknet.dsl as dsl
 from sparknet.errors import LayerError
 from tests.dsl.nets import lenet
-from tests.goldens import ROOT
+from tests.guides import examples, guide
 
-GUIDE = (ROOT / "docs" / "dsl.md").read_text(encoding="utf-8")
+GUIDE = guide("dsl.md")
 ROWS = re.findall(r"^\| `(\w+\(.*?\))` \| `(layer .*?)` \|$", GUIDE, re.MULTILINE)
 
 
 def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    blocks = examples("dsl.md")
     assert len(blocks) == 6
     monkeypatch.chdir(tmp_path)
     lenet().save("train_val.prototxt")

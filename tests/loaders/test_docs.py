@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from sparknet import loaders
 from sparknet.loaders.opening import KINDS
-from tests.goldens import ROOT
+from tests.guides import examples, guide, run_examples
 
-GUIDE = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+GUIDE = guide("data.md")
 
 
 def test_examples_run(tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
-    assert len(blocks) == 4
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    assert len(examples("data.md")) == 4
+    done = run_examples("data.md", tmp_path)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
 
 

@@ -146,7 +146,7 @@ def test_what_a_worker_says_reaches_the_driver(session: Any) -> None:
 
 
 def test_nets_that_cannot_be_trained(spark: Any) -> None:
-    with pytest.raises(SettingError, match="Trainer needs a solver"):
+    with pytest.raises(SettingError, match="training needs a solver"):
         Trainer(NET).fit(rdd(spark, 50, 2))
     with pytest.raises(SparkError, match="7 workers need as many slots"):
         Trainer(solver(), workers=7).fit(rdd(spark, 50, 2))

@@ -1,0 +1,66 @@
+"""Trainee: the net that is trained, and what its solver says of the training."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any
+
+from sparknet.dist.plan import ENDLESS
+from sparknet.errors import SettingError
+from sparknet.net import Net
+from sparknet.proto import caffe_pb2
+from sparknet.weights import WeightCollection
+
+StrPath = str | os.PathLike[str]
+
+
+def trainee(
+    solver: Any, weights: StrPath | WeightCollection | None, seed: int | None, precision: str
+) -> Net:
+    """The net of a solver, or the Net that it is, which keeps its weights."""
+    net: Net = solver
+    if not isinstance(solver, Net):
+        net = Net(solver, weights, seed=seed, precision=precision)
+    elif weights is not None:
+        raise SettingError("this Net has weights already: give it those to begin with")
+    elif precision not in ("float32", net.precision):
+        raise SettingError(f"this Net computes in {net.precision}: give precision to Net itself")
+    settings(net)
+    return net
+
+
+def settings(net: Net) -> caffe_pb2.SolverParameter:
+    if net.settings is None:
+        raise SettingError("training needs a solver: a net alone does not say how it is trained")
+    return net.settings
+
+
+def check_engine(net: Net) -> None:
+    """Weights must lie in one piece, as those of another pycaffe do not."""
+    if net.flat_weights is None:
+        raise SettingError("training needs the embedded engine: this Net has another backend")
+
+
+def seed_of(net: Net, kept: int | None) -> int:
+    """Of the random numbers: that of the run that goes on, or the solver's, or any."""
+    if kept is not None:
+        return kept
+    given = int(settings(net).random_seed)
+    return given if given >= 0 else secrets.randbits(31)
+
+
+def last_step(
+    net: Net, steps: int | None, epochs: float | None, seconds: float | None
+) -> int | None:
+    """The iteration at which training ends.
+
+    What ``epochs`` are in steps is known when the records have been counted.
+    """
+    if steps is not None and epochs is not None:
+        raise SettingError("give steps or epochs, not both")
+    if epochs is not None:
+        return ENDLESS
+    if steps is None and seconds is None:
+        return int(settings(net).max_iter)
+    return steps
