@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 Address = tuple[str, int]
 
 
-def session_of(data: Any) -> SparkSession:
+def session_of(data: Any, what: str = "the training data") -> SparkSession:
     """The session of a DataFrame, or the one of an RDD's context."""
     if hasattr(data, "sparkSession"):
         return data.sparkSession
     if hasattr(data, "mapPartitions"):
         from pyspark.sql import SparkSession
+        from pyspark.sql.utils import is_remote
 
+        if is_remote():
+            raise SparkError(f"{what} is an RDD, and Spark Connect has none: give a DataFrame")
         return SparkSession.builder.getOrCreate()
-    raise SparkError(f"the training data is a {type(data).__name__}: give an RDD or a DataFrame")
+    raise SparkError(f"{what} is a {type(data).__name__}: give an RDD or a DataFrame")
 
 
 def driver_address(session: SparkSession, port: int) -> Address:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.errors import SparkError
+from sparknet.spark.address import session_of
 from sparknet.spark.ingest import HELD, ROW
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 Array = np.ndarray[Any, Any]
 Field = tuple[str, np.dtype[Any], tuple[int, ...]]
@@ -67,9 +68,9 @@ def _marked(data: DataFrame, mapping: dict[str, str], held: bool) -> DataFrame:
 
 
 def _from_rdd(rdd: Any, entries: Sequence[str], what: str) -> DataFrame:
-    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+    session = session_of(rdd, what)
     first = rdd.take(1)
     if not first:
         raise SparkError(f"{what} is an RDD without records")
@@ -78,7 +79,6 @@ def _from_rdd(rdd: Any, entries: Sequence[str], what: str) -> DataFrame:
     for name, dtype, shape in fields:
         schema.add(name, _type_name(dtype, shape), nullable=False)
     rows = rdd.mapPartitions(lambda records: _rows(records, entries, fields))
-    session: SparkSession = SparkSession.builder.getOrCreate()
     return session.createDataFrame(rows, schema, verifySchema=False)
 
 

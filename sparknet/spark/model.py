@@ -59,6 +59,8 @@ class SparkModel:
         before the names of the blobs.  ``batch`` records go through the net at a time, as many
         as it is described for unless given.
         """
+        if not hasattr(data, "mapInArrow"):
+            raise SparkError(f"the data is a {type(data).__name__}: a DataFrame is needed")
         tested = self.net.tested
         chosen = self._outputs(tested, outputs)
         mapping = self._mapping(tested, chosen, data.columns, columns or {})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -67,3 +70,36 @@ def test_skewed_partitions_become_even(spark: Any) -> None:
     assert sorted(row.n for row in rows if not row[HELD]) == list(range(333))
     assert sorted(row.n for row in rows if row[HELD]) == list(range(10))
     assert len({(row[HELD], row[ROW]) for row in rows}) == 343
+
+
+BESIDE_CONNECT = """
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from sparknet.spark import Trainer
+from tests.spark.digits import solver
+
+session = SparkSession.builder.remote("local[1]").getOrCreate()
+rdd = SparkContext.getOrCreate().parallelize([(b"", 1)], 1)
+frame = session.sql("SELECT X'00' AS data, 1 AS label")
+for data, more in ((rdd, None), (frame, rdd)):
+    try:
+        Trainer(solver()).fit(data, validation=more)
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.slow
+def test_an_rdd_where_the_session_is_one_of_connect() -> None:
+    """Only in a process that has both: a local server of Spark Connect within it."""
+    pytest.importorskip("grpc")
+    variables = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", BESIDE_CONNECT],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = "SparkError the {} data is an RDD, and Spark Connect has none: give a DataFrame"
+    assert ran.stdout.splitlines() == [said.format("training"), said.format("validation")]

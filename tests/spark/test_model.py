@@ -1,4 +1,4 @@
-"""A net that predicts columns of a DataFrame."""
+"""A net that predicts columns of a DataFrame, of a classic session or of Spark Connect."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ COLUMNS = {"data": "pixels"}
 
 
 @pytest.fixture(scope="module")
-def frame(spark: Any) -> Any:
+def frame(session: Any) -> Any:
     """Ragged parts, in no order: each row knows its number."""
     images, labels = records(COUNT)
     rows = [
         (number, image.tobytes(), int(label))
         for number, (image, label) in enumerate(zip(images, labels, strict=True))
     ]
-    return spark.createDataFrame(rows, "number int, pixels binary, digit int").repartition(3)
+    return session.createDataFrame(rows, "number int, pixels binary, digit int").repartition(3)
 
 
 def column(data: Any, name: str) -> Any:
@@ -97,17 +97,17 @@ def test_changed_weights_are_sent_again(frame: Any) -> None:
     np.testing.assert_allclose(column(after, "ip"), expected(net, "ip"), rtol=1e-5, atol=1e-4)
 
 
-def test_a_trained_model_predicts(spark: Any) -> None:
+def test_a_trained_model_predicts(session: Any) -> None:
     images, labels = records(400)
     pairs = zip((images / np.float32(255)).reshape(400, -1).tolist(), labels.tolist(), strict=True)
-    data = spark.createDataFrame(list(pairs), "data array<float>, label int")
+    data = session.createDataFrame(list(pairs), "data array<float>, label int")
     trained = Trainer(solver(), workers=2).fit(data)
     predicted = trained.model.transform(data, best="prediction")
     right = predicted.where("prediction = label").count()
     assert right > 0.97 * 400
 
 
-def test_a_worker_keeps_the_net_between_jobs(spark: Any, frame: Any) -> None:
+def test_a_worker_keeps_the_net_between_jobs(session: Any, frame: Any) -> None:
     SparkModel(Net(solver())).transform(frame, columns=COLUMNS).collect()
 
     def look(batches: Any) -> Any:
@@ -120,11 +120,11 @@ def test_a_worker_keeps_the_net_between_jobs(spark: Any, frame: Any) -> None:
             nets = sum(isinstance(key, tuple) and "caffemodel" in str(key[0]) for key in keys)
             yield pa.RecordBatch.from_pydict({"nets": pa.array([nets], pa.int32())})
 
-    found = spark.range(0, 4, 1, 4).mapInArrow(look, "nets int").collect()
+    found = session.range(0, 4, 1, 4).mapInArrow(look, "nets int").collect()
     assert max(row.nets for row in found) >= 1
 
 
-def test_what_cannot_be_predicted(spark: Any, frame: Any) -> None:
+def test_what_cannot_be_predicted(session: Any, frame: Any) -> None:
     model = SparkModel(Net(solver()))
     with pytest.raises(SparkError, match=r"no column 'data' for the net's input 'data'.*columns="):
         model.transform(frame)
@@ -138,6 +138,8 @@ def test_what_cannot_be_predicted(spark: Any, frame: Any) -> None:
         model.transform(frame.withColumnRenamed("digit", "ip"), columns=COLUMNS)
     with pytest.raises(SparkError, match="outputs is 'ip': a list"):
         model.transform(frame, "ip")
+    with pytest.raises(SparkError, match="the data is a list: a DataFrame is needed"):
+        model.transform([(0, b"", 1)])  # type: ignore[arg-type]
     with pytest.raises(SparkError, match="batch is -1"):
         model.transform(frame, columns=COLUMNS, batch=-1)
     with pytest.raises(SpecError, match="this Net has weights already"):
