@@ -99,11 +99,13 @@ def train(chosen: Namespace) -> int:
         check_format(chosen.plot)
     with ExitStack() as stack:
         trained = _train(chosen, settings, listener(chosen, stack))
-    out = chosen.out or f"{prefix}_iter_{trained.outcome.iteration}.caffemodel"
+    outcome = trained.outcome
+    made = outcome.iteration if outcome.best is None else outcome.best
+    out = chosen.out or f"{prefix}_iter_{made}.caffemodel"
     trained.net.save(out)
     print(f"sparknet train: wrote {out}", file=sys.stderr)
     if not chosen.json:
-        for name, value in trained.outcome.metrics.items():
+        for name, value in outcome.metrics.items():
             print(f"{name} = {value:g}")
     return 0
 

@@ -30,9 +30,10 @@ of records is not known.
     round, iteration, path, bytes, seconds
 
 ``stop``
-    reason (steps, seconds, patience, interrupted), round, iteration, epoch, total_samples,
-    total_bytes_sent, total_seconds, communication (share of the workers' time, 0 … 1), snapshot
-    (the newest one's path, or None)
+    reason (steps, seconds, patience, interrupted), best (the iteration of the weights, where
+    they are those of the best validation and not the last; or None), round, iteration, epoch,
+    total_samples, total_bytes_sent, total_seconds, communication (share of the workers' time,
+    0 … 1), snapshot (the newest one's path, or None)
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Plan:
     goal: Literal["max", "min"] | None = None
     """Whether more is better; unless given, less is better of what is called a loss."""
     patience: int | None = None
-    """Validations without a new best after which training ends."""
+    """Validations without a new best after which training ends; then the best weights stay."""
     snapshot_every: int = 0
     """Rounds; 0: only when interrupted."""
     keep: int = 3

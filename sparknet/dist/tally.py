@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import inf, nan
+from math import inf, isnan, nan
 from typing import Any
 
 from sparknet.dist.plan import Plan
@@ -33,6 +33,8 @@ class Tally:
     communicating: float = 0.0
     first_loss: float = inf
     best: float | None = None
+    best_iteration: int = -1
+    best_metrics: dict[str, float] = field(default_factory=dict)
     without_best: int = 0
     """Validations since the best one."""
     validated: int = -1
@@ -78,7 +80,12 @@ class Tally:
             return False
         goal = plan.goal or ("min" if "loss" in name else "max")
         score = metrics[name] if goal == "max" else -metrics[name]
-        better = self.best is None or score > self.best
-        self.best = score if better else self.best
+        better = not isnan(score) and (self.best is None or score > self.best)
         self.without_best = 0 if better else self.without_best + 1
+        if better:
+            self.best, self.best_iteration, self.best_metrics = score, iteration, metrics
         return better
+
+    def forget_best(self) -> None:
+        """Judge anew: what was best is not there any more."""
+        self.best, self.without_best = None, 0

@@ -12,13 +12,15 @@ from typing import Any
 from sparknet.dist import snapshot
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner
-from sparknet.dist.plan import ENDLESS, Hooks, Plan
+from sparknet.dist.plan import ENDLESS, Hooks, Plan, Validate
 from sparknet.dist.strategies.strategy import Round, Strategy, follow_first, warm_up
 from sparknet.dist.tally import Tally
 from sparknet.errors import Diverged
 from sparknet.native import NDArray
 
 Json = dict[str, Any]
+
+_BEST = "best weights"
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,11 @@ class Outcome:
     iteration: int
     samples: int
     metrics: dict[str, float]
-    """Of the last validation."""
+    """Of the last validation, or of the best one where the weights are its."""
     snapshot: str | None
     """The newest."""
+    best: int | None = None
+    """The iteration of the weights, where they are the best ones and not the last."""
 
 
 def work(
@@ -41,7 +45,8 @@ def work(
     """Train together with the other workers until the plan ends.
 
     All workers are given the same strategy and plan.  Afterwards every learner holds the
-    trained weights.  Worker 0's weights, histories and iteration are where all begin.
+    trained weights: the last ones, or with ``patience`` those of the best validation.  Worker 0's
+    weights, histories and iteration are where all begin.
     """
     return _Worker(learner, strategy, comm, plan, hooks or Hooks()).run()
 
@@ -55,6 +60,8 @@ class _Worker:
         self.tally = Tally()
         self.interrupted = False
         self.saved: int | None = None
+        self.keeps_best = plan.patience is not None and hooks.validate is not None
+        self.best = learner.weights.copy() if self.keeps_best and comm.rank == 0 else None
 
     def run(self) -> Outcome:
         self._start()
@@ -80,11 +87,13 @@ class _Worker:
     def _resume(self, round: int) -> None:
         assert self.hooks.store is not None
         store = self.hooks.store
-        kept = snapshot.load(store, self.comm, round, self._run(), self._arrays())
+        kept = snapshot.load(store, self.comm, round, self._run(), self._arrays(), [_BEST])
         self.learner.restore(kept["learner"])
         for name, value in kept["strategy"].items():
             setattr(self.state, name, value)
         self.tally = Tally(**kept["tally"])
+        if self.keeps_best and not kept.get("keeps_best"):
+            self.tally.forget_best()
         self.saved = round
 
     def _arrays(self) -> dict[str, NDArray]:
@@ -93,7 +102,8 @@ class _Worker:
         histories = {f"history {number}": one for number, one in enumerate(learner.histories)}
         mine = {f"strategy {name}": one for name, one in self.state.arrays().items()}
         extras = self.strategy.extras(learner, self.comm)
-        return {"weights": learner.weights, **histories, **mine, **extras}
+        best = {} if self.best is None else {_BEST: self.best}
+        return {"weights": learner.weights, **histories, **mine, **extras, **best}
 
     def _numbers(self) -> Json:
         """And the rest."""
@@ -101,6 +111,7 @@ class _Worker:
             "learner": self.learner.state(),
             "strategy": self.state.numbers(),
             "tally": asdict(self.tally),
+            "keeps_best": self.keeps_best,
         }
 
     def _run(self) -> Json:
@@ -161,16 +172,18 @@ class _Worker:
         if self.hooks.validate is None:
             return
         begun = perf_counter()
-        records, metrics = self._measured(self.hooks.validate)
+        model = self.learner.weights
+        if self.comm.size > 1:
+            model = self.strategy.model(self.learner, self.comm, self.state)
+        records, metrics = self._measured(self.hooks.validate, model)
         best = self.tally.judge(metrics, self.plan, self.learner.iter)
+        if best and self.best is not None:
+            self.best.copy_from(model)
         spent = perf_counter() - begun
         self._say("validation", records=records, metrics=metrics, best=best, seconds=spent)
 
-    def _measured(self, validate: Any) -> tuple[int, dict[str, float]]:
+    def _measured(self, validate: Validate, model: NDArray) -> tuple[int, dict[str, float]]:
         weights = self.learner.weights
-        model = weights
-        if self.comm.size > 1:
-            model = self.strategy.model(self.learner, self.comm, self.state)
         kept = weights.copy() if model is not weights else None
         if kept is not None:
             weights.copy_from(model)
@@ -229,10 +242,12 @@ class _Worker:
         self._check_weights()
         if self.plan.validate_every and self.tally.validated != self.learner.iter:
             self._validate()
+        best = None if reason == "interrupted" else self._take_best()
         tally = self.tally
         self._say(
             "stop",
             reason=reason,
+            best=best,
             total_samples=tally.total_samples,
             total_bytes_sent=tally.total_bytes_sent,
             total_seconds=perf_counter() - self.begun,
@@ -246,7 +261,22 @@ class _Worker:
             tally.total_samples,
             tally.metrics,
             self._newest(),
+            best,
         )
+
+    def _take_best(self) -> int | None:
+        """Go back to the weights of the best validation; their iteration, if the last are others.
+
+        The solvers' histories stay those of the last iteration.
+        """
+        tally = self.tally
+        if not self.keeps_best or tally.best is None or not tally.without_best:
+            return None
+        if self.best is not None:
+            self.learner.weights.copy_from(self.best)
+        self.comm.broadcast(self.learner.weights)
+        tally.metrics = tally.best_metrics
+        return tally.best_iteration
 
     # -- saying --------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ Every event has ``event``, its kind:
                 ``divergence``
 ``validation``  ``iteration``, ``metrics``: a dict of numbers
 ``snapshot``    ``iteration``, ``path``
-``stop``        ``iteration``, ``reason``
+``stop``        ``iteration``, ``reason``, ``best``: the iteration of the weights, if not the last
 ==============  =====================================================================
 
 These are the fields that are read here; `sparknet.train` sends more.  A field that is missing or

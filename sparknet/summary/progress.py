@@ -141,10 +141,12 @@ def _line(kind: str, event: Event) -> str | None:
     if kind == "slow":
         return (
             f"{at}: worker {event['worker']} on {event['where']} is slow: "
-            f"{event['seconds']:.3g} s a round, others {event['median']:.3g} s"
+            f"{event['seconds']:.3g} s a step, others {event['median']:.3g} s"
         )
     if kind == "workers" and event["attempt"] > 1:
         return f"a worker was lost; all start again (attempt {event['attempt']})"
     if kind == "stop":
-        return f"{at}: {ENDS.get(event['reason'], event['reason'])}"
+        kept = event.get("best")
+        of_best = "" if kept is None else f"; the weights are those of step {kept}, the best"
+        return f"{at}: {ENDS.get(event['reason'], event['reason'])}{of_best}"
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,64 @@ def test_files_of_other_runs_are_refused(kept: Path) -> None:
     (kept / "manifest.json").unlink()
     with pytest.raises(FileError, match=r"manifest\.json: No such file"):
         resume(kept)
+
+
+def test_without_a_damaged_one_the_one_before_serves(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole", Averaging(4), Plan(steps=20))
+    folder = tmp_path / "cut"
+    run(folder, Averaging(4), Plan(steps=12, snapshot_every=1, keep=2))
+    damaged, before = folder / "round-00000003", folder / "round-00000002"
+    (damaged / "worker-1.state").write_bytes(b"SNSTATE1")
+    advice = f"delete {damaged} to resume from {before}"
+    with pytest.raises(FileError, match=rf"worker-1\.state: is cut short: .*; {advice}$"):
+        run(folder, Averaging(4), Plan(steps=20), 3)
+    (damaged / "manifest.json").write_bytes(b"")
+    with pytest.raises(FileError, match=rf"manifest\.json: is damaged, or .*; {advice}$"):
+        snapshot.read_manifest(FolderStore(folder), 3)
+    shutil.rmtree(damaged)
+    assert snapshot.newest(FolderStore(folder)) == 2
+    again = run(folder, Averaging(4), Plan(steps=20), 2)
+    np.testing.assert_array_equal(again[0][0], whole[0][0])
+
+
+SCORES = {4: 0.5, 8: 0.9, 12: 0.6, 16: 0.7, 20: 0.8, 24: 0.8}
+
+
+def judged(folder: Path, plan: Plan, resume: int | None = None) -> tuple[list[Any], list[Any]]:
+    """Train with validation; each worker's outcome, and its weights."""
+    learners = [small.learner(rank, 2, TEXT) for rank in range(2)]
+
+    def one(rank: int, comm: Any) -> Any:
+        hooks = Hooks(
+            validate=lambda: (1, {"accuracy": SCORES[learners[rank].iter]}),
+            store=FolderStore(folder),
+            resume=resume,
+        )
+        return work(learners[rank], Averaging(4), comm, plan, hooks)
+
+    return small.together(2, one), [small.weights(learner) for learner in learners]
+
+
+def test_the_best_weights_outlive_an_interruption(tmp_path: Path) -> None:
+    """They are in the snapshots, though the run itself goes on from the last ones."""
+    patient = {"validate_every": 1, "patience": 9}
+    outcomes, whole = judged(tmp_path / "whole", Plan(steps=24, **patient))
+    assert [outcome.best for outcome in outcomes] == [8, 8]
+    judged(tmp_path / "cut", Plan(steps=12, snapshot_every=1, **patient))
+    outcomes, again = judged(tmp_path / "cut", Plan(steps=24, **patient), 3)
+    assert [(one.best, one.metrics) for one in outcomes] == [(8, {"accuracy": 0.9})] * 2
+    np.testing.assert_array_equal(again, whole)
+
+
+def test_patience_may_begin_and_end_with_a_resumption(tmp_path: Path) -> None:
+    patient = {"validate_every": 1, "patience": 9}
+    judged(tmp_path, Plan(steps=12, snapshot_every=3, validate_every=1))
+    outcomes, _ = judged(tmp_path, Plan(steps=20, snapshot_every=5, **patient), 3)
+    assert [outcome.best for outcome in outcomes] == [None, None]  # the last of what is known
+    outcomes, _ = judged(tmp_path, Plan(steps=24, **patient), 5)
+    assert [outcome.best for outcome in outcomes] == [20, 20]
+    outcomes, _ = judged(tmp_path, Plan(steps=24, validate_every=1), 5)
+    assert [outcome.best for outcome in outcomes] == [None, None]
 
 
 def test_nothing_changes_when_a_snapshot_is_refused(kept: Path) -> None:

@@ -130,6 +130,62 @@ def test_patience() -> None:
     assert outcome[0][-1]["reason"] == "patience"
 
 
+def judged(
+    size: int, strategy: Any, scores: list[float], **plan: Any
+) -> tuple[list[Any], list[Any], list[Any], list[Outcome]]:
+    """Events; what each validation saw as worker 0's weights; all workers' last ones; outcomes."""
+    learners = [small.learner(rank, size) for rank in range(size)]
+    seen: list[Any] = []
+    events: list[Any] = []
+
+    def validate(rank: int) -> tuple[int, dict[str, float]]:
+        if rank:
+            return 1, {"accuracy": 0.0}
+        seen.append(small.weights(learners[0]))
+        return 1, {"accuracy": scores[len(seen) - 1] * size}
+
+    def one(rank: int, comm: Any) -> Outcome:
+        hooks = Hooks(events.append, lambda: validate(rank))
+        return work(learners[rank], strategy, comm, Plan(validate_every=1, **plan), hooks)
+
+    outcomes = small.together(size, one)
+    return events, seen, [small.weights(learner) for learner in learners], outcomes
+
+
+STRATEGIES = [Averaging(5), ElasticAveraging(every=5), DynamicAveraging(1e9, check_every=5)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+@pytest.mark.parametrize("size", [1, 2])
+def test_with_patience_the_best_weights_are_left(size: int, strategy: Any) -> None:
+    scores = [0.5, 0.75, 0.625, 0.25, 0.5]
+    events, seen, left, outcomes = judged(size, strategy, scores, steps=1000, patience=2)
+    assert len(seen) == 4
+    for weights in left:
+        np.testing.assert_array_equal(weights, seen[1])
+    assert events[-1]["reason"] == "patience"
+    assert (events[-1]["iteration"], events[-1]["best"]) == (20, 10)
+    for outcome in outcomes:
+        assert (outcome.iteration, outcome.best, outcome.metrics) == (20, 10, {"accuracy": 0.75})
+
+
+def test_the_best_weights_are_left_however_it_ends() -> None:
+    events, seen, left, (outcome,) = judged(1, Averaging(5), [0.75, 0.5], steps=10, patience=9)
+    np.testing.assert_array_equal(left[0], seen[0])
+    assert (events[-1]["reason"], events[-1]["best"], outcome.best) == ("steps", 5, 5)
+    assert events[-1]["iteration"] == 10
+
+
+@pytest.mark.parametrize(("scores", "patience"), [([0.5, 0.75], 9), ([0.75, 0.5], None),
+                                                  ([np.nan, np.nan], 9)])  # fmt: skip
+def test_the_last_weights_are_left(scores: list[float], patience: int | None) -> None:
+    """They are the best; or nobody asked for the best; or there is none."""
+    events, seen, left, (outcome,) = judged(1, Averaging(5), scores, steps=10, patience=patience)
+    np.testing.assert_array_equal(left[0], seen[1])
+    assert events[-1]["best"] is outcome.best is None
+    assert outcome.metrics["accuracy"] == pytest.approx(scores[1], nan_ok=True)
+
+
 def test_less_loss_is_better() -> None:
     scores = iter([0.5, 0.4, 0.45, 0.4, 0.6])
     events, _ = run(
