@@ -130,6 +130,7 @@ class Control:
 
     def _failed(self, call: dict[str, Any], line: Line) -> Answer:
         self.progress.failures.append(call["failure"])
+        self._roll.forget()
         self._hear({"event": "failure", "time": time.time(), **call["failure"]})
         return {}, _NOTHING
 

@@ -89,15 +89,15 @@ class _Worker:
             self._say("reading", worker=self.rank, where=where)
             part = ingest(batches, self.folder / "records", given.mapping, given.shapes)
             presence.wait_for_all()
-        return self._join(part)
+            listener, host = _listener(given.ports)
+            try:
+                begun = self._meet(presence, (host, listener.address[1]))
+            except BaseException:
+                listener.close()
+                raise
+        return self._join(part, listener, begun)
 
-    def _join(self, part: Part) -> Outcome:
-        listener, host = _listener(self.assignment.ports)
-        try:
-            begun = self._meet((host, listener.address[1]))
-        except BaseException:
-            listener.close()
-            raise
+    def _join(self, part: Part, listener: Listener, begun: list[dict[str, Any]]) -> Outcome:
         given = self.assignment
         run = f"{given.run}/{begun[0]['attempt']}"
         addresses = [(one["host"], one["port"]) for one in begun]
@@ -111,12 +111,13 @@ class _Worker:
             comm.barrier()
         return outcome
 
-    def _meet(self, address: Address) -> list[dict[str, Any]]:
+    def _meet(self, presence: Presence, address: Address) -> list[dict[str, Any]]:
         """What each worker says at the rendezvous: its address; worker 0 also how to begin."""
         mine: dict[str, Any] = {"host": address[0], "port": address[1], "process": os.getpid()}
         if self.rank == 0:
             mine |= self.line.call("start")[0]
-        return [json.loads(text) for text in self.context.allGather(json.dumps(mine))]
+        said = json.dumps(mine)
+        return [json.loads(text) for text in presence.meet(lambda: self.context.allGather(said))]
 
     def _introduce(self, comm: Comm, part: Part, begun: list[dict[str, Any]]) -> None:
         """The driver hears who the workers are, and how many records each has."""
