@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 pytest.importorskip("pyspark")
 venv_pack = pytest.importorskip("venv_pack")
 
-from tests.spark.cluster import HOME, ROOT, cluster, environment  # noqa: E402
+from tests.spark.cluster import HOME, ROOT, Cluster, cluster, environment, until  # noqa: E402
 
 PROGRAM = """
 import sparknet
@@ -36,6 +38,8 @@ print("accuracy", trained.outcome.metrics["accuracy"])
 spark.stop()
 """
 
+pytestmark = pytest.mark.slow
+
 
 def packed(folder: Path) -> Path:
     """An environment with a copy of sparknet; what it needs is this one's."""
@@ -51,26 +55,44 @@ def packed(folder: Path) -> Path:
     return archive
 
 
-@pytest.mark.slow
-def test_a_packed_environment(tmp_path: Path) -> None:
-    archive = packed(tmp_path)
-    (tmp_path / "program.py").write_text(PROGRAM)
-    with cluster(tmp_path) as running:
-        given = environment(tmp_path)
-        given |= {"PYSPARK_DRIVER_PYTHON": sys.executable, "PYSPARK_PYTHON": "./env/bin/python"}
-        done = subprocess.run(
-            [
-                str(HOME / "bin" / "spark-submit"),
-                *("--master", running.url, "--archives", f"{archive}#env"),
-                *("--conf", "spark.executorEnv.PYTHONPATH="),
-                *("--executor-memory", "512m", str(tmp_path / "program.py")),
-            ],
-            capture_output=True,
-            text=True,
-            env=given,
-        )
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("submit")) as running:
+        yield running
+
+
+def submit(running: Cluster, *words: str, **variables: str) -> str:
+    """What a program prints."""
+    given = environment(running.folder) | {"PYSPARK_DRIVER_PYTHON": sys.executable} | variables
+    options = ["--master", running.url, "--executor-memory", "512m"]
+    done = subprocess.run(
+        [str(HOME / "bin" / "spark-submit"), *options, *words],
+        capture_output=True,
+        text=True,
+        env=given,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
-    places = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("executor")]
+    until(lambda: not running.files(), "the workers' files go")
+    return done.stdout
+
+
+def test_a_packed_environment(running: Cluster, tmp_path: Path) -> None:
+    archive = packed(tmp_path)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    said = submit(
+        running,
+        *("--archives", f"{archive}#env", "--conf", "spark.executorEnv.PYTHONPATH=", str(program)),
+        PYSPARK_PYTHON="./env/bin/python",
+    )
+    places = [line.split()[1:] for line in said.splitlines() if line.startswith("executor")]
     assert len(places) == 2
     assert all(python.endswith("env/bin/python") for _, python in places)
-    assert float(done.stdout.split("accuracy")[1]) > 0.95
+    assert float(said.split("accuracy")[1]) > 0.95
+
+
+@pytest.mark.parametrize("name", ["train_on_sql.py", "rdd_averaging.py"])
+def test_an_example(running: Cluster, name: str) -> None:
+    pytest.importorskip("sklearn")
+    said = submit(running, str(ROOT / "examples" / name))
+    assert float(re.findall(r"accuracy ([0-9.]+)%", said)[-1]) >= 85
