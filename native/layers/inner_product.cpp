@@ -1,10 +1,12 @@
 // Fully connected: one matrix product each way (Caffe: inner_product_layer.cpp).
 #include <algorithm>
+#include <optional>
 
 #include "../engine/gemm.hpp"
 #include "../engine/net.hpp"
 #include "../engine/parallel.hpp"
 #include "../engine/product.hpp"
+#include "../engine/turned.hpp"
 
 namespace sn {
 
@@ -19,16 +21,20 @@ class InnerProduct final : public Kernel {
         transpose_ = layer.options.flag("transpose");
         bias_ = layer.options.flag("bias_term");
         product_ = {};
+        turned_.reset(), turned_data_.reset();
         const bool empty = rows_ == 0 || inputs_ == 0 || outputs_ == 0;
         narrow_ = layer.net->narrow() && !empty;
         if (narrow_)
             make_narrow(layer);
         else if (!empty)
-            make_product();
+            make_products(layer);
     }
 
     void forward(Layer& layer) override {
         if (narrow_) return forward_narrow(layer);
+        if (turned_)
+            return turned_->run(layer.param(0), layer.bottom(), bias_ ? layer.param(1) : nullptr,
+                                layer.top());
         if (!product_) return fill_bias(layer);
         Arguments arguments = {
             {DNNL_ARG_SRC,
@@ -64,12 +70,27 @@ class InnerProduct final : public Kernel {
                 },
                 rows_);
         }
-        if (layer.propagate[0] && !narrow_)
+        if (!layer.propagate[0] || narrow_) return;
+        if (turned_data_)
+            turned_data_->run(layer.param(0), dy, nullptr, layer.bottom_diff());
+        else
             gemm(false, transpose_, rows_, inputs_, outputs_, 1, dy, layer.param(0), 0,
                  layer.bottom_diff());
     }
 
    private:
+    void make_products(const Layer& layer) {
+        const bool few = Turned::fewest <= rows_ && rows_ <= Turned::most && !transpose_;
+        if (few)
+            turned_.emplace().reshape(rows_, outputs_, inputs_, false);
+        else
+            make_product();
+        // Here the matrix is copied either way: turning pays where it does not fit a cache.
+        constexpr int64_t fewest = 24, large = int64_t{1} << 22;
+        if (few && rows_ >= fewest && inputs_ * outputs_ >= large && layer.propagate[0])
+            turned_data_.emplace().reshape(rows_, inputs_, outputs_, true);
+    }
+
     // oneDNN's matmul reads weights in Caffe's order about twice as fast as its sgemm does.
     void make_product() {
         const dnnl::memory::dims rows = {outputs_, 1}, columns = {1, inputs_};
@@ -140,6 +161,7 @@ class InnerProduct final : public Kernel {
     bool transpose_ = false, bias_ = false, narrow_ = false;
     dnnl::memory::desc weights_;
     dnnl::matmul product_;
+    std::optional<Turned> turned_, turned_data_;
     Product forward_, data_, gradient_;
 };
 }  // namespace
