@@ -21,7 +21,8 @@ from benchmarks.peers.contests import CONTESTS, Contest
 from benchmarks.peers.process import ROOT
 
 NETS = ("lenet", "caffenet", "googlenet", "resnet50", "vgg16", "mobilenet")
-MODES = ("train", "test")
+MODES = ("train", "keep", "test")
+"""Training, and the test phase with all blobs kept or sharing memory."""
 COLUMNS = ("parameters", "floor", "rows", "layouts", "scratch", "process")
 LOOKING = frozenset({"Split", "Reshape", "Flatten"})
 """Layers whose tops look at their bottom's values."""
@@ -62,7 +63,7 @@ def measure(contest: Contest, mode: str, passes: int = 3) -> dict[str, int]:
     description: Any = (training_solver if mode == "train" else inference_net)(contest)
     before = peak()
     solver = SGDSolver(description) if mode == "train" else None
-    net: Any = solver.net if solver else Net.from_proto(description)
+    net: Any = solver.net if solver else Net.from_proto(description, keep_blobs=mode == "keep")
     fill(net, contest)
     for _ in range(passes):
         if solver:

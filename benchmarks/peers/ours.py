@@ -23,7 +23,7 @@ class Ours(Side):
             solver = SGDSolver(training_solver(contest), **options)
             net, self._step = solver.net, lambda: solver.step(1)
         else:
-            made = Net.from_proto(inference_net(contest), **options)
+            made = Net.from_proto(inference_net(contest), keep_blobs=False, **options)
             net, self._step = made, lambda: made._forward(0, len(made.layers) - 1)
         fill(net, contest)
         return {"parameters": learned(net)}

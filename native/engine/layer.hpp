@@ -25,6 +25,9 @@ struct Blob {
     std::string name;
     Tensor data;
     Tensor diff;
+    // Its values are kept after the last layer that reads them: it is an input, an output, or
+    // somebody has looked at it.
+    bool wanted = false;
     // Of a parameter: one layer alone adds to its gradient.
     bool alone = true;
     // Of a parameter's gradient, during a pass: it counts as zero, whatever its memory holds.

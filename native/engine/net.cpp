@@ -135,6 +135,7 @@ void Net::prepare(size_t first, size_t last) {
     find_fusions();
     for (size_t i = first; i <= last && i < layers.size(); ++i) layers[i].prepared.reset();
     for (size_t i = first; i <= last && i < layers.size(); ++i) make_ready(layers[i]);
+    find_last_readers();
 }
 
 // A pass that ends early leaves the views as true as one that does not.
@@ -151,6 +152,7 @@ void Net::settled(F&& run) {
 
 double Net::forward(size_t first, size_t last) {
     gather_threads();
+    if (wants_changed_) find_last_readers();
     pass_last_ = last;
     double loss = 0;
     settled([&] { loss = forward_layers(first, last); });
@@ -162,14 +164,19 @@ double Net::forward_layers(size_t first, size_t last) {
     choose_fusions(first, last);
     for (size_t i = first; i <= last; ++i) {
         Layer& layer = layers[i];
-        if (is_fused(layer, first)) continue;
+        if (is_fused(layer, first)) {
+            give_back_read(layer);
+            continue;
+        }
         const Clock clock(timed_ ? &forward_ns[i] : nullptr);
         guarded(layer, [&] {
             layer.check_ready();
+            check_bottoms(layer);
             layer.kernel->forward(layer);
             // Some give their tops the shape that their input asks for.
             if (!layer.is_ready()) layer.note_shapes();
         });
+        give_back_read(layer);
         for (size_t t = 0; t < layer.loss_weights.size(); ++t) {
             if (layer.loss_weights[t] == 0.0F) continue;
             const float* values = layer.tops[t]->data.read();

@@ -17,6 +17,9 @@ struct Net {
     // What products and convolutions multiply; weights, their gradients and sums are float32.
     dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
     bool narrow() const { return factors != dnnl::memory::data_type::f32; }
+    // Whether blobs keep their values after the pass, whoever wants them; if not, there is no
+    // backward pass.
+    bool keeps_blobs = true;
     uint64_t seed = 0;
     // Deques: addresses stay when more is added.
     std::deque<Blob> blobs;
@@ -38,6 +41,9 @@ struct Net {
     void backward(size_t first, size_t last, bool anew);
 
     void reseed(uint64_t from);
+
+    // Keeps a blob's values from the next pass on.
+    void want(Blob& blob);
 
     // Starts the layers' clocks from 0, or stops them.
     void time(bool on);
@@ -66,11 +72,20 @@ struct Net {
     void unfuse(Layer& head);
     bool is_fused(const Layer& layer, size_t first) const;
     void settle();
+    // readers.cpp
+    void find_last_readers();
+    void check_bottoms(const Layer& layer) const;
+    void give_back_read(const Layer& layer);
     void note_uses(const Layer& layer);
     template <class F>
     void guarded(Layer& layer, F&& run);
     template <class F>
     void settled(F&& run);
+
+    // By layer: what nobody reads after it.
+    std::vector<std::vector<std::shared_ptr<Storage>>> last_read_;
+    // Somebody wants another blob than before.
+    bool wants_changed_ = false;
 
     bool timed_ = false;
     size_t pass_last_ = 0;

@@ -120,6 +120,17 @@ sn_status sn_net_use_bf16(sn_net* net) {
     });
 }
 
+sn_status sn_net_share_blobs(sn_net* net) {
+    return guard(net, [&](sn::Net& n) {
+        n.keeps_blobs = n.train;
+        for (auto& layer : n.layers) layer.prepared.reset();
+    });
+}
+
+sn_status sn_net_want_blob(sn_net* net, int blob) {
+    return guard(net, [&](sn::Net& n) { n.want(at(n.blobs, blob, "blob")); });
+}
+
 void sn_net_free(sn_net* net) {
     delete net;
 }
@@ -226,6 +237,10 @@ sn_status sn_net_forward(double* loss, sn_net* net, int first, int last) {
 sn_status sn_net_backward(sn_net* net, int first, int last, int anew) {
     return guard(net, [&](sn::Net& n) {
         range(n, first, last);
+        if (!n.keeps_blobs)
+            throw std::length_error(
+                "a net whose blobs share memory has no backward pass: make it with "
+                "keep_blobs=True");
         n.backward(static_cast<size_t>(first), static_cast<size_t>(last), anew != 0);
     });
 }
@@ -263,6 +278,11 @@ sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff) {
     const sn_status status = guard(net, [&](sn::Net& n) {
         sn::Blob& from = at(n.blobs, blob, "blob");
         sn::Tensor& tensor = diff != 0 ? from.diff : from.data;
+        n.want(from);
+        if (tensor.storage().is_gone())
+            throw std::length_error("the values of blob '" + from.name +
+                                    "' were given back after their last reader: ask for it before "
+                                    "the pass, or make the net with keep_blobs=True");
         auto hold = std::make_unique<std::shared_ptr<float>>(tensor.expose());
         made = sn_array_borrow(
             out, hold->get(), SN_FLOAT32, static_cast<int>(tensor.shape().size()),

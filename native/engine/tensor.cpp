@@ -94,6 +94,7 @@ void Storage::resize(size_t values) {
     }
     copies_.clear();
     plain_valid_ = true;
+    gone_ = false;
     size_ = values;
 }
 
@@ -163,6 +164,7 @@ bool Storage::is_current(const Copy& copy) const {
 }
 
 float* Storage::read() {
+    if (gone_) throw std::runtime_error("a blob is read whose values were given back");
     allocate(plain_valid_);
     if (!plain_valid_) {
         own_rows(false);
@@ -188,6 +190,7 @@ float* Storage::write() {
     allocate(false);
     invalidate();
     plain_valid_ = true;
+    gone_ = false;
     return plain_.get();
 }
 
@@ -239,13 +242,23 @@ dnnl::memory Storage::write(const dnnl::memory::desc& wanted) {
     else
         found.take_pages();
     found.valid = found.written = true;
-    plain_valid_ = false;
+    plain_valid_ = gone_ = false;
     return found.memory();
+}
+
+void Storage::give_back() {
+    settle();
+    if (exposed_ || lender_) return;
+    plain_.reset();
+    invalidate();
+    plain_valid_ = gone_ = true;
 }
 
 void Storage::adopt(Storage& other) {
     if (this == &other) return;
     if (size_ != other.size_) throw std::logic_error("a storage adopts values of its own size");
+    if (other.gone_) other.read();
+    gone_ = false;
     if (const Copy* newest = other.written_copy(); newest && !other.lender_ && !lender_) {
         Copy& mine = copy(newest->desc);
         const auto pages = newest->pages;
@@ -281,6 +294,7 @@ std::shared_ptr<float> Storage::expose() {
 
 bool Storage::adopt(std::shared_ptr<float> rows, size_t size) {
     settle();
+    gone_ = false;
     if (exposed_ || size != size_) {
         std::copy_n(rows.get(), size, edit());
         return false;

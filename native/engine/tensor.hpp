@@ -66,6 +66,11 @@ class Storage {
     // Its first values are those rows: looked at, or copied (false) where there are views.
     bool adopt(std::shared_ptr<float> rows, size_t size);
 
+    // Lets go of the values, for other blobs to take the memory, unless somebody else holds it; who
+    // reads them before they are written anew is refused.
+    void give_back();
+    bool is_gone() const { return gone_; }
+
     // Memory taken so far: for plain rows (not for those of others), and for other layouts.
     size_t row_bytes() const;
     size_t layout_bytes(std::set<const float*>& counted) const;
@@ -102,6 +107,7 @@ class Storage {
     std::vector<Copy> copies_;
     Move flatten_;
     bool exposed_ = false;
+    bool gone_ = false;
     // Whose memory it is, where others write it (parameters).
     std::shared_ptr<const sn_array> lender_;
 };

@@ -45,7 +45,8 @@ class LayerView:
 class Net:
     """``Net(file, phase, level=0, stages=None, weights=None)`` or ``Net(file, weights, phase)``.
 
-    ``precision="bf16"`` multiplies in bfloat16 (ours, not pycaffe's): docs/precision.md.
+    Ours, not pycaffe's: ``precision="bf16"`` multiplies in bfloat16 (docs/precision.md);
+    ``keep_blobs=False``, in the test phase, lets blobs that nobody reads any more share memory.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Net:
         weights: StrPath | int | None = None,
         *,
         precision: str = "float32",
+        keep_blobs: bool = True,
     ) -> None:
         # pycaffe's older form gives the weights second and the phase third.
         if isinstance(phase, (str, os.PathLike)):
@@ -64,7 +66,7 @@ class Net:
         if phase not in (caffe_pb2.TRAIN, caffe_pb2.TEST) or isinstance(phase, (str, os.PathLike)):
             raise SpecError(f"phase must be caffe.TRAIN or caffe.TEST; it is {phase!r}")
         net = read_net(network_file)
-        self._start(build(net, int(phase), level, stages or ()), precision=precision)
+        self._start(build(net, int(phase), level, stages or ()), None, precision, keep_blobs)
         if isinstance(weights, (str, os.PathLike)):
             self.copy_from(weights)
 
@@ -78,15 +80,19 @@ class Net:
         seed: int | None = None,
         *,
         precision: str = "float32",
+        keep_blobs: bool = True,
     ) -> Net:
         """A net from a message; without a phase it is built in exactly the state it holds."""
         made = cls.__new__(cls)
         graph = build_in_state(net) if phase is None else build(net, phase, level, stages)
-        made._start(graph, seed, precision)
+        made._start(graph, seed, precision, keep_blobs)
         return made
 
-    def _start(self, graph: Graph, seed: int | None = None, precision: str = "float32") -> None:
-        self._runtime = Runtime(graph, next_seed() if seed is None else seed, precision)
+    def _start(
+        self, graph: Graph, seed: int | None, precision: str, keep_blobs: bool = True
+    ) -> None:
+        seed = next_seed() if seed is None else seed
+        self._runtime = Runtime(graph, seed, precision, keep_blobs)
         self._callbacks: dict[str, list[Callback]] = {
             "before_forward": [],
             "after_forward": [],
@@ -128,6 +134,11 @@ class Net:
     def precision(self) -> str:
         """What it multiplies in fact: "float32" or "bf16" (ours, not pycaffe's)."""
         return self._runtime.precision
+
+    @property
+    def keep_blobs(self) -> bool:
+        """Whether every blob can be looked at after a pass (ours, not pycaffe's)."""
+        return self._runtime.keep_blobs
 
     @property
     def name(self) -> str:
@@ -249,10 +260,14 @@ class Net:
         first = 0 if start is None else self._layer_number(start)
         last = len(self.layers) - 1 if end is None else self._layer_number(end)
         wanted = self.outputs if end is None else self.top_names[end]
+        found = {name: self._blob(name) for name in dict.fromkeys([*wanted, *(blobs or ())])}
         if kwargs:
             self._fill(kwargs, self.inputs, "input", lambda blob: blob.data)
+        if not self.keep_blobs:
+            for name in found:
+                self._runtime.native.want_blob(self._blob_names.index(name))
         self._forward(first, last)
-        return {name: self._blob(name).data for name in dict.fromkeys([*wanted, *(blobs or ())])}
+        return {name: blob.data for name, blob in found.items()}
 
     def backward(
         self,

@@ -18,6 +18,7 @@ from sparknet.caffe.blob import Blob, EngineBlob, ParamBlob
 from sparknet.caffe.host import HOSTS, Host, make_host
 from sparknet.caffe.host.python import PythonHost
 from sparknet.caffe.precision import available
+from sparknet.errors import SpecError
 from sparknet.graph import Graph, Node
 from sparknet.layers import Shape
 from sparknet.layers.fillers import fill
@@ -43,8 +44,13 @@ class Segment:
 class Runtime:
     """The memory and the passes of one net."""
 
-    def __init__(self, graph: Graph, seed: int, precision: str = "float32") -> None:
+    def __init__(
+        self, graph: Graph, seed: int, precision: str = "float32", keep_blobs: bool = True
+    ) -> None:
+        if graph.phase == TRAIN and not keep_blobs:
+            raise SpecError("keep_blobs=False is for the test phase: training reads all blobs")
         self.graph = graph
+        self.keep_blobs = keep_blobs
         self.seed = seed
         self.generation = 0
         self._stale = False
@@ -54,6 +60,8 @@ class Runtime:
         self._make_params()
         self._make_blobs()
         self._make_layers()
+        if not keep_blobs:
+            self._share_blobs()
         self.segments = list(self._segments())
         runs = sum(segment.host is None for segment in self.segments)
         # One run gives all gradients, and nobody's code sees them before.
@@ -122,11 +130,21 @@ class Runtime:
             if node.type in HOSTS:
                 self._hosts[number] = make_host(node, own, self.seed + number)
 
+    def _share_blobs(self) -> None:
+        """What comes in and what comes out stays; the rest is lent on."""
+        self.native.share_blobs()
+        sources = {top for node in self.graph.nodes if not node.bottom_ids for top in node.top_ids}
+        names = self.graph.blob_names
+        for blob in sources.union(map(names.index, self.graph.outputs)):
+            self.native.want_blob(blob)
+
     def _describe(self, number: int, node: Node) -> None:
         if node.type not in HOSTS:
             self.native.set_options(number, node.plan.values)
-        learns = [ref.needs_gradient for ref in node.params]
-        self.native.set_gradients(number, node.needs_backward, node.propagate_down, learns)
+        back = self.keep_blobs
+        learns = [back and ref.needs_gradient for ref in node.params]
+        propagate = [back and down for down in node.propagate_down]
+        self.native.set_gradients(number, back and node.needs_backward, propagate, learns)
         self.native.set_loss_weights(number, node.loss_weights)
 
     def user_layers(self) -> dict[int, Any]:
@@ -230,6 +248,8 @@ class Runtime:
         ``anew`` is `clear_param_diffs` before: kernels then put gradients where they would add
         them to zeros.
         """
+        if not self.keep_blobs:
+            raise SpecError("a net made with keep_blobs=False has no backward pass")
         if anew and not self._clears_unseen:
             self.clear_param_diffs()
             anew = False

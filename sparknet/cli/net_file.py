@@ -71,6 +71,7 @@ def test_net(chosen: Namespace) -> Net:
         chosen.level,
         flags.stages(chosen),
         precision=chosen.precision,
+        keep_blobs=False,
     )
     net.copy_from(weights)
     return net

@@ -77,6 +77,7 @@ def _net(chosen: Namespace) -> Net:
         chosen.level,
         flags.stages(chosen),
         precision=chosen.precision,
+        keep_blobs=chosen.phase != "test",
     )
 
 

@@ -37,6 +37,14 @@ class NativeNet:
         if bf16:
             check(lib.sn_net_use_bf16(self._net))
 
+    def share_blobs(self) -> None:
+        """Blobs that nobody wants lend their memory on after their last reader; no way back."""
+        check(lib.sn_net_share_blobs(self._net))
+
+    def want_blob(self, blob: int) -> None:
+        """Keep a blob's values from the next pass on."""
+        check(lib.sn_net_want_blob(self._net, blob))
+
     def _check(self, status: int) -> None:
         if status == lib.SN_ERROR_LAYER:
             message = ffi.string(lib.sn_message()).decode(errors="replace")

@@ -34,10 +34,11 @@ class Backend(Protocol):
 class Embedded:
     """sparknet.caffe takes messages as they are."""
 
-    def __init__(self, precision: str = "float32") -> None:
+    def __init__(self, precision: str = "float32", keep_blobs: bool = False) -> None:
         from sparknet.caffe.precision import available
 
         self.precision = available(precision)
+        self._keep_blobs = keep_blobs
 
     def seed(self, seed: int | None) -> int:
         from sparknet.caffe.random import next_seed
@@ -47,7 +48,8 @@ class Embedded:
     def net(self, net: NetMessage, phase: int, seed: int | None) -> Any:
         from sparknet.caffe import Net
 
-        return Net.from_proto(net, phase, seed=seed, precision=self.precision)
+        keep = self._keep_blobs or phase == caffe_pb2.TRAIN
+        return Net.from_proto(net, phase, seed=seed, precision=self.precision, keep_blobs=keep)
 
     def solver(self, solver: SolverMessage) -> Any:
         from sparknet.caffe import get_solver
@@ -76,13 +78,13 @@ class Pycaffe:
         return _from_file(solver, self.module.get_solver)
 
 
-def find_backend(backend: Any, precision: str = "float32") -> Backend:
+def find_backend(backend: Any, precision: str = "float32", keep_blobs: bool = False) -> Backend:
     """ "embedded", "caffe" (or another module's name), or a module."""
     if backend == "embedded":
-        return Embedded(precision)
+        return Embedded(precision, keep_blobs)
     module = _imported(backend) if isinstance(backend, str) else backend
     if getattr(module, "__name__", "") == "sparknet.caffe":
-        return Embedded(precision)
+        return Embedded(precision, keep_blobs)
     if precision != Pycaffe.precision:
         raise SpecError(f"precision={precision!r} needs the embedded backend, not {backend!r}")
     for name in ("Net", "get_solver"):

@@ -24,14 +24,15 @@ StrPath = str | os.PathLike[str]
 
 class Net:
     """``Net(source, weights=None, phase=None, backend="embedded", seed=None,
-    precision="float32")``.
+    precision="float32", keep_blobs=False)``.
 
     `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a
     solver (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains.
     `weights` is a caffemodel or a WeightCollection.  A net alone is built for TEST unless `phase`
     says otherwise; `level` and `stages` choose layers as well.  `backend` is "embedded", or a
     module with pycaffe's interface or its name ("caffe").  ``precision="bf16"`` multiplies in
-    bfloat16: docs/precision.md.
+    bfloat16: docs/precision.md.  ``keep_blobs=True`` keeps all blobs of nets for testing, not
+    only the outputs that are asked for.
     """
 
     def __init__(
@@ -45,9 +46,10 @@ class Net:
         backend: Any = "embedded",
         seed: int | None = None,
         precision: str = "float32",
+        keep_blobs: bool = False,
     ) -> None:
         self._description = describe(source, phase, level, stages)
-        self._backend = find_backend(backend, precision)
+        self._backend = find_backend(backend, precision, keep_blobs)
         self._weights = _first_weights(weights, self.settings)
         self._given_seed = _given_seed(seed, self.settings)
         self._seed = self._backend.seed(self._given_seed)

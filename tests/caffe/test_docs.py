@@ -16,7 +16,7 @@ from tests.guides import examples, guide, run_examples
 
 
 def test_examples_run(tmp_path: Path) -> None:
-    assert len(examples("pycaffe.md")) == 7
+    assert len(examples("pycaffe.md")) == 8
     done = run_examples("pycaffe.md", tmp_path)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
 

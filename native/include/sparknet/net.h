@@ -39,6 +39,16 @@ SN_API void sn_net_free(sn_net* net);
  */
 SN_API sn_status sn_net_use_bf16(sn_net* net);
 
+/*
+ * Lets blobs give their memory to later ones once the last layer that reads them has run, unless
+ * they are wanted. There is no backward pass then, and a pass that starts within the net may find
+ * nothing to read. For nets of the test phase; prepare all layers afterwards.
+ */
+SN_API sn_status sn_net_share_blobs(sn_net* net);
+
+/* Keeps a blob's values from the next pass on. sn_net_blob_array wants the blob too. */
+SN_API sn_status sn_net_want_blob(sn_net* net, int blob);
+
 /* ---- Building ----------------------------------------------------------------- */
 
 SN_API sn_status sn_net_add_blob(int* out, sn_net* net, const char* name);

@@ -1,0 +1,145 @@
+"""Nets whose blobs share memory give what nets give that keep them all, or say that it is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.caffe import TEST, TRAIN, Layer, Net
+from sparknet.errors import ArrayError, LayerError, SpecError
+from sparknet.proto import parse_net
+
+SHAPE = (2, 16, 12, 12)
+NET = """
+layer { name: "data" type: "Input" top: "data"
+        input_param { shape { dim: 2 dim: 16 dim: 12 dim: 12 } } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+        convolution_param { num_output: 32 kernel_size: 3 pad: 1
+                            weight_filler { type: "xavier" } } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "left" type: "Convolution" bottom: "conv1" top: "left"
+        convolution_param { num_output: 32 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "sum" type: "Eltwise" bottom: "left" bottom: "conv1" top: "sum" }
+layer { name: "tanh" type: "TanH" bottom: "sum" top: "tanh" }
+layer { name: "right" type: "Pooling" bottom: "tanh" top: "right"
+        pooling_param { kernel_size: 3 stride: 1 pad: 1 } }
+layer { name: "both" type: "Concat" bottom: "right" bottom: "tanh" top: "both" }
+layer { name: "flat" type: "Flatten" bottom: "both" top: "flat" }
+layer { name: "ip" type: "InnerProduct" bottom: "flat" top: "ip"
+        inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
+"""
+NAMES = ("conv1", "left", "sum", "tanh", "right", "both", "flat", "ip", "prob")
+IMAGE = np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32)
+GIVEN_BACK = r"the values of (blob )?'{}' were given back after their last reader"
+
+
+def made(keep_blobs: bool, text: str = NET) -> Any:
+    return Net.from_proto(parse_net(text), TEST, seed=1, keep_blobs=keep_blobs)
+
+
+def values(keep_blobs: bool, data: Any = IMAGE) -> dict[str, Any]:
+    net = made(keep_blobs)
+    net.blobs["data"].reshape(*data.shape)
+    found = net.forward(data=data, blobs=NAMES)
+    return {name: np.array(found[name]) for name in NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_blob_that_is_asked_for_is_right(name: str) -> None:
+    want, net = values(True), made(False)
+    for _ in range(3):
+        found = net.forward(data=IMAGE, blobs=[name])
+        assert sorted(found) == sorted({name, "prob"})
+        for one, got in found.items():
+            np.testing.assert_allclose(got, want[one], rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_gone_says_so_and_is_kept_from_then_on() -> None:
+    want, net = values(True), made(False)
+    net.forward(data=IMAGE)
+    for name in ("conv1", "tanh", "flat"):
+        with pytest.raises(ArrayError, match=GIVEN_BACK.format(name)):
+            _ = net.blobs[name].data
+    np.testing.assert_array_equal(net.blobs["data"].data, IMAGE)
+    net.forward()
+    np.testing.assert_allclose(net.blobs["prob"].data, want["prob"], rtol=1e-5)
+    for name in ("conv1", "tanh", "flat"):
+        np.testing.assert_allclose(net.blobs[name].data, want[name], rtol=1e-5, atol=1e-6)
+
+
+def test_a_blob_that_was_looked_at_before_follows_every_pass() -> None:
+    net, data = made(False), IMAGE
+    view = net.blobs["left"].data
+    assert not view.any()
+    for _ in range(2):
+        net.forward(data=data)
+        np.testing.assert_allclose(view, values(True, data)["left"], rtol=1e-5, atol=1e-6)
+        data = data * 2
+
+
+def test_less_memory_is_taken() -> None:
+    taken = []
+    for keep in (True, False):
+        net = made(keep)
+        for _ in range(2):
+            net._forward(0, len(net.layers) - 1)
+        memory = net._runtime.native.memory()
+        taken.append(memory["rows"] + memory["layouts"] - net.flat_params.nbytes)
+    assert taken[1] < 0.6 * taken[0]
+
+
+def test_parts_of_a_pass() -> None:
+    want, net = values(True), made(False)
+    found = net.forward(data=IMAGE, end="tanh")
+    np.testing.assert_allclose(found["tanh"], want["tanh"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net.forward(start="right")["prob"], want["prob"], rtol=1e-5)
+    with pytest.raises(LayerError, match=GIVEN_BACK.format("right")):
+        net.forward(start="both")
+    np.testing.assert_allclose(net.forward()["prob"], want["prob"], rtol=1e-5)
+
+
+def test_other_shapes() -> None:
+    data = IMAGE[:1]
+    np.testing.assert_allclose(values(False, data)["prob"], values(True, data)["prob"], rtol=1e-5)
+
+
+def test_callbacks_see_what_comes_next() -> None:
+    net, seen = made(False), []
+    net.after_forward(
+        lambda layer: seen.append(net.blobs[net.top_names[net._layer_names[layer]][0]])
+    )
+    net.forward(data=IMAGE)
+    assert len(seen) == len(net.layers)
+
+
+class Doubled(Layer):
+    """A layer in Python between layers of the engine."""
+
+    def setup(self, bottom: Any, top: Any) -> None: ...
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(*bottom[0].shape)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        top[0].data[...] = 2 * bottom[0].data
+
+
+def test_layers_in_python() -> None:
+    text = NET.replace(
+        'name: "tanh" type: "TanH"',
+        f'name: "tanh" type: "Python" python_param {{ module: "{__name__}" layer: "Doubled" }}',
+    )
+    found = [made(keep, text).forward(data=IMAGE)["prob"] for keep in (True, False)]
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+
+
+def test_there_is_no_way_back() -> None:
+    net = made(False)
+    net.forward(data=IMAGE)
+    with pytest.raises(SpecError, match="keep_blobs=False has no backward pass"):
+        net.backward()
+    with pytest.raises(SpecError, match="keep_blobs=False is for the test phase"):
+        Net.from_proto(parse_net(NET), TRAIN, keep_blobs=False)
