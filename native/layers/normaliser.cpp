@@ -83,13 +83,18 @@ SN_KERNEL void differentiate_of(const Strip& s) {
 
 void Normaliser::resize(const Broadcast& view) {
     view_ = view;
-    rows_ = view.lanes == 1 ? 4096 : std::max<int64_t>(16, 4096 / view.lanes);
+    // As much as stays in the second cache, and no longer sums than float32 bears.
+    constexpr int64_t most_rows = 256, cached = 65536;
+    wide_ = view.lanes > most;
+    rows_ = view.lanes == 1 ? 4096 : std::clamp<int64_t>(cached / view.lanes, 16, most_rows);
     chunks_ = (view.inner + rows_ - 1) / rows_;
     const auto channels = static_cast<size_t>(view.padded());
     for (auto* values : {&mean, &factor, &shift, &middle, &slant}) values->assign(channels, 0.0F);
     first.assign(channels, 0.0);
     second.assign(channels, 0.0);
-    pairs_.resize(static_cast<size_t>(view.outer * view.blocks * chunks_ * view.lanes));
+    const auto parts = static_cast<size_t>(view.outer * view.blocks * chunks_ * view.lanes);
+    pairs_.resize(wide_ ? 0 : parts);
+    sums_.resize(wide_ ? 2 * parts : 0);
 }
 
 // Numbered block by block, so that one thread has a block for itself where there are enough.
@@ -100,6 +105,16 @@ Normaliser::Item Normaliser::item(int64_t number) const {
             std::min(rows_, view_.inner - row), block};
 }
 
+WideRows Normaliser::rows_of(const Item& item, const float* x) const {
+    WideRows rows;
+    rows.x = x + item.begin;
+    rows.rows = item.rows, rows.width = view_.lanes;
+    rows.mean = mean.data(), rows.factor = factor.data(), rows.shift = shift.data();
+    rows.middle = middle.data(), rows.slant = slant.data();
+    rows.least = relu ? slope : 1.0F;
+    return rows;
+}
+
 // Looks at all items, merges what was found block by block, then changes them.  The sums are cut
 // in the same way for any number of threads.
 template <class Look, class Merge, class Change>
@@ -108,6 +123,10 @@ void Normaliser::run(Look&& look, Merge&& merge, Change&& change) {
     const auto all = [&](auto&& visit, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) visit(i);
     };
+    // What was looked at last is in the cache.
+    const auto back = [&](int64_t begin, int64_t end) {
+        for (int64_t i = end; i-- > begin;) change(i);
+    };
     if (view_.blocks % threads() == 0 || view_.blocks >= 4 * threads()) {
         parallel(
             view_.blocks,
@@ -115,7 +134,7 @@ void Normaliser::run(Look&& look, Merge&& merge, Change&& change) {
                 for (int64_t block = begin; block < end; ++block) {
                     all(look, block * each, (block + 1) * each);
                     merge(block);
-                    all(change, block * each, (block + 1) * each);
+                    back(block * each, (block + 1) * each);
                 }
             },
             each * cost);
@@ -124,7 +143,7 @@ void Normaliser::run(Look&& look, Merge&& merge, Change&& change) {
     const int64_t items = view_.blocks * each;
     parallel(items, [&](int64_t begin, int64_t end) { all(look, begin, end); }, cost);
     for (int64_t block = 0; block < view_.blocks; ++block) merge(block);
-    parallel(items, [&](int64_t begin, int64_t end) { all(change, begin, end); }, cost);
+    parallel(items, back, cost);
 }
 
 // each(strip, first lane, whether the strip's lanes are values of one channel)
@@ -167,6 +186,10 @@ void join(double& mean, double& squares, double before, double m, double s, doub
 }  // namespace
 
 void Normaliser::note_moments(int64_t number, const float* x) {
+    if (wide_) {
+        float* sums = sums_.data() + 2 * number * view_.lanes;
+        return wide_moments(rows_of(item(number), x), sums, sums + view_.lanes);
+    }
     Pair* pairs = pairs_.data() + number * view_.lanes;
     double before = 0;
     strips(item(number), [&](Strip& strip, int64_t begin, int64_t lane) {
@@ -187,7 +210,25 @@ void Normaliser::note_moments(int64_t number, const float* x) {
     });
 }
 
+void Normaliser::merge_wide_moments() {
+    std::fill(first.begin(), first.end(), 0.0);
+    std::fill(second.begin(), second.end(), 0.0);
+    double before = 0;
+    const float* sums = sums_.data();
+    for (int64_t i = 0; i < view_.outer * chunks_; ++i, sums += 2 * view_.lanes) {
+        const auto values = static_cast<double>(item(i).rows);
+        for (int64_t l = 0; l < view_.lanes; ++l) {
+            const auto c = static_cast<size_t>(l);
+            join(first[c], second[c], before, static_cast<double>(sums[l]),
+                 static_cast<double>(sums[view_.lanes + l]), values);
+        }
+        before += values;
+    }
+    for (double& squares : second) squares /= before;
+}
+
 void Normaliser::merge_moments(int64_t block) {
+    if (wide_) return merge_wide_moments();
     const int64_t each = view_.outer * chunks_;
     for (int64_t l = 0; l < view_.lanes; ++l) {
         double m = 0, s = 0, before = 0;
@@ -204,6 +245,13 @@ void Normaliser::merge_moments(int64_t block) {
 }
 
 void Normaliser::note_products(int64_t number, const float* x, const float* dy) {
+    if (wide_) {
+        float* sums = sums_.data() + 2 * number * view_.lanes;
+        const Item part = item(number);
+        WideRows rows = rows_of(part, x);
+        rows.dy = dy + part.begin;
+        return wide_products(rows, sums, sums + view_.lanes);
+    }
     Pair* pairs = pairs_.data() + number * view_.lanes;
     std::fill_n(pairs, view_.lanes, Pair{0, 0});
     strips(item(number), [&](Strip& strip, int64_t begin, int64_t lane) {
@@ -218,7 +266,19 @@ void Normaliser::note_products(int64_t number, const float* x, const float* dy) 
     });
 }
 
+void Normaliser::merge_wide_products() {
+    std::fill(first.begin(), first.end(), 0.0);
+    std::fill(second.begin(), second.end(), 0.0);
+    const float* sums = sums_.data();
+    for (int64_t i = 0; i < view_.outer * chunks_; ++i, sums += 2 * view_.lanes)
+        for (int64_t l = 0; l < view_.lanes; ++l) {
+            first[static_cast<size_t>(l)] += static_cast<double>(sums[l]);
+            second[static_cast<size_t>(l)] += static_cast<double>(sums[view_.lanes + l]);
+        }
+}
+
 void Normaliser::merge_products(int64_t block) {
+    if (wide_) return merge_wide_products();
     const int64_t each = view_.outer * chunks_;
     for (int64_t l = 0; l < view_.lanes; ++l) {
         Pair sum = {0, 0};
@@ -233,6 +293,11 @@ void Normaliser::merge_products(int64_t block) {
 }
 
 void Normaliser::apply(const Item& item, const float* x, float* y) const {
+    if (wide_) {
+        WideRows rows = rows_of(item, x);
+        rows.to = y + item.begin;
+        return wide_scale(rows);
+    }
     strips(item, [&](Strip& strip, int64_t begin, int64_t) {
         strip.x = x + begin, strip.to = y + begin;
         scale_of(strip);
@@ -240,6 +305,11 @@ void Normaliser::apply(const Item& item, const float* x, float* y) const {
 }
 
 void Normaliser::differentiate(const Item& item, const float* x, const float* dy, float* dx) const {
+    if (wide_) {
+        WideRows rows = rows_of(item, x);
+        rows.dy = dy + item.begin, rows.to = dx + item.begin;
+        return wide_differentiate(rows);
+    }
     strips(item, [&](Strip& strip, int64_t begin, int64_t) {
         strip.x = x + begin, strip.dy = dy + begin, strip.to = dx + begin;
         differentiate_of(strip);

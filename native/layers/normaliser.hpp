@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../engine/broadcast.hpp"
+#include "wide_rows.hpp"
 
 namespace sn {
 
@@ -41,12 +42,15 @@ class Normaliser {
     };
 
     Item item(int64_t number) const;
+    WideRows rows_of(const Item& item, const float* x) const;
     template <class Look, class Merge, class Change>
     void run(Look&& look, Merge&& merge, Change&& change);
     template <class Each>
     void strips(const Item& item, Each&& each) const;
     void note_moments(int64_t number, const float* x);
     void merge_moments(int64_t block);
+    void merge_wide_moments();
+    void merge_wide_products();
     void note_products(int64_t number, const float* x, const float* dy);
     void merge_products(int64_t block);
     void apply(const Item& item, const float* x, float* y) const;
@@ -55,6 +59,10 @@ class Normaliser {
     Broadcast view_;
     int64_t rows_ = 1, chunks_ = 1;
     std::vector<Pair> pairs_;
+    // More channels lie side by side than a vector has lanes: rows are walked as they lie, and
+    // each item's two sums are rows, too.
+    bool wide_ = false;
+    std::vector<float> sums_;
 };
 
 }  // namespace sn

@@ -9,7 +9,15 @@ import sparknet.caffe as caffe
 from tests.caffe.gradient import make_net
 from tests.caffe.layers.oracle import layer_text, same_in_blocks, values
 
-SHAPES = [(5, 3), (4, 3, 4), (3, 2, 3, 2), (2, 3, 2, 2, 2), (2, 3, 2, 1, 2, 2), (3, 16, 2, 2)]
+SHAPES = [
+    (5, 3),
+    (700, 24),
+    (4, 3, 4),
+    (3, 2, 3, 2),
+    (2, 3, 2, 2, 2),
+    (2, 3, 2, 1, 2, 2),
+    (3, 16, 2, 2),
+]
 
 
 def batch_norm(x: Any, dy: Any, eps: float = 1e-5) -> tuple[Any, Any]:
@@ -51,6 +59,27 @@ def test_batch_statistics(shape: tuple[int, ...], in_place: bool, phase: int) ->
     assert factor[0] == 1
     net.forward()
     assert factor[0] == np.float32(0.999) + 1
+
+
+@pytest.mark.parametrize("channels", [16, 24, 72])
+def test_behind_a_convolution(channels: int) -> None:
+    """Which may leave its channels last: whole rows of them are walked, in several pieces."""
+    fill = 'weight_filler { type: "gaussian" std: 0.5 } bias_filler { type: "uniform" }'
+    text = layer_text(
+        "Convolution",
+        f"convolution_param {{ num_output: {channels} kernel_size: 1 {fill} }}",
+        top="c",
+    ).replace('"l"', '"conv"') + layer_text(
+        "BatchNorm", "batch_norm_param { use_global_stats: false }", "c", "y"
+    )
+    net = make_net(text, {"x": values(2, 24, 21, 20)}, caffe.TRAIN)
+    dy = values(2, channels, 21, 20, seed=3)
+    net.forward()
+    net.blobs["y"].diff[...] = dy
+    net.backward()
+    y, dx = batch_norm(net.blobs["c"].data, dy)
+    np.testing.assert_allclose(net.blobs["y"].data, y, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(net.blobs["c"].diff, dx, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
