@@ -8,6 +8,10 @@
 #include <type_traits>
 #include <vector>
 
+extern "C" {
+#include "../ndarray/kernel.h"
+}
+
 namespace sn {
 
 // Threads that a parallel region may use now (one in a child that forked after threads ran).
@@ -16,7 +20,7 @@ int threads();
 // The loop of one thread, in a function of its own and on its own copy of what it captured:
 // inside a parallel region the compiler leaves loops scalar.
 template <class F>
-[[gnu::noinline]] void run_part(F body, int64_t begin, int64_t end) {
+SN_KERNEL __attribute__((noinline)) void run_part(F body, int64_t begin, int64_t end) {
     body(begin, end);
 }
 

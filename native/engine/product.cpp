@@ -4,12 +4,12 @@ namespace sn {
 
 using dnnl::memory;
 
-namespace {
 memory::desc describe(const Matrix& matrix, memory::data_type type) {
     const memory::dims along = {matrix.columns, 1}, across = {1, matrix.rows};
     return {{matrix.rows, matrix.columns}, type, matrix.transposed ? across : along};
 }
 
+namespace {
 // AMX reads float32 and rounds as it goes: no narrow copy of the weights is needed.
 bool rounds_itself() {
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());

@@ -11,6 +11,8 @@ struct Matrix {
     bool transposed = false;
 };
 
+dnnl::memory::desc describe(const Matrix& matrix, dnnl::memory::data_type type);
+
 // C = A B, or C += A B; with a bias of one value a column where one is given.
 class Product {
    public:

@@ -25,7 +25,7 @@ class LSTM final : public Kernel {
         float* y = layer.top();
         for (int64_t t = 0; t < walk_.steps; ++t) {
             walk_.recur(layer, t, hidden_.data());
-            float* gates = walk_.sums.data() + t * 4 * state;
+            float* gates = walk_.sums.edit() + t * 4 * state;
             lstm_forward(walk_.streams, walk_.units, walk_.cont(layer, t), cells(t), gates, gates,
                          cells(t + 1), squashed_.data() + t * state, hidden_.data());
             std::copy_n(hidden_.data(), state, y + t * state);
@@ -37,15 +37,17 @@ class LSTM final : public Kernel {
     void backward(Layer& layer) override {
         if (layer.propagate[1]) layer.refuse("no gradient can reach the sequence indicators");
         const int64_t state = walk_.state_size();
-        const float* dy = layer.top_diff();
+        const float *dy = layer.top_diff(), *gates = walk_.sums.read();
+        float* dsums = walk_.dsums.write();
         std::fill(hidden_.begin(), hidden_.end(), 0.0F);
         std::fill(dcell_.begin(), dcell_.end(), 0.0F);
+        walk_.turn(layer);
         for (int64_t t = walk_.steps; t-- > 0;) {
             for (int64_t i = 0; i < state; ++i)
                 hidden_[static_cast<size_t>(i)] += dy[t * state + i];
-            lstm_backward(walk_.streams, walk_.units, cells(t), walk_.sums.data() + t * 4 * state,
+            lstm_backward(walk_.streams, walk_.units, cells(t), gates + t * 4 * state,
                           squashed_.data() + t * state, dcell_.data(), hidden_.data(),
-                          dcell_.data(), walk_.dsums.data() + t * 4 * state);
+                          dcell_.data(), dsums + t * 4 * state);
             if (t > 0) walk_.reach_back(layer, t, hidden_.data());
         }
         walk_.gradients(layer);

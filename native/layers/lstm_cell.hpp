@@ -4,6 +4,10 @@
 #include "../engine/exponential.hpp"
 #include "../engine/parallel.hpp"
 
+extern "C" {
+#include "../ndarray/kernel.h"
+}
+
 namespace sn {
 
 inline float sigmoid(float x) {
@@ -15,19 +19,51 @@ inline float gate_tanh(float x) {
     return 2.0F * sigmoid(2.0F * x) - 1.0F;
 }
 
-// body(stream, unit of the stream, unit of all) for all units of all streams.
+// body(stream, unit of the stream, unit of all, how many) for runs of units of one stream each.
 template <class F>
-void each_unit(int64_t streams, int64_t units, F body) {
+void each_run(int64_t streams, int64_t units, F body) {
     if (units == 0) return;
     parallel(
         streams * units,
         [=](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end;) {
                 const int64_t n = i / units, stop = std::min(end, (n + 1) * units);
-                for (; i < stop; ++i) body(n, i - n * units, i);
+                body(n, i - n * units, i, stop - i);
+                i = stop;
             }
         },
         64);
+}
+
+SN_KERNEL inline void lstm_forward_run(int64_t count, int64_t units, float cont,
+                                       const float* before, const float* in, float* out,
+                                       float* cell, float* squashed, float* hidden) {
+    SN_EACH(i, count) {
+        const float input = sigmoid(in[i]), output = sigmoid(in[2 * units + i]);
+        const float forget = cont == 0.0F ? 0.0F : cont * sigmoid(in[units + i]);
+        const float candidate = gate_tanh(in[3 * units + i]);
+        out[i] = input, out[units + i] = forget;
+        out[2 * units + i] = output, out[3 * units + i] = candidate;
+        cell[i] = forget * before[i] + input * candidate;
+        squashed[i] = gate_tanh(cell[i]);
+        hidden[i] = output * squashed[i];
+    }
+}
+
+SN_KERNEL inline void lstm_backward_run(int64_t count, int64_t units, const float* before,
+                                        const float* gate, const float* squashed,
+                                        const float* dcell, const float* dhidden, float* dbefore,
+                                        float* out) {
+    SN_EACH(i, count) {
+        const float input = gate[i], forget = gate[units + i], output = gate[2 * units + i];
+        const float candidate = gate[3 * units + i], t = squashed[i];
+        const float d = dcell[i] + dhidden[i] * output * (1 - t * t);
+        out[i] = d * candidate * input * (1 - input);
+        out[units + i] = d * before[i] * forget * (1 - forget);
+        out[2 * units + i] = dhidden[i] * t * output * (1 - output);
+        out[3 * units + i] = d * input * (1 - candidate * candidate);
+        dbefore[i] = d * forget;
+    }
 }
 
 // From sums (streams × 4 units: input, forget, output, candidate) the gates, the cell, its tanh
@@ -35,16 +71,10 @@ void each_unit(int64_t streams, int64_t units, F body) {
 inline void lstm_forward(int64_t streams, int64_t units, const float* cont, const float* before,
                          const float* sums, float* gates, float* cell, float* squashed,
                          float* hidden) {
-    each_unit(streams, units, [=](int64_t n, int64_t u, int64_t i) {
-        const float* in = sums + n * 4 * units + u;
-        float* out = gates + n * 4 * units + u;
-        const float input = sigmoid(in[0]), output = sigmoid(in[2 * units]);
-        const float forget = cont[n] == 0.0F ? 0.0F : cont[n] * sigmoid(in[units]);
-        const float candidate = gate_tanh(in[3 * units]);
-        out[0] = input, out[units] = forget, out[2 * units] = output, out[3 * units] = candidate;
-        cell[i] = forget * before[i] + input * candidate;
-        squashed[i] = gate_tanh(cell[i]);
-        hidden[i] = output * squashed[i];
+    each_run(streams, units, [=](int64_t n, int64_t u, int64_t i, int64_t count) {
+        const int64_t first = n * 4 * units + u;
+        lstm_forward_run(count, units, cont[n], before + i, sums + first, gates + first, cell + i,
+                         squashed + i, hidden + i);
     });
 }
 
@@ -54,17 +84,10 @@ inline void lstm_forward(int64_t streams, int64_t units, const float* cont, cons
 inline void lstm_backward(int64_t streams, int64_t units, const float* before, const float* gates,
                           const float* squashed, const float* dcell, const float* dhidden,
                           float* dbefore, float* dsums) {
-    each_unit(streams, units, [=](int64_t n, int64_t u, int64_t i) {
-        const float* gate = gates + n * 4 * units + u;
-        float* out = dsums + n * 4 * units + u;
-        const float input = gate[0], forget = gate[units], output = gate[2 * units];
-        const float candidate = gate[3 * units], t = squashed[i];
-        const float d = dcell[i] + dhidden[i] * output * (1 - t * t);
-        out[0] = d * candidate * input * (1 - input);
-        out[units] = d * before[i] * forget * (1 - forget);
-        out[2 * units] = dhidden[i] * t * output * (1 - output);
-        out[3 * units] = d * input * (1 - candidate * candidate);
-        dbefore[i] = d * forget;
+    each_run(streams, units, [=](int64_t n, int64_t u, int64_t i, int64_t count) {
+        const int64_t first = n * 4 * units + u;
+        lstm_backward_run(count, units, before + i, gates + first, squashed + i, dcell + i,
+                          dhidden + i, dbefore + i, dsums + first);
     });
 }
 

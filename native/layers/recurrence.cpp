@@ -1,19 +1,10 @@
 #include "recurrence.hpp"
 
 #include "../engine/gemm.hpp"
+#include "../engine/net.hpp"
 #include "rows.hpp"
 
 namespace sn {
-
-namespace {
-// To parameter i's gradient (m × n) op(a) b, of `rows` rows each.
-void add_product(const Layer& layer, size_t i, int64_t m, int64_t n, int64_t rows, const float* a,
-                 const float* b) {
-    bool adds = true;
-    float* sums = layer.param_diff(i, adds);
-    gemm(true, false, m, n, rows, 1, a, b, adds ? 1.0F : 0.0F, sums);
-}
-}  // namespace
 
 void Recurrence::reshape(const Layer& layer, int64_t gates) {
     const Options& options = layer.options;
@@ -21,13 +12,28 @@ void Recurrence::reshape(const Layer& layer, int64_t gates) {
     units = options.integer("num_output"), width = gates * units;
     inputs_ = options.integer("inputs"), fixed_ = options.integer("static_inputs");
     exposed_ = options.flag("expose_hidden");
-    const auto all = static_cast<size_t>(steps * streams);
-    sums.resize(all * static_cast<size_t>(width));
-    dsums.resize(layer.backward ? sums.size() : 0);
-    conted_.resize(all * static_cast<size_t>(units));
+    const int64_t rows = steps * streams;
+    sums.reshape({rows, width});
+    dsums.reshape({layer.backward ? rows : 0, width});
+    conted_.reshape({rows, units});
     static_sums_.resize(static_cast<size_t>(fixed_ > 0 ? streams * width : 0));
     states_.resize(static_cast<size_t>(options.integer("states")));
     for (auto& state : states_) state.resize(state_size());
+    make_products(layer);
+}
+
+// The steps depend on each other, so that each needs a product of its own with W_h; what W_x and
+// the weights' gradients need is one product over all steps.
+void Recurrence::make_products(const Layer& layer) {
+    const auto factors = layer.net->factors;
+    const int64_t rows = steps * streams;
+    transform_.reshape({rows, inputs_}, {inputs_, width, true}, factors);
+    recur_.reshape(streams, {units, width, true}, true, factors);
+    if (!layer.backward) return;
+    reach_back_.reshape(streams, {width, units}, false, factors);
+    input_weights_.reshape({width, rows, true}, {rows, inputs_}, factors);
+    hidden_weights_.reshape({width, rows, true}, {rows, units}, factors);
+    input_data_.reshape({rows, width}, {width, inputs_}, factors);
 }
 
 void Recurrence::transform(const Layer& layer) {
@@ -39,7 +45,7 @@ void Recurrence::transform(const Layer& layer) {
              static_sums_.data());
         fixed = static_sums_.data();
     }
-    float* to = sums.data();
+    float* to = sums.write();
     const int64_t many = streams;
     parallel(
         rows,
@@ -51,7 +57,8 @@ void Recurrence::transform(const Layer& layer) {
             }
         },
         columns);
-    gemm(false, true, rows, width, inputs_, 1, layer.bottom(0), layer.param(0), 1, to);
+    transform_.run(layer.bottoms[0]->data, layer.params[0]->data, to, true);
+    recur_.pack(layer.params[hidden_param()]->data);
 }
 
 const float* Recurrence::first(const Layer& layer, size_t state) const {
@@ -66,31 +73,36 @@ void Recurrence::last(const Layer& layer, size_t state, const float* values) {
 
 void Recurrence::recur(const Layer& layer, int64_t t, const float* hidden) {
     const float* scale = cont(layer, t);
-    float* conted = conted_.data() + t * state_size();
+    float* conted = conted_.edit() + t * state_size();
     for (int64_t n = 0; n < streams; ++n)
         for (int64_t i = n * units; i < (n + 1) * units; ++i) conted[i] = scale[n] * hidden[i];
-    gemm(false, true, streams, width, units, 1, conted, layer.param(hidden_param()), 1,
-         sums.data() + t * streams * width);
+    recur_.run(conted, sums.edit() + t * streams * width);
 }
 
-void Recurrence::reach_back(const Layer& layer, int64_t t, float* dhidden) const {
-    gemm(false, false, streams, units, width, 1, dsums.data() + t * streams * width,
-         layer.param(hidden_param()), 0, dhidden);
+void Recurrence::turn(const Layer& layer) {
+    reach_back_.pack(layer.params[hidden_param()]->data);
+}
+
+void Recurrence::reach_back(const Layer& layer, int64_t t, float* dhidden) {
+    reach_back_.run(dsums.read() + t * streams * width, dhidden);
     const float* scale = cont(layer, t);
     for (int64_t n = 0; n < streams; ++n)
         for (int64_t i = n * units; i < (n + 1) * units; ++i) dhidden[i] *= scale[n];
 }
 
 void Recurrence::gradients(const Layer& layer) {
-    const int64_t rows = steps * streams;
     const size_t hidden = hidden_param();
-    if (layer.learns[0]) add_product(layer, 0, width, inputs_, rows, dsums.data(), layer.bottom(0));
-    if (layer.learns[1]) add_column_sums(dsums.data(), rows, width, layer.param_diff(1));
-    if (layer.learns[hidden])
-        add_product(layer, hidden, width, units, rows, dsums.data(), conted_.data());
+    const auto learn = [&](size_t i, TensorProduct& product, const Tensor& from) {
+        if (!layer.learns[i]) return;
+        bool adds = true;
+        float* diff = layer.param_diff(i, adds);
+        product.run(dsums, from, diff, adds);
+    };
+    learn(0, input_weights_, layer.bottoms[0]->data);
+    learn(hidden, hidden_weights_, conted_);
+    if (layer.learns[1]) add_column_sums(dsums.read(), steps * streams, width, layer.param_diff(1));
     if (layer.propagate[0])
-        gemm(false, false, rows, inputs_, width, 1, dsums.data(), layer.param(0), 0,
-             layer.bottom_diff(0));
+        input_data_.run(dsums, layer.params[0]->data, layer.bottom_diff(0), false);
     if (fixed_ > 0) backward_static(layer);
     for (size_t i = fixed_ > 0 ? 3 : 2; i < layer.bottoms.size(); ++i)
         if (layer.propagate[i]) clear(layer.bottom_diff(i), layer.bottoms[i]->count());
@@ -98,10 +110,10 @@ void Recurrence::gradients(const Layer& layer) {
 
 void Recurrence::backward_static(const Layer& layer) {
     std::fill(static_sums_.begin(), static_sums_.end(), 0.0F);
-    add_column_sums(dsums.data(), steps, streams * width, static_sums_.data());
+    add_column_sums(dsums.read(), steps, streams * width, static_sums_.data());
     if (layer.learns[static_param_])
-        add_product(layer, static_param_, width, fixed_, streams, static_sums_.data(),
-                    layer.bottom(2));
+        gemm(true, false, width, fixed_, streams, 1, static_sums_.data(), layer.bottom(2), 1,
+             layer.param_diff(static_param_));
     if (layer.propagate[2])
         gemm(false, false, streams, fixed_, width, 1, static_sums_.data(),
              layer.param(static_param_), 0, layer.bottom_diff(2));

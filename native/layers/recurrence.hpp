@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../engine/layer.hpp"
+#include "../engine/tensor_product.hpp"
 
 namespace sn {
 
@@ -11,7 +12,7 @@ class Recurrence {
     // `gates` sums per unit and step.
     void reshape(const Layer& layer, int64_t gates);
 
-    // sums = W x + b, + W x_static, of all steps at once.
+    // sums = W x + b, + W x_static, of all steps at once; makes ready for recur().
     void transform(const Layer& layer);
     // The hidden state that a pass begins with (h, or c of LSTM): that of the pass before, or a
     // bottom.
@@ -21,8 +22,10 @@ class Recurrence {
     // Keeps a state for the next pass, or hands it out as a top.
     void last(const Layer& layer, size_t state, const float* values);
 
+    // Makes ready for reach_back().
+    void turn(const Layer& layer);
     // hidden gradient of step t - 1: what dsums of step t send through cont · W_h.
-    void reach_back(const Layer& layer, int64_t t, float* dhidden) const;
+    void reach_back(const Layer& layer, int64_t t, float* dhidden);
     // From dsums of all steps the gradients of the weights and the inputs.
     void gradients(const Layer& layer);
 
@@ -32,7 +35,8 @@ class Recurrence {
 
     int64_t steps = 0, streams = 0, units = 0, width = 0;
     int64_t state_size() const { return streams * units; }
-    std::vector<float> sums, dsums;
+    // (steps × streams, width)
+    Tensor sums, dsums;
 
    private:
     // Keeps its beginning when it shrinks, and when it grows again to what it was; zero otherwise,
@@ -45,6 +49,8 @@ class Recurrence {
         }
     };
 
+    void make_products(const Layer& layer);
+
     static constexpr size_t static_param_ = 2;
     size_t hidden_param() const { return static_param_ + (fixed_ > 0 ? 1 : 0); }
     void backward_static(const Layer& layer);
@@ -52,8 +58,12 @@ class Recurrence {
     int64_t inputs_ = 0, fixed_ = 0;
     bool exposed_ = false;
     std::vector<Carried> states_;
-    // cont · hidden state before each step; W x_static, later the gradient of it.
-    std::vector<float> conted_, static_sums_;
+    // cont · hidden state before each step.
+    Tensor conted_;
+    // W x_static, later the gradient of it.
+    std::vector<float> static_sums_;
+    TensorProduct transform_, input_weights_, hidden_weights_, input_data_;
+    StepProduct recur_, reach_back_;
 };
 
 }  // namespace sn

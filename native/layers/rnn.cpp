@@ -22,8 +22,8 @@ class RNN final : public Kernel {
    public:
     void reshape(Layer& layer) override {
         walk_.reshape(layer, 1);
-        outputs_.resize(walk_.sums.size());
-        dhidden_.resize(layer.backward ? walk_.sums.size() : 0);
+        outputs_.resize(static_cast<size_t>(walk_.sums.count()));
+        dhidden_.resize(layer.backward ? outputs_.size() : 0);
         reached_.resize(static_cast<size_t>(walk_.state_size()));
     }
 
@@ -31,8 +31,8 @@ class RNN final : public Kernel {
     void forward(Layer& layer) override {
         const int64_t state = walk_.state_size(), units = walk_.units;
         const int64_t rows = walk_.steps * walk_.streams;
-        float* hidden = walk_.sums.data();
         walk_.transform(layer);
+        float* hidden = walk_.sums.edit();
         const float* before = walk_.first(layer, 0);
         for (int64_t t = 0; t < walk_.steps; ++t) {
             walk_.recur(layer, t, before);
@@ -53,11 +53,12 @@ class RNN final : public Kernel {
         if (layer.propagate[1]) layer.refuse("no gradient can reach the sequence indicators");
         backward_outputs(layer);
         const int64_t state = walk_.state_size();
-        float* reached = reached_.data();
+        float *reached = reached_.data(), *dsums = walk_.dsums.write();
         std::fill(reached_.begin(), reached_.end(), 0.0F);
+        walk_.turn(layer);
         for (int64_t t = walk_.steps; t-- > 0;) {
-            const float *h = walk_.sums.data() + t * state, *d = dhidden_.data() + t * state;
-            float* sums = walk_.dsums.data() + t * state;
+            const float *h = walk_.sums.read() + t * state, *d = dhidden_.data() + t * state;
+            float* sums = dsums + t * state;
             for (int64_t i = 0; i < state; ++i) sums[i] = (d[i] + reached[i]) * (1 - h[i] * h[i]);
             if (t > 0) walk_.reach_back(layer, t, reached);
         }
@@ -70,10 +71,10 @@ class RNN final : public Kernel {
         const int64_t units = walk_.units, rows = walk_.steps * walk_.streams;
         const size_t param = walk_.next_param();
         const float *dy = layer.top_diff(), *o = outputs_.data();
-        float* d = walk_.dsums.data();  // free until the walk back
+        float* d = walk_.dsums.write();  // free until the walk back
         for (int64_t i = 0; i < rows * units; ++i) d[i] = dy[i] * (1 - o[i] * o[i]);
         if (layer.learns[param])
-            gemm(true, false, units, units, rows, 1, d, walk_.sums.data(), 1,
+            gemm(true, false, units, units, rows, 1, d, walk_.sums.read(), 1,
                  layer.param_diff(param));
         if (layer.learns[param + 1]) add_column_sums(d, rows, units, layer.param_diff(param + 1));
         gemm(false, false, rows, units, units, 1, d, layer.param(param), 0, dhidden_.data());

@@ -45,6 +45,21 @@ def product(name: str, bottom: str, options: str) -> str:
     return layer(name, "InnerProduct", bottom, f"inner_product_param {{ {options} {filler} }}")
 
 
+SEQUENCE = (5, 4, 30)
+MARKS = layer(
+    "cont",
+    "DummyData",
+    "",
+    'dummy_data_param { shape { dim: 5 dim: 4 } data_filler { type: "constant" value: 1 } }',
+)
+
+
+def recurrent(kind: str) -> str:
+    """Sentences that go on from the pass before."""
+    filler = 'weight_filler { type: "uniform" min: -0.4 max: 0.4 }'
+    return MARKS + layer("r", kind, "data cont", f"recurrent_param {{ num_output: 20 {filler} }}")
+
+
 FIRST = convolution("conv", "data", "num_output: 16 kernel_size: 3 pad: 1")
 WITHOUT_BIAS = convolution("conv", "data", "num_output: 16 kernel_size: 3 bias_term: false")
 SECOND = convolution("last", "middle", "num_output: 8 kernel_size: 3")
@@ -90,6 +105,8 @@ CASES: dict[str, tuple[tuple[int, ...], str, float]] = {
     ),
     "inner product": (IMAGES, product("ip", "data", "num_output: 20"), CLOSE),
     "transposed": (IMAGES, product("ip", "data", "num_output: 20 transpose: true"), CLOSE),
+    "LSTM": (SEQUENCE, recurrent("LSTM"), CLOSE),
+    "RNN": (SEQUENCE, recurrent("RNN"), CLOSE),
     "a product behind": (IMAGES, FIRST + product("ip", "conv", "num_output: 20"), CLOSE),
     "ReLU": (IMAGES, between("ReLU"), CLOSE),
     "leaky ReLU": (IMAGES, between("ReLU", "relu_param { negative_slope: 0.1 }"), CLOSE),
