@@ -134,12 +134,13 @@ Storage::Copy* Storage::written_copy() {
     return nullptr;
 }
 
-Storage::Copy& Storage::copy(const dnnl::memory::desc& wanted) {
+Storage::Copy& Storage::copy(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows) {
     for (auto& copy : copies_)
-        if (copy.desc == wanted) return copy;
+        if (copy.desc == wanted && copy.rows == rows) return copy;
     if (copies_.size() >= most_copies) drop_one();
     copies_.emplace_back();
     copies_.back().desc = wanted;
+    copies_.back().rows = rows;
     return copies_.back();
 }
 
@@ -220,7 +221,7 @@ dnnl::memory Storage::read(const dnnl::memory::desc& wanted) {
 
 dnnl::memory Storage::read(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows) {
     if (wanted == rows) return {wanted, cpu(), read()};
-    auto& found = copy(wanted);
+    auto& found = copy(wanted, rows);
     if (is_current(found)) return found.memory();
     const uint64_t version_now = version();
     if (!found.pages) found.take_pages();

@@ -79,6 +79,9 @@ class Storage {
     // A layout that was asked for; it has pages while it is valid.
     struct Copy {
         dnnl::memory::desc desc;
+        // How rows were taken to lie, where a caller said so: a square matrix and its transpose
+        // may be wanted in one layout.
+        dnnl::memory::desc rows;
         std::shared_ptr<float> pages;
         bool valid = false;
         // The values were written here; whatever else is valid was made from them.
@@ -94,7 +97,7 @@ class Storage {
     void allocate(bool zeros);
     void own_rows(bool with_values);
     void invalidate();
-    Copy& copy(const dnnl::memory::desc& wanted);
+    Copy& copy(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows = {});
     Copy* written_copy();
     uint64_t version() const { return lender_ ? sn_array_version(lender_.get()) : 0; }
     bool is_current(const Copy& copy) const;
