@@ -49,10 +49,19 @@ class SparkNetError(Exception):
 def _rebuilt(
     kind: type[SparkNetError], args: tuple[object, ...], state: dict[str, object]
 ) -> SparkNetError:
-    """An error as it was, without calling a constructor that takes other arguments."""
-    error = kind.__new__(kind, *args)
-    BaseException.__init__(error, *args)
+    error = bare(kind, *args)
     vars(error).update(state)
+    return error
+
+
+def bare(kind: type[SparkNetError], *args: object) -> SparkNetError:
+    """An error as it was, without calling a constructor that takes other arguments.
+
+    Its base makes it: MemoryError's own ``__new__`` refuses a class that has another base too.
+    """
+    base: Any = kind.__base__
+    error: SparkNetError = base.__new__(kind, *args)
+    BaseException.__init__(error, *args)
     return error
 
 

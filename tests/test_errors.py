@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pickle
 
-from sparknet.errors import FileError, LayerError, MissingExtra, TextError, WeightsError
+from sparknet.errors import (
+    FileError,
+    LayerError,
+    MissingExtra,
+    OutOfMemory,
+    PeerLost,
+    TextError,
+    WeightsError,
+)
 
 
 def test_a_message_is_one_line_whatever_a_file_calls_its_layers() -> None:
@@ -33,6 +41,8 @@ def test_errors_come_back_from_another_process() -> None:
         WeightsError("ip", "shape"),
         FileError("a.h5", "cut short"),
         MissingExtra("h5py", "hdf5", "reading HDF5"),
+        OutOfMemory("there is no memory for 3 bytes"),
+        PeerLost(1, "there", "it ended"),
     ):
         back = pickle.loads(pickle.dumps(error))
         assert type(back) is type(error)

@@ -5,44 +5,21 @@ Nothing here knows of Spark: the same `work` runs in threads, in processes and i
 
 from __future__ import annotations
 
+from sparknet.dist import strategies
 from sparknet.dist.learner import Learner, SolverLearner
 from sparknet.dist.plan import Hooks, Plan
-from sparknet.dist.strategies import (
-    BMUF,
-    STRATEGIES,
-    AllReduce,
-    Auto,
-    Averaging,
-    DiLoCo,
-    Downpour,
-    DynamicAveraging,
-    ElasticAveraging,
-    SlowMo,
-    Strategy,
-    make_strategy,
-)
+from sparknet.dist.strategies import *  # noqa: F403 - their names are listed there, once
 from sparknet.dist.training import Trained, train
 from sparknet.dist.worker import Outcome, work
 
 __all__ = [
-    "BMUF",
-    "STRATEGIES",
-    "AllReduce",
-    "Auto",
-    "Averaging",
-    "DiLoCo",
-    "Downpour",
-    "DynamicAveraging",
-    "ElasticAveraging",
     "Hooks",
     "Learner",
     "Outcome",
     "Plan",
-    "SlowMo",
     "SolverLearner",
-    "Strategy",
     "Trained",
-    "make_strategy",
     "train",
     "work",
 ]
+__all__ += strategies.__all__

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparknet import errors
-from sparknet.errors import SparkNetError, WorkerError
+from sparknet.errors import SparkNetError, WorkerError, bare
 
 
 def failure(error: BaseException) -> dict[str, str]:
@@ -22,7 +22,4 @@ def error_of(
     message = str(said["message"])
     if not (isinstance(kind, type) and issubclass(kind, SparkNetError)):
         kind, message = otherwise, f"{said['type']}: {message}"
-    message = f"{message} (worker {worker})"
-    error: SparkNetError = kind.__new__(kind, message)
-    BaseException.__init__(error, message)
-    return error
+    return bare(kind, f"{message} (worker {worker})")

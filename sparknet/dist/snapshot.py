@@ -56,7 +56,9 @@ class Resumed:
         if store is None:
             raise SettingError("resume needs snapshots, the path where they are")
         round = newest(store)
-        return None if round is None else cls(round, int(read_manifest(store, round)["run"]["seed"]))
+        if round is None:
+            return None
+        return cls(round, int(read_manifest(store, round)["run"]["seed"]))
 
 
 def save(

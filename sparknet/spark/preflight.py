@@ -29,11 +29,15 @@ Address = tuple[str, int]
 
 
 def check(
-    session: SparkSession, workers: int, driver: Address, patience: float = _PATIENCE
+    session: SparkSession,
+    workers: int,
+    driver: Address,
+    patience: float = _PATIENCE,
+    needed: int = 0,
 ) -> list[dict[str, Any]]:
     """What each worker found; SparkError with the setting to change if training cannot run.
 
-    ``driver`` is where the driver listens.
+    ``driver`` is where the driver listens, ``needed`` how many bytes a worker takes at the least.
     """
     if workers < 1:
         raise SparkError(f"workers is {workers}: at least one is needed")
@@ -56,6 +60,7 @@ def check(
             raise translated(error) from error
     for finding in found:
         _check_finding(finding, driver)
+        _check_room(finding, needed)
     return found
 
 
@@ -95,7 +100,7 @@ def slots_of(session: SparkSession) -> int:
 
 def _check_finding(finding: dict[str, Any], driver: Address) -> None:
     mine = probe.machine()
-    where = f"worker {finding['worker']} on {finding['host']}"
+    where = _where(finding)
     for what, name in (("sparknet", "sparknet"), ("onednn", "oneDNN")):
         if finding[what] != mine[what]:
             raise SparkError(
@@ -112,6 +117,27 @@ def _check_finding(finding: dict[str, Any], driver: Address) -> None:
             f"{where} cannot reach a worker at {host}:{port}: the executors must accept "
             "connections from each other; open a port range and name it with ports="
         )
+
+
+def _check_room(finding: dict[str, Any], needed: int) -> None:
+    """A limit that Spark sets refuses what is only mapped, too: threads' stacks, block files."""
+    if finding["room"] is None:
+        return
+    limit, left = finding["room"]
+    if left < needed:
+        raise SparkError(
+            f"{_where(finding)} has {_mebibytes(left)} left of the {_mebibytes(limit)} that "
+            f"spark.executor.pyspark.memory allows it, and training takes {_mebibytes(needed)} "
+            "at the least, and the records: give that setting more, or leave it out"
+        )
+
+
+def _where(finding: dict[str, Any]) -> str:
+    return f"worker {finding['worker']} on {finding['host']}"
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:.0f} MiB"
 
 
 def translated(error: Exception) -> SparkError:

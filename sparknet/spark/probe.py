@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from sparknet.spark.footprint import room
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -33,6 +35,7 @@ def look(batches: Iterable[pa.RecordBatch], driver: Address) -> Iterator[pa.Reco
         unreached = [address for address in (*everybody, list(driver)) if not _reaches(address)]
         context.allGather("")
     finding = {"worker": context.partitionId(), "unreached": unreached, **machine()}
+    finding["room"] = room()
     yield pa.RecordBatch.from_pydict({"finding": [json.dumps(finding)]})
 
 
@@ -48,6 +51,7 @@ def task_host() -> str:
 def machine() -> dict[str, Any]:
     """The versions that driver and executors must share, and where this is."""
     import sparknet
+    import sparknet.spark.task  # what training loads takes room too
     from sparknet.native import onednn_version
 
     return {

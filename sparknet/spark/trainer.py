@@ -20,6 +20,7 @@ from sparknet.spark import preflight
 from sparknet.spark.address import driver_address, session_of
 from sparknet.spark.assignment import Assignment
 from sparknet.spark.control import Control
+from sparknet.spark.footprint import footprint
 from sparknet.spark.frame import frame, mapped, numbered
 from sparknet.spark.hadoop import open_store
 from sparknet.spark.model import SparkModel
@@ -116,7 +117,8 @@ class Trainer:
                 deadline=self.deadline,
                 precision=net.precision if net is self.solver else self.precision,
             )
-            preflight.check(session, self.workers, assignment.driver)
+            needed = footprint(net)
+            preflight.check(session, self.workers, assignment.driver, needed=needed)
             rows = numbered(training, held, mapping, self.workers)
             run.train(control, rows, assignment, self.workers)
             outcome, trained = run.result(control)

@@ -1,0 +1,42 @@
+"""Footprint: the memory that training takes in each worker, and what a limit leaves of it."""
+
+from __future__ import annotations
+
+import os
+from math import prod
+from pathlib import Path
+
+from sparknet.net import Net
+
+_FLOAT = 4
+_THREADS = 256 << 20
+"""Bytes of address space for a worker's threads: each has a stack and an arena of malloc's."""
+
+
+def footprint(net: Net) -> int:
+    """Bytes that training takes at the least.
+
+    Weights, gradients, the solver's histories, what the workers agreed on, and the blobs once:
+    not the blobs' gradients, nor the records, nor what oneDNN takes at the first pass.
+    """
+    copies = 3 + len(net.solver.flat_history)
+    blobs: int = sum(prod(shape) for shape in net.net.graph.blob_shapes)
+    parameters = int(net.net.flat_params.size)
+    return _FLOAT * (copies * parameters + blobs) + _THREADS
+
+
+def room() -> tuple[int, int] | None:
+    """The limit of this process's address space, and what is left of it; None without a limit.
+
+    Spark sets one (RLIMIT_AS) to a core's part of spark.executor.pyspark.memory.
+    """
+    statm = Path("/proc/self/statm")
+    try:
+        import resource
+    except ImportError:  # Windows knows no limits
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY or not statm.exists():  # macOS does not keep to it
+        return None
+    used = int(statm.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    return limit, limit - used
