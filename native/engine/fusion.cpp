@@ -1,44 +1,32 @@
 // Which layers in a row are computed at once, and how to get back to one by one.
-#include "net.hpp"
+#include "fusion.hpp"
 
 namespace sn {
 
 namespace {
 // Whether a layer works in place on what the one before it made, and nothing else.
 bool follows(const Layer& before, const Layer& layer, const char* type) {
-    return layer.type == type && layer.bottoms.size() == 1 && layer.tops.size() == 1 &&
-           layer.in_place() && before.tops.size() == 1 && layer.bottoms[0] == before.tops[0] &&
-           layer.backward == before.backward && layer.loss_weights[0] == 0.0F;
+    return layer.type == type && continues(before, layer) && layer.in_place() &&
+           layer.backward == before.backward;
 }
 
 // A slope below zero would lose the sign that the gradient needs.
 bool keeps_sign(const Layer& relu) {
     return relu.options.real("negative_slope", 0) >= 0.0;
 }
-
-bool by_channel(const Layer& scale) {
-    return scale.options.integer("axis") == 1 && scale.options.integer("num_axes") == 1;
-}
-
-void join(Layer& head, Layer& member) {
-    member.fused_into = &head;
-    head.fused_last = &member;
-}
 }  // namespace
 
-// An in-place ReLU behind a convolution (test phase), in-place Scale and ReLU behind BatchNorm.
+// What follows a convolution in the test phase; in-place Scale and ReLU behind BatchNorm.
 void Net::find_fusions() {
     for (auto& layer : layers) {
         layer.fused_relu = layer.fused_scale = layer.fused_into = layer.fused_last = nullptr;
+        layer.fused_affine.clear();
+        layer.fused_sum = nullptr, layer.fused_other = nullptr;
         layer.fused = false;
     }
     for (auto& head : layers) {
-        if (head.type == "Convolution" && !train) {
-            Layer* relu = next(head);
-            if (relu && follows(head, *relu, "ReLU") &&
-                relu->options.real("negative_slope", 0) == 0)
-                head.fused_relu = relu, join(head, *relu);
-        }
+        if (head.fused_into) continue;
+        if (!train) find_chain(head);
         // The gradient of a blob between would be seen.
         if (head.type == "BatchNorm" && (head.in_place() || !head.backward)) {
             Layer* last = &head;
@@ -58,7 +46,8 @@ Layer* Net::next(const Layer& layer) {
 
 // Before layers first … last run: who computes others with itself, and who was computed.
 void Net::choose_fusions(size_t first, size_t last) {
-    if (Layer* head = layers[first].fused_into) unfuse(*head);
+    Layer* begun = layers[first].fused_into;
+    if (begun && begun->kernel->fuses_backward()) unfuse(*begun);
     for (size_t i = first; i <= last; ++i)
         if (Layer& head = layers[i]; head.fused_last)
             head.fused = head.kernel->fuses() && head.fused_last->index <= last;
@@ -67,16 +56,16 @@ void Net::choose_fusions(size_t first, size_t last) {
 // Before layers first down to last run: where only a part of them was meant, each has its notes.
 void Net::split_fusions(size_t first, size_t last) {
     for (auto& head : layers)
-        if (head.fused && head.kernel->fuses_backward() &&
-            (head.index < last || head.fused_last->index > first) &&
-            head.fused_last->index >= last && head.index <= first)
+        if (head.fused && head.fused_last->index >= last && head.index <= first &&
+            (!head.fused_affine.empty() || (head.kernel->fuses_backward() &&
+                                            (head.index < last || head.fused_last->index > first))))
             unfuse(head);
 }
 
 // Runs what was computed at once one by one, so that each layer has the notes of its own that its
 // backward pass needs; the result stays what later layers have made of it.
 void Net::unfuse(Layer& head) {
-    if (!head.fused || !head.kernel->fuses_backward()) return;
+    if (!head.fused) return;
     Tensor& top = head.fused_last->tops[0]->data;
     Tensor result;
     result.copy(top);

@@ -115,8 +115,13 @@ struct Layer {
     std::vector<bool> learns;         // per parameter
     std::vector<float> loss_weights;  // per top
     bool backward = false;
-    // In-place layers that follow and may be computed together with this one, and the last of them.
+    // Layers that follow and may be computed together with this one, and the last of them.
     Layer *fused_scale = nullptr, *fused_relu = nullptr, *fused_last = nullptr;
+    // Behind a convolution in the test phase: layers that multiply and shift channels, and the sum
+    // with another blob.
+    std::vector<Layer*> fused_affine;
+    Layer* fused_sum = nullptr;
+    Blob* fused_other = nullptr;
     // The layer that computes this one together with itself when all of them run.
     Layer* fused_into = nullptr;
     // Whether the last forward pass computed them together.

@@ -152,8 +152,7 @@ void Net::settled(F&& run) {
 
 double Net::forward(size_t first, size_t last) {
     gather_threads();
-    if (wants_changed_) find_last_readers();
-    pass_last_ = last;
+    if (wants_changed_) follow_wants();
     double loss = 0;
     settled([&] { loss = forward_layers(first, last); });
     return loss;

@@ -42,6 +42,9 @@ struct Net {
 
     void reseed(uint64_t from);
 
+    // Whether a layer is the last to read a blob's values.
+    bool is_last_reader(const Layer& layer, const Blob& blob) const;
+
     // Keeps a blob's values from the next pass on.
     void want(Blob& blob);
 
@@ -55,8 +58,6 @@ struct Net {
 
     // The layer that is at work: whoever catches a refusal names it.
     size_t running = 0;
-    // Whether the forward pass that runs now reaches this layer: kernels may then compute it too.
-    bool runs(const Layer* layer) const { return layer && layer->index <= pass_last_; }
 
     sn_net_bytes memory() const;
 
@@ -67,6 +68,12 @@ struct Net {
     double forward_layers(size_t first, size_t last);
     // fusion.cpp
     Layer* next(const Layer& layer);
+    // chain.cpp
+    bool is_hidden(const Blob& blob) const;
+    bool goes_on(const Layer& before, const Layer& layer) const;
+    bool can_add(const Layer& head, const Layer& before, const Layer& sum) const;
+    void find_chain(Layer& head);
+    void follow_wants();
     void choose_fusions(size_t first, size_t last);
     void split_fusions(size_t first, size_t last);
     void unfuse(Layer& head);
@@ -88,7 +95,6 @@ struct Net {
     bool wants_changed_ = false;
 
     bool timed_ = false;
-    size_t pass_last_ = 0;
     int threads_ = 0;
 };
 

@@ -1,4 +1,5 @@
 // Blobs that nobody reads any more give their memory to those that are written next.
+#include <algorithm>
 #include <map>
 
 #include "net.hpp"
@@ -14,7 +15,6 @@ void Net::want(Blob& blob) {
 // Blobs that look at each other's values have one storage, which the last reader of any of them
 // gives back.
 void Net::find_last_readers() {
-    wants_changed_ = false;
     last_read_.assign(layers.size(), {});
     if (keeps_blobs) return;
     std::map<std::shared_ptr<Storage>, size_t> last;
@@ -34,6 +34,11 @@ void Net::check_bottoms(const Layer& layer) const {
             layer.refuse("the values of '" + bottom->name +
                          "' were given back after their last reader: start the pass earlier, or "
                          "make the net with keep_blobs=True");
+}
+
+bool Net::is_last_reader(const Layer& layer, const Blob& blob) const {
+    const auto& done = last_read_[layer.index];
+    return std::count(done.begin(), done.end(), blob.data.share_storage()) > 0;
 }
 
 void Net::give_back_read(const Layer& layer) {

@@ -1,6 +1,7 @@
 #include "tensor.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <stdexcept>
 
@@ -235,16 +236,31 @@ dnnl::memory Storage::write(const dnnl::memory::desc& wanted) {
     if (is_plain(wanted)) return {wanted, cpu(), write()};
     if (lender_) throw std::logic_error("the memory of others is written in rows");
     auto& found = copy(wanted);
-    const auto pages = std::move(found.pages);
+    overwrite(found, false);
+    return found.memory();
+}
+
+dnnl::memory Storage::edit(const dnnl::memory::desc& wanted) {
+    if (is_plain(wanted)) return {wanted, cpu(), edit()};
+    if (lender_) throw std::logic_error("the memory of others is written in rows");
+    read(wanted);
+    auto& found = copy(wanted);
+    overwrite(found, true);
+    return found.memory();
+}
+
+// The values will be written to this copy, in pages that nobody else holds.
+void Storage::overwrite(Copy& found, bool with_values) {
+    auto before = std::move(found.pages);
     invalidate();
-    found.pages = nullptr;
-    if (pages && pages.use_count() == 1)
-        found.pages = pages;
-    else
+    if (before && before.use_count() == 1) {
+        found.pages = std::move(before);
+    } else {
         found.take_pages();
+        if (with_values) std::memcpy(found.pages.get(), before.get(), found.desc.get_size());
+    }
     found.valid = found.written = true;
     plain_valid_ = gone_ = false;
-    return found.memory();
 }
 
 void Storage::give_back() {

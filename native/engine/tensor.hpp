@@ -50,6 +50,8 @@ class Storage {
     // The same for values whose rows lie in the order that `rows` describes (convolution weights).
     dnnl::memory read(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows);
     dnnl::memory write(const dnnl::memory::desc& wanted);
+    // The newest values in this layout, some of which are about to be changed.
+    dnnl::memory edit(const dnnl::memory::desc& wanted);
 
     // Holds the values that another one of this size has now, as a copy would; what is copied is
     // only what somebody else may see or write at any time.
@@ -65,6 +67,9 @@ class Storage {
 
     // Its first values are those rows: looked at, or copied (false) where there are views.
     bool adopt(std::shared_ptr<float> rows, size_t size);
+
+    // Of the memory of others: another one after every write, 0 where that goes unnoticed.
+    uint64_t version() const { return lender_ ? sn_array_version(lender_.get()) : 0; }
 
     // Lets go of the values, for other blobs to take the memory, unless somebody else holds it; who
     // reads them before they are written anew is refused.
@@ -99,7 +104,7 @@ class Storage {
     void invalidate();
     Copy& copy(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows = {});
     Copy* written_copy();
-    uint64_t version() const { return lender_ ? sn_array_version(lender_.get()) : 0; }
+    void overwrite(Copy& found, bool with_values);
     bool is_current(const Copy& copy) const;
     void drop_one();
 
@@ -140,6 +145,7 @@ class Tensor {
         return values().read(wanted, rows);
     }
     dnnl::memory write(const dnnl::memory::desc& wanted) { return values().write(wanted); }
+    dnnl::memory edit(const dnnl::memory::desc& wanted) { return values().edit(wanted); }
 
     dnnl::memory::desc plain() const { return plain_desc(shape_); }
     // Where the newest values lie now, as an n-d layout of this shape where that is possible.

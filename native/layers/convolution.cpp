@@ -32,6 +32,25 @@ auto best(const Window& window, F&& describe) {
     }
     return describe(memory::format_tag::any, false);
 }
+// What the primitive does with its result, of the layers behind it.
+dnnl::post_ops post_ops(const Layer& layer) {
+    dnnl::post_ops made;
+    if (layer.fused_sum) made.append_sum(1.0F);
+    if (layer.fused_relu) made.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+    return made;
+}
+
+// Where the last of the fused layers has its values; they are those that are added to, if any are.
+memory target(const Layer& layer, const memory::desc& wanted) {
+    Tensor& top = layer.fused_last->tops[0]->data;
+    if (!layer.fused_sum) return top.write(wanted);
+    const Tensor& other = layer.fused_other->data;
+    top.copy(other);
+    const bool is_read = other.shares(layer.bottoms[0]->data);
+    if (!is_read && layer.net->is_last_reader(*layer.fused_sum, *layer.fused_other))
+        other.storage().give_back();
+    return top.edit(wanted);
+}
 }  // namespace
 
 void Accumulator::give(const Layer& layer, size_t param, const memory::desc& plain) {
@@ -98,29 +117,25 @@ Window::Window(const Layer& layer, bool reverse) {
 }
 
 template <class Family>
-void WindowKernel<Family>::make_forward(const Window& window, bool train) {
-    const auto kind =
-        train ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-    const auto describe = [&](const dnnl::primitive_attr& with) {
+void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window) {
+    const auto kind = layer.train || layer.backward ? dnnl::prop_kind::forward_training
+                                                    : dnnl::prop_kind::forward_inference;
+    const auto describe = [&](const dnnl::primitive_attr& with, bool bias) {
         return best(window, [&](memory::format_tag images, bool or_none) {
             return typename Forward::primitive_desc(
                 cpu(), kind, Family::algorithm, {window.source, window.factors, images},
-                any(window.weights, window.factors),
-                window.bias ? window.plain_bias : memory::desc(),
+                any(window.weights, window.factors), bias ? window.plain_bias : memory::desc(),
                 {window.target, window.factors, images}, window.strides, window.dilations,
                 window.before, window.after, with, or_none);
         });
     };
-    forward_desc_ = describe(attributes());
+    forward_desc_ = describe(attributes(), window.bias);
     forward_ = Forward(forward_desc_);
-    if (has_fused_) {
-        dnnl::post_ops relu;
-        relu.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
-        auto fusing = attributes();
-        fusing.set_post_ops(relu);
-        fused_desc_ = describe(fusing);
-        fused_ = Forward(fused_desc_);
-    }
+    if (!has_fused_) return;
+    auto fusing = attributes();
+    fusing.set_post_ops(post_ops(layer));
+    fused_desc_ = describe(fusing, window.bias || !layer.fused_affine.empty());
+    fused_ = Forward(fused_desc_);
 }
 
 template <class Family>
@@ -158,27 +173,35 @@ void WindowKernel<Family>::reshape(Layer& layer) {
         return many_axes_->reshape(layer);
     }
     window_.emplace(layer, Family::reverse);
-    has_fused_ = !Family::reverse && layer.fused_relu != nullptr;
+    has_fused_ = !Family::reverse && layer.fused_last != nullptr;
+    folded_ = {};
     if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
-    make_forward(*window_, layer.train || layer.backward);
+    make_forward(layer, *window_);
     if (layer.backward) make_backward(layer, *window_);
 }
 
 template <class Family>
 void WindowKernel<Family>::forward(Layer& layer) {
     if (many_axes_) return many_axes_->forward(layer);
-    const bool fuse = has_fused_ && layer.net->runs(layer.fused_relu);
+    const bool fuse = has_fused_ && layer.fused, folds = fuse && !layer.fused_affine.empty();
     const auto& desc = fuse ? fused_desc_ : forward_desc_;
+    if (folds) folded_.follow(layer);
     for (size_t i = 0; i < layer.bottoms.size(); ++i) {
         if (layer.tops[i]->count() == 0) continue;
         if (layer.bottoms[i]->count() == 0) {
             layer.refuse("has nothing to read but something to write");
         }
+        const memory weights =
+            folds ? folded_.weights(layer, desc.weights_desc(), window_->plain_weights)
+                  : layer.params[0]->data.read(desc.weights_desc(), window_->plain_weights);
         Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[i]->data.read(desc.src_desc())},
-                               {DNNL_ARG_WEIGHTS, layer.params[0]->data.read(
-                                                      desc.weights_desc(), window_->plain_weights)},
-                               {DNNL_ARG_DST, layer.tops[i]->data.write(desc.dst_desc())}};
-        if (window_->bias)
+                               {DNNL_ARG_WEIGHTS, weights},
+                               {DNNL_ARG_DST, fuse ? target(layer, desc.dst_desc())
+                                                   : layer.tops[i]->data.write(desc.dst_desc())}};
+        if (folds)
+            arguments[DNNL_ARG_BIAS] = {window_->plain_bias, cpu(),
+                                        const_cast<float*>(folded_.bias())};
+        else if (window_->bias)
             arguments[DNNL_ARG_BIAS] = layer.params[1]->data.read(window_->plain_bias);
         run(fuse ? fused_ : forward_, arguments);
     }

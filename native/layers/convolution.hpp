@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "../engine/folded.hpp"
 #include "../engine/layer.hpp"
 #include "../engine/primitive.hpp"
 
@@ -67,7 +68,7 @@ class WindowKernel final : public Kernel {
     using BackwardData = typename Family::BackwardData;
     using BackwardWeights = typename Family::BackwardWeights;
 
-    void make_forward(const Window& window, bool train);
+    void make_forward(const Layer& layer, const Window& window);
     void make_backward(Layer& layer, const Window& window);
     void backward_weights(Layer& layer, size_t i);
 
@@ -77,6 +78,7 @@ class WindowKernel final : public Kernel {
     typename Forward::primitive_desc forward_desc_, fused_desc_;
     Forward forward_, fused_;
     bool has_fused_ = false;
+    Folded folded_;
     typename BackwardData::primitive_desc data_desc_;
     BackwardData data_;
     typename BackwardWeights::primitive_desc weights_desc_;
