@@ -9,6 +9,7 @@
 #include "gemm.hpp"
 #include "guard.hpp"
 #include "parallel.hpp"
+#include "primitive.hpp"
 
 namespace {
 
@@ -53,6 +54,26 @@ sn_status sn_measure_arithmetic(double* operations) {
         const auto c = filled(side * side, 0.0F);
         const double seconds = shortest([&] {
             sn::gemm(false, false, side, side, side, 1.0F, a.get(), b.get(), 0.0F, c.get());
+        });
+        *operations = 2.0 * side * side * side / seconds;
+    });
+}
+
+// Factors in the layouts that oneDNN likes best, as the engine keeps them in.
+sn_status sn_measure_bf16(double* operations) {
+    return sn::guarded([&] {
+        *operations = 0;
+        if (!sn_has_bf16()) return;
+        constexpr int64_t side = 1536;
+        using dnnl::memory;
+        const memory::desc any({side, side}, memory::data_type::bf16, memory::format_tag::any);
+        const dnnl::matmul::primitive_desc chosen(sn::cpu(), any, any, sn::plain_desc({side, side}),
+                                                  sn::attributes());
+        const dnnl::matmul product(chosen);
+        const auto a = sn::zeroed(chosen.src_desc()), b = sn::zeroed(chosen.weights_desc());
+        const auto c = sn::zeroed(chosen.dst_desc());
+        const double seconds = shortest([&] {
+            sn::run(product, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}});
         });
         *operations = 2.0 * side * side * side / seconds;
     });

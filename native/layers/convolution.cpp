@@ -76,7 +76,10 @@ Window::Window(const Layer& layer, bool reverse) {
     auto kernel = options.integers("kernel"), stride = options.integers("stride");
     auto pad = options.integers("pad"), dilation = options.integers("dilation");
     outputs = options.integer("num_output");
-    factors = layer.net->factors;
+    // One filter of one channel multiplies too little for bfloat16's instructions: its own
+    // kernels in float32 are faster.
+    const bool depthwise = group > 1 && group == outputs && group == in[axis];
+    factors = depthwise ? memory::data_type::f32 : layer.net->factors;
     source = {outer, in[axis]};
     target = {outer, outputs};
     source.insert(source.end(), in.begin() + static_cast<long>(axis) + 1, in.end());

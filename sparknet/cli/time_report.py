@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sparknet.caffe.timing import Timing
-from sparknet.graph import Work, work
+from sparknet.graph import Node, work
 from sparknet.native.machine import Machine
 
 Row = dict[str, Any]
@@ -34,10 +34,11 @@ def report(
     """All figures: milliseconds are medians, rates count 10^9 a second, shares are of 1.
 
     ``limit_ms`` is what the machine's arithmetic or its memory, whichever is slower, would take
-    for what the layer cannot do without.  The arithmetic is float32's, also of a net in bfloat16.
+    for what the layer cannot do without.  The arithmetic is bfloat16's for the layers that
+    multiply in that, float32's for all others.
     """
     layers = [
-        _layer(timing, number, work(timing.graph, node), machine)
+        _layer(timing, number, machine, _peak(node, machine, precision))
         for number, node in enumerate(timing.graph.nodes)
     ]
     spans = {f"{name}_ms": timing.span_ms(which) for which, name in enumerate(PASSES)}
@@ -51,6 +52,7 @@ def report(
         "iterations": len(timing.iterations),
         "threads": machine.threads,
         "peak_gflops": machine.operations / 1e9,
+        "peak_bf16_gflops": machine.bf16_operations / 1e9,
         "memory_gbs": machine.bytes / 1e9,
         **spans,
         "step_ms": timing.step_ms,
@@ -60,8 +62,24 @@ def report(
     }
 
 
-def _layer(timing: Timing, number: int, least: Work, machine: Machine) -> Row:
+NARROW = frozenset({"Convolution", "Deconvolution", "InnerProduct", "LSTM", "RNN"})
+"""Types that multiply in bfloat16 in a net that does."""
+
+
+def _peak(node: Node, machine: Machine, precision: str) -> float:
+    """What the layer's arithmetic is held against: depthwise convolutions stay in float32."""
+    narrow = precision == "bf16" and node.type in NARROW and not _is_depthwise(node)
+    return machine.bf16_operations if narrow else machine.operations
+
+
+def _is_depthwise(node: Node) -> bool:
+    group = node.plan.values.get("group", 1)
+    return group != 1 and node.plan.params[0].shape[:2] == (group, 1)
+
+
+def _layer(timing: Timing, number: int, machine: Machine, peak: float) -> Row:
     node = timing.graph.nodes[number]
+    least = work(timing.graph, node)
     row: Row = {
         "name": node.name,
         "type": node.type,
@@ -72,10 +90,10 @@ def _layer(timing: Timing, number: int, least: Work, machine: Machine) -> Row:
     moved = (least.forward_bytes, least.backward_bytes if row["backward_ms"] else 0)
     row["flops"], row["bytes"] = sum(flops), sum(moved)
     row["limit_ms"] = 1e3 * sum(
-        max(operations / machine.operations, size / machine.bytes)
+        max(operations / peak, size / machine.bytes)
         for operations, size in zip(flops, moved, strict=True)
     )
-    return row | _rates(row, machine.operations, machine.bytes)
+    return row | _rates(row, peak, machine.bytes)
 
 
 def _rates(row: Row, operations: float, memory: float) -> Row:
@@ -113,7 +131,7 @@ def as_table(found: dict[str, Any]) -> str:
         *(_kind_cells(kind) for kind in found["types"]),
     ]
     step = f"{found['step_ms']:.3f} ms a step"
-    faster = " More than 100% of peak: it multiplied in bfloat16."
+    narrow = f", {found['peak_bf16_gflops']:.0f} (bfloat16)" if found["peak_bf16_gflops"] else ""
     parts = [f"{name} {found[f'{name}_ms']:.3f}" for name in PASSES if found[f"{name}_ms"]]
     return "\n".join(
         [
@@ -126,9 +144,8 @@ def as_table(found: dict[str, Any]) -> str:
             f"{found['between_layers_ms']:.3f} ms of it between layers), "
             f"median of {found['iterations']}",
             f"This machine, {found['threads']} threads: {found['peak_gflops']:.0f} GFLOP/s "
-            f"(float32 matrix product), {found['memory_gbs']:.1f} GB/s (a = b + s c). More than "
-            "100% of memory: the values came from a cache."
-            + (faster if found["precision"] == "bf16" else ""),
+            f"(float32 matrix product){narrow}, {found['memory_gbs']:.1f} GB/s (a = b + s c). "
+            "More than 100% of memory: the values came from a cache.",
         ]
     )
 

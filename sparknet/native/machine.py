@@ -9,16 +9,20 @@ from sparknet.native.core import check, ffi, lib, threads
 
 @dataclass(frozen=True)
 class Machine:
-    """Limits, measured: float32 operations and bytes of memory a second."""
+    """Limits, measured: operations and bytes of memory a second."""
 
     threads: int
     operations: float
+    """In float32."""
+    bf16_operations: float
+    """On factors of bfloat16; 0 where the processor has none."""
     bytes: float
 
 
 def measure_machine() -> Machine:
     """The best of several short runs; it takes a second or two."""
-    out = ffi.new("double[2]")
+    out = ffi.new("double[3]")
     check(lib.sn_measure_arithmetic(out))
-    check(lib.sn_measure_memory(out + 1))
-    return Machine(threads(), out[0], out[1])
+    check(lib.sn_measure_bf16(out + 1))
+    check(lib.sn_measure_memory(out + 2))
+    return Machine(threads(), *out)

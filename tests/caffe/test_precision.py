@@ -76,7 +76,11 @@ IMAGES = (4, 8, 11, 9)
 CASES: dict[str, tuple[tuple[int, ...], str, float]] = {
     "convolution": (IMAGES, FIRST, CLOSE),
     "grouped": (IMAGES, convolution("c", "data", "num_output: 12 kernel_size: 3 group: 4"), CLOSE),
-    "depthwise": (IMAGES, convolution("c", "data", "num_output: 8 kernel_size: 3 group: 8"), CLOSE),
+    "depthwise": (
+        IMAGES,
+        FIRST + convolution("c", "conv", "num_output: 16 kernel_size: 3 group: 16"),
+        CLOSE,
+    ),
     "strided": (
         IMAGES,
         convolution("c", "data", "num_output: 5 kernel_h: 3 kernel_w: 2 stride: 2 pad: 2"),
@@ -201,6 +205,15 @@ def test_each_layer_is_close_to_float32(case: str) -> None:
         limit = tolerance if "gradient" in name else CLOSE
         assert apart[name] < limit, (name, apart)
     assert max(apart.values()) > 1e-4, "bfloat16 leaves its traces"
+
+
+@needs_bf16
+@pytest.mark.parametrize("kind", ["Convolution", "Deconvolution"])
+def test_depthwise_convolutions_stay_in_float32(kind: str) -> None:
+    text = convolution("c", "data", "num_output: 8 kernel_size: 3 group: 8", kind)
+    wide, narrow = (build(IMAGES, text, precision) for precision in ("float32", "bf16"))
+    for (name, expected), (_, found) in zip(run(wide), run(narrow), strict=True):
+        np.testing.assert_array_equal(found, expected, err_msg=name)
 
 
 @needs_bf16

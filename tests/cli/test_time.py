@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparknet.cli import main
-from sparknet.native import set_threads, threads
+from sparknet.native import has_bf16, set_threads, threads
 
 NET = """
 name: "small"
@@ -72,6 +72,22 @@ def test_json_of_a_training_pass(net: str, capsys: pytest.CaptureFixture[str]) -
     assert sum(row["share"] for row in found["layers"]) == pytest.approx(1)
     assert found["step_ms"] > 0
     assert {kind["type"]: kind["layers"] for kind in found["types"]}["Input"] == 2
+
+
+@pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
+def test_layers_in_bf16_are_held_against_its_peak(tmp_path: Path, capsys: Any) -> None:
+    deep = 'layer { name: "deep" type: "Convolution" bottom: "conv" top: "deep"'
+    options = "convolution_param { num_output: 6 kernel_size: 3 group: 6 } }"
+    (tmp_path / "net.prototxt").write_text(NET + f"{deep} {options}")
+    found = report(capsys, "--model", str(tmp_path / "net.prototxt"), "--precision", "bf16")
+    layers = {row["name"]: row for row in found["layers"]}
+    assert found["peak_bf16_gflops"] > 0.1
+    for name, peak in (
+        ("conv", "peak_bf16_gflops"),
+        ("ip", "peak_bf16_gflops"),
+        ("deep", "peak_gflops"),
+    ):
+        assert layers[name]["of_peak"] == pytest.approx(layers[name]["gflops"] / found[peak])
 
 
 def test_the_test_phase_goes_forward_only(net: str, capsys: pytest.CaptureFixture[str]) -> None:

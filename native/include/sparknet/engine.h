@@ -46,9 +46,11 @@ SN_API int sn_threads(void);
 /*
  * What this machine can do with the threads that a call may use: the best of several
  * short runs. The first in float32 operations a second, by products of large square
- * matrices; the second in bytes a second, by a = b + s c over arrays of 128 MiB.
+ * matrices; the second in operations that multiply bfloat16 and add float32, 0 where
+ * sn_has_bf16() is; the third in bytes a second, by a = b + s c over arrays of 128 MiB.
  */
 SN_API sn_status sn_measure_arithmetic(double* operations);
+SN_API sn_status sn_measure_bf16(double* operations);
 SN_API sn_status sn_measure_memory(double* bytes);
 
 #ifdef __cplusplus
