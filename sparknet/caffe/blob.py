@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import numpy as np
 from sparknet.errors import ArrayError
 from sparknet.layers import Shape
 from sparknet.layers.layer import MAX_AXES, MAX_COUNT, count, shape_text
+from sparknet.layers.sizes import Sizes
 from sparknet.native import NDArray
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
 
-class Blob(ABC):
+class Blob(Sizes):
     """Values and gradient of one blob, as float32 arrays that view the engine's memory."""
 
     @property
@@ -32,42 +33,8 @@ class Blob(ABC):
     @abstractmethod
     def diff(self) -> Array: ...
 
-    @property
-    @abstractmethod
-    def shape(self) -> Shape: ...
-
     @abstractmethod
     def reshape(self, *shape: int) -> None: ...
-
-    @property
-    def count(self) -> int:
-        return count(self.shape)
-
-    @property
-    def num(self) -> int:
-        return self._legacy(0)
-
-    @property
-    def channels(self) -> int:
-        return self._legacy(1)
-
-    @property
-    def height(self) -> int:
-        return self._legacy(2)
-
-    @property
-    def width(self) -> int:
-        return self._legacy(3)
-
-    def _legacy(self, axis: int) -> int:
-        """Caffe: blob.hpp, LegacyShape: axes beyond the last have size 1; at most four axes."""
-        shape = self.shape
-        if len(shape) > 4:
-            raise ArrayError(
-                f"num, channels, height and width are for at most 4 axes; "
-                f"the blob is {shape_text(shape)}"
-            )
-        return shape[axis] if axis < len(shape) else 1
 
 
 class EngineBlob(Blob):

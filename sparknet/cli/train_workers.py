@@ -21,21 +21,7 @@ if TYPE_CHECKING:
     from sparknet.spark import Trained as SparkTrained
     from sparknet.summary import History, Listener
 
-PASSED_ON = {
-    "epochs": "epochs",
-    "seconds": "seconds",
-    "validate_every": "validate_every",
-    "patience": "patience",
-    "snapshot_every": "snapshot_every",
-    "keep": "keep",
-    "resume": "resume",
-    "seed": "seed",
-    "shuffle": "shuffle",
-    "iterations": "steps",
-    "threads": "threads",
-    "deadline": "deadline",
-    "precision": "precision",
-}
+PASSED_ON = {**train_spark.PASSED_ON, "resume": "resume", "threads": "threads"}
 """Flags, and the arguments of `sparknet.train` that they are."""
 OURS = (
     "workers",

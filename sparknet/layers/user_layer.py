@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.layers.layer import MAX_AXES, MAX_COUNT, TEST, TRAIN, Shape, count
+from sparknet.layers.sizes import Sizes
 from sparknet.proto import caffe_pb2
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -23,7 +24,7 @@ _caffe: ModuleType | None = None
 _import_lock = threading.RLock()
 
 
-class ShapeBlob:
+class ShapeBlob(Sizes):
     """A blob without memory, as pycaffe shows it."""
 
     def __init__(self, shape: Sequence[int] = ()) -> None:
@@ -44,39 +45,12 @@ class ShapeBlob:
         return self._shape
 
     @property
-    def count(self) -> int:
-        return count(self._shape)
-
-    @property
     def data(self) -> Array:
         return self._array("data")
 
     @property
     def diff(self) -> Array:
         return self._array("diff")
-
-    @property
-    def num(self) -> int:
-        return self._legacy(0)
-
-    @property
-    def channels(self) -> int:
-        return self._legacy(1)
-
-    @property
-    def height(self) -> int:
-        return self._legacy(2)
-
-    @property
-    def width(self) -> int:
-        return self._legacy(3)
-
-    def _legacy(self, axis: int) -> int:
-        if len(self._shape) > 4:
-            raise ValueError(
-                f"a blob of {len(self._shape)} axes has no num, channels, height, width"
-            )
-        return (*self._shape, 1, 1, 1, 1)[axis]
 
     def _array(self, name: str) -> Array:
         if name not in self._arrays:

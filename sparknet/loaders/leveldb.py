@@ -11,7 +11,6 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from sparknet.errors import FileError
 from sparknet.loaders.leveldb_log import Entry, Fields, log_records, replay
@@ -50,12 +49,7 @@ class LevelDB:
     def __enter__(self) -> LevelDB:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from types import TracebackType
 
 from sparknet.errors import FileError
 
@@ -61,12 +60,7 @@ class LMDB:
     def __enter__(self) -> LMDB:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

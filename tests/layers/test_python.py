@@ -128,7 +128,7 @@ def test_blob_takes_no_memory_before_it_is_looked_at() -> None:
     assert blob.data.sum() == 30
     assert blob.diff.sum() == 36
     assert (blob.num, blob.channels, blob.height, blob.width) == (2, 3, 1, 1)
-    with pytest.raises(ValueError, match="no num, channels"):
+    with pytest.raises(ValueError, match="num, channels, height and width are for at most 4 axes"):
         _ = ShapeBlob((1,) * 5).num
     with pytest.raises(ValueError, match="no blob can have"):
         blob.reshape(-1)

@@ -1,0 +1,46 @@
+"""Sizes: what every blob answers of its shape, whatever its memory is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from sparknet.errors import ArrayError
+from sparknet.layers.layer import Shape, count, shape_text
+
+
+class Sizes(ABC):
+    """The product of a shape, and its first four axes by the names that they once had."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape: ...
+
+    @property
+    def count(self) -> int:
+        return count(self.shape)
+
+    @property
+    def num(self) -> int:
+        return self._legacy(0)
+
+    @property
+    def channels(self) -> int:
+        return self._legacy(1)
+
+    @property
+    def height(self) -> int:
+        return self._legacy(2)
+
+    @property
+    def width(self) -> int:
+        return self._legacy(3)
+
+    def _legacy(self, axis: int) -> int:
+        """Caffe: blob.hpp, LegacyShape: axes beyond the last have size 1; at most four axes."""
+        shape = self.shape
+        if len(shape) > 4:
+            raise ArrayError(
+                f"num, channels, height and width are for at most 4 axes; "
+                f"the blob is {shape_text(shape)}"
+            )
+        return shape[axis] if axis < len(shape) else 1
