@@ -7,25 +7,23 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from sparknet.caffe import weights_io
+from sparknet.caffe import batched, weights_io
 from sparknet.caffe.blob import Blob, ParamBlob
+from sparknet.caffe.callbacks import Callback, Callbacks
+from sparknet.caffe.filling import fill
 from sparknet.caffe.random import next_seed
 from sparknet.caffe.runtime import Runtime
-from sparknet.errors import LayerError, SpecError, WeightsError
+from sparknet.errors import LayerError, SpecError
 from sparknet.graph import Graph, build, build_in_state
-from sparknet.layers.layer import shape_text
 from sparknet.native import NDArray
 from sparknet.proto import caffe_pb2, read_net
 
 StrPath = str | os.PathLike[str]
 Arrays = dict[str, Any]
-Callback = Callable[[int], Any]
 
 
 class LayerView:
@@ -93,12 +91,7 @@ class Net:
     ) -> None:
         seed = next_seed() if seed is None else seed
         self._runtime = Runtime(graph, seed, precision, keep_blobs)
-        self._callbacks: dict[str, list[Callback]] = {
-            "before_forward": [],
-            "after_forward": [],
-            "before_backward": [],
-            "after_backward": [],
-        }
+        self._callbacks = Callbacks()
         self._name_lists()
 
     def _name_lists(self) -> None:
@@ -181,44 +174,30 @@ class Net:
 
     def _forward(self, start: int, end: int) -> float:
         """Layers start … end, by number; the loss."""
-        loss: float = self._run(self._runtime.forward, "forward", range(start, end + 1))
-        return loss
+        return self._callbacks.forward(self._runtime.forward, range(start, end + 1))
 
     def _backward(self, start: int, end: int, anew: bool = False) -> None:
         """Layers start down to end, by number; ``anew`` (`Runtime.backward`) if it is unwatched."""
         work = partial(self._runtime.backward, anew=anew)
-        self._run(work, "backward", range(start, end - 1, -1))
+        self._callbacks.backward(work, range(start, end - 1, -1))
 
     @property
     def _is_watched(self) -> bool:
         """Whether others' code runs during a pass."""
-        return any(self._callbacks.values()) or bool(self._runtime.user_layers())
-
-    def _run(self, work: Callable[[int, int], Any], name: str, layers: range) -> Any:
-        before, after = self._callbacks[f"before_{name}"], self._callbacks[f"after_{name}"]
-        if not (before or after):
-            return work(layers[0], layers[-1]) if layers else 0.0
-        total = 0.0
-        for layer in layers:
-            for callback in before:
-                callback(layer)
-            total += work(layer, layer) or 0.0
-            for callback in after:
-                callback(layer)
-        return total
+        return bool(self._callbacks) or bool(self._runtime.user_layers())
 
     def before_forward(self, callback: Callback) -> None:
         """Call back with each layer's number before it runs; layers then run one by one."""
-        self._callbacks["before_forward"].append(callback)
+        self._callbacks.before_forward.append(callback)
 
     def after_forward(self, callback: Callback) -> None:
-        self._callbacks["after_forward"].append(callback)
+        self._callbacks.after_forward.append(callback)
 
     def before_backward(self, callback: Callback) -> None:
-        self._callbacks["before_backward"].append(callback)
+        self._callbacks.before_backward.append(callback)
 
     def after_backward(self, callback: Callback) -> None:
-        self._callbacks["after_backward"].append(callback)
+        self._callbacks.after_backward.append(callback)
 
     def time_layers(self, on: bool) -> None:
         """Start every layer's clocks from 0, or stop them (ours, not pycaffe's)."""
@@ -262,7 +241,7 @@ class Net:
         wanted = self.outputs if end is None else self.top_names[end]
         found = {name: self._blob(name) for name in dict.fromkeys([*wanted, *(blobs or ())])}
         if kwargs:
-            self._fill(kwargs, self.inputs, "input", lambda blob: blob.data)
+            fill(self.blobs, kwargs, self.inputs, "input")
         if not self.keep_blobs:
             for name in found:
                 self._runtime.native.want_blob(self._blob_names.index(name))
@@ -283,7 +262,7 @@ class Net:
         if kwargs:
             whole = start is None or set(kwargs) == set(self.outputs)
             tops = self.outputs if whole else self.top_names[str(start)]
-            self._fill(kwargs, tops, "output gradient", lambda blob: blob.diff)
+            fill(self.blobs, kwargs, tops, "output gradient", gradient=True)
         self._backward(first, last)
         return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
 
@@ -292,70 +271,15 @@ class Net:
             raise SpecError(f"the net has no blob '{name}'")
         return self.blobs[name]
 
-    def _fill(
-        self,
-        given: Mapping[str, Any],
-        expected: Sequence[str],
-        what: str,
-        memory: Callable[[Blob], Any],
-    ) -> None:
-        if set(given) != set(expected):
-            raise SpecError(
-                f"the {what}s given ({', '.join(sorted(given))}) are not those of the net "
-                f"({', '.join(sorted(expected))})"
-            )
-        for name, values in given.items():
-            blob, shape = self.blobs[name], np.shape(values)
-            if shape[:1] != tuple(blob.shape)[:1]:
-                raise SpecError(
-                    f"{what} '{name}' is {shape_text(shape)}, not batch sized: "
-                    f"the blob is {shape_text(blob.shape)}"
-                )
-            try:
-                memory(blob)[...] = values
-            except ValueError as error:
-                raise SpecError(
-                    f"{what} '{name}' is {shape_text(shape)}; the blob is {shape_text(blob.shape)}"
-                ) from error
-
     def forward_all(self, blobs: Sequence[str] | None = None, **kwargs: Any) -> Arrays:
         """Run any number of inputs in batches; outputs for each, the padding cut off."""
-        outs: dict[str, list[Any]] = {}
-        for batch in self._batch(kwargs):
-            for name, values in self.forward(blobs=blobs, **batch).items():
-                outs.setdefault(name, []).extend(_rows(values))
-        return _joined(outs, _length(kwargs))
+        return batched.forward_all(self, blobs, kwargs)
 
     def forward_backward_all(
         self, blobs: Sequence[str] | None = None, diffs: Sequence[str] | None = None, **kwargs: Any
     ) -> tuple[Arrays, Arrays]:
         """Run any number of inputs and output gradients in batches, forward and backward."""
-        forward = {name: kwargs[name] for name in self.inputs if name in kwargs}
-        backward = {name: kwargs[name] for name in self.outputs if name in kwargs}
-        outs: dict[str, list[Any]] = {}
-        grads: dict[str, list[Any]] = {}
-        steps = zip(self._batch(forward), _or_empty(self._batch(backward)), strict=False)
-        for batch, tops in steps:
-            for name, values in self.forward(blobs=blobs, **batch).items():
-                outs.setdefault(name, []).extend(_rows(values))
-            for name, values in self.backward(diffs=diffs, **tops).items():
-                grads.setdefault(name, []).extend(_rows(values))
-        return _joined(outs, _length(kwargs)), _joined(grads, _length(kwargs))
-
-    def _batch(self, arrays: Mapping[str, Any]) -> Iterator[Arrays]:
-        """Batches of the net's size; the last one padded with zeros."""
-        if not arrays:
-            return
-        size = int(next(iter(self.blobs.values())).shape[0])
-        if size < 1:
-            raise SpecError("the net's batch size is 0")
-        for begin in range(0, _length(arrays), size):
-            batch = {}
-            for name, values in arrays.items():
-                part = np.asarray(values[begin : begin + size])
-                batch[name] = np.zeros((size, *part.shape[1:]), np.float32)
-                batch[name][: len(part)] = part
-            yield batch
+        return batched.forward_backward_all(self, blobs, diffs, kwargs)
 
     # -- shapes, parameters, files -------------------------------------------------------
 
@@ -384,14 +308,7 @@ class Net:
 
     def share_with(self, other: Net) -> None:
         """Use another net's parameter memory for layers of the same name."""
-        theirs = {
-            node.name: own
-            for node, own in zip(other.graph.nodes, other._runtime.params, strict=True)
-        }
-        for node, own in zip(self.graph.nodes, self._runtime.params, strict=True):
-            if node.name in theirs:
-                _check_alike(node.name, own, theirs[node.name])
-        self._runtime.share_params(other._runtime)
+        weights_io.share(self._runtime, other._runtime)
 
     def set_input_arrays(self, data: Any, labels: Any) -> None:
         """Hand arrays to the MemoryData layer that the net begins with."""
@@ -409,36 +326,3 @@ class Net:
 
     def __getstate__(self) -> Any:
         raise TypeError(f"a Net cannot be pickled: save '{self.name}' and load it where it is used")
-
-
-def _check_alike(name: str, mine: Sequence[Blob], theirs: Sequence[Blob]) -> None:
-    if len(mine) != len(theirs):
-        raise WeightsError(
-            name, f"{len(mine)} parameter blobs cannot share with {len(theirs)} of the other net"
-        )
-    for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
-        if tuple(one.shape) != tuple(other.shape):
-            raise WeightsError(
-                name,
-                f"parameter {number} is {shape_text(one.shape)}, "
-                f"the other net's is {shape_text(other.shape)}",
-            )
-
-
-def _length(arrays: Mapping[str, Any]) -> int:
-    return len(next(iter(arrays.values()))) if arrays else 0
-
-
-def _rows(values: Any) -> Any:
-    """A copy of a batch, item by item; a scalar (a loss) counts as one item a batch."""
-    return np.array(values, ndmin=1)
-
-
-def _or_empty(batches: Iterator[Arrays]) -> Iterator[Arrays]:
-    yield from batches
-    while True:
-        yield {}
-
-
-def _joined(parts: Mapping[str, Sequence[Any]], length: int) -> Arrays:
-    return {name: np.asarray(values)[:length] for name, values in parts.items()}

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
+from sparknet.caffe.blob import Blob
 from sparknet.caffe.runtime import Runtime
+from sparknet.errors import WeightsError
+from sparknet.layers.layer import shape_text
 from sparknet.proto import Model, caffe_pb2, read_model, write_model
 from sparknet.proto.model import LayerArrays, copy_arrays
 
@@ -48,3 +52,26 @@ def as_model(runtime: Runtime, with_diffs: bool = False) -> Model:
         for blob in own:
             layer.blobs.add().shape.dim.extend(blob.shape)
     return Model(net, arrays, diffs if with_diffs else None)
+
+
+def share(mine: Runtime, theirs: Runtime) -> None:
+    """Use another net's parameter memory for layers of the same name and shapes."""
+    named = {node.name: own for node, own in zip(theirs.graph.nodes, theirs.params, strict=True)}
+    for node, own in zip(mine.graph.nodes, mine.params, strict=True):
+        if node.name in named:
+            _check_alike(node.name, own, named[node.name])
+    mine.share_params(theirs)
+
+
+def _check_alike(name: str, mine: Sequence[Blob], theirs: Sequence[Blob]) -> None:
+    if len(mine) != len(theirs):
+        raise WeightsError(
+            name, f"{len(mine)} parameter blobs cannot share with {len(theirs)} of the other net"
+        )
+    for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+        if tuple(one.shape) != tuple(other.shape):
+            raise WeightsError(
+                name,
+                f"parameter {number} is {shape_text(one.shape)}, "
+                f"the other net's is {shape_text(other.shape)}",
+            )
