@@ -16,7 +16,8 @@ bool keeps_sign(const Layer& relu) {
 }
 }  // namespace
 
-// What follows a convolution in the test phase; in-place Scale and ReLU behind BatchNorm.
+// What follows a convolution (test phase), an in-place ReLU behind a sum (train phase), in-place
+// Scale and ReLU behind BatchNorm.
 void Net::find_fusions() {
     for (auto& layer : layers) {
         layer.fused_relu = layer.fused_scale = layer.fused_into = layer.fused_last = nullptr;
@@ -27,6 +28,9 @@ void Net::find_fusions() {
     for (auto& head : layers) {
         if (head.fused_into) continue;
         if (!train) find_chain(head);
+        if (head.type == "Eltwise" && train)
+            if (Layer* relu = next(head); relu && follows(head, *relu, "ReLU"))
+                head.fused_relu = relu, join(head, *relu);
         // The gradient of a blob between would be seen.
         if (head.type == "BatchNorm" && (head.in_place() || !head.backward)) {
             Layer* last = &head;

@@ -100,6 +100,11 @@ class Kernel {
     virtual bool fuses() const { return false; }
     // Whether backward does, after such a forward.
     virtual bool fuses_backward() const { return false; }
+    // Whether backward may pass its gradient on through an in-place ReLU that lies before it.
+    virtual bool gates(const Layer& layer) const {
+        static_cast<void>(layer);
+        return false;
+    }
 };
 
 struct Layer {
@@ -126,6 +131,10 @@ struct Layer {
     Layer* fused_into = nullptr;
     // Whether the last forward pass computed them together.
     bool fused = false;
+    // The in-place ReLU before this layer, and whether this backward pass computes its gradient
+    // too.
+    const Layer* gate = nullptr;
+    bool gated = false;
     // Whether this forward pass repeats the last one: what was learned from its input stays.
     bool again = false;
     Net* net = nullptr;

@@ -133,6 +133,7 @@ void Net::prepare(size_t first, size_t last) {
     pages.clear();
     gather_threads();
     find_fusions();
+    find_gates();
     for (size_t i = first; i <= last && i < layers.size(); ++i) layers[i].prepared.reset();
     for (size_t i = first; i <= last && i < layers.size(); ++i) make_ready(layers[i]);
     find_last_readers();
@@ -200,9 +201,11 @@ void Net::backward(size_t first, size_t last, bool anew) {
     }
     settled([&] {
         split_fusions(first, last);
+        choose_gates(first, last);
         for (size_t i = first + 1; i-- > last;) {
             Layer& layer = layers[i];
             if (!layer.backward) continue;
+            if (const Layer* after = next(layer); after && after->gated) continue;
             if (is_fused(layer, last) && layer.fused_into->kernel->fuses_backward()) continue;
             const Clock clock(timed_ ? &backward_ns[i] : nullptr);
             guarded(layer, [&] {

@@ -77,6 +77,8 @@ struct Net {
     void choose_fusions(size_t first, size_t last);
     void split_fusions(size_t first, size_t last);
     void unfuse(Layer& head);
+    void find_gates();
+    void choose_gates(size_t first, size_t last);
     bool is_fused(const Layer& layer, size_t first) const;
     void settle();
     // readers.cpp

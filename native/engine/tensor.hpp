@@ -63,6 +63,7 @@ class Storage {
     // The newest plain values, for a view that may outlive this object.  As long as it lives,
     // `settle` keeps it true after every run.
     std::shared_ptr<float> expose();
+    bool is_exposed() const { return exposed_; }
     void settle();
 
     // Its first values are those rows: looked at, or copied (false) where there are views.

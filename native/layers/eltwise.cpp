@@ -15,7 +15,11 @@ class Eltwise final : public Kernel {
         for (double c : layer.options.reals("coeff"))
             coefficients_.push_back(static_cast<float>(c));
         values_.resize(layer.bottoms.size());
+        if (const Layer* relu = layer.fused_relu)
+            slope_ = static_cast<float>(relu->options.real("negative_slope", 0));
     }
+
+    bool fuses() const override { return operation_ == Operation::sum; }
 
     void forward(Layer& layer) override {
         const bool quotient = operation_ == Operation::prod && !stable_;
@@ -24,7 +28,10 @@ class Eltwise final : public Kernel {
         const auto desc = layout(layer);
         read(layer, desc, false);
         const auto top = layer.tops[0]->data.write(desc);
-        combine(floats(top), sn::values(desc));
+        if (operation_ == Operation::sum)
+            add_up(layer.fused, floats(top), sn::values(desc));
+        else
+            combine(floats(top), sn::values(desc));
         output_.keep(layer.tops[0]->data, layer.backward && quotient && overwritten(layer));
     }
 
@@ -57,33 +64,46 @@ class Eltwise final : public Kernel {
         }
     }
 
-    void combine(float* y, int64_t n) const {
-        const float *a = values_[0], *b = values_[1];
-        switch (operation_) {
-            case Operation::prod:
-                each(n, [=](int64_t i) { y[i] = a[i] * b[i]; });
-                break;
-            case Operation::sum: {
-                const float p = coefficients_[0], q = coefficients_[1];
-                each(n, [=](int64_t i) { y[i] = p * a[i] + q * b[i]; });
-                break;
-            }
-            case Operation::max:  // of equals the second one counts
-                each(n, [=](int64_t i) { y[i] = a[i] > b[i] ? a[i] : b[i]; });
-        }
-        for (size_t k = 2; k < values_.size(); ++k) combine(y, values_[k], k, n);
+    // The sum, or what of it passes the ReLU behind this layer.
+    void add_up(bool relu, float* y, int64_t n) const {
+        if (relu)
+            add_up(y, n, [slope = slope_](float sum) { return sum > 0 ? sum : slope * sum; });
+        else
+            add_up(y, n, [](float sum) { return sum; });
     }
 
-    void combine(float* y, const float* x, size_t k, int64_t n) const {
-        const float c = operation_ == Operation::sum ? coefficients_[k] : 1;
-        switch (operation_) {
-            case Operation::prod:
-                return each(n, [=](int64_t i) { y[i] *= x[i]; });
-            case Operation::sum:
-                return each(n, [=](int64_t i) { y[i] += c * x[i]; });
-            case Operation::max:
-                return each(n, [=](int64_t i) { y[i] = x[i] > y[i] ? x[i] : y[i]; });
+    template <class End>
+    void add_up(float* y, int64_t n, End end) const {
+        const float *a = values_[0], *b = values_[1];
+        const float p = coefficients_[0], q = coefficients_[1];
+        const size_t last = values_.size() - 1;
+        if (last == 1) return each(n, [=](int64_t i) { y[i] = end(p * a[i] + q * b[i]); });
+        each(n, [=](int64_t i) { y[i] = p * a[i] + q * b[i]; });
+        for (size_t k = 2; k <= last; ++k) {
+            const float* x = values_[k];
+            const float c = coefficients_[k];
+            if (k == last)
+                each(n, [=](int64_t i) { y[i] = end(y[i] + c * x[i]); });
+            else
+                each(n, [=](int64_t i) { y[i] += c * x[i]; });
         }
+    }
+
+    // Products and maxima.
+    void combine(float* y, int64_t n) const {
+        const float *a = values_[0], *b = values_[1];
+        if (operation_ == Operation::prod)
+            each(n, [=](int64_t i) { y[i] = a[i] * b[i]; });
+        else  // of equals the second one counts
+            each(n, [=](int64_t i) { y[i] = a[i] > b[i] ? a[i] : b[i]; });
+        for (size_t k = 2; k < values_.size(); ++k) combine(y, values_[k], n);
+    }
+
+    void combine(float* y, const float* x, int64_t n) const {
+        if (operation_ == Operation::prod)
+            each(n, [=](int64_t i) { y[i] *= x[i]; });
+        else
+            each(n, [=](int64_t i) { y[i] = x[i] > y[i] ? x[i] : y[i]; });
     }
 
     void differentiate(Layer& layer, const dnnl::memory::desc& desc, size_t which) const {
@@ -136,6 +156,7 @@ class Eltwise final : public Kernel {
 
     Operation operation_ = Operation::sum;
     bool stable_ = true;
+    float slope_ = 0;
     std::vector<float> coefficients_;
     std::vector<const float*> values_;
     Kept first_, output_;

@@ -2,7 +2,7 @@
 // oneDNN computes what it defines as Caffe does; the rest are plain loops.
 #include <algorithm>
 
-#include "../engine/parallel.hpp"
+#include "../engine/elementwise.hpp"
 #include "../engine/primitive.hpp"
 #include "plane_pool.hpp"
 
@@ -48,6 +48,14 @@ class Pooling final : public Kernel {
         const bool keeps =
             !primitive_ && pool_.picks() && (layer.backward || layer.tops.size() > 1);
         picked_.resize(keeps ? static_cast<size_t>(layer.tops[0]->count()) : 0);
+        passed_.reshape(layer.gate ? top : Shape{0});
+        clips_ = layer.gate && layer.gate->options.real("negative_slope", 0) == 0.0;
+    }
+
+    // A maximum is positive where the value is that it came from, as long as nobody wrote it.
+    bool gates(const Layer& layer) const override {
+        return clips_ && pool_.method() == PlanePool::Method::max && layer.tops.size() == 1 &&
+               !layer.tops[0]->data.storage().is_exposed();
     }
 
     void forward(Layer& layer) override {
@@ -62,8 +70,12 @@ class Pooling final : public Kernel {
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
-        if (!primitive_) return backward_plain(layer);
-        Arguments arguments = {{DNNL_ARG_DIFF_DST, layer.tops[0]->diff.read(out_)},
+        if (layer.gated)
+            map(layer.tops[0]->diff, layer.tops[0]->data, passed_, true,
+                [](float dy, float y) { return dy * (y > 0 ? 1.0F : 0.0F); });
+        const Tensor& diff = layer.gated ? passed_ : layer.tops[0]->diff;
+        if (!primitive_) return backward_plain(layer, diff.read());
+        Arguments arguments = {{DNNL_ARG_DIFF_DST, diff.read(out_)},
                                {DNNL_ARG_DIFF_SRC, layer.bottoms[0]->diff.write(desc_)}};
         if (workspace_) arguments[DNNL_ARG_WORKSPACE] = workspace_;
         run(backward_, arguments);
@@ -135,9 +147,8 @@ class Pooling final : public Kernel {
         if (layer.tops.size() > 1) std::copy(picked_.begin(), picked_.end(), layer.top(1));
     }
 
-    void backward_plain(Layer& layer) {
-        const float *in = layer.bottom(), *dout = layer.top_diff(),
-                    *out = layer.tops[0]->data.read();
+    void backward_plain(Layer& layer, const float* dout) {
+        const float *in = layer.bottom(), *out = layer.tops[0]->data.read();
         float* din = layer.bottom_diff();
         planes(layer, [&](int64_t p) {
             const int64_t from = p * pool_.inputs(), at = p * pool_.outputs();
@@ -149,7 +160,9 @@ class Pooling final : public Kernel {
 
     PlanePool pool_;
     dnnl::algorithm algorithm_ = dnnl::algorithm::undef;
-    bool primitive_ = false;
+    bool primitive_ = false, clips_ = false;
+    // What of the gradient passes the ReLU before this layer.
+    Tensor passed_;
     memory::desc desc_, out_;
     memory workspace_;
     pooling_forward forward_;

@@ -14,23 +14,37 @@ class Split final : public Kernel {
     void reshape(Layer& layer) override {
         for (Blob* top : layer.tops) top->data.share(layer.bottoms[0]->data);
         layouts_.clear();
+        if (layer.gate) slope_ = static_cast<float>(layer.gate->options.real("negative_slope", 0));
     }
+    bool gates(const Layer& layer) const override { return layer.tops.size() > 1; }
     void forward(Layer&) override {}
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         Tensor& sum = layer.bottoms[0]->diff;
         if (are_narrow(layer)) return add_narrow(layer, sum);
-        const auto plus = [](float a, float b) { return a + b; };
-        if (layer.tops.size() == 1) {
+        if (layer.tops.size() == 1)
             sum.copy(layer.tops[0]->diff);
-            return;
-        }
-        map(layer.tops[0]->diff, layer.tops[1]->diff, sum, true, plus);
-        for (size_t i = 2; i < layer.tops.size(); ++i)
-            map(sum, layer.tops[i]->diff, sum, true, plus);
+        else
+            add(layer, sum);
     }
 
    private:
+    // The last sum passes the ReLU before this layer, where there is one.
+    void add(const Layer& layer, Tensor& sum) const {
+        const auto plus = [](float a, float b) { return a + b; };
+        const size_t last = layer.tops.size() - 1;
+        for (size_t i = 1; i <= last; ++i) {
+            const Tensor &before = i == 1 ? layer.tops[0]->diff : sum, &diff = layer.tops[i]->diff;
+            if (i == last && layer.gated)
+                map(before, diff, layer.bottoms[0]->data, sum, true,
+                    [slope = slope_](float a, float b, float y) {
+                        return (a + b) * (y > 0 ? 1.0F : slope);
+                    });
+            else
+                map(before, diff, sum, true, plus);
+        }
+    }
+
     static bool are_narrow(const Layer& layer) {
         return std::all_of(layer.tops.begin(), layer.tops.end(), [](const Blob* top) {
             return top->diff.newest().get_data_type() != dnnl::memory::data_type::f32;
@@ -53,6 +67,7 @@ class Split final : public Kernel {
         run(adding_, arguments);
     }
 
+    float slope_ = 0;
     std::vector<dnnl::memory::desc> layouts_;
     dnnl::sum adding_;
 };

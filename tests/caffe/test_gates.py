@@ -1,0 +1,114 @@
+"""A sum with the ReLU behind it, and gradients that pass a ReLU before a Split or a Pooling on
+their way, give the bits that they give layer by layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.caffe import TRAIN, Net
+from sparknet.proto import parse_net
+
+CONV = 'convolution_param { num_output: 20 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } }'
+NET = f"""
+force_backward: true
+layer {{ name: "x" type: "Input" top: "x"
+         input_param {{ shape {{ dim: 3 dim: 8 dim: 9 dim: 9 }} }} }}
+layer {{ name: "conv" type: "Convolution" bottom: "x" top: "conv" {CONV} }}
+layer {{ name: "relu" type: "ReLU" bottom: "conv" top: "conv"
+         relu_param {{ negative_slope: SLOPE }} }}
+layer {{ name: "pool" type: "Pooling" bottom: "conv" top: "pool"
+         pooling_param {{ pool: MAX kernel_size: 3 stride: 2 POOLING }} }}
+BEHIND
+layer {{ name: "mid" type: "Convolution" bottom: "pool" top: "mid" {CONV} }}
+layer {{ name: "left" type: "Convolution" bottom: "mid" top: "left" {CONV} }}
+layer {{ name: "right" type: "Convolution" bottom: "mid" top: "right" {CONV} }}
+layer {{ name: "third" type: "Convolution" bottom: "mid" top: "third" {CONV} }}
+layer {{ name: "sum" type: "Eltwise" bottom: "left" bottom: "right" MORE top: "sum"
+         eltwise_param {{ operation: SUM COEFFICIENTS }} }}
+layer {{ name: "sum_relu" type: "ReLU" bottom: "sum" top: "sum"
+         relu_param {{ negative_slope: SLOPE }} }}
+layer {{ name: "one" type: "Convolution" bottom: "sum" top: "one" {CONV} }}
+layer {{ name: "two" type: "Convolution" bottom: "sum" top: "two" {CONV} }}
+layer {{ name: "three" type: "InnerProduct" bottom: "sum" top: "three"
+         inner_product_param {{ num_output: 4 weight_filler {{ type: "xavier" }} }} }}
+"""
+VARIANTS = {
+    "plain": {},
+    "slope": {"SLOPE": "0.25"},
+    "three terms": {"MORE": 'bottom: "third"', "COEFFICIENTS": "coeff: 1 coeff: -2 coeff: 0.5"},
+    "padded windows": {"POOLING": "pad: 1"},
+    "dropped behind": {
+        "BEHIND": 'layer { name: "drop" type: "Dropout" bottom: "pool" top: "pool" }'
+    },
+    "with a mask": {'top: "pool"\n': 'top: "pool" top: "mask"\n'},
+}
+DEFAULTS = {"SLOPE": "0", "MORE": "", "COEFFICIENTS": "", "POOLING": "", "BEHIND": ""}
+
+
+def make(variant: str) -> Net:
+    text = NET
+    for old, new in (DEFAULTS | VARIANTS[variant]).items():
+        text = text.replace(old, new)
+    return Net.from_proto(parse_net(text), TRAIN, seed=3)
+
+
+def run(net: Net, parts: str) -> list[Any]:
+    """Everything that two passes leave, in one go, or cut before each layer."""
+    rng = np.random.default_rng(0)
+    last = len(net.layers) - 1
+    cuts = [(0, last)] if parts == "whole" else [(i, i) for i in range(last + 1)]
+    for _ in range(2):
+        net.blobs["x"].data[...] = rng.standard_normal(net.blobs["x"].shape)
+        for first, stop in cuts:
+            net._forward(first, stop)
+        for name in net.outputs:
+            net.blobs[name].diff[...] = rng.standard_normal(net.blobs[name].shape)
+        for first, stop in reversed(cuts):
+            net._backward(stop, first)
+    blobs = [part for blob in net.blobs.values() for part in (blob.data, blob.diff)]
+    params = [p.diff for own in net.params.values() for p in own]
+    return [np.array(part) for part in blobs + params]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_bits_are_those_of_single_layers(variant: str) -> None:
+    for got, want in zip(run(make(variant), "whole"), run(make(variant), "single"), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_the_gradient_before_a_relu_ends_where_it_clips() -> None:
+    net = make("plain")
+    run(net, "whole")
+    conv, total = net.blobs["conv"], net.blobs["sum"]
+    assert not conv.diff[conv.data <= 0].any()
+    assert conv.diff.any()
+    assert not total.diff[total.data <= 0].any()
+    assert total.diff[total.data > 0].all()
+
+
+def test_a_pool_that_somebody_wrote_says_nothing_of_its_input() -> None:
+    nets = [make("plain"), make("plain")]
+    last = len(nets[0].layers) - 1
+    for net, whole in zip(nets, (True, False), strict=True):
+        net.blobs["x"].data[...] = np.random.default_rng(0).standard_normal(net.blobs["x"].shape)
+        net._forward(0, last)
+        net.blobs["pool"].data[...] = 0
+        for name in net.outputs:
+            net.blobs[name].diff[...] = 1
+        for first, stop in [(last, 0)] if whole else [(i, i) for i in range(last, -1, -1)]:
+            net._backward(first, stop)
+    assert nets[0].blobs["conv"].diff.any()
+    np.testing.assert_array_equal(nets[0].blobs["conv"].diff, nets[1].blobs["conv"].diff)
+
+
+@pytest.mark.parametrize("name", ["relu", "sum_relu"])
+def test_the_pass_of_the_relu_itself_is_saved(name: str) -> None:
+    net = make("plain")
+    net._runtime.time(True)
+    run(net, "whole")
+    _, backward = net._runtime.times()
+    assert backward[net._layer_number(name)] == 0
+    assert backward[net._layer_number("conv")] > 0
