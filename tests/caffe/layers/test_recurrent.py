@@ -153,6 +153,27 @@ def test_passes(kind: str, static: bool, expose: bool, cont: str) -> None:
             same(net.blobs[f"{name}T"].data[0], state, 1e-4)
 
 
+@pytest.mark.parametrize("kind", STATES)
+def test_more_units_than_vectors_have_lanes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two full vectors and a rest; hidden weights of more than one block."""
+    monkeypatch.setitem(globals(), "UNITS", 37)
+    test_passes(kind, True, False, "fractions")
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_weights_that_are_written_between_passes_count(kind: str) -> None:
+    given = inputs(kind, False, True, CONTS["goes on"])
+    net = build(layer(kind, False, True), given)
+    states = [given[f"{name}0"][0].astype(np.float64) for name in STATES[kind]]
+    for factor in (1, -2):
+        own = [value * factor for value in params(kind, False)]
+        set_params(net, {"l": own})
+        net.forward()
+        walk = Walk(kind, own, False)
+        same(net.blobs["y"].data, walk.forward(given, states)[0], 1e-4)
+        same(net.blobs["x"].diff, walk.backward(backward(net)["y"])["x"], 1e-3, 1e-5)
+
+
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("kind", STATES)
 def test_gradients_by_differences(kind: str, static: bool) -> None:
