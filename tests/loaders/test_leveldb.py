@@ -3,33 +3,23 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparknet.errors import FileError
-from sparknet.loaders.datum import parse_datum
 from sparknet.loaders.leveldb import LevelDB
 from tests.goldens import GOLDENS, needs_goldens
 from tests.loaders.databases import Write, database, log, text
+from tests.loaders.datums import check_against_sources
 
 
 @needs_goldens
 @pytest.mark.parametrize("name", ["gray_leveldb", "rgb_leveldb"])
 def test_databases_of_caffe(name: str) -> None:
-    path = str(GOLDENS / "data" / name)
-    with LevelDB(path) as records, np.load(GOLDENS / "data/sources.npz") as sources:
-        data, labels = (sources[f"{name.split('_')[0]}/{part}"] for part in ("data", "label"))
-        assert len(records) == len(data)
-        assert records.first() == next(iter(records))
-        for i, (key, value) in enumerate(records):
-            datum = parse_datum(value, path, key)
-            assert datum.label == labels[i]
-            got: Any = np.frombuffer(datum.data, np.uint8)
-            assert (got.reshape(data[i].shape) == data[i]).all()
+    with LevelDB(str(GOLDENS / "data" / name)) as records:
+        check_against_sources(records, name)
 
 
 def test_newest_wins_and_deletions_count(tmp_path: Path) -> None:

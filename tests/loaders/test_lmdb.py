@@ -5,7 +5,6 @@ import shutil
 import struct
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparknet.errors import FileError
-from sparknet.loaders.datum import parse_datum
 from sparknet.loaders.lmdb import LMDB
 from tests.goldens import GOLDENS, needs_goldens
+from tests.loaders.datums import check_against_sources
 
 
 def _make(path: Path, count: int) -> Path:
@@ -32,16 +31,8 @@ def _make(path: Path, count: int) -> Path:
 @needs_goldens
 @pytest.mark.parametrize("name", ["rgb_lmdb", "gray_lmdb", "float_lmdb"])
 def test_databases_of_caffe(name: str) -> None:
-    path = str(GOLDENS / "data" / name)
-    with LMDB(path) as records, np.load(GOLDENS / "data/sources.npz") as sources:
-        data, labels = (sources[f"{name.split('_')[0]}/{part}"] for part in ("data", "label"))
-        assert len(records) == len(data)
-        assert records.first() == next(iter(records))
-        for i, (key, value) in enumerate(records):
-            datum = parse_datum(value, path, key)
-            assert datum.label == labels[i]
-            got: Any = np.frombuffer(datum.data, np.uint8) if datum.data else datum.float_data
-            assert (np.reshape(got, data[i].shape) == data[i]).all()
+    with LMDB(str(GOLDENS / "data" / name)) as records:
+        check_against_sources(records, name)
     assert not (GOLDENS / "data" / name / "lock.mdb").exists()
 
 

@@ -224,6 +224,20 @@ def test_a_later_run_goes_on_from_the_newest_snapshot(session: Any, tmp_path: Pa
     np.testing.assert_array_equal(flat(trained), flat(whole))
 
 
+def test_patience_leaves_the_best_weights(session: Any) -> None:
+    """Held-out labels that are all wrong: the more it learns, the worse; the first is the best."""
+    data = frame(session, 200)
+    wrong = frame(session, 100, seed=1).selectExpr("data", "(label + 1) % 4 AS label")
+    trainer = Trainer(solver(), validate_every=1, patience=2, metric="loss")
+    trained = trainer.fit(data, validation=wrong)
+    first = Trainer(solver(steps=10), validate_every=1).fit(data, validation=wrong)
+    outcome = trained.outcome
+    assert (outcome.reason, outcome.iteration, outcome.best) == ("patience", 30, 10)
+    assert events(trained, "stop")[0]["best"] == 10
+    assert outcome.metrics == first.outcome.metrics
+    np.testing.assert_array_equal(flat(trained), flat(first))
+
+
 def test_a_listener_that_fails_ends_the_run(session: Any) -> None:
     def hear(event: Any) -> None:
         if event["event"] == "round":
