@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.caffe import TEST, Net
-from sparknet.proto import parse_net
+from sparknet.caffe import TEST, Net, get_solver
+from sparknet.native import set_threads, threads
+from sparknet.proto import parse_net, parse_solver
 
 INPUT = """
 force_backward: true
@@ -266,3 +267,38 @@ def test_a_pass_that_starts_or_ends_within() -> None:
         net.forward(end="l0")
         net.forward(start="l1")
         np.testing.assert_allclose(net.blobs["pool"].data, want["pool"], rtol=1e-4, atol=1e-5)
+
+
+def test_a_solvers_test_net_sees_weights_and_statistics() -> None:
+    settings = parse_solver('base_lr: 0.001 lr_policy: "fixed" test_iter: 1 test_interval: 1000')
+    settings.net_param.CopyFrom(parse_net(chain_net(("own bn", "scale", "relu"), in_place=True)))
+    for layer in settings.net_param.layer:
+        layer.batch_norm_param.ClearField("use_global_stats")
+    settings.net_param.layer[-1].loss_weight.append(1)
+    settings.snapshot_after_train = False
+    solver = get_solver(settings)
+    test, rng = solver.test_nets[0], np.random.default_rng(3)
+    test.share_with(solver.net)
+    plain = chain_net(("bn", "scale", "relu"), in_place=True).replace("eps: 0.01", "")
+    data = rng.standard_normal(test.blobs["data"].shape)
+    for _ in range(3):
+        solver.net.blobs["data"].data[...] = rng.standard_normal(data.shape)
+        solver.step(1)
+        assert "l0" in fused(test)
+        single = made(plain, keep_blobs=True)
+        single.flat_params.copy_from(solver.net.flat_params)
+        single.blobs["data"].data[...] = data
+        want = one_by_one(single)["pool"]
+        test.blobs["data"].data[...] = data
+        np.testing.assert_allclose(at_once(test)["pool"], want, rtol=1e-4, atol=1e-5)
+
+
+def test_threads_may_change() -> None:
+    text = residual_net(True, "first", reads_input=False)
+    net, before = made(text, keep_blobs=False), threads()
+    try:
+        for count in (1, 2, 1):
+            set_threads(count)
+            check(net, text)
+    finally:
+        set_threads(before)
