@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.goldens import GOLDENS, SUITES, index
 
 PROPERTY = "golden"
 TESTS = Path(__file__).resolve().parent
+
+settings.register_profile("patient", deadline=None)  # a busy machine is no fault
+settings.load_profile("patient")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,18 +7,17 @@ import operator
 import os
 import pickle
 from collections.abc import Iterator, Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
 from sparknet.errors import ArrayError, IndexOutOfRange
 from sparknet.native import exchange
+from sparknet.native.arithmetic import Arithmetic, ArrayLike
 from sparknet.native.core import check, ffi, lib
 from sparknet.native.dtypes import number_of
 from sparknet.native.indexing import Selection, position, select
-from sparknet.native.strided import Strided
 
-ArrayLike = Union["NDArray", exchange.Array, Sequence[Any], float]
 Shape = int | Sequence[int]
 
 MODES = {"r": 0, "r+": 1, "c": 2, "w+": 3}
@@ -37,7 +36,7 @@ def _sizes(shape: Shape) -> tuple[int, ...]:
     return sizes
 
 
-class NDArray(Strided):
+class NDArray(Arithmetic):
     """A strided array of float32 (or float64, int32, uint8, int8) elements.
 
     `NDArray(data)` copies; `NDArray.view(data)` shares. Slices, transpositions and
@@ -236,7 +235,7 @@ class NDArray(Strided):
 
         Integers take the nearest value in their range; NaN becomes 0.
         """
-        check(lib.sn_array_copy(self._handle, _any_operand(other)._handle))
+        check(lib.sn_array_copy(self._handle, self._operand(other, plain=False)._handle))
         return self
 
     def copy(self) -> NDArray:
@@ -260,47 +259,6 @@ class NDArray(Strided):
         check(lib.sn_array_flush(self._handle), path="mapped file")
         return self
 
-    # ---- Arithmetic in place
-
-    def add(self, other: ArrayLike) -> NDArray:
-        """self += other"""
-        return _add(self, self, other)
-
-    def subtract(self, other: ArrayLike) -> NDArray:
-        """self -= other"""
-        return _subtract(self, self, other)
-
-    def multiply(self, other: ArrayLike) -> NDArray:
-        """self *= other, element by element."""
-        return _multiply(self, self, other)
-
-    def scale(self, factor: float) -> NDArray:
-        """self *= factor"""
-        return _multiply(self, self, float(factor))
-
-    def axpy(self, a: float, x: ArrayLike) -> NDArray:
-        """self += a * x"""
-        check(lib.sn_axpy(self._handle, a, _operand(x)._handle))
-        return self
-
-    def axpby(self, a: float, x: ArrayLike, b: float) -> NDArray:
-        """self = a * x + b * self; with b = 0 the old contents do not matter."""
-        check(lib.sn_axpby(self._handle, a, _operand(x)._handle, b))
-        return self
-
-    def clip(self, low: float, high: float) -> NDArray:
-        """Limits every element to low .. high; NaN stays."""
-        check(lib.sn_clip(self._handle, self._handle, low, high))
-        return self
-
-    def momentum_update(
-        self, history: NDArray, gradient: ArrayLike, rate: float, momentum: float
-    ) -> NDArray:
-        """history = momentum * history + rate * gradient; self -= history; in one pass."""
-        step = _operand(gradient)._handle
-        check(lib.sn_momentum_update(self._handle, history._handle, step, rate, momentum))
-        return self
-
     @staticmethod
     def weighted_mean(
         arrays: Sequence[ArrayLike],
@@ -308,7 +266,7 @@ class NDArray(Strided):
         out: NDArray | None = None,
     ) -> NDArray:
         """sum(weight * array) / sum(weight) in one pass; without weights the plain mean."""
-        operands = [_operand(array) for array in arrays]
+        operands = [NDArray._operand(array) for array in arrays]
         if not operands:
             raise ArrayError("there is no mean of 0 arrays")
         if weights is not None and len(weights) != len(operands):
@@ -318,84 +276,6 @@ class NDArray(Strided):
         numbers = ffi.NULL if weights is None else [float(weight) for weight in weights]
         check(lib.sn_weighted_mean(target._handle, len(handles), handles, numbers))
         return target
-
-    # ---- Operators
-
-    def __add__(self, other: ArrayLike) -> NDArray:
-        return _add(NDArray.empty(self._shape), self, other)
-
-    def __sub__(self, other: ArrayLike) -> NDArray:
-        return _subtract(NDArray.empty(self._shape), self, other)
-
-    def __mul__(self, other: ArrayLike) -> NDArray:
-        return _multiply(NDArray.empty(self._shape), self, other)
-
-    __radd__ = __add__
-    __rmul__ = __mul__
-    __iadd__ = add
-    __isub__ = subtract
-    __imul__ = multiply
-
-    def __rsub__(self, other: ArrayLike) -> NDArray:
-        return (-self).add(other)
-
-    def __neg__(self) -> NDArray:
-        return _multiply(NDArray.empty(self._shape), self, -1.0)
-
-    # ---- Reductions
-
-    def sum(self) -> float:
-        """The sum, in double; like all of these the same for any number of threads."""
-        return self._reduced(lib.sn_sum)
-
-    def dot(self, other: ArrayLike) -> float:
-        """The sum of products, in double."""
-        return self._reduced(lib.sn_dot, other)
-
-    def norm1(self) -> float:
-        """The sum of absolute values."""
-        return self._reduced(lib.sn_norm1)
-
-    def norm2(self) -> float:
-        """The Euclidean length."""
-        return self._reduced(lib.sn_norm2)
-
-    def distance1(self, other: ArrayLike) -> float:
-        """The sum of absolute differences."""
-        return self._reduced(lib.sn_distance1, other)
-
-    def distance2(self, other: ArrayLike) -> float:
-        """The Euclidean distance."""
-        return self._reduced(lib.sn_distance2, other)
-
-    def min(self) -> float:
-        """The smallest element; NaN if there is one."""
-        return self._reduced(lib.sn_min)
-
-    def max(self) -> float:
-        """The largest element; NaN if there is one."""
-        return self._reduced(lib.sn_max)
-
-    def max_abs(self) -> float:
-        """The largest absolute value; NaN if there is one, 0 if there is nothing."""
-        return self._reduced(lib.sn_max_abs)
-
-    def is_finite(self) -> bool:
-        """Whether no element is NaN or infinite."""
-        count = ffi.new("int64_t *")
-        check(lib.sn_count_not_finite(count, self._handle))
-        return bool(count[0] == 0)
-
-    def allclose(self, other: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
-        """Whether every |self - other| <= atol + rtol * |other|; NaN is close to nothing."""
-        count = ffi.new("int64_t *")
-        check(lib.sn_count_far(count, self._handle, _any_operand(other)._handle, rtol, atol))
-        return bool(count[0] == 0)
-
-    def equals(self, other: ArrayLike, tolerance: float = 0.0) -> bool:
-        """Whether the shapes are equal and no element differs by more than `tolerance`."""
-        operand = _any_operand(other)
-        return operand.shape == self._shape and self.allclose(operand, 0.0, tolerance)
 
     # ---- As Python has it
 
@@ -421,6 +301,17 @@ class NDArray(Strided):
         return self.copy()
 
     # ---- Inside
+
+    def _alike(self) -> NDArray:
+        return NDArray.empty(self._shape)
+
+    @classmethod
+    def _operand(cls, other: ArrayLike, plain: bool = True) -> NDArray:
+        if isinstance(other, NDArray):
+            return other
+        if plain and not hasattr(other, "dtype"):
+            return cls(other)
+        return _borrowed(exchange.as_array(other, np.float32))
 
     def _names_element(self, key: Any, wanted: Selection) -> bool:
         """An integer for every axis gives a number; `array[...]` is always a view."""
@@ -464,12 +355,6 @@ class NDArray(Strided):
         check(lib.sn_array_reshape(out, self._handle, len(sizes), sizes, view_only))
         return NDArray._new(out)
 
-    def _reduced(self, function: Any, *others: ArrayLike) -> float:
-        out = ffi.new("double *")
-        check(function(out, self._handle, *(_operand(other)._handle for other in others)))
-        value: float = out[0]
-        return value
-
 
 def _create(shape: tuple[int, ...], dtype: Any, zeroed: bool) -> Any:
     out = ffi.new("sn_array **")
@@ -481,44 +366,6 @@ def _borrowed(array: exchange.Array) -> NDArray:
     status, out = exchange.borrow(array, number_of(array.dtype))
     check(status)
     return NDArray._new(out)
-
-
-def _any_operand(other: ArrayLike) -> NDArray:
-    """An operand of any type: shared if it has memory of its own, else copied."""
-    return other if isinstance(other, NDArray) else _borrowed(exchange.as_array(other, np.float32))
-
-
-def _operand(other: ArrayLike) -> NDArray:
-    """An operand for arithmetic: plain numbers in a list become float32."""
-    if isinstance(other, NDArray):
-        return other
-    if hasattr(other, "dtype"):
-        return _any_operand(other)
-    return NDArray(other)
-
-
-def _add(out: NDArray, a: NDArray, b: ArrayLike) -> NDArray:
-    if isinstance(b, int | float | np.number):
-        check(lib.sn_scale(out._handle, a._handle, 1.0, float(b)))
-    else:
-        check(lib.sn_add(out._handle, a._handle, _operand(b)._handle))
-    return out
-
-
-def _subtract(out: NDArray, a: NDArray, b: ArrayLike) -> NDArray:
-    if isinstance(b, int | float | np.number):
-        check(lib.sn_scale(out._handle, a._handle, 1.0, -float(b)))
-    else:
-        check(lib.sn_subtract(out._handle, a._handle, _operand(b)._handle))
-    return out
-
-
-def _multiply(out: NDArray, a: NDArray, b: ArrayLike) -> NDArray:
-    if isinstance(b, int | float | np.number):
-        check(lib.sn_scale(out._handle, a._handle, float(b), 0.0))
-    else:
-        check(lib.sn_multiply(out._handle, a._handle, _operand(b)._handle))
-    return out
 
 
 def _restored(data: Any, shape: tuple[int, ...], dtype: str) -> NDArray:
