@@ -15,9 +15,10 @@ pytest.importorskip("grpc")
 pytestmark = pytest.mark.slow
 
 
-def test_training_under_connect(tmp_path: Path) -> None:
-    """The tests of test_trainer.py once more, in a process that has no classic session."""
-    tests = Path(__file__).with_name("test_trainer.py")
+@pytest.mark.parametrize("name", ["test_trainer.py", "test_model.py", "test_pace.py"])
+def test_under_connect(tmp_path: Path, name: str) -> None:
+    """The tests of that file once more, in a process that has no classic session."""
+    tests = Path(__file__).with_name(name)
     command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", str(tests)]
     options = ["--basetemp", str(tmp_path / "pytest")]
     variables = {**os.environ, "SPARKNET_TEST_SESSION": "connect"}
