@@ -5,6 +5,7 @@
 
 #include "../engine/net.hpp"
 #include "nd_convolution.hpp"
+#include "winograd.hpp"
 
 namespace sn {
 
@@ -22,6 +23,15 @@ bool is_slow(const Description& description) {
     return name.find("ref") != std::string::npos || name.find("gemm") != std::string::npos;
 }
 
+bool is_any(const std::vector<bool>& of) {
+    return std::find(of.begin(), of.end(), true) != of.end();
+}
+
+std::unique_ptr<Winograd> fast(const Window& window, Winograd::Pass pass) {
+    if (!Winograd::suits(window, pass)) return nullptr;
+    return std::make_unique<Winograd>(window, pass);
+}
+
 // The description that `describe` makes for images of a layout.  Channels last are the fastest,
 // where oneDNN has a kernel of its own for them: blocks of 16 channels leave lanes empty.
 template <class F>
@@ -32,6 +42,7 @@ auto best(const Window& window, F&& describe) {
     }
     return describe(memory::format_tag::any, false);
 }
+
 // What the primitive does with its result, of the layers behind it.
 dnnl::post_ops post_ops(const Layer& layer) {
     dnnl::post_ops made;
@@ -115,9 +126,15 @@ Window::Window(const Layer& layer, bool reverse) {
     constexpr int64_t picture = 4;
     may_be_last =
         !reverse && factors == memory::data_type::f32 && source.size() == 4 && source[1] > picture;
+    few_products = options.flag("few_products", false);
     bias = options.flag("bias_term");
     plain_bias = {{outputs}, memory::data_type::f32, memory::format_tag::x};
 }
+
+template <class Family>
+WindowKernel<Family>::WindowKernel() = default;
+template <class Family>
+WindowKernel<Family>::~WindowKernel() = default;
 
 template <class Family>
 void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window) {
@@ -133,6 +150,8 @@ void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window
         });
     };
     forward_desc_ = describe(attributes(), window.bias);
+    fast_forward_ = fast(window, Winograd::Pass::forward);
+    if (fast_forward_) return;
     forward_ = Forward(forward_desc_);
     if (!has_fused_) return;
     auto fusing = attributes();
@@ -142,34 +161,39 @@ void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window
 }
 
 template <class Family>
-void WindowKernel<Family>::make_backward(Layer& layer, const Window& window) {
-    if (std::find(layer.propagate.begin(), layer.propagate.end(), true) != layer.propagate.end()) {
-        data_desc_ = best(window, [&](memory::format_tag images, bool or_none) {
-            return typename BackwardData::primitive_desc(
-                cpu(), Family::algorithm, {window.source, window.factors, images},
-                any(window.weights, window.factors), {window.target, window.factors, images},
-                window.strides, window.dilations, window.before, window.after, forward_desc_,
-                attributes(), or_none);
-        });
-        data_ = BackwardData(data_desc_);
-    }
-    if (std::find(layer.learns.begin(), layer.learns.end(), true) != layer.learns.end()) {
-        weights_desc_ = best(window, [&](memory::format_tag images, bool or_none) {
-            return typename BackwardWeights::primitive_desc(
-                cpu(), Family::algorithm, {window.source, window.factors, images},
-                any(window.weights, memory::data_type::f32),
-                window.bias ? window.plain_bias : memory::desc(),
-                {window.target, window.factors, images}, window.strides, window.dilations,
-                window.before, window.after, forward_desc_, attributes(), or_none);
-        });
-        weights_ = BackwardWeights(weights_desc_);
-    }
+void WindowKernel<Family>::make_data(const Window& window) {
+    fast_data_ = fast(window, Winograd::Pass::data);
+    if (fast_data_) return;
+    data_desc_ = best(window, [&](memory::format_tag images, bool or_none) {
+        return typename BackwardData::primitive_desc(
+            cpu(), Family::algorithm, {window.source, window.factors, images},
+            any(window.weights, window.factors), {window.target, window.factors, images},
+            window.strides, window.dilations, window.before, window.after, forward_desc_,
+            attributes(), or_none);
+    });
+    data_ = BackwardData(data_desc_);
+}
+
+template <class Family>
+void WindowKernel<Family>::make_weights(const Window& window) {
+    fast_weights_ = fast(window, Winograd::Pass::weights);
+    if (fast_weights_) return;
+    weights_desc_ = best(window, [&](memory::format_tag images, bool or_none) {
+        return typename BackwardWeights::primitive_desc(
+            cpu(), Family::algorithm, {window.source, window.factors, images},
+            any(window.weights, memory::data_type::f32),
+            window.bias ? window.plain_bias : memory::desc(),
+            {window.target, window.factors, images}, window.strides, window.dilations,
+            window.before, window.after, forward_desc_, attributes(), or_none);
+    });
+    weights_ = BackwardWeights(weights_desc_);
 }
 
 template <class Family>
 void WindowKernel<Family>::reshape(Layer& layer) {
     many_axes_.reset();
     weight_sum_ = {}, bias_sum_ = {};
+    fast_forward_.reset(), fast_data_.reset(), fast_weights_.reset();
     has_fused_ = false;
     if (layer.options.integers("kernel").size() > 3) {
         many_axes_ = make_nd_convolution(Family::reverse);
@@ -180,46 +204,81 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     folded_ = {};
     if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
     make_forward(layer, *window_);
-    if (layer.backward) make_backward(layer, *window_);
+    if (layer.backward && is_any(layer.propagate)) make_data(*window_);
+    if (layer.backward && is_any(layer.learns)) make_weights(*window_);
+}
+
+template <class Family>
+void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
+    const bool folds = fuse && !layer.fused_affine.empty();
+    const auto& direct = fuse ? fused_desc_ : forward_desc_;
+    const auto order = fast_forward_ ? fast_forward_->weights() : direct.weights_desc();
+    const memory weights = folds ? folded_.weights(layer, order, window_->plain_weights)
+                                 : layer.params[0]->data.read(order, window_->plain_weights);
+    const memory from =
+        layer.bottoms[i]->data.read(fast_forward_ ? fast_forward_->source() : direct.src_desc());
+    const auto wanted = fast_forward_ ? fast_forward_->target() : direct.dst_desc();
+    const memory to = fuse ? target(layer, wanted) : layer.tops[i]->data.write(wanted);
+    const float* bias = nullptr;
+    if (folds)
+        bias = folded_.bias();
+    else if (window_->bias)
+        bias = layer.param(1);
+    if (fast_forward_)
+        return fast_forward_->run(from, weights,
+                                  {bias, fuse && layer.fused_sum, fuse && layer.fused_relu}, to);
+    Arguments arguments = {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, to}};
+    if (bias) arguments[DNNL_ARG_BIAS] = {window_->plain_bias, cpu(), const_cast<float*>(bias)};
+    run(fuse ? fused_ : forward_, arguments);
 }
 
 template <class Family>
 void WindowKernel<Family>::forward(Layer& layer) {
     if (many_axes_) return many_axes_->forward(layer);
-    const bool fuse = has_fused_ && layer.fused, folds = fuse && !layer.fused_affine.empty();
-    const auto& desc = fuse ? fused_desc_ : forward_desc_;
-    if (folds) folded_.follow(layer);
+    const bool fuse = has_fused_ && layer.fused;
+    if (fuse && !layer.fused_affine.empty()) folded_.follow(layer);
     for (size_t i = 0; i < layer.bottoms.size(); ++i) {
         if (layer.tops[i]->count() == 0) continue;
         if (layer.bottoms[i]->count() == 0) {
             layer.refuse("has nothing to read but something to write");
         }
-        const memory weights =
-            folds ? folded_.weights(layer, desc.weights_desc(), window_->plain_weights)
-                  : layer.params[0]->data.read(desc.weights_desc(), window_->plain_weights);
-        Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[i]->data.read(desc.src_desc())},
-                               {DNNL_ARG_WEIGHTS, weights},
-                               {DNNL_ARG_DST, fuse ? target(layer, desc.dst_desc())
-                                                   : layer.tops[i]->data.write(desc.dst_desc())}};
-        if (folds)
-            arguments[DNNL_ARG_BIAS] = {window_->plain_bias, cpu(),
-                                        const_cast<float*>(folded_.bias())};
-        else if (window_->bias)
-            arguments[DNNL_ARG_BIAS] = layer.params[1]->data.read(window_->plain_bias);
-        run(fuse ? fused_ : forward_, arguments);
+        forward(layer, i, fuse);
     }
 }
 
 template <class Family>
 void WindowKernel<Family>::backward_weights(Layer& layer, size_t i) {
-    const auto& desc = weights_desc_;
-    Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[i]->data.read(desc.src_desc())},
-                           {DNNL_ARG_DIFF_DST, layer.tops[i]->diff.read(desc.diff_dst_desc())},
-                           {DNNL_ARG_DIFF_WEIGHTS, weight_sum_.target(desc.diff_weights_desc())}};
-    if (window_->bias) arguments[DNNL_ARG_DIFF_BIAS] = bias_sum_.target(window_->plain_bias);
-    run(weights_, arguments);
+    const bool few = fast_weights_ != nullptr;
+    const auto& direct = weights_desc_;
+    const memory from =
+        layer.bottoms[i]->data.read(few ? fast_weights_->source() : direct.src_desc());
+    const memory slopes =
+        layer.tops[i]->diff.read(few ? fast_weights_->target() : direct.diff_dst_desc());
+    const memory to =
+        weight_sum_.target(few ? fast_weights_->weights() : direct.diff_weights_desc());
+    const memory bias = window_->bias ? bias_sum_.target(window_->plain_bias) : memory();
+    if (few) {
+        fast_weights_->learn(from, slopes, to, bias);
+    } else {
+        Arguments arguments = {
+            {DNNL_ARG_SRC, from}, {DNNL_ARG_DIFF_DST, slopes}, {DNNL_ARG_DIFF_WEIGHTS, to}};
+        if (bias) arguments[DNNL_ARG_DIFF_BIAS] = bias;
+        run(weights_, arguments);
+    }
     if (layer.learns[0]) weight_sum_.give(layer, 0, window_->plain_weights);
     if (window_->bias && layer.learns[1]) bias_sum_.give(layer, 1, window_->plain_bias);
+}
+
+template <class Family>
+void WindowKernel<Family>::backward_data(Layer& layer, size_t i) {
+    const auto& weights = layer.params[0]->data;
+    if (fast_data_)
+        return fast_data_->run(layer.tops[i]->diff.read(fast_data_->source()),
+                               weights.read(fast_data_->weights(), window_->plain_weights), {},
+                               layer.bottoms[i]->diff.write(fast_data_->target()));
+    run(data_, {{DNNL_ARG_DIFF_DST, layer.tops[i]->diff.read(data_desc_.diff_dst_desc())},
+                {DNNL_ARG_WEIGHTS, weights.read(data_desc_.weights_desc(), window_->plain_weights)},
+                {DNNL_ARG_DIFF_SRC, layer.bottoms[i]->diff.write(data_desc_.diff_src_desc())}});
 }
 
 template <class Family>
@@ -227,13 +286,8 @@ void WindowKernel<Family>::backward(Layer& layer) {
     if (many_axes_) return many_axes_->backward(layer);
     for (size_t i = 0; i < layer.tops.size(); ++i) {
         if (layer.tops[i]->count() == 0) continue;
-        if (std::find(layer.learns.begin(), layer.learns.end(), true) != layer.learns.end())
-            backward_weights(layer, i);
-        if (!layer.propagate[i]) continue;
-        run(data_, {{DNNL_ARG_DIFF_DST, layer.tops[i]->diff.read(data_desc_.diff_dst_desc())},
-                    {DNNL_ARG_WEIGHTS,
-                     layer.params[0]->data.read(data_desc_.weights_desc(), window_->plain_weights)},
-                    {DNNL_ARG_DIFF_SRC, layer.bottoms[i]->diff.write(data_desc_.diff_src_desc())}});
+        if (is_any(layer.learns)) backward_weights(layer, i);
+        if (layer.propagate[i]) backward_data(layer, i);
     }
 }
 

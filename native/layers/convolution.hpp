@@ -50,14 +50,20 @@ struct Window {
     bool bias = false;
     // Whether images whose channels lie innermost come into question.
     bool may_be_last = false;
+    // Whether few products are wanted where they do not pay, too: tests ask for that.
+    bool few_products = false;
     int64_t outputs = 0;
     // Of what is multiplied; weights' gradients are float32.
     dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
 };
 
+class Winograd;
+
 template <class Family>
 class WindowKernel final : public Kernel {
    public:
+    WindowKernel();
+    ~WindowKernel() override;
     void reshape(Layer& layer) override;
     void forward(Layer& layer) override;
     void backward(Layer& layer) override;
@@ -69,8 +75,11 @@ class WindowKernel final : public Kernel {
     using BackwardWeights = typename Family::BackwardWeights;
 
     void make_forward(const Layer& layer, const Window& window);
-    void make_backward(Layer& layer, const Window& window);
+    void make_data(const Window& window);
+    void make_weights(const Window& window);
+    void forward(Layer& layer, size_t i, bool fuse);
     void backward_weights(Layer& layer, size_t i);
+    void backward_data(Layer& layer, size_t i);
 
     // More spatial axes than oneDNN has.
     std::unique_ptr<Kernel> many_axes_;
@@ -83,6 +92,8 @@ class WindowKernel final : public Kernel {
     BackwardData data_;
     typename BackwardWeights::primitive_desc weights_desc_;
     BackwardWeights weights_;
+    // Passes that take fewer products than oneDNN's.
+    std::unique_ptr<Winograd> fast_forward_, fast_data_, fast_weights_;
     Accumulator weight_sum_, bias_sum_;
 };
 

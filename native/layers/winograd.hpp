@@ -1,0 +1,95 @@
+// Convolutions of 3 x 3 windows with fewer products: Winograd's minimal filtering, as Lavin and
+// Gray brought it to convolutional nets (docs/decisions/0010).
+#pragma once
+
+#include <vector>
+
+#include "convolution.hpp"
+#include "winograd_loops.hpp"
+
+namespace sn {
+
+// Matrices, one a position of a tile, and where they lie.
+struct WinogradStack {
+    WinogradStack(int64_t rows, int64_t columns);
+    int64_t size() const { return winograd::positions * step; }
+
+    int64_t row, step;
+    float* at = nullptr;
+};
+
+// Images whose channels lie innermost, and how many channels a group has.
+struct WinogradPlane {
+    int64_t rows = 0, columns = 0, channels = 0, group = 0;
+
+    // Where the pixels of a square lie whose first is (row, column) of an image; `outside` for
+    // those that the image does not have.
+    template <class T>
+    void look(T* image, int64_t row, int64_t column, int size, T* outside, T** at) const {
+        for (int64_t i = row; i < row + size; ++i)
+            for (int64_t j = column; j < column + size; ++j) {
+                const bool inside = i >= 0 && i < rows && j >= 0 && j < columns;
+                *at++ = inside ? image + (i * columns + j) * channels : outside;
+            }
+    }
+};
+
+// One of the passes of a layer.
+class Winograd {
+   public:
+    enum class Pass { forward, data, weights };
+
+    // Whether this processor and these sizes gain from it.
+    static bool suits(const Window& window, Pass pass);
+    Winograd(const Window& window, Pass pass);
+
+    // Backward to the data, the source is the gradient of the tops.
+    const dnnl::memory::desc& source() const { return source_; }
+    const dnnl::memory::desc& target() const { return target_; }
+    const dnnl::memory::desc& weights() const { return weights_; }
+
+    // What becomes of the sums: a bias, what lies in the target already, no less than zero.
+    struct End {
+        const float* bias = nullptr;
+        bool adds = false, relu = false;
+    };
+    // Forward, or backward to the data.
+    void run(const dnnl::memory& source, const dnnl::memory& weights, const End& end,
+             const dnnl::memory& target) const;
+    // The gradients of the weights, and of the bias if there is memory for it.
+    void learn(const dnnl::memory& source, const dnnl::memory& slopes, const dnnl::memory& weights,
+               const dnnl::memory& bias) const;
+
+   private:
+    using Plane = WinogradPlane;
+    using Stack = WinogradStack;
+    // What one group of channels reads and writes.
+    struct Group {
+        const float* from;
+        Stack factors;
+        float* to;
+        End end;
+    };
+    int64_t tiles() const { return images_ * down_ * across_; }
+    int64_t matrix() const { return in_.group * out_.group; }
+    int64_t padded() const;
+    void transform_weights(const float* weights, const Stack& to) const;
+    void read_tile(int64_t tile, const float* from, float* to, int64_t step) const;
+    void read_slope(int64_t tile, const float* from, float* to, int64_t step) const;
+    void write_tile(int64_t tile, const float* from, int64_t step, const Group& group,
+                    float* spare) const;
+    void run_tiles(int64_t begin, int64_t end, const Group& group, const Stack& image,
+                   const Stack& result, float* spare) const;
+    void learn_tiles(int64_t begin, int64_t end, const Group& group, const Stack& image,
+                     const Stack& slope) const;
+    void sum_bias(const float* slopes, float* bias) const;
+
+    const WinogradLoops& loops_;
+    bool reversed_;
+    int64_t images_, groups_, down_, across_, top_, left_;
+    Plane in_, out_;
+    dnnl::memory::desc source_, target_, weights_;
+    std::vector<float> zeros_;
+};
+
+}  // namespace sn

@@ -1,0 +1,2 @@
+#define SN_TABLE winograd_haswell
+#include "winograd_blocks.hpp"

@@ -1,0 +1,157 @@
+// Winograd's transforms.  Included once for each instruction set (winograd_blocks.hpp).
+//
+// Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015): F(4 x 4, 3 x 3) from
+// the polynomial's values at 0, a, -a, b, -b and infinity.  With 1 and 2 for a and b, as in the
+// paper, the error is four times that of a direct sum; with 5/8 and 3/2 it is less than twice
+// (docs/decisions/0010).
+#pragma once
+
+#include "winograd_loops.hpp"
+
+namespace sn {
+namespace {
+
+using winograd::outputs, winograd::positions, winograd::reach, winograd::side, winograd::taps;
+
+#if defined(__AVX512F__)
+constexpr int lanes = 16;
+#else
+constexpr int lanes = 8;
+#endif
+typedef float Floats __attribute__((vector_size(lanes * sizeof(float))));
+typedef float Unaligned
+    __attribute__((vector_size(lanes * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+#define SN_ALWAYS inline __attribute__((always_inline))
+
+SN_ALWAYS Floats load(const float* from) {
+    return *reinterpret_cast<const Unaligned*>(from);
+}
+SN_ALWAYS void store(float* to, Floats x) {
+    *reinterpret_cast<Unaligned*>(to) = x;
+}
+
+constexpr float a = 0.625F, b = 1.5F;
+constexpr float aa = a * a, bb = b * b;
+// One over the product of a point's distances from the others.
+constexpr float at_0 = 1 / (aa * bb), at_a = 1 / (2 * aa * (aa - bb)),
+                at_b = 1 / (2 * bb * (bb - aa));
+
+// One axis of each transform; values lie `n` apart.
+struct ImageLine {
+    static constexpr int from = reach, to = reach;
+    static SN_ALWAYS void run(const Floats* x, int n, Floats* y, int m) {
+        const Floats even_a = x[4 * n] - bb * x[2 * n], odd_a = x[3 * n] - bb * x[n];
+        const Floats even_b = x[4 * n] - aa * x[2 * n], odd_b = x[3 * n] - aa * x[n];
+        y[0] = x[4 * n] - (aa + bb) * x[2 * n] + aa * bb * x[0];
+        y[m] = even_a + a * odd_a;
+        y[2 * m] = even_a - a * odd_a;
+        y[3 * m] = even_b + b * odd_b;
+        y[4 * m] = even_b - b * odd_b;
+        y[5 * m] = x[5 * n] - (aa + bb) * x[3 * n] + aa * bb * x[n];
+    }
+};
+
+struct SlopeLine {
+    static constexpr int from = side, to = reach;
+    static SN_ALWAYS void run(const Floats* x, int n, Floats* y, int m) {
+        const Floats even_a = x[0] + aa * x[2 * n], odd_a = a * (x[n] + aa * x[3 * n]);
+        const Floats even_b = x[0] + bb * x[2 * n], odd_b = b * (x[n] + bb * x[3 * n]);
+        y[0] = x[0];
+        y[m] = even_a + odd_a;
+        y[2 * m] = even_a - odd_a;
+        y[3 * m] = even_b + odd_b;
+        y[4 * m] = even_b - odd_b;
+        y[5 * m] = x[3 * n];
+    }
+};
+
+struct WeightLine {
+    static constexpr int from = 3, to = reach;
+    static SN_ALWAYS void run(const Floats* x, int n, Floats* y, int m) {
+        const Floats even_a = at_a * x[0] + (at_a * aa) * x[2 * n], odd_a = (at_a * a) * x[n];
+        const Floats even_b = at_b * x[0] + (at_b * bb) * x[2 * n], odd_b = (at_b * b) * x[n];
+        y[0] = at_0 * x[0];
+        y[m] = even_a + odd_a;
+        y[2 * m] = even_a - odd_a;
+        y[3 * m] = even_b + odd_b;
+        y[4 * m] = even_b - odd_b;
+        y[5 * m] = x[2 * n];
+    }
+};
+
+struct ResultLine {
+    static constexpr int from = reach, to = side;
+    static SN_ALWAYS void run(const Floats* x, int n, Floats* y, int m) {
+        const Floats even_a = x[n] + x[2 * n], odd_a = x[n] - x[2 * n];
+        const Floats even_b = x[3 * n] + x[4 * n], odd_b = x[3 * n] - x[4 * n];
+        y[0] = x[0] + even_a + even_b;
+        y[m] = a * odd_a + b * odd_b;
+        y[2 * m] = aa * even_a + bb * even_b;
+        y[3 * m] = x[5 * n] + (aa * a) * odd_a + (bb * b) * odd_b;
+    }
+};
+
+struct GradientLine {
+    static constexpr int from = reach, to = 3;
+    static SN_ALWAYS void run(const Floats* x, int n, Floats* y, int m) {
+        const Floats even_a = at_a * (x[n] + x[2 * n]), odd_a = at_a * (x[n] - x[2 * n]);
+        const Floats even_b = at_b * (x[3 * n] + x[4 * n]), odd_b = at_b * (x[3 * n] - x[4 * n]);
+        y[0] = at_0 * x[0] + even_a + even_b;
+        y[m] = a * odd_a + b * odd_b;
+        y[2 * m] = x[5 * n] + aa * even_a + bb * even_b;
+    }
+};
+
+// Both axes, for one vector of channels: `in(i)` gives value i of the square, `out(i, y)` takes
+// value i of the result.
+template <class Line, class In, class Out>
+SN_ALWAYS void transform(In in, Out out) {
+    Floats half[Line::to * Line::from], line[reach];
+#pragma GCC unroll 6
+    for (int i = 0; i < Line::from; ++i) {
+#pragma GCC unroll 6
+        for (int j = 0; j < Line::from; ++j) line[j] = in(j * Line::from + i);
+        Line::run(line, 1, half + i, Line::from);
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < Line::to; ++i) {
+        Line::run(half + i * Line::from, 1, line, 1);
+#pragma GCC unroll 6
+        for (int j = 0; j < Line::to; ++j) out(i * Line::to + j, line[j]);
+    }
+}
+
+template <class Line>
+void gather(const float* const* from, float* to, int64_t step, int64_t channels) {
+    for (int64_t c = 0; c < channels; c += lanes)
+        transform<Line>([=](int i) __attribute__((always_inline)) { return load(from[i] + c); },
+                        [=](int i, Floats y)
+                            __attribute__((always_inline)) { store(to + i * step + c, y); });
+}
+
+template <class Line>
+void convert(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t channels) {
+    for (int64_t c = 0; c < channels; c += lanes)
+        transform<Line>(
+            [=](int i) __attribute__((always_inline)) { return load(from + i * from_step + c); },
+            [=](int i, Floats y)
+                __attribute__((always_inline)) { store(to + i * to_step + c, y); });
+}
+
+void scatter(const float* from, int64_t step, float* const* to, const float* bias, bool adds,
+             float least, int64_t channels) {
+    for (int64_t c = 0; c < channels; c += lanes) {
+        const Floats start = bias ? load(bias + c) : Floats{};
+        const auto put = [=](int i, Floats y) __attribute__((always_inline)) {
+            y += start;
+            if (adds) y += load(to[i] + c);
+            store(to[i] + c, y < least ? Floats{} + least : y);
+        };
+        transform<ResultLine>(
+            [=](int i) __attribute__((always_inline)) { return load(from + i * step + c); }, put);
+    }
+}
+
+}  // namespace
+}  // namespace sn

@@ -1,0 +1,2 @@
+#define SN_TABLE winograd_skylake
+#include "winograd_blocks.hpp"

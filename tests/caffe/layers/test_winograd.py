@@ -1,0 +1,221 @@
+"""Convolutions of 3 x 3 windows with fewer products, against sums in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet.caffe as caffe
+from sparknet import native
+from sparknet.layers import Plan, Shape
+from sparknet.layers.convolution import Convolution, plan_convolution
+from tests.caffe.gradient import check_gradients
+from tests.caffe.layers.oracle import layer_text
+from tests.caffe.layers.passing import backward, build, draw
+
+Pair = tuple[int, int]
+
+
+@pytest.fixture
+def few_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine takes few products wherever it can, not only where that is faster."""
+
+    def infer(layer: Convolution, bottoms: Sequence[Shape]) -> Plan:
+        plan = plan_convolution(layer, bottoms)
+        return replace(plan, values={**plan.values, "few_products": True})
+
+    monkeypatch.setattr(Convolution, "infer", infer)
+
+
+def conv(
+    outputs: int, pad: Pair = (1, 1), group: int = 1, rest: str = "", bottom: str = "x"
+) -> str:
+    options = f"num_output: {outputs} kernel_size: 3 pad_h: {pad[0]} pad_w: {pad[1]} group: {group}"
+    filler = "weight_filler { type: 'xavier' } bias_filler { type: 'gaussian' }"
+    tops = bottom.replace("x", "y")
+    return layer_text(
+        "Convolution", f"convolution_param {{ {options} {filler} {rest} }}", bottom, tops
+    )
+
+
+class Direct:
+    """The three passes, tap by tap in double precision."""
+
+    def __init__(self, x: Any, weights: Any, bias: Any, slopes: Any, pad: Pair, group: int) -> None:
+        height, width = slopes.shape[2:]
+        wide = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (pad[0],) * 2, (pad[1],) * 2))
+        self.y = np.zeros(slopes.shape) + bias[:, None, None]
+        self.weights = np.zeros(weights.shape)
+        to_wide = np.zeros(wide.shape)
+        for g, i, j in np.ndindex(group, 3, 3):
+            read, made = (
+                slice(g * n // group, (g + 1) * n // group) for n in (x.shape[1], weights.shape[0])
+            )
+            taps = weights[made, :, i, j].astype(np.float64)
+            seen = wide[:, read, i : i + height, j : j + width]
+            given = slopes[:, made].astype(np.float64)
+            self.y[:, made] += np.einsum("oc,nchw->nohw", taps, seen, optimize=True)
+            to_wide[:, read, i : i + height, j : j + width] += np.einsum(
+                "oc,nohw->nchw", taps, given, optimize=True
+            )
+            self.weights[made, :, i, j] = np.einsum("nohw,nchw->oc", given, seen, optimize=True)
+        rows, columns = (slice(p, p + n) for p, n in zip(pad, x.shape[2:], strict=True))
+        self.x = to_wide[:, :, rows, columns]
+        self.bias = slopes.sum((0, 2, 3), dtype=np.float64)
+
+
+def near(got: Any, want: Any) -> None:
+    """To a hundred thousandth of the largest value: what the transforms may lose."""
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
+
+
+def check(net: Any, x: Any, pad: Pair, group: int) -> None:
+    net.blobs["x"].data[...] = x
+    net.forward()
+    y = net.blobs["y"].data.copy()
+    slopes = backward(net)["y"]
+    weights, bias = net.params["l"]
+    want = Direct(x, weights.data, bias.data, slopes, pad, group)
+    near(y, want.y)
+    near(net.blobs["x"].diff, want.x)
+    near(weights.diff, want.weights)
+    near(bias.diff, want.bias)
+
+
+@pytest.mark.usefixtures("few_products")
+@pytest.mark.parametrize(
+    ("shape", "outputs", "pad", "group"),
+    [
+        ((1, 16, 4, 4), 16, (1, 1), 1),  # one tile
+        ((1, 16, 1, 1), 16, (1, 1), 1),
+        ((1, 16, 3, 3), 32, (0, 0), 1),
+        ((2, 32, 7, 9), 48, (0, 2), 1),
+        ((3, 32, 13, 13), 64, (1, 1), 2),
+        ((2, 64, 14, 11), 32, (2, 0), 1),
+        ((4, 48, 30, 17), 112, (1, 1), 1),
+        ((5, 96, 6, 5), 64, (2, 2), 2),
+        ((2, 16, 11, 11), 16, (5, 3), 1),
+        ((1, 512, 8, 8), 64, (1, 1), 1),
+        ((40, 64, 8, 9), 32, (1, 1), 4),  # several chunks of tiles
+    ],
+)
+def test_all_passes(shape: Shape, outputs: int, pad: Pair, group: int) -> None:
+    x = draw(*shape)
+    check(build(conv(outputs, pad, group), {"x": x}), x, pad, group)
+
+
+def test_all_passes_where_they_are_chosen() -> None:
+    x = draw(5, 128, 14, 14)
+    check(build(conv(128), {"x": x}), x, (1, 1), 1)
+
+
+@pytest.mark.usefixtures("few_products")
+@pytest.mark.parametrize("channels", [3, 8, 24])
+def test_channels_that_fill_no_vector(channels: int) -> None:
+    x = draw(2, channels, 9, 6)
+    check(build(conv(20), {"x": x}), x, (1, 1), 1)
+
+
+@pytest.mark.usefixtures("few_products")
+def test_shapes_that_change() -> None:
+    net = build(conv(32), {"x": draw(2, 16, 9, 9)})
+    for shape in [(2, 16, 9, 9), (1, 16, 21, 4), (3, 16, 2, 6)]:
+        net.blobs["x"].reshape(*shape)
+        net.reshape()
+        check(net, draw(*shape, seed=shape[2]), (1, 1), 1)
+
+
+@pytest.mark.usefixtures("few_products")
+def test_several_bottoms_add_to_one_gradient() -> None:
+    x, x2 = draw(2, 16, 6, 7), draw(2, 16, 6, 7, seed=3)
+    net = build(conv(16, bottom="x x2"), {"x": x, "x2": x2})
+    net.forward()
+    slopes = backward(net)
+    weights, bias = net.params["l"]
+    first = Direct(x, weights.data, bias.data, slopes["y"], (1, 1), 1)
+    second = Direct(x2, weights.data, bias.data, slopes["y2"], (1, 1), 1)
+    near(net.blobs["y2"].data, second.y)
+    near(net.blobs["x2"].diff, second.x)
+    near(weights.diff, first.weights + second.weights)
+    near(bias.diff, first.bias + second.bias)
+
+
+@pytest.mark.usefixtures("few_products")
+def test_gradients() -> None:
+    x = draw(1, 16, 5, 3)
+    check_gradients(conv(16, (1, 0), rest="bias_term: false"), {"x": x}, tolerance=2e-2)
+
+
+@pytest.mark.usefixtures("few_products")
+def test_with_a_fused_relu() -> None:
+    x = draw(2, 32, 10, 7)
+    relu = 'layer { name: "r" type: "ReLU" bottom: "y" top: "y" }'
+    net = build(conv(48) + relu, {"x": x}, force=False, phase=caffe.TEST)
+    net.forward()
+    weights, bias = (blob.data for blob in net.params["l"])
+    want = Direct(x, weights, bias, np.zeros((2, 48, 10, 7), np.float32), (1, 1), 1)
+    near(net.blobs["y"].data, np.maximum(want.y, 0))
+
+
+@pytest.mark.usefixtures("few_products")
+def test_with_a_fused_scale_and_a_residual_sum() -> None:
+    x, other = draw(2, 32, 10, 7), draw(2, 48, 10, 7, seed=2)
+    behind = """
+        layer { name: "s" type: "Scale" bottom: "y" top: "y" scale_param { bias_term: true } }
+        layer { name: "e" type: "Eltwise" bottom: "other" bottom: "y" top: "z" }
+        layer { name: "r" type: "ReLU" bottom: "z" top: "z" }
+    """
+    net = build(conv(48) + behind, {"x": x, "other": other}, force=False, phase=caffe.TEST)
+    factor, shift = draw(48, seed=4), draw(48, seed=5)
+    net.params["s"][0].data[...], net.params["s"][1].data[...] = factor, shift
+    net.forward()
+    weights, bias = (blob.data for blob in net.params["l"])
+    want = Direct(x, weights, bias, np.zeros_like(other), (1, 1), 1).y
+    want = want * factor[:, None, None] + shift[:, None, None] + other
+    near(net.blobs["z"].data, np.maximum(want, 0))
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    before = native.threads()
+    native.set_threads(count)
+    try:
+        yield
+    finally:
+        native.set_threads(before)
+
+
+@pytest.mark.usefixtures("few_products")
+def test_any_number_of_threads_gives_the_same() -> None:
+    found = []
+    for count in (1, 2, 3):
+        with threads(count):
+            net = build(conv(64, group=2), {"x": draw(9, 64, 19, 18)})
+            for number, blob in enumerate(net.params["l"]):
+                blob.data[...] = draw(*blob.data.shape, seed=number)
+            net.forward()
+            backward(net)
+            found.append([net.blobs["y"].data.copy(), net.blobs["x"].diff.copy()])
+            found[-1] += [blob.diff.copy() for blob in net.params["l"]]
+    for other in found[1:]:
+        for one, same in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, same)
+
+
+@pytest.mark.usefixtures("few_products")
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_stays_in_the_tiles_that_see_it(value: float) -> None:
+    x = draw(2, 16, 16, 16)
+    x[1, 3, 6, 6] = value
+    net = build(conv(16), {"x": x})
+    net.forward()
+    wrong = ~np.isfinite(net.blobs["y"].data)
+    assert wrong[1, :, 5:8, 5:8].all()
+    assert wrong[1, :, 4:8, 4:8].all()
+    wrong[1, :, 4:8, 4:8] = False
+    assert not wrong.any()
