@@ -15,12 +15,13 @@ class Folded {
     // The weights in the layout `wanted`; `rows` is the order in which Caffe keeps them.
     dnnl::memory weights(const Layer& head, const dnnl::memory::desc& wanted,
                          const dnnl::memory::desc& rows);
-    // The same in Caffe's order, for who brings them into a form of his own.
-    std::shared_ptr<float> rows(const Layer& head) const;
     // One number a channel.
     const float* bias() const { return shifts_.data(); }
 
    private:
+    // The weights in Caffe's order.
+    std::shared_ptr<float> rows(const Layer& head) const;
+
     std::vector<float> factors_, shifts_;
     std::shared_ptr<float> pages_;
     // Of the weights that the pages were made from; 0: not to be kept.
