@@ -302,3 +302,15 @@ def test_threads_may_change() -> None:
             check(net, text)
     finally:
         set_threads(before)
+
+
+@pytest.mark.parametrize("keep_blobs", [True, False])
+def test_3_x_3_windows_with_fewer_products(keep_blobs: bool) -> None:
+    """Sizes at which the engine takes another way to the same sums."""
+    text = residual_net(True, "second", reads_input=True)
+    text = text.replace("dim: 16 dim: 10 dim: 10", "dim: 128 dim: 28 dim: 28")
+    text = text.replace("num_output: 16", "num_output: 128")
+    net = made(text, keep_blobs)
+    for _ in range(2):
+        check(net, text)
+        net.flat_params.__imul__(0.9)
