@@ -125,11 +125,20 @@ def said_until(child: subprocess.Popen[str], text: str) -> str:
     raise AssertionError(f"it never said {text}")
 
 
+def the_rest(child: subprocess.Popen[str]) -> str:
+    """Until it ends; `communicate` would miss what was read ahead of the line looked for."""
+    assert child.stderr is not None
+    with child.stderr:
+        rest = child.stderr.read()
+    child.wait(60)
+    return rest
+
+
 def test_ctrl_c_snapshots_and_stops(fresh: Task) -> None:
     child = endless(fresh)
     child.send_signal(signal.SIGINT)
     line = said_until(child, "Snapshotting solver state to")
-    _, rest = child.communicate(timeout=60)
+    rest = the_rest(child)
     assert child.returncode == 130
     assert "Optimization stopped early." in rest
     state = read_state(line.rpartition(" to ")[2].strip())
