@@ -26,7 +26,12 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--models", nargs="+", choices=CONTESTS, default=list(CONTESTS))
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
-    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, help="of ours; all that the processor has by default")
+    parser.add_argument(
+        "--precisions",
+        nargs="+",
+        choices=PRECISIONS,
+        help="of ours; all that the processor has by default",
+    )
     parser.add_argument("--rounds", type=int, default=7, help="turns of each side (7)")
     parser.add_argument(
         "--variants", nargs="+", choices=VARIANTS, help="of PyTorch; the fastest one competes"
@@ -78,7 +83,9 @@ def main(words: Sequence[str] | None = None) -> int:
     }
     found = table.as_dict(results, costs, facts)
     print(json.dumps(found, indent=1) if chosen.json else table.as_text(found))
-    return 0 if len(results) >= len(chosen.models) * len(chosen.modes) * len(chosen.precisions) else 1
+    return (
+        0 if len(results) >= len(chosen.models) * len(chosen.modes) * len(chosen.precisions) else 1
+    )
 
 
 def _play(
