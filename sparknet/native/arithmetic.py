@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
@@ -18,22 +19,22 @@ ArrayLike = Union["NDArray", exchange.Array, Sequence[Any], float]
 T = TypeVar("T", bound="Arithmetic")
 
 
-class Arithmetic(Strided):
-    """What an NDArray computes. Abstract: NDArray makes results and operands."""
+class Arithmetic(Strided, ABC):
+    """What an NDArray computes; NDArray makes results and operands."""
 
     __slots__ = ()
 
+    @abstractmethod
     def _alike(self: T) -> T:
         """An array of the same shape, for a result."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def _operand(cls: type[T], other: ArrayLike, plain: bool = True) -> T:
         """The other side: shared if it has memory of its own, else copied.
 
         With ``plain``, numbers in a list become float32.
         """
-        raise NotImplementedError
 
     # ---- In place
 
