@@ -23,6 +23,10 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "plots": (("matplotlib",), "plots as PNG and PDF; SVG needs nothing"),
     "tensorboard": (("tensorboard",), "TensorBoard logs"),
     "spark": (("pyspark", "pyarrow", "pandas"), "training and predicting on Spark"),
+    "connect": (
+        ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard"),
+        "sessions of Spark Connect",
+    ),
 }
 """Of each extra: its packages, and what they are for."""
 

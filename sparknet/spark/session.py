@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 
 _LOOPBACK = "127.0.0.1"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_CONNECT = {
+    "grpc": "grpcio",
+    "grpc_status": "grpcio-status",
+    "google.rpc": "googleapis-common-protos",
+    "zstandard": "zstandard",
+}
 
 
 def get_session(
@@ -40,6 +47,8 @@ def get_session(
         if home := java_home():
             os.environ["JAVA_HOME"] = home
         remote = master.startswith("sc://")
+        if remote:
+            _check_connect()
         builder = builder.remote(master) if remote else builder.master(master)
         for key, value in {} if remote else _quiet().items():
             builder = builder.config(key, value)
@@ -93,6 +102,15 @@ def _pyspark() -> Any:
     except ImportError:
         raise MissingExtra("pyspark", "spark", "training on Spark") from None
     return sql
+
+
+def _check_connect() -> None:
+    """PySpark's own sentence names no extra of ours, and in ``python -c`` it only exits, with 0."""
+    for module, package in _CONNECT.items():
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            raise MissingExtra(package, "connect", "Spark Connect") from None
 
 
 def _fitting(session: SparkSession, slots: int) -> SparkSession:

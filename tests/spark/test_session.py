@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sparknet.errors import SparkError
-from sparknet.spark import local_session
+from sparknet.errors import MissingExtra, SparkError
+from sparknet.spark import get_session, local_session
 from tests.spark.conftest import SLOTS
 
 
@@ -33,3 +33,10 @@ def test_a_running_session_is_taken_if_it_has_the_slots(spark: Any) -> None:
 def test_no_workers() -> None:
     with pytest.raises(SparkError, match="workers is -1: at least one is needed"):
         local_session(-1)
+
+
+@pytest.mark.parametrize("module", ["grpc", "grpc_status", "google.rpc", "zstandard"])
+def test_connect_without_its_packages(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=r"^Spark Connect needs .*sparknet\[connect\]"):
+        get_session(master="sc://127.0.0.1:1")
