@@ -315,7 +315,6 @@ def _close(what: str, got: Any, want: Any, scale: float = 1) -> None:
 
 @settings(
     max_examples=150,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )

@@ -28,7 +28,6 @@ def _nets(d: Draft, rng: np.random.Generator) -> list[Any]:
 
 @settings(
     max_examples=100,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )

@@ -61,7 +61,7 @@ def a_bit_of_all(comm: Comm, size: int, seed: int, weights: list[float]) -> list
     return [*found, np.asarray(buffer).tobytes()]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     size=st.sampled_from(SIZES) | st.integers(0, 700),
     workers=st.integers(1, 5),

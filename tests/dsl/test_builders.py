@@ -187,14 +187,14 @@ def layers(draw: st.DrawFn) -> LayerSpec:
     return made
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(TEXT, TEXT)
 def test_any_type_name_comes_back(name: str, type_name: str) -> None:
     net = NetParams("n", CaffeLayer(name, type=type_name, tops=[]), check=False)
     assert rebuilt(net.to_source()) == net
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(layers(), TEXT)
 def test_any_values_come_back_from_text_and_source(layer: LayerSpec, name: str) -> None:
     net = NetParams(name, layer, check=False)

@@ -89,7 +89,7 @@ def test_refusals(fields: dict[str, object], sentence: str) -> None:
     assert str(caught.value) == sentence
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_settings_come_back_from_text_and_source(data: st.DataObject) -> None:
     nets = ("net_param", "train_net_param", "test_net_param")

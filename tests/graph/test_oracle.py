@@ -68,7 +68,7 @@ def uses(net: caffe_pb2.NetParameter, number: int) -> int:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(nets())
 def test_splits(net: caffe_pb2.NetParameter) -> None:
     graph = build(net)
@@ -83,7 +83,7 @@ def test_splits(net: caffe_pb2.NetParameter) -> None:
     assert len(read) == len(set(read)), "no blob has two readers"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(nets())
 def test_blobs_and_outputs(net: caffe_pb2.NetParameter) -> None:
     graph = build(net)
@@ -127,7 +127,7 @@ def open_to_loss(graph: Graph, number: int, learns: list[bool]) -> bool:
     return False
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(nets())
 def test_what_runs_backward(net: caffe_pb2.NetParameter) -> None:
     net.force_backward = False
@@ -135,7 +135,7 @@ def test_what_runs_backward(net: caffe_pb2.NetParameter) -> None:
     assert [node.needs_backward for node in graph.nodes] == needed_by_definition(graph)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(nets())
 def test_forcing_only_adds(net: caffe_pb2.NetParameter) -> None:
     net.force_backward = False

@@ -64,7 +64,7 @@ def _set(message: Any, field: Any, draw: Any, depth: int) -> None:
 
 
 @pytest.mark.parametrize("type_name", sorted(LAYERS))
-@settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=15, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(data=st.data())
 def test_a_plan_or_a_refusal(type_name: str, data: st.DataObject) -> None:
     kind = LAYERS[type_name]

@@ -16,7 +16,7 @@ from sparknet.loaders.batches import Batches, one_pass
 from sparknet.loaders.order import Order
 from sparknet.loaders.source import Array, ArrayRecords, Batch, Indices, rows_of
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=40)
 
 
 class Damaged(ArrayRecords):

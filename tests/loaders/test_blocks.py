@@ -24,7 +24,7 @@ from sparknet.loaders.source import ArrayRecords, Column, Records
 from tests.goldens import ROOT
 
 DTYPES = st.sampled_from(["u1", "i2", "<i4", ">i4", "i8", "f2", "f4", "f8", "?"])
-own_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+own_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def some(count: int = 10) -> ArrayRecords:

@@ -44,7 +44,7 @@ def _fits(datum: caffe_pb2.Datum) -> bool:
     return datum.encoded or (min(shape) > 0 and int(np.prod(shape)) == count)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(FIELDS, max_size=3), st.booleans())
 def test_as_protobuf_reads_them(parts: list[dict[str, Any]], right_size: bool) -> None:
     """Several messages after each other are one message."""
@@ -75,7 +75,7 @@ def test_as_protobuf_reads_them(parts: list[dict[str, Any]], right_size: bool) -
         np.testing.assert_array_equal(out.ravel(), np.array(values, np.float32))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.binary(max_size=60))
 def test_no_bytes_do_worse_than_raise(value: bytes) -> None:
     records = Records(1)

@@ -27,7 +27,7 @@ def write(path: Path) -> Path:
     return path
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 8), max_size=12))
 def test_rows_in_any_order(tmp_path: Path, rows: list[int]) -> None:
     records = HDF5File(write(tmp_path / "some.h5"))

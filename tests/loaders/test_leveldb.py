@@ -51,7 +51,7 @@ WRITES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(WRITES)
 def test_same_as_a_dict(writes: list[tuple[bytes, int, bytes | None]]) -> None:
     """Writes go to two tables and a log, in the order of their ages."""
@@ -109,7 +109,7 @@ def test_damage_is_refused(tmp_path: Path) -> None:
     _refused(folder, "which is not there")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.data())
 def test_no_damage_does_worse_than_raise(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -67,7 +67,7 @@ def test_long_values_deletions_and_depth(tmp_path: Path) -> None:
         assert list(records) == want
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.data())
 def test_no_damage_does_worse_than_raise(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:

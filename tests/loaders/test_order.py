@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sparknet.errors import ArrayError
@@ -20,7 +20,6 @@ seeds = st.integers(-(2**65), 2**65)
 FIRST_TWENTY = [2, 7, 1, 3, 9, 5, 4, 8, 0, 6, 1, 4, 9, 5, 3, 7, 8, 0, 2, 6]
 
 
-@settings(deadline=None)
 @given(lengths, sizes, seeds, st.booleans(), st.data())
 def test_every_record_exactly_once_an_epoch_over_all_ranks(
     length: int, size: int, seed: int, shuffle: bool, data: st.DataObject
@@ -37,7 +36,6 @@ def test_every_record_exactly_once_an_epoch_over_all_ranks(
         assert counts == Counter(range(length))
 
 
-@settings(deadline=None)
 @given(lengths, sizes, seeds, st.integers(1, 40))
 def test_workers_see_together_what_one_sees_with_larger_batches(
     length: int, size: int, seed: int, batch: int
@@ -50,7 +48,6 @@ def test_workers_see_together_what_one_sees_with_larger_batches(
         assert {json.dumps(order.cursor) for order in orders} == {json.dumps(whole.cursor)}
 
 
-@settings(deadline=None)
 @given(lengths, sizes, st.lists(st.integers(0, 50), max_size=8), st.integers(0, 300))
 def test_batches_of_any_size_give_the_same_order_and_a_cursor_resumes_it(
     length: int, size: int, cuts: list[int], more: int
@@ -65,7 +62,6 @@ def test_batches_of_any_size_give_the_same_order_and_a_cursor_resumes_it(
     assert resumed.cursor == plain.cursor
 
 
-@settings(deadline=None)
 @given(lengths, sizes, sizes, st.integers(0, 60))
 def test_another_number_of_workers_takes_over_without_loss(
     length: int, before: int, after: int, steps: int

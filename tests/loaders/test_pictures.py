@@ -197,9 +197,7 @@ def test_what_is_no_tar(tmp_path: Path) -> None:
         Tars(tmp_path / "cut.tar")
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(st.integers(0, 1535), st.binary(min_size=1, max_size=12))
 def test_a_damaged_header_never_hangs(tmp_path: Path, at: int, junk: bytes) -> None:
     path = tar(tmp_path / "some.tar", {"a_1.png": png(1), "a_2.png": png(2)})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sparknet.errors import ArrayError, FileError
@@ -34,7 +34,6 @@ def test_written_bytes_are_those_of_caffe(tmp_path: Path) -> None:
     assert path.read_bytes() == mean.read_bytes()
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 4), max_size=6), st.booleans())
 def test_round_trip_and_protobuf_agree(
     tmp_path_factory: pytest.TempPathFactory, shape: list[int], legacy: bool

@@ -208,7 +208,7 @@ def test_strings_are_written_in_ascii() -> None:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(messages())
 def test_any_message_survives(message: Any) -> None:
     text = format_text(message)
@@ -224,7 +224,7 @@ WORDS = ["layer", "name", "pooling_param", "pool", "MAX", "data", "nan", "1", "0
 WORDS += ["{", "}", "<", ">", "[", "]", ":", ",", ";", "-", '"a"', "'", "\\", "#", "\n", "\0", "é"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.sampled_from(MESSAGES),
     st.text(max_size=60)

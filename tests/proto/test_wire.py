@@ -35,7 +35,6 @@ def unpacked(number: int, values: list[float], kind: str = "f") -> bytes:
     return b"".join(tag + struct.pack(f"<{kind}", value) for value in values)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([packed, unpacked]), FLOATS), max_size=6))
 def test_any_mixture_of_packed_and_unpacked_runs_equals_protobuf(
     runs: list[tuple[Callable[[int, list[float]], bytes], list[float]]],
@@ -116,7 +115,7 @@ def test_too_many_fields_and_too_long_descriptions_are_refused(
         wire.walk(Source(wire.header(1, 2 << 20) + bytes(2 << 20)), wire.NET)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_walked_or_refused(data: bytes) -> None:
     for kind in (None, wire.NET, wire.STATE):

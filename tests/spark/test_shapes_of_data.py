@@ -126,9 +126,7 @@ def test_no_record_is_lost(spark: Any, sizes: list[int], workers: int) -> None:
     assert trained.outcome.iteration == 3
 
 
-@settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     sizes=st.lists(st.integers(0, 30), min_size=1, max_size=5),
     held=st.integers(0, 10),

@@ -14,7 +14,7 @@ from sparknet.errors import LayerError
 from tests.caffe.gradient import make_net
 from tests.goldens import GOLDENS, index, needs_goldens
 
-FEW = settings(max_examples=80, deadline=None)
+FEW = settings(max_examples=80)
 
 
 def run(text: str, inputs: dict[str, Any], *tops: str) -> list[Any]:

@@ -16,7 +16,7 @@ from sparknet.native import set_threads, threads
 from sparknet.proto import write_blob
 from tests.caffe.gradient import check_gradients, make_net
 
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=60)
 MODES = ["FULL", "VALID", "BATCH_SIZE", "NONE"]
 
 

@@ -71,7 +71,7 @@ def reference(method: str, x: Any, y: Any, dy: Any, geometry: Any) -> tuple[Any,
     return out, dx
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.data())
 def test_against_slow_loops(data: st.DataObject) -> None:
     draw = data.draw

@@ -36,7 +36,7 @@ NUMBERS = {
                      min_size=4, max_size=4),
     seed=st.integers(0, 1000),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_formula(
     kind: str,
     iter_size: int,
