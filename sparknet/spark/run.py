@@ -81,7 +81,7 @@ class Run:
         """Run the barrier stage until it ends; the first interruption ends it with a snapshot.
 
         The stage feeds a shuffle: then Spark runs it again when a worker is lost, and the workers
-        go on from the newest snapshot (DESIGN, decision 10).
+        go on from the newest snapshot (docs/decisions/0009).
         """
         body = partial(task.train, assignment=assignment)
         frame = rows.mapInArrow(body, task.SCHEMA, barrier=True).repartition(1)
