@@ -27,6 +27,7 @@ from sparknet.cli import (
     upgrade,
 )
 from sparknet.cli.hints import hint
+from sparknet.cli.parser import Parser
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.errors import SparkNetError
 
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command() -> ArgumentParser:
     """The command's arguments, those of all verbs included."""
-    parser = ArgumentParser("sparknet", description="Train and run Caffe networks on Apache Spark.")
+    parser = Parser("sparknet", description="Train and run Caffe networks on Apache Spark.")
     parser.add_argument("--version", action="version", version=f"sparknet {__version__}")
     parser.set_defaults(verb=None)
     verbs = parser.add_subparsers(title="verbs", metavar="VERB")

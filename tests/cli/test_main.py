@@ -81,3 +81,34 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     command = f"{sys.executable} -m sparknet.cli draw --plain {tmp_path}/x.prototxt | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("trian", "sparknet: VERB: 'trian' is none of {verbs}; did you mean 'train'?"),
+        ("train --sover x", "sparknet train: there is no flag '--sover'; did you mean '--solver'?"),
+        ("time -modle=x", "sparknet time: there is no flag '-modle'; did you mean '-model'?"),
+        ("doctor now", "sparknet doctor: 'now' is one argument too many"),
+        ("upgrade a", "sparknet upgrade: the following arguments are required: OUT"),
+        (
+            "completion fsh",
+            "sparknet completion: shell: 'fsh' is none of bash, zsh, fish; did you mean 'fish'?",
+        ),
+        (
+            "predict --format jsn x",
+            "sparknet predict: --format: 'jsn' is none of text, csv, json; did you mean 'json'?",
+        ),
+        (
+            "convert mnist --taek 3 a b c",
+            "sparknet convert mnist: there is no flag '--taek'; did you mean '--take'?",
+        ),
+    ],
+)
+def test_words_that_nobody_knows(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words.split())
+    assert caught.value.code == 2
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error == said.format(verbs=", ".join(verb.name for verb in VERBS))
+    assert hint == f"hint: '{error.partition(': ')[0]} --help' says what it takes"

@@ -1,0 +1,42 @@
+"""The command's parser: argparse's, but its complaints are a line and a hint, as all others are."""
+
+from __future__ import annotations
+
+from argparse import Action, ArgumentError, ArgumentParser
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+
+class Parser(ArgumentParser):
+    """Names the verb that is at fault, and the word that may have been meant."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\nhint: '{self.prog} --help' says what it takes\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Nothing is left over: the main parser would complain of a verb's flags as of its own."""
+        chosen, left = super().parse_known_args(args, namespace)
+        if left:
+            self._refuse(left[0])
+        return chosen, left
+
+    def _refuse(self, word: str) -> NoReturn:
+        if not word.startswith("-"):
+            self.error(f"'{word}' is one argument too many")
+        flag = word.partition("=")[0]
+        known = [name for action in self._actions for name in action.option_strings]
+        self.error(f"there is no flag '{flag}'{_near(flag, known)}")
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        names = [str(name) for name in action.choices]
+        what = [*action.option_strings, str(action.metavar or action.dest)][0]
+        near = _near(str(value), names)
+        raise ArgumentError(None, f"{what}: '{value}' is none of {', '.join(names)}{near}")
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    from sparknet.proto.suggest import did_you_mean  # brings protobuf, which --help can do without
+
+    return did_you_mean(word, known)
