@@ -98,7 +98,7 @@ def run() -> Run:
 
     def call(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "sparknet.cli", *words],
+            [sys.executable, "-m", "sparknet", *words],
             capture_output=True,
             text=True,
             timeout=120,

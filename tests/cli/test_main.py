@@ -78,7 +78,7 @@ def test_the_command_is_declared() -> None:
 
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     (tmp_path / "x.prototxt").write_text('layer { name: "x" type: "Silence" bottom: "y" }')
-    command = f"{sys.executable} -m sparknet.cli draw --plain {tmp_path}/x.prototxt | true"
+    command = f"{sys.executable} -m sparknet draw --plain {tmp_path}/x.prototxt | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT)
     assert done.stderr == ""
 

@@ -162,7 +162,7 @@ def test_an_image_that_cannot_be_read(
 def test_a_file_name_that_is_no_text(task: Task, pictures: list[str], tmp_path: Path) -> None:
     odd = os.fsencode(tmp_path) + b"/\xff.png"
     shutil.copy(os.fsencode(pictures[0]), odd)
-    command = [sys.executable, "-m", "sparknet.cli", *deployed(task, "--top=1"), os.fsdecode(odd)]
+    command = [sys.executable, "-m", "sparknet", *deployed(task, "--top=1"), os.fsdecode(odd)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     for more in ([], ["--json"], ["--out", str(tmp_path / "out.txt")]):
         done = subprocess.run([*command, *more], capture_output=True, env=environment)

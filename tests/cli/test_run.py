@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def sparknet(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sparknet.cli", *map(str, words)]
+    command = [sys.executable, "-m", "sparknet", *map(str, words)]
     env = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env)
 

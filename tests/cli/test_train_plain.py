@@ -106,7 +106,7 @@ def test_finetune(task: Task, fresh: Task) -> None:
 
 def endless(task: Task, *words: str) -> subprocess.Popen[str]:
     """A training that goes on until it is told otherwise; it has begun."""
-    command = [sys.executable, "-m", "sparknet.cli", "train", "-solver"]
+    command = [sys.executable, "-m", "sparknet", "train", "-solver"]
     child = subprocess.Popen(
         [*command, task.path("solver.prototxt"), "-iterations", "100000000", *words],
         stderr=subprocess.PIPE,

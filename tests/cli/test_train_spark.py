@@ -64,7 +64,7 @@ def test_the_nets_own_data(fresh: Task, run: Run) -> None:
 def test_ctrl_c_snapshots_and_leaves(fresh: Task) -> None:
     words = train(fresh, "--seconds", "200", "--json", "--strategy", "averaging:steps=2")
     with subprocess.Popen(
-        [sys.executable, "-m", "sparknet.cli", *words],
+        [sys.executable, "-m", "sparknet", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

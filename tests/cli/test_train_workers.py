@@ -73,7 +73,7 @@ def test_events_as_json(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_ctrl_c_snapshots_and_resume_goes_on(fresh: Task) -> None:
     words = ["--workers", "2", "--strategy", "averaging:steps=5", "--json"]
-    command = [sys.executable, "-m", "sparknet.cli"]
+    command = [sys.executable, "-m", "sparknet"]
     child = subprocess.Popen(
         [*command, *train(fresh, *words, "-iterations", "100000000")],
         stdout=subprocess.PIPE,

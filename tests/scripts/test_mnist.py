@@ -19,7 +19,7 @@ TRAINED_ON, TESTED_ON = 8500, 1500
 
 def convert(out: Path, *words: str) -> None:
     files = [str(DIGITS / f"t10k-{what}.gz") for what in ("images-idx3-ubyte", "labels-idx1-ubyte")]
-    command = [sys.executable, "-m", "sparknet.cli", "convert", "mnist", *files, str(out), *words]
+    command = [sys.executable, "-m", "sparknet", "convert", "mnist", *files, str(out), *words]
     subprocess.run(command, check=True, env={"PYTHONPATH": str(ROOT)}, capture_output=True)
 
 

@@ -106,7 +106,7 @@ SAYS = {
 
 def run(script: str, *words: str, cwd: Path) -> str:
     """What a script prints under `sparknet run`, in a folder of its own."""
-    command = [sys.executable, "-m", "sparknet.cli", "run", str(HERE / f"{script}.py"), *words]
+    command = [sys.executable, "-m", "sparknet", "run", str(HERE / f"{script}.py"), *words]
     env = dict(
         os.environ, PYTHONPATH=str(ROOT), OMP_WAIT_POLICY="passive", PYTHONDONTWRITEBYTECODE="1"
     )

@@ -1,4 +1,4 @@
-"""``python -m sparknet.cli`` is the command `sparknet`."""
+"""``python -m sparknet`` is the command `sparknet`."""
 
 from __future__ import annotations
 
