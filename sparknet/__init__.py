@@ -1,5 +1,26 @@
 """sparknet: Caffe networks on Apache Spark.
 
+A net is written in Python or comes as Caffe's prototxt, with a solver that says how it learns:
+
+>>> import numpy as np
+>>> from sparknet import LinearLayer, Net, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
+>>> lines = NetParams(
+...     "lines",
+...     RDDLayer("data", shape=[32, 2]),
+...     RDDLayer("label", shape=[32]),
+...     LinearLayer("ip", "data", num_outputs=2, weight_filler="xavier"),
+...     SoftmaxWithLoss("loss", ["ip", "label"]),
+... )
+>>> net = Net(SolverParams(net=lines, base_lr=0.5, lr_policy="fixed"), seed=1)
+>>> points = np.random.default_rng(0).normal(size=(1000, 2))
+>>> net.set_training_data((points, points[:, 0] > points[:, 1]))
+>>> net.train(100) < 0.3  # the mean loss
+True
+
+`train` does so by several processes of this machine, `sparknet.spark.Trainer` by the workers of a
+Spark cluster.  `sparknet.dsl` has a builder for every layer type, `sparknet.dist` the strategies by
+which workers agree, `sparknet.summary` progress and plots; `sparknet.caffe` is a pycaffe.
+
 Names are loaded when they are first used, so that ``import sparknet`` stays cheap.
 """
 

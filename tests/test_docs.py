@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
 import pytest
 
+import sparknet
 from docs.__main__ import PAGE, page
 from tests.goldens import ROOT
 
@@ -22,3 +24,15 @@ def test_links_lead_somewhere(guide: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", guide.read_text()):
         if "://" not in target:
             assert (guide.parent / target).exists(), f"{guide.name} links to {target}"
+
+
+EXPLAINED = [name for name in sparknet.__all__ if callable(getattr(sparknet, name))]
+
+
+@pytest.mark.parametrize("name", ["sparknet", *EXPLAINED])
+def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    thing = getattr(sparknet, name, sparknet)
+    found = doctest.DocTestFinder(recurse=False).find(thing, name, globs={name: thing})
+    for examples in found:
+        assert doctest.DocTestRunner().run(examples).failed == 0

@@ -68,16 +68,37 @@ def train(
     """Train the net of a solver (whatever `Net` takes) on this machine.
 
     ``workers`` processes, one for each core unless given, train on ``data`` (Records, their
-    path, or arrays by name or in the order of the net's inputs) and agree by ``strategy``.
-    Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
-    ``seconds``.  ``validation`` is measured every so many rounds, and training ends when
-    ``patience`` validations have brought no better ``metric``, or in an error when the loss is
-    ``diverged`` times that of the first round.  Snapshots go to a folder;
-    ``resume`` goes on from the newest one there, if there is one.  ``seed`` is that of the order
-    of the records.  ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.
+    path, or arrays by name or in the order of the net's inputs) and agree by ``strategy``: a name
+    or an object of `sparknet.dist`.  ``weights`` are those to begin with, a caffemodel or a
+    WeightCollection.  The records come in an order of chance that ``seed`` decides, or as they
+    are stored (``shuffle=False``).  Each worker has ``threads``, a share of the machine's unless
+    given.  ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.
 
-    An interruption (Ctrl-C) lets the workers finish their round and snapshot, and is raised
-    again.
+    Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
+    ``seconds``.  The ``validation`` records are measured every ``validate_every`` rounds; with
+    ``patience`` it ends after so many validations without a better ``metric``, of which less is
+    better or more, as ``goal`` says.  It ends in an error where the loss is ``diverged`` times
+    that of the first round, or a worker gives no sign of life for ``deadline`` seconds.
+
+    Every ``snapshot_every`` rounds the folder ``snapshots`` gets one, of which ``keep`` stay;
+    ``resume`` goes on from the newest one there, if there is one.  Each event
+    (`sparknet.dist.events`) is passed to ``on_event``.  An interruption (Ctrl-C) lets the workers
+    finish their round and snapshot, and is raised again.
+
+    >>> import numpy as np
+    >>> from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
+    >>> lines = NetParams(
+    ...     "lines",
+    ...     RDDLayer("data", shape=[32, 2]),
+    ...     RDDLayer("label", shape=[32]),
+    ...     LinearLayer("ip", "data", num_outputs=2, weight_filler="xavier"),
+    ...     SoftmaxWithLoss("loss", ["ip", "label"]),
+    ... )
+    >>> solver = SolverParams(net=lines, base_lr=0.5, lr_policy="fixed")
+    >>> points = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> trained = train(solver, (points, points[:, 0] > points[:, 1]), workers=2, steps=50)
+    >>> trained.outcome.iteration
+    50
     """
     size = _size(workers)
     chosen = make_strategy(strategy)

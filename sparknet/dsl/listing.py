@@ -1,7 +1,8 @@
 """SparkNet's own names for the layers of its Listing 2 (Moritz et al., ICLR 2016).
 
 Each is a thin reading of a Caffe type; whatever else that type takes goes
-through as a keyword.
+through as a keyword.  `bottoms` are the blobs that a layer reads: a name or the
+layer that makes it, or a list of them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ POOLS = {"max": "MAX", "ave": "AVE", "avg": "AVE", "average": "AVE", "stochastic
 
 
 def RDDLayer(name: str, shape: object, **options: object) -> LayerSpec:  # noqa: N802
-    """Data that comes from a Spark column: an Input layer of this shape, batch first."""
+    """Data that comes from a Spark column: an Input layer of this `shape`, batch first.
+
+    `options` are those of every layer, such as ``include="TRAIN"``.
+
+    >>> RDDLayer("data", shape=[64, 1, 28, 28]).type
+    'Input'
+    """
     return build("Input", name, shape=shape, **options)  # type: ignore[arg-type]
 
 
@@ -43,7 +50,13 @@ def ConvLayer(  # noqa: N802
     pad: object = None,
     **options: object,
 ) -> LayerSpec:
-    """A Convolution: ``kernel``, ``stride`` and ``pad`` are one number or one per axis."""
+    """A Convolution of the blobs `bottoms` (names or layers) with `num_filters` filters.
+
+    `kernel`, `stride` and `pad` are one number or one per axis; `options` are Convolution's.
+
+    >>> ConvLayer("conv1", ["data"], kernel=(5, 3), num_filters=20, weight_filler="xavier").type
+    'Convolution'
+    """
     windows = {"kernel_size": kernel, "stride": stride, "pad": pad}
     for word, value in windows.items():
         options.update(_window(word, value))
@@ -60,7 +73,13 @@ def PoolLayer(  # noqa: N802
     pad: object = None,
     **options: object,
 ) -> LayerSpec:
-    """A Pooling: ``pool`` is max, ave or stochastic; windows are one number or (height, width)."""
+    """A Pooling of the blobs `bottoms` (names or layers): `pool` is max, ave or stochastic.
+
+    `kernel`, `stride` and `pad` are one number or (height, width); `options` are Pooling's.
+
+    >>> PoolLayer("pool1", ["conv1"], pool="ave", kernel=2, stride=2).type
+    'Pooling'
+    """
     windows = {"kernel_size": kernel, "stride": stride, "pad": pad}
     for word, value in windows.items():
         if isinstance(value, Sequence) and len(value) != 2:
@@ -71,14 +90,26 @@ def PoolLayer(  # noqa: N802
 
 
 def LinearLayer(name: str, bottoms: object, *, num_outputs: object, **options: object) -> LayerSpec:  # noqa: N802
-    """An InnerProduct: every input value to each of ``num_outputs``."""
+    """An InnerProduct of the blobs `bottoms`: every input value to each of `num_outputs`.
+
+    `options` are InnerProduct's.
+
+    >>> LinearLayer("ip1", ["pool1"], num_outputs=500, bias_term=False).type
+    'InnerProduct'
+    """
     return build("InnerProduct", name, bottoms, num_output=num_outputs, **options)  # type: ignore[arg-type]
 
 
 def ActivationLayer(  # noqa: N802
     name: str, bottoms: object, *, activation: object = "relu", **options: object
 ) -> LayerSpec:
-    """ReLU, Sigmoid, TanH …, by ``activation``; ``in_place=True`` saves a blob."""
+    """ReLU, Sigmoid, TanH …, by `activation`, of the blobs `bottoms`.
+
+    `options` are that type's; ``in_place=True`` saves a blob.
+
+    >>> ActivationLayer("relu1", ["ip1"], activation="tanh").type
+    'TanH'
+    """
     kind = _choice(name, "activation", activation, ACTIVATIONS)
     return build(kind, name, bottoms, **options)  # type: ignore[arg-type]
 

@@ -23,12 +23,17 @@ _REFUSED = ("layer", "layers", "input", "input_dim", "input_shape")
 
 
 class NetParams(Content):
-    """``NetParams("lenet", RDDLayer(...), ConvLayer(...), ...)``.
+    """A net: its name, then its layers, which may be nested in lists.
 
     Keywords are NetParameter's own fields (``force_backward``, ``state`` …).
     The net is checked for both phases, as far as its include rules serve them;
     ``check=False`` leaves that out, for nets with layers unknown here.
     Nets compare, hash and pickle by content.
+
+    >>> from sparknet import LinearLayer, RDDLayer
+    >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
+    >>> net.graph().blobs["ip"]
+    (8, 3)
     """
 
     __slots__ = ("checked", "layers", "name")

@@ -24,10 +24,15 @@ _NETS = {"net": "net_param", "train_net": "train_net_param", "test_net": "test_n
 
 
 class SolverParams(Content):
-    """``SolverParams(net="net.prototxt", base_lr=0.01, lr_policy="step", …)``.
+    """How a net learns.
 
     Keywords are SolverParameter's fields; ``net``, ``train_net`` and
     ``test_net`` take a path or a `NetParams`.  Fields read as attributes.
+    ``check=False`` leaves out the checks that Caffe makes of fields together.
+
+    >>> solver = SolverParams(net="net.prototxt", base_lr=0.01, momentum=0.9, lr_policy="fixed")
+    >>> solver.but(base_lr=0.5).base_lr
+    0.5
     """
 
     __slots__ = ("checked",)

@@ -39,11 +39,18 @@ def _sizes(shape: Shape) -> tuple[int, ...]:
 class NDArray(Arithmetic):
     """A strided array of float32 (or float64, int32, uint8, int8) elements.
 
-    `NDArray(data)` copies; `NDArray.view(data)` shares. Slices, transpositions and
-    (where strides allow) reshapes share the memory of what they were made from, and
-    keep it alive; so do numpy arrays made from an NDArray. Methods that compute in place
-    return the array itself; operators make a new one. Arithmetic is for float32 and
-    equal shapes (or a number). NDArrays compare by identity: see `equals`.
+    `NDArray(data)` copies, into elements of `dtype` and another `shape` if one is given;
+    `NDArray.view(data)` shares. Slices, transpositions and (where strides allow) reshapes
+    share the memory of what they were made from, and keep it alive; so do numpy arrays made
+    from an NDArray. Methods that compute in place return the array itself; operators make a
+    new one. Arithmetic is for float32 and equal shapes (or a number). NDArrays compare by
+    identity: see `equals`.
+
+    >>> a = NDArray([[1, 2, 3], [4, 5, 6]])
+    >>> a[:, 1].add(10).numpy()  # in place, through a view
+    array([12., 15.], dtype=float32)
+    >>> (a * 2).sum()
+    82.0
     """
 
     __slots__ = ()

@@ -23,16 +23,21 @@ StrPath = str | os.PathLike[str]
 
 
 class Net:
-    """``Net(source, weights=None, phase=None, backend="embedded", seed=None,
-    precision="float32", keep_blobs=False)``.
+    """A net that runs, or learns if it has a solver: data in, steps trained, weights out.
 
     `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a
     solver (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains.
     `weights` is a caffemodel or a WeightCollection.  A net alone is built for TEST unless `phase`
     says otherwise; `level` and `stages` choose layers as well.  `backend` is "embedded", or a
-    module with pycaffe's interface or its name ("caffe").  ``precision="bf16"`` multiplies in
+    module with pycaffe's interface or its name ("caffe").  `seed` decides fillers, dropout, crops
+    and mirrors, in place of the solver's random_seed.  ``precision="bf16"`` multiplies in
     bfloat16: docs/precision.md.  ``keep_blobs=True`` keeps all blobs of nets for testing, not
     only the outputs that are asked for.
+
+    >>> from sparknet import LinearLayer, NetParams, RDDLayer
+    >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
+    >>> Net(net).forward({"data": [[1, 2], [3, 4]]})["ip"].shape  # batches of any size
+    (2, 3)
     """
 
     def __init__(

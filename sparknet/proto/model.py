@@ -26,7 +26,14 @@ class Model:
 
     `net` has the blobs' shapes but none of their numbers; `arrays[i][j]` is blob j of
     `net.layer[i]`. In a `partial` model (an HDF5 file) the second user of a shared parameter has
-    None there, or no entry, and `net` knows nothing but names and shapes.
+    None there, or no entry, and `net` knows nothing but names and shapes. `diffs` are the stored
+    gradients, where they were asked for.
+
+    >>> from sparknet import LinearLayer, Net, NetParams, RDDLayer, read_model
+    >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
+    >>> Net(net).save("n.caffemodel")
+    >>> [array.shape for array in read_model("n.caffemodel").layer_arrays("ip")]
+    [(3, 2), (3,)]
     """
 
     net: caffe_pb2.NetParameter

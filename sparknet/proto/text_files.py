@@ -17,7 +17,14 @@ def parse_net(text: str | bytes, name: str = "<text>") -> caffe_pb2.NetParameter
 
 
 def read_net(path: StrPath) -> caffe_pb2.NetParameter:
-    """A net from a prototxt file."""
+    """A net from a prototxt file, old generations upgraded.
+
+    >>> from sparknet import LinearLayer, NetParams, RDDLayer
+    >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
+    >>> net.save("net.prototxt")
+    >>> [layer.type for layer in read_net("net.prototxt").layer]
+    ['Input', 'InnerProduct']
+    """
     return _upgraded_net(read_text(path, caffe_pb2.NetParameter), os.fspath(path))
 
 

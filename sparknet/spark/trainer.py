@@ -44,13 +44,22 @@ class Trained(training.Trained):
 class Trainer:
     """Trains the net of a solver (whatever `Net` takes) on the workers of a Spark cluster.
 
-    ``workers`` tasks run together in one barrier stage and agree by ``strategy``.  Training ends
-    after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or ``seconds``.
-    ``columns`` maps the net's blobs to the data's columns, where the names differ.
-    ``snapshots`` is any path that Spark can write; a run that lost a worker goes on from the
-    newest one, and so does a new run with ``resume``.  ``seed`` is that of the order of records.
-    ``ports`` are those that workers may listen on, for firewalled clusters.
+    ``workers`` tasks run together in one barrier stage and agree by ``strategy``: a name or an
+    object of `sparknet.dist`.  ``init_weights`` is a caffemodel to begin with.  ``columns`` maps
+    the net's blobs to the data's columns, where the names differ.  The records come in an order
+    of chance that ``seed`` decides, or as they are numbered (``shuffle=False``).
     ``precision="bf16"`` multiplies in bfloat16, on those workers that can: docs/precision.md.
+
+    Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
+    ``seconds``.  Held-out records are measured every ``validate_every`` rounds; with ``patience``
+    it ends after so many validations without a better ``metric``, of which less is better or
+    more, as ``goal`` says.
+
+    ``snapshots`` is any path that Spark can write, which gets one every ``snapshot_every`` rounds;
+    ``keep`` of them stay.  A run that lost a worker goes on from the newest one.  A worker that
+    gives no sign of life for ``deadline`` seconds is taken for lost.  ``ports`` are those that
+    workers may listen on, for firewalled clusters.  Each event (`sparknet.dist.events`) is passed
+    to ``on_event``.
     """
 
     solver: Any
@@ -77,8 +86,9 @@ class Trainer:
     on_event: OnEvent | None = None
 
     def fit(self, data: Any, validation: Any = None, resume: bool = False) -> Trained:
-        """Train on an RDD of tuples or dicts, or on a DataFrame.
+        """Train on an RDD of tuples or dicts, or on a DataFrame; ``validation`` is another one.
 
+        With ``resume`` it goes on from the newest of the snapshots, if there is one.
         An interruption (Ctrl-C) lets the workers finish their round and snapshot, and is raised
         again.
         """

@@ -20,6 +20,14 @@ class WeightCollection(Mapping[str, list[NDArray]]):
     A parameter that several layers share lies there once.  Arithmetic wants collections of
     the same layout and makes new ones; ``+=``, ``-=``, ``*=`` and ``/=`` compute in place.
     Collections compare by identity: see `allclose`.
+
+    >>> from sparknet import LinearLayer, Net, NetParams, RDDLayer
+    >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
+    >>> weights = Net(net).get_weights()
+    >>> [array.shape for array in weights["ip"]]
+    [(3, 2), (3,)]
+    >>> WeightCollection.mean([weights, 3 * weights]).allclose(2 * weights)
+    True
     """
 
     __hash__ = object.__hash__
