@@ -10,6 +10,7 @@ import pytest
 from sparknet.errors import LayerError
 from tests.caffe import ssd
 from tests.caffe.gradient import check_gradients, make_net
+from tests.caffe.multibox import multibox
 
 CODES = ("CORNER", "CENTER_SIZE", "CORNER_SIZE")
 
@@ -257,7 +258,7 @@ def test_multibox_loss(name: str) -> None:
     options, wanted = CASES[name]
     inputs = _adapt(options, _losses())
     got = _loss(_loss_layer(f"num_classes: 4 {options}"), inputs)
-    assert got == pytest.approx(ssd.multibox(*inputs.values(), classes=4, **wanted), rel=1e-5)
+    assert got == pytest.approx(multibox(*inputs.values(), classes=4, **wanted), rel=1e-5)
 
 
 @pytest.mark.parametrize("by_prior", [True, False])
@@ -266,7 +267,7 @@ def test_multibox_loss_location_per_class(conf: str, by_prior: bool) -> None:
     inputs = _losses(share=False)
     options = f"num_classes: 4 share_location: false mining_type: NONE conf_loss_type: {conf} "
     options += f"use_prior_for_matching: {str(by_prior).lower()}"
-    want = ssd.multibox(
+    want = multibox(
         *inputs.values(), classes=4, share=False, mining="NONE", conf=conf, by_prior=by_prior
     )
     assert _loss(_loss_layer(options), inputs) == pytest.approx(want, rel=1e-5)
@@ -278,7 +279,7 @@ def test_multibox_loss_location_per_class(conf: str, by_prior: bool) -> None:
 def test_multibox_loss_normalization(mode: str) -> None:
     inputs = _losses()
     layer = _loss_layer("num_classes: 4", f"loss_param {{ normalization: {mode} }}")
-    want = ssd.multibox(*inputs.values(), classes=4, normalization=mode)
+    want = multibox(*inputs.values(), classes=4, normalization=mode)
     assert _loss(layer, inputs) == pytest.approx(want, rel=1e-5)
 
 
@@ -349,7 +350,7 @@ def test_multibox_loss_without_truths() -> None:
     assert not net.blobs["loc"].diff.any()
     assert not net.blobs["conf"].diff.any()
     none = _loss(_loss_layer("num_classes: 4 mining_type: NONE"), inputs)
-    want = ssd.multibox(*inputs.values(), classes=4, mining="NONE")
+    want = multibox(*inputs.values(), classes=4, mining="NONE")
     assert none == pytest.approx(want, rel=1e-5)
     hard = "num_classes: 4 mining_type: HARD_EXAMPLE"
     assert _loss(_loss_layer(hard), inputs) == 0
@@ -391,4 +392,4 @@ def test_multibox_loss_odd_values() -> None:
     want = dict(agnostic, truths=np.where(agnostic["truths"] == 7, 1, agnostic["truths"]))
     want["truths"][0, 0, :, 3:] = agnostic["truths"][0, 0, :, 3:]
     got = _loss(_loss_layer(text), agnostic)
-    assert got == pytest.approx(ssd.multibox(*want.values(), classes=2), rel=1e-5)
+    assert got == pytest.approx(multibox(*want.values(), classes=2), rel=1e-5)
