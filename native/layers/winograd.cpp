@@ -9,22 +9,39 @@
 namespace sn {
 
 using dnnl::memory;
-using winograd::outputs, winograd::positions, winograd::reach, winograd::side, winograd::taps;
+using winograd::most_columns, winograd::most_outputs, winograd::most_taps, winograd::positions,
+    winograd::reach;
 
 namespace {
 // Tiles that a thread takes at once, for which the weights are read once: three blocks of rows.
 constexpr int64_t chunk = 42;
 constexpr int64_t line = 64 / sizeof(float);
 
+// For this window, on this processor; null where none would gain.
+const WinogradTile* tile_of(const Window& window) {
+    const WinogradLoops* loops = winograd_loops();
+    const memory::dims ones = {1, 1}, none = {0, 0}, &size = window.weights;
+    if (!loops || !window.may_be_last || window.strides != ones || window.dilations != none)
+        return nullptr;
+    const int64_t rows = size[size.size() - 2], columns = size[size.size() - 1];
+    for (const WinogradTile* tile : {&loops->three, &loops->five})
+        if (rows == tile->window && columns == tile->window) return tile;
+    return nullptr;
+}
+
 // How many tiles cover so many pixels.
-int64_t up(int64_t pixels) {
+int64_t up(int64_t pixels, int64_t side) {
     return (pixels + side - 1) / side;
 }
 
-bool is_plain_3_by_3(const Window& window) {
-    const memory::dims ones = {1, 1}, none = {0, 0}, &size = window.weights;
-    return size[size.size() - 1] == 3 && size[size.size() - 2] == 3 && window.strides == ones &&
-           window.dilations == none;
+// So many values, and the rest of the last part.
+int64_t whole(int64_t values, int64_t part) {
+    return (values + part - 1) / part * part;
+}
+
+void clear(float* values, int64_t count) {
+    parallel(count,
+             [=](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
 }
 
 float* floats(const memory& of) {
@@ -34,32 +51,52 @@ float* floats(const memory& of) {
 
 // Rows and matrices begin an odd number of cache lines apart: what is used together must not fall
 // into the same few sets of a cache.
-WinogradStack::WinogradStack(int64_t rows, int64_t columns)
-    : row(columns / line % 2 ? columns : columns + line), step(rows * row) {
+WinogradStack::WinogradStack(int64_t rows, int64_t columns) : row(whole(columns, line)) {
+    if (row / line % 2 == 0) row += line;
+    step = rows * row;
     if (step / line % 2 == 0) step += line;
 }
 
-// The products of a tile are 36 where a direct convolution has 9 a pixel, and the transform of the
-// weights costs about as much as 64 tiles: what is left must be clearly less.  Little work goes
-// down in the start of the threads.  (Measured on two cores with AVX-512; docs/decisions/0010.)
+namespace {
+int64_t tiles_of(const memory::dims& made, int64_t side) {
+    return made[0] * up(made[2], side) * up(made[3], side);
+}
+
+// Whether backward to the data takes fewer tiles where it is the forward pass turned around:
+// without padding there are fewer outputs than inputs.  Threads share the images then.
+bool spreads(const Window& window, const WinogradTile& tile) {
+    constexpr int64_t fewest_images = 8;
+    return window.source[0] >= fewest_images &&
+           tiles_of(window.target, tile.side) < tiles_of(window.source, tile.side);
+}
+}  // namespace
+
+// Products of both ways, in whole vectors and blocks of them.  Transforms cost about what 16 more
+// channels on either side would, that of the weights as much as 64 or 96 more tiles: what is left
+// must be clearly less.  Little work goes down in the start of the threads.  (Measured on two
+// cores with AVX-512; docs/decisions/0010.)
 bool Winograd::suits(const Window& window, Pass pass) {
-    if (!window.may_be_last || !winograd_loops() || !is_plain_3_by_3(window)) return false;
+    const WinogradTile* tile = tile_of(window);
+    if (!tile) return false;
     const size_t axes = window.weights.size();
-    const int64_t rows = window.weights[axes - 4], columns = window.weights[axes - 3];
-    if (rows % line != 0 || columns % line != 0) return false;
+    int64_t made = window.weights[axes - 4], read = window.weights[axes - 3];
+    if (std::min(made, read) < line) return false;
     if (window.few_products) return true;
-    constexpr int64_t fewest_channels = 32, fewest_products = 1 << 27, weights_in_tiles = 64;
-    const memory::dims& made = pass == Pass::data ? window.source : window.target;
-    const int64_t pixels = made[0] * made[2] * made[3];
-    const int64_t tiles = made[0] * up(made[2]) * up(made[3]);
-    return std::min(rows, columns) >= fewest_channels &&
-           taps * pixels * rows * columns >= fewest_products &&
-           5 * (tiles + weights_in_tiles) <= pixels;
+    constexpr int64_t fewest_products = 1 << 26, transform = 16;
+    if (pass == Pass::data) std::swap(made, read);
+    const bool is_larger = pass == Pass::data && !spreads(window, *tile);
+    const int64_t tiles = tiles_of(is_larger ? window.source : window.target, tile->side);
+    const int64_t pixels = std::min(tiles_of(window.source, 1), tiles_of(window.target, 1));
+    const int64_t weights = 46 + 2 * tile->taps();
+    const int64_t direct = tile->taps() * pixels * read * whole(made, line);
+    const int64_t few = positions * (tiles + weights) * (read + transform) *
+                        (whole(made, most_columns) + transform);
+    return direct >= fewest_products && 11 * few <= 10 * direct;
 }
 
 Winograd::Winograd(const Window& window, Pass pass)
     : loops_(*winograd_loops()),
-      reversed_(pass == Pass::data),
+      tile_(*tile_of(window)),
       images_(window.source[0]),
       groups_(window.weights.size() == 5 ? window.weights[0] : 1),
       top_(window.before[0]),
@@ -70,61 +107,92 @@ Winograd::Winograd(const Window& window, Pass pass)
         return Plane{dims[2], dims[3], dims[1], dims[1] / groups_};
     };
     in_ = plane(window.source), out_ = plane(window.target);
-    if (reversed_) {
-        std::swap(in_, out_), std::swap(source_, target_);
-        top_ = 2 - top_, left_ = 2 - left_;
-    }
-    down_ = up(out_.rows), across_ = up(out_.columns);
     // Tap by tap, a matrix from the channels that are read to those that are written.
-    memory::dims steps = {1, out_.group, 3 * matrix(), matrix()};
-    if (reversed_) std::swap(steps[0], steps[1]);
-    if (window.weights.size() == 5) steps.insert(steps.begin(), taps * matrix());
+    memory::dims steps = {1, out_.group, tile_.window * matrix(), matrix()};
+    if (pass == Pass::data) {
+        spreads_ = spreads(window, tile_), turns_ = !spreads_;
+        std::swap(in_, out_), std::swap(source_, target_);
+        steps[0] = out_.group, steps[1] = 1;
+    }
+    if (turns_) top_ = tile_.window - 1 - top_, left_ = tile_.window - 1 - left_;
+    const Plane& tiled = spreads_ ? in_ : out_;
+    down_ = up(tiled.rows, tile_.side), across_ = up(tiled.columns, tile_.side);
+    if (window.weights.size() == 5) steps.insert(steps.begin(), tile_.taps() * matrix());
     weights_ = {window.weights, memory::data_type::f32, steps};
-    zeros_.resize(static_cast<size_t>(std::max(in_.group, out_.group)));
+    zeros_.resize(static_cast<size_t>(std::max({in_.group, out_.group, loops_.block_columns})));
+}
+
+// The upper left of a tile's outputs.
+Winograd::Place Winograd::place(int64_t tile) const {
+    return {tile / across_ / down_, tile / across_ % down_ * tile_.side,
+            tile % across_ * tile_.side};
 }
 
 // The channels that are written, in whole blocks of the product.
 int64_t Winograd::padded() const {
-    const int64_t width = loops_.block_columns;
-    return (out_.group + width - 1) / width * width;
+    return whole(out_.group, loops_.block_columns);
 }
 
 // In panels as wide as a block of the product; a window that is turned around has its last tap
 // first.
 void Winograd::transform_weights(const float* weights, const Stack& to) const {
     const int64_t depth = in_.group, width = loops_.block_columns;
-    const int64_t tap = reversed_ ? -matrix() : matrix();
-    const float* first = reversed_ ? weights + (taps - 1) * matrix() : weights;
+    const int64_t tap = turns_ ? -matrix() : matrix();
+    const float* first = turns_ ? weights + (tile_.taps() - 1) * matrix() : weights;
     parallel(
         padded() / width * depth,
         [=](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
-                const int64_t column = i / depth * width;
-                const int64_t real = std::min(width, out_.group - column);
-                float* row = to.at + i * width;
-                loops_.weight(first + i % depth * out_.group + column, tap, row, to.step, real);
-                loops_.weight(zeros_.data(), 0, row + real, to.step, width - real);
+                const int64_t column = i / depth * width, real = out_.group - column;
+                const float* from = first + i % depth * out_.group + column;
+                if (real >= width)
+                    tile_.weight(from, tap, to.at + i * width, to.step, width);
+                else
+                    transform_last_weights(from, tap, real, to.at + i * width, to.step);
             }
         },
         positions * width);
 }
 
+// A panel that the channels do not fill.
+void Winograd::transform_last_weights(const float* from, int64_t tap, int64_t real, float* to,
+                                      int64_t step) const {
+    constexpr int64_t width = most_columns;
+    float panel[most_taps * width] = {};
+    for (int64_t t = 0; t < tile_.taps(); ++t) std::copy_n(from + t * tap, real, panel + t * width);
+    tile_.weight(panel, width, to, step, loops_.block_columns);
+}
+
 void Winograd::read_tile(int64_t tile, const float* from, float* to, int64_t step) const {
+    if (spreads_) return read_slope(in_, tile, from, to, step);
     const float* at[positions];
-    const int64_t row = tile / across_ % down_, image = tile / across_ / down_;
-    in_.look(from + image * in_.rows * in_.columns * in_.channels, row * side - top_,
-             tile % across_ * side - left_, reach, zeros_.data(), at);
+    const auto [image, row, column] = place(tile);
+    in_.look(from + image * in_.size(), row - top_, column - left_, reach, zeros_.data(), at);
     loops_.image(at, to, step, in_.group);
+}
+
+void Winograd::read_slope(const Plane& slopes, int64_t tile, const float* from, float* to,
+                          int64_t step) const {
+    const float* at[most_outputs];
+    const auto [image, row, column] = place(tile);
+    slopes.look(from + image * slopes.size(), row, column, tile_.side, zeros_.data(), at);
+    tile_.slope(at, to, step, slopes.group);
 }
 
 void Winograd::write_tile(int64_t tile, const float* from, int64_t step, const Group& group,
                           float* spare) const {
-    float* at[outputs];
-    const int64_t row = tile / across_ % down_, image = tile / across_ / down_;
-    out_.look(group.to + image * out_.rows * out_.columns * out_.channels, row * side,
-              tile % across_ * side, side, spare, at);
-    const float least = group.end.relu ? 0 : -std::numeric_limits<float>::infinity();
-    loops_.result(from, step, at, group.end.bias, group.end.adds, least, out_.group);
+    float* at[positions];
+    const auto [image, row, column] = place(tile);
+    float* to = group.to + image * out_.size();
+    const float lowest = -std::numeric_limits<float>::infinity();
+    if (spreads_) {
+        out_.look(to, row - top_, column - left_, reach, spare, at);
+        loops_.spread(from, step, at, nullptr, true, lowest, out_.group);
+    } else {
+        out_.look(to, row, column, tile_.side, spare, at);
+        const float least = group.end.relu ? 0 : lowest;
+        tile_.result(from, step, at, group.end.bias, group.end.adds, least, out_.group);
+    }
 }
 
 void Winograd::run_tiles(int64_t begin, int64_t end, const Group& group, const Stack& image,
@@ -140,19 +208,24 @@ void Winograd::run_tiles(int64_t begin, int64_t end, const Group& group, const S
         write_tile(t, result.at + (t - begin) * result.row, result.step, group, spare);
 }
 
+// The first tile of a thread: of an image where tiles add to those beside them.
+int64_t Winograd::begin_of(int64_t part, int64_t parts) const {
+    return spreads_ ? images_ * part / parts * down_ * across_ : tiles() * part / parts;
+}
+
 void Winograd::run(const memory& source, const memory& weights, const End& with,
                    const memory& target) const {
     const int64_t blocks = (tiles() + loops_.block_rows - 1) / loops_.block_rows;
     const int64_t parts = std::min<int64_t>(threads(), blocks);
-    const int64_t each = (tiles() + parts * chunk - 1) / (parts * chunk);
     Stack factors(in_.group, padded());
     const Stack image(chunk, in_.group), result(chunk, padded());
     const int64_t own = image.size() + result.size() + padded();
     const auto floats_needed = static_cast<size_t>(factors.size() + parts * own);
     factors.at = static_cast<float*>(scratch().room(floats_needed * sizeof(float)));
     float* const room = factors.at + factors.size();
+    if (spreads_) clear(floats(target), images_ * out_.size());
     for (int64_t g = 0; g < groups_; ++g) {
-        transform_weights(floats(weights) + g * taps * matrix(), factors);
+        transform_weights(floats(weights) + g * tile_.taps() * matrix(), factors);
         Group group{floats(source) + g * in_.group, factors, floats(target) + g * out_.group, with};
         if (with.bias) group.end.bias += g * out_.group;
         parallel(
@@ -161,10 +234,11 @@ void Winograd::run(const memory& source, const memory& weights, const End& with,
                 Stack here = image, there = result;
                 here.at = room + begin * own;
                 there.at = here.at + here.size();
-                const int64_t first = begin * each, last = end * each, all = parts * each;
-                for (int64_t i = first; i < last; ++i)
-                    run_tiles(tiles() * i / all, tiles() * (i + 1) / all, group, here, there,
-                              there.at + there.size());
+                const int64_t first = begin_of(begin, parts), all = begin_of(end, parts) - first;
+                const int64_t times = (all + chunk - 1) / chunk;
+                for (int64_t i = 0; i < times; ++i)
+                    run_tiles(first + all * i / times, first + all * (i + 1) / times, group, here,
+                              there, there.at + there.size());
             },
             tiles() * positions * out_.group);
     }

@@ -1,5 +1,5 @@
-// Convolutions of 3 x 3 windows with fewer products: Winograd's minimal filtering, as Lavin and
-// Gray brought it to convolutional nets (docs/decisions/0010).
+// Convolutions of 3 x 3 and 5 x 5 windows with fewer products: Winograd's minimal filtering, as
+// Lavin and Gray brought it to convolutional nets (docs/decisions/0010).
 #pragma once
 
 #include <vector>
@@ -21,6 +21,8 @@ struct WinogradStack {
 // Images whose channels lie innermost, and how many channels a group has.
 struct WinogradPlane {
     int64_t rows = 0, columns = 0, channels = 0, group = 0;
+
+    int64_t size() const { return rows * columns * channels; }
 
     // Where the pixels of a square lie whose first is (row, column) of an image; `outside` for
     // those that the image does not have.
@@ -70,22 +72,33 @@ class Winograd {
         float* to;
         End end;
     };
+    struct Place {
+        int64_t image, row, column;
+    };
     int64_t tiles() const { return images_ * down_ * across_; }
+    Place place(int64_t tile) const;
     int64_t matrix() const { return in_.group * out_.group; }
     int64_t padded() const;
     void transform_weights(const float* weights, const Stack& to) const;
+    void transform_last_weights(const float* from, int64_t tap, int64_t real, float* to,
+                                int64_t step) const;
     void read_tile(int64_t tile, const float* from, float* to, int64_t step) const;
-    void read_slope(int64_t tile, const float* from, float* to, int64_t step) const;
+    void read_slope(const Plane& slopes, int64_t tile, const float* from, float* to,
+                    int64_t step) const;
     void write_tile(int64_t tile, const float* from, int64_t step, const Group& group,
                     float* spare) const;
     void run_tiles(int64_t begin, int64_t end, const Group& group, const Stack& image,
                    const Stack& result, float* spare) const;
+    int64_t begin_of(int64_t part, int64_t parts) const;
     void learn_tiles(int64_t begin, int64_t end, const Group& group, const Stack& image,
                      const Stack& slope) const;
     void sum_bias(const float* slopes, float* bias) const;
 
     const WinogradLoops& loops_;
-    bool reversed_;
+    const WinogradTile& tile_;
+    // Backward to the data: whether the window is turned around, or the forward pass is, tile by
+    // tile, which adds to pixels that other tiles have added to.
+    bool turns_ = false, spreads_ = false;
     int64_t images_, groups_, down_, across_, top_, left_;
     Plane in_, out_;
     dnnl::memory::desc source_, target_, weights_;

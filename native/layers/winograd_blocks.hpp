@@ -59,8 +59,13 @@ void multiply(const WinogradProduct& p) {
 }  // namespace
 
 const WinogradLoops SN_TABLE = {
-    most_rows,           columns, gather<ImageLine>,     gather<SlopeLine>,
-    convert<WeightLine>, scatter, convert<GradientLine>, multiply<true>,
+    most_rows,
+    columns,
+    {3, 4, gather<SlopeLine3>, convert<WeightLine3>, scatter<ResultLine3>, convert<GradientLine3>},
+    {5, 2, gather<SlopeLine5>, convert<WeightLine5>, scatter<ResultLine5>, convert<GradientLine5>},
+    gather<ImageLine>,
+    scatter<SpreadLine>,
+    multiply<true>,
     multiply<false>,
 };
 

@@ -6,9 +6,9 @@
 namespace sn {
 
 namespace winograd {
-// Tiles of 4 x 4 outputs; each looks at 6 x 6 inputs and takes 36 products a pair of channels.
-constexpr int side = 4, reach = 6, taps = 9;
-constexpr int outputs = side * side, positions = reach * reach;
+// A tile looks at 6 x 6 inputs and takes 36 products a pair of channels.
+constexpr int reach = 6, positions = reach * reach;
+constexpr int most_taps = 25, most_outputs = 16, most_columns = 32;
 }  // namespace winograd
 
 // C (rows x columns) = A B, or C += A B.  A's value (r, k) is a[r * a_row + k * a_step], where one
@@ -25,22 +25,36 @@ struct WinogradProduct {
     bool adds;
 };
 
-// Values of many channels lie side by side, as many as a multiple of 16.
-struct WinogradLoops {
-    // What a block of the product is: columns divide 32.
-    int64_t block_rows, block_columns;
-    // From 36 inputs of a tile to 36 positions, `step` apart: B^T d B.
-    void (*image)(const float* const* from, float* to, int64_t step, int64_t channels);
-    // From 16 gradients of a tile's outputs to 36 positions: A dY A^T.
+// What depends on the size of the window.  Values of many channels lie side by side: 16 or more.
+struct WinogradTile {
+    // The sides of the window and of a tile of outputs.
+    int window, side;
+    // From the gradients of a tile's outputs to 36 positions, `step` apart: A dY A^T.
     void (*slope)(const float* const* from, float* to, int64_t step, int64_t channels);
-    // From 9 taps to 36 positions: G g G^T.
+    // From the taps to 36 positions: G g G^T.
     void (*weight)(const float* from, int64_t tap, float* to, int64_t step, int64_t channels);
-    // From 36 positions to 16 outputs: A^T M A, plus a bias (if any), plus what is there already
+    // From 36 positions to the outputs: A^T M A, plus a bias (if any), plus what is there already
     // if it `adds`, and no less than `least`.
     void (*result)(const float* from, int64_t step, float* const* to, const float* bias, bool adds,
                    float least, int64_t channels);
-    // From 36 positions to the gradients of 9 taps: G^T M G.
+    // From 36 positions to the gradients of the taps: G^T M G.
     void (*gradient)(const float* from, int64_t step, float* to, int64_t tap, int64_t channels);
+
+    int taps() const { return window * window; }
+    int outputs() const { return side * side; }
+};
+
+struct WinogradLoops {
+    // What a block of the product is: columns divide 32 (most_columns).
+    int64_t block_rows, block_columns;
+    // For windows of 3 x 3 and of 5 x 5.
+    WinogradTile three, five;
+    // From 36 inputs of a tile to 36 positions, `step` apart: B^T d B.
+    void (*image)(const float* const* from, float* to, int64_t step, int64_t channels);
+    // What follows from it for the gradients, from 36 positions to 36 inputs: B M B^T; the other
+    // arguments are those of `result`.
+    void (*spread)(const float* from, int64_t step, float* const* to, const float* bias, bool adds,
+                   float least, int64_t channels);
     // Products where A's rows, or A's columns, are contiguous.
     void (*multiply)(const WinogradProduct& product);
     void (*multiply_across)(const WinogradProduct& product);

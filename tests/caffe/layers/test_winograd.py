@@ -1,4 +1,4 @@
-"""Convolutions of 3 x 3 windows with fewer products, against sums in double precision."""
+"""Convolutions of 3 x 3 and 5 x 5 windows with fewer products, against sums in double precision."""
 
 from __future__ import annotations
 
@@ -33,9 +33,15 @@ def few_products(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def conv(
-    outputs: int, pad: Pair = (1, 1), group: int = 1, rest: str = "", bottom: str = "x"
+    outputs: int,
+    pad: Pair = (1, 1),
+    group: int = 1,
+    rest: str = "",
+    bottom: str = "x",
+    window: int = 3,
 ) -> str:
-    options = f"num_output: {outputs} kernel_size: 3 pad_h: {pad[0]} pad_w: {pad[1]} group: {group}"
+    options = f"num_output: {outputs} pad_h: {pad[0]} pad_w: {pad[1]} group: {group}"
+    options += f" kernel_size: {window}"
     filler = "weight_filler { type: 'xavier' } bias_filler { type: 'gaussian' }"
     tops = bottom.replace("x", "y")
     return layer_text(
@@ -52,7 +58,7 @@ class Direct:
         self.y = np.zeros(slopes.shape) + bias[:, None, None]
         self.weights = np.zeros(weights.shape)
         to_wide = np.zeros(wide.shape)
-        for g, i, j in np.ndindex(group, 3, 3):
+        for g, i, j in np.ndindex(group, *weights.shape[2:]):
             read, made = (
                 slice(g * n // group, (g + 1) * n // group) for n in (x.shape[1], weights.shape[0])
             )
@@ -102,21 +108,45 @@ def check(net: Any, x: Any, pad: Pair, group: int) -> None:
         ((2, 16, 11, 11), 16, (5, 3), 1),
         ((1, 512, 8, 8), 64, (1, 1), 1),
         ((40, 64, 8, 9), 32, (1, 1), 4),  # several chunks of tiles
+        ((2, 20, 12, 12), 50, (0, 0), 1),  # channels that fill no whole vectors
+        ((1, 17, 9, 8), 31, (2, 3), 1),
+        ((2, 66, 6, 7), 99, (1, 1), 3),
+        ((3, 40, 5, 5), 24, (1, 0), 1),
     ],
 )
-def test_all_passes(shape: Shape, outputs: int, pad: Pair, group: int) -> None:
+@pytest.mark.parametrize("window", [3, 5])
+def test_all_passes(shape: Shape, outputs: int, pad: Pair, group: int, window: int) -> None:
+    pad = (pad[0] + (window - 3) // 2, pad[1] + (window - 3) // 2)
     x = draw(*shape)
-    check(build(conv(outputs, pad, group), {"x": x}), x, pad, group)
+    check(build(conv(outputs, pad, group, window=window), {"x": x}), x, pad, group)
+
+
+@pytest.mark.usefixtures("few_products")
+@pytest.mark.parametrize(
+    ("shape", "outputs", "group", "window"),
+    [
+        ((8, 20, 12, 12), 50, 1, 5),
+        ((9, 40, 7, 10), 34, 2, 5),
+        ((11, 16, 5, 5), 16, 1, 5),
+        ((9, 24, 13, 9), 50, 1, 3),
+        ((8, 64, 5, 6), 32, 2, 3),
+    ],
+)
+def test_all_passes_without_padding(shape: Shape, outputs: int, group: int, window: int) -> None:
+    x = draw(*shape)
+    check(build(conv(outputs, (0, 0), group, window=window), {"x": x}), x, (0, 0), group)
 
 
 def test_all_passes_where_they_are_chosen() -> None:
     x = draw(5, 128, 14, 14)
     check(build(conv(128), {"x": x}), x, (1, 1), 1)
+    x = draw(16, 32, 16, 16)
+    check(build(conv(48, (2, 2), window=5), {"x": x}), x, (2, 2), 1)
 
 
 @pytest.mark.usefixtures("few_products")
-@pytest.mark.parametrize("channels", [3, 8, 24])
-def test_channels_that_fill_no_vector(channels: int) -> None:
+@pytest.mark.parametrize("channels", [3, 8, 15])
+def test_too_few_channels_for_a_vector(channels: int) -> None:
     x = draw(2, channels, 9, 6)
     check(build(conv(20), {"x": x}), x, (1, 1), 1)
 
@@ -191,11 +221,13 @@ def threads(count: int) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("few_products")
-def test_any_number_of_threads_gives_the_same() -> None:
+@pytest.mark.parametrize(("window", "pad"), [(3, 1), (5, 2), (5, 0)])
+def test_any_number_of_threads_gives_the_same(window: int, pad: int) -> None:
     found = []
     for count in (1, 2, 3):
         with threads(count):
-            net = build(conv(64, group=2), {"x": draw(9, 64, 19, 18)})
+            text = conv(64, (pad, pad), group=2, window=window)
+            net = build(text, {"x": draw(9, 64, 19, 18)})
             for number, blob in enumerate(net.params["l"]):
                 blob.data[...] = draw(*blob.data.shape, seed=number)
             net.forward()
