@@ -17,6 +17,7 @@ class Channel:
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
         self._received = b""
+        self._waiting: list[Json] = []
         self.ended = False
         """Whether the other end is closed and all it said was read."""
 
@@ -51,11 +52,10 @@ class Channel:
         return [json.loads(line) for line in lines]
 
     def wait(self) -> Json | None:
-        """The next message, where only one can come; None if the other end is closed."""
-        while not self.ended:
-            for message in self.read():
-                return message
-        return None
+        """The next message; None if the other end is closed.  Not to be mixed with `read`."""
+        while not self._waiting and not self.ended:
+            self._waiting = self.read()
+        return self._waiting.pop(0) if self._waiting else None
 
     def close(self) -> None:
         self._socket.close()

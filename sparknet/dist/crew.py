@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -61,6 +61,8 @@ class Crew:
     size: int
     on_event: OnEvent
     members: list[Member] = field(default_factory=list)
+    stopping: bool = False
+    """Whether the workers were asked to stop."""
 
     def run(self) -> Outcome:
         """Until all have ended.  However it ends, no process is left."""
@@ -83,6 +85,8 @@ class Crew:
             self.members.append(member)
             job = self.job.to_json()
             member.channel.send({"job": job, "rank": rank, "size": self.size, "secret": secret})
+            if self.stopping:
+                member.channel.send({"stop": True})
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
@@ -94,6 +98,7 @@ class Crew:
 
         def stop(*_: object) -> None:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            self.stopping = True
             for member in self.members:
                 member.channel.send({"stop": True})
 
@@ -152,13 +157,8 @@ class Crew:
         return (causes or errors)[0]
 
     def _gone(self, member: Member) -> PeerLost:
-        code = member.process.wait(_END)
-        how = f"ended with status {code}"
-        if code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
-        return PeerLost(
-            member.rank, "this machine", f"process {member.process.pid} {how}; {self._kept()}"
-        )
+        how = f"process {member.process.pid} {_end_of(member.process)}"
+        return PeerLost(member.rank, "this machine", f"{how}; {self._kept()}")
 
     def _kept(self) -> str:
         if self.job.snapshots is None:
@@ -180,20 +180,30 @@ class Crew:
 def _started(rank: int, threads: int) -> Member:
     mine, theirs = Channel.pair()
     paths = [path or str(Path.cwd()) for path in sys.path]
-    process = subprocess.Popen(
-        [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
-        stdin=subprocess.DEVNULL,
-        env={
-            "GLOG_minloglevel": "1",  # each worker would say the same
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(paths),
-            "OMP_NUM_THREADS": str(threads),
-        },
-        pass_fds=(theirs.fileno(),),
-        start_new_session=True,  # an interruption at the terminal is the parent's to handle
-    )
-    theirs.close()
+    with closing(theirs):
+        process = subprocess.Popen(
+            [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            env={
+                "GLOG_minloglevel": "1",  # each worker would say the same
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(paths),
+                "OMP_NUM_THREADS": str(threads),
+            },
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,  # an interruption at the terminal is the parent's to handle
+        )
     return Member(rank, process, mine)
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> str:
+    try:
+        code = process.wait(_END)
+    except subprocess.TimeoutExpired:
+        return "hung up and does not end"
+    return (
+        f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+    )
 
 
 def _error_of(member: Member) -> SparkNetError:

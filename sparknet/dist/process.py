@@ -51,17 +51,23 @@ class Boss:
     def exchange_addresses(self, mine: Address) -> list[Address]:
         """Everybody's, by rank."""
         self.tell(address=mine)
-        message = self._channel.wait()
-        if message is None:
-            self._leave()
+        while "addresses" not in (message := self._next()):
+            pass
         threading.Thread(target=self._listen, daemon=True).start()
         return [(host, port) for host, port in message["addresses"]]
 
     def _listen(self) -> None:
-        while not self._channel.ended:
-            if any("stop" in message for message in self._channel.read()):
-                self.stopping.set()
-        self._leave()
+        while True:
+            self._next()
+
+    def _next(self) -> dict[str, Any]:
+        """A message; that to stop may come at any time."""
+        message = self._channel.wait()
+        if message is None:
+            self._leave()
+        if "stop" in message:
+            self.stopping.set()
+        return message
 
     def _leave(self) -> NoReturn:
         """Nobody waits for this process any more."""

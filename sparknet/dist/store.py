@@ -7,6 +7,7 @@ import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from sparknet.errors import FileError
@@ -122,15 +123,12 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-class _named:  # noqa: N801
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
     """Turns what the system says into one sentence with the path."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError) and not isinstance(error, FileError):
-            raise FileError(self._path, error.strerror or str(error)) from error
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(path, error.strerror or str(error)) from error

@@ -243,6 +243,24 @@ def test_interruption_snapshots_and_ends(tmp_path: Path) -> None:
     assert np.array_equal(weights(resumed), uncut(4 * kept + 8))
 
 
+@pytest.mark.parametrize("started", [0, 1])
+def test_an_interruption_before_the_workers_have_met(
+    started: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They hear of it behind their job, with the addresses still to come."""
+    start = crew._started
+
+    def interrupt(rank: int, threads: int) -> crew.Member:
+        member = start(rank, threads)
+        if rank == started:
+            signal.raise_signal(signal.SIGINT)
+        return member
+
+    monkeypatch.setattr(crew, "_started", interrupt)
+    with pytest.raises(KeyboardInterrupt, match=r"at iteration 4; left: .*round-0*1"):
+        train(SOLVER, ARRAYS, workers=2, strategy=Averaging(4), steps=10**6, snapshots=tmp_path)
+
+
 def test_a_snapshot_of_another_run_is_refused(tmp_path: Path) -> None:
     train(SOLVER, ARRAYS, workers=2, steps=20, snapshots=tmp_path, snapshot_every=1)
     with pytest.raises(FileError, match=r"round-0*2: is of another run: its workers is 2, not 1"):
