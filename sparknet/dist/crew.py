@@ -201,9 +201,9 @@ def _end_of(process: subprocess.Popen[bytes]) -> str:
         code = process.wait(_END)
     except subprocess.TimeoutExpired:
         return "hung up and does not end"
-    return (
-        f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-    )
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with status {code}"
 
 
 def _error_of(member: Member) -> SparkNetError:

@@ -216,6 +216,15 @@ def test_a_killed_worker(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert np.array_equal(weights(resumed), uncut(20))
 
 
+def test_a_process_that_hangs_up_and_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "_END", 0.05)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert crew._end_of(process) == "hung up and does not end"
+        process.kill()
+        process.wait()
+        assert crew._end_of(process) == "was killed by SIGKILL"
+
+
 _UNCUT: dict[int, Any] = {}
 
 
