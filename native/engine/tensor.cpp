@@ -265,7 +265,7 @@ void Storage::overwrite(Copy& found, bool with_values) {
 
 void Storage::give_back() {
     settle();
-    if (exposed_ || lender_) return;
+    if (exposed_ || lender_ || size_ == 0) return;
     plain_.reset();
     invalidate();
     plain_valid_ = gone_ = true;

@@ -112,3 +112,15 @@ def test_the_pass_of_the_relu_itself_is_saved(name: str) -> None:
     _, backward = net._runtime.times()
     assert backward[net._layer_number(name)] == 0
     assert backward[net._layer_number("conv")] > 0
+
+
+def test_a_layer_without_tops_behind_a_relu_in_place() -> None:
+    end = NET.index('layer { name: "pool"')
+    text = NET[:end].replace("SLOPE", "0") + 'layer { name: "end" type: "Silence" bottom: "conv" }'
+    net = Net.from_proto(parse_net(text), TRAIN, seed=3)
+    net.blobs["x"].data[...] = 1
+    net.forward()
+    assert net.blobs["conv"].data.any()
+    net.blobs["conv"].diff[...] = 5
+    net.backward()
+    assert not net.blobs["conv"].diff.any()

@@ -106,6 +106,17 @@ def test_other_shapes() -> None:
     np.testing.assert_allclose(values(False, data)["prob"], values(True, data)["prob"], rtol=1e-5)
 
 
+def test_an_empty_batch() -> None:
+    net = made(False)
+    for images in (2, 0, 0, 1):
+        net.blobs["data"].reshape(images, *SHAPE[1:])
+        for _ in range(2):
+            found = net.forward(data=IMAGE[:images])
+            assert found["prob"].shape == (images, 5)
+            want = values(True, IMAGE[:images])["prob"]
+            np.testing.assert_allclose(found["prob"], want, rtol=1e-5)
+
+
 def test_callbacks_see_what_comes_next() -> None:
     net, seen = made(False), []
     net.after_forward(
