@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NoReturn
 
-from sparknet.dsl.fields import assign, default_text, set_field, shown, suggestion
+from sparknet.dsl.fields import assign, default_text, set_field, shown
 from sparknet.dsl.layer_spec import LayerSpec, blob_names
 from sparknet.errors import LayerError
 from sparknet.layers import LAYERS
 from sparknet.proto import caffe_pb2
+from sparknet.proto.suggest import did_you_mean
 
 Builder = Callable[..., LayerSpec]
 
@@ -146,7 +147,7 @@ def _hint(key: str, flat: Mapping[str, object]) -> str:
     """The keyword that was meant, where there is a likely one."""
     if SYNONYMS.get(key) in flat:
         return f"; did you mean '{SYNONYMS[key]}'?"
-    return suggestion(key, [*flat, *EXTRA, "bottoms", *(k for k in _KNOWN if k not in OWN)])
+    return did_you_mean(key, [*flat, *EXTRA, "bottoms", *(k for k in _KNOWN if k not in OWN)])
 
 
 def CaffeLayer(name: str, bottoms: object = (), *, type: str, **options: object) -> LayerSpec:  # noqa: N802

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sparknet.dsl.fields import suggestion
 from sparknet.errors import FileError, LayerError, MissingExtra
 from sparknet.graph import build
 from sparknet.graph.state import filter_net, net_state
 from sparknet.proto import caffe_pb2
+from sparknet.proto.suggest import did_you_mean
 
 TRAIN, TEST = caffe_pb2.TRAIN, caffe_pb2.TEST
 
@@ -78,7 +78,7 @@ def _refuse_bottom(
     if not later:
         names = ({name for other in layers for name in other.top} | set(known)) - {bottom}
         raise LayerError(
-            layer.name, f"bottom '{bottom}' is made by no layer{suggestion(bottom, names)}"
+            layer.name, f"bottom '{bottom}' is made by no layer{did_you_mean(bottom, names)}"
         )
     loop = _cycle(layers, index, later[0])
     if loop:

@@ -7,13 +7,14 @@ and a mistyped name gets the nearest one proposed.
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, cast
+
+from sparknet.proto.suggest import did_you_mean
 
 Fail = Callable[[str], NoReturn]
 """Raises the caller's error with the sentence it is given."""
@@ -37,13 +38,6 @@ _REALS = {
     "CPPTYPE_DOUBLE": (math.inf, "double"),
 }
 _KINDS = ("INT32", "UINT32", "INT64", "UINT64", "FLOAT", "DOUBLE", "BOOL", "ENUM", "STRING")
-
-
-def suggestion(word: object, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the nearest known word, else nothing."""
-    lowered = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(str(word)[:100].lower(), lowered, n=1, cutoff=0.6)
-    return f"; did you mean '{lowered[near[0]]}'?" if near else ""
 
 
 def shown(value: object) -> str:
@@ -77,7 +71,7 @@ def assign(message: Any, values: Mapping[str, object], fail: Fail, path: str = "
     for name, value in values.items():
         if name not in known:
             where = path.rstrip(".") or message.DESCRIPTOR.name
-            fail(f"{where} has no field {shown(name)}{suggestion(name, known)}")
+            fail(f"{where} has no field {shown(name)}{did_you_mean(name, known)}")
         if value is not None:
             set_field(message, known[name], value, fail, path)
 
@@ -207,7 +201,7 @@ def _enum(field: Any, value: object, fail: Fail, label: str) -> int:
             if name.lower() == value.lower():
                 return number
     choices = ", ".join(by_name)
-    return fail(f"{label}: {shown(value)} is none of {choices}{suggestion(value, by_name)}")
+    return fail(f"{label}: {shown(value)} is none of {choices}{did_you_mean(value, by_name)}")
 
 
 def default_text(field: Any) -> str:

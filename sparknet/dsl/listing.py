@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sparknet.dsl.builders import build
-from sparknet.dsl.fields import shown, suggestion
+from sparknet.dsl.fields import shown
 from sparknet.dsl.layer_spec import LayerSpec
 from sparknet.errors import LayerError
+from sparknet.proto.suggest import did_you_mean
 
 ACTIVATIONS = {
     "relu": "ReLU",
@@ -117,7 +118,7 @@ def ActivationLayer(  # noqa: N802
 def _choice(layer: str, what: str, value: object, known: Mapping[str, str]) -> str:
     found = known.get(value.lower()) if isinstance(value, str) else None
     if found is None:
-        hint = suggestion(value, known)
+        hint = did_you_mean(value, known)
         raise LayerError(layer, f"{what}: {shown(value)} is none of {', '.join(known)}{hint}")
     return found
 

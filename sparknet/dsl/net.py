@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from sparknet.dsl.checks import check_net, served_phase
-from sparknet.dsl.fields import assign, set_field, shown, suggestion
+from sparknet.dsl.fields import assign, set_field, shown
 from sparknet.dsl.layer_spec import Content, LayerSpec, clear_empty
 from sparknet.dsl.source import net_source
 from sparknet.errors import FileError, LayerError, SpecError
 from sparknet.graph import Graph, build, render, summary, to_dot
 from sparknet.proto import caffe_pb2, parse_net, read_model, read_net, upgrade_net, write_text
+from sparknet.proto.suggest import did_you_mean
 
 Layers: TypeAlias = LayerSpec | Iterable["Layers"]
 """A layer, or layers nested in lists, as a function that makes a block returns them."""
@@ -178,7 +179,7 @@ class NetParams(Content):
             makers = [m for m in net.layer if blob in m.top and _serves(m, wanted)]
             if not makers:
                 inputs = [top for m in net.layer if _serves(m, wanted) for top in m.top]
-                self._fail(f"no Input layer makes a blob {shown(blob)}{suggestion(blob, inputs)}")
+                self._fail(f"no Input layer makes a blob {shown(blob)}{did_you_mean(blob, inputs)}")
             for maker in makers:
                 _reshape_input(maker, blob, shape)
         return self._with(net.layer)
@@ -223,7 +224,7 @@ class NetParams(Content):
         for layer in self.layers:
             if layer.name == name:
                 return layer
-        hint = suggestion(name, [layer.name for layer in self.layers])
+        hint = did_you_mean(name, [layer.name for layer in self.layers])
         raise KeyError(f"net {shown(self.name)} has no layer {shown(name)}{hint}")
 
     def __str__(self) -> str:

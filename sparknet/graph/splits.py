@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from itertools import islice
 
 from sparknet.errors import LayerError
 from sparknet.proto import caffe_pb2
+from sparknet.proto.suggest import did_you_mean
 
 NAMES_LIMIT = 1 << 28
 """Characters that the names of all copies may take: each repeats a layer's and a blob's name."""
@@ -129,6 +130,5 @@ def _unknown(net: caffe_pb2.NetParameter, number: int, blob: str, known: dict[st
     for later in net.layer[number + 1 :]:
         if blob in later.top:
             return f"bottom '{blob}' is produced only later, by layer '{later.name}'"
-    message = f"bottom '{blob}' is produced by no layer"
-    near = get_close_matches(blob, list(known)[:1000], 1) if len(blob) < 200 else []
-    return f"{message}; did you mean '{near[0]}'?" if near else message
+    near = did_you_mean(blob, islice(known, 1000))
+    return f"bottom '{blob}' is produced by no layer{near}"

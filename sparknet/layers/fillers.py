@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from sparknet.errors import LayerError
 from sparknet.layers.layer import Shape, count, shape_text
 from sparknet.proto import caffe_pb2
+from sparknet.proto.suggest import did_you_mean
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 Fill = Callable[[caffe_pb2.FillerParameter, Shape, np.random.Generator], Any]
@@ -41,9 +41,8 @@ def fill(filler: caffe_pb2.FillerParameter, shape: Shape, rng: np.random.Generat
 def _problem(filler: caffe_pb2.FillerParameter, shape: Shape) -> str | None:
     kind = filler.type
     if kind not in FILLERS:
-        close = get_close_matches(kind, FILLERS, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"the fillers are {', '.join(FILLERS)}"
-        return f"unknown filler '{kind}'; {hint}"
+        hint = did_you_mean(kind, FILLERS) or f"; the fillers are {', '.join(FILLERS)}"
+        return f"unknown filler '{kind}'{hint}"
     if kind == "gaussian":
         return _gaussian_problem(filler, shape)
     if filler.sparse != -1:

@@ -6,12 +6,12 @@ A module is imported when its type is first asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 
 from sparknet.errors import LayerError
 from sparknet.layers.layer import Arity, Layer
 from sparknet.proto import caffe_pb2
+from sparknet.proto.suggest import did_you_mean
 
 MODULES: dict[str, str] = {
     # type: module in sparknet.layers
@@ -157,8 +157,5 @@ def _counted(number: int, what: str) -> str:
 def _unknown(type_name: str) -> str:
     if not type_name:
         return f"has no type; sparknet knows {len(LAYERS)} layer types"
-    close = get_close_matches(type_name, LAYERS, n=1) or [
-        known for known in LAYERS if known.lower() == type_name.lower()
-    ]
-    hint = f"did you mean '{close[0]}'? " if close else ""
-    return f"unknown type '{type_name}'; {hint}sparknet knows {len(LAYERS)} layer types"
+    hint = did_you_mean(type_name, LAYERS) or ";"
+    return f"unknown type '{type_name}'{hint} sparknet knows {len(LAYERS)} layer types"

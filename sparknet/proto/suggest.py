@@ -8,10 +8,10 @@ from difflib import get_close_matches
 _LONGEST = 64
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: object, known: Iterable[str]) -> str:
     """The end of a sentence: `; did you mean 'x'?`, or nothing where no word is near."""
     by_folded = {name.lower(): name for name in known}
-    folded = word[:_LONGEST].lower()
+    folded = str(word)[:_LONGEST].lower()
     longer = [name for name in by_folded if name.startswith(f"{folded}_")]
     near = longer[:1] or get_close_matches(folded, by_folded, n=1)
     return f"; did you mean '{by_folded[near[0]]}'?" if near else ""

@@ -245,9 +245,9 @@ def test_settings() -> None:
 def test_strategies_by_name() -> None:
     assert make_strategy("averaging", steps=3) == Averaging(3)
     assert make_strategy(Averaging(2)) == Averaging(2)
-    with pytest.raises(SettingError, match="no strategy 'avaraging': did you mean 'averaging'"):
+    with pytest.raises(SettingError, match="no strategy 'avaraging'; did you mean 'averaging'"):
         make_strategy("avaraging")
-    with pytest.raises(SettingError, match="no setting 'step': did you mean 'steps'"):
+    with pytest.raises(SettingError, match="no setting 'step'; did you mean 'steps'"):
         make_strategy("averaging", step=3)
     for wrong, message in (
         ({"steps": 0}, "Averaging: steps must be at least 1, not 0"),

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from sparknet.dsl.fields import assign, default_text, shortest, suggestion
+from sparknet.dsl.fields import assign, default_text, shortest
 from sparknet.proto import caffe_pb2
 
 
@@ -133,12 +133,6 @@ def test_paths_and_bytes() -> None:
 def test_infinity_and_nan_are_numbers() -> None:
     assert filled(caffe_pb2.LRNParameter, beta=math.inf).beta == math.inf
     assert math.isnan(filled(caffe_pb2.LRNParameter, beta=math.nan).beta)
-
-
-def test_suggestion() -> None:
-    assert suggestion("kernel_sise", ["kernel_size", "pad"]) == "; did you mean 'kernel_size'?"
-    assert suggestion("CONV", ["conv1", "pool"]) == "; did you mean 'conv1'?"
-    assert suggestion("zzz", ["conv1"]) == ""
 
 
 def test_shortest() -> None:

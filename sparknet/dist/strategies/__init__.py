@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any
 
 from sparknet.dist.strategies.all_reduce import AllReduce
@@ -15,6 +14,7 @@ from sparknet.dist.strategies.dynamic_averaging import DynamicAveraging
 from sparknet.dist.strategies.elastic_averaging import ElasticAveraging
 from sparknet.dist.strategies.slow_mo import SlowMo
 from sparknet.dist.strategies.strategy import Round, State, Strategy
+from sparknet.proto.suggest import did_you_mean
 from sparknet.errors import SettingError
 
 __all__ = [
@@ -65,5 +65,4 @@ def make_strategy(chosen: str | Strategy, **settings: Any) -> Strategy:
 
 
 def _hint(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    return f": did you mean '{near[0]}'?" if near else f" (there are: {', '.join(sorted(known))})"
+    return did_you_mean(name, known) or f" (there are: {', '.join(sorted(known))})"
