@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sparknet.cli.interrupts import Interrupts
 from sparknet.cli.settings import read_settings
+from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
     from sparknet.caffe.solvers import Solver
@@ -33,6 +34,7 @@ def train(chosen: Namespace) -> int:
     _check_snapshots(settings)
     solver = get_solver(settings, precision=chosen.precision)
     with Interrupts(chosen.sigint_effect, chosen.sighup_effect) as interrupts:
+        _check_inputs(solver)
         _obey(solver, interrupts)
         try:
             say("Starting Optimization")
@@ -42,6 +44,16 @@ def train(chosen: Namespace) -> int:
             say("Optimization stopped early.")
             return INTERRUPTED
     return 0
+
+
+def _check_inputs(solver: Solver) -> None:
+    """Refuse what the caffe tool does without a word: training on inputs that stay zero."""
+    if names := solver.net.inputs:
+        listed = ", ".join(f"'{name}'" for name in names)
+        raise WrongUse(
+            f"nothing fills the net's {'inputs' if len(names) > 1 else 'input'} {listed}",
+            "name records with --data, or give a net with data layers",
+        )
 
 
 def _obey(solver: Solver, interrupts: Interrupts) -> None:

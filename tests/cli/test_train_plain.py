@@ -181,3 +181,17 @@ def test_the_gpu_is_not_there(fresh: Task, capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit):
         main(["train", "-solver", fresh.path("solver.prototxt"), "--gpu=all"])
     assert "has no GPU engine" in capsys.readouterr().err
+
+
+def test_inputs_that_nothing_fills(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+    """They would stay zero, and the loss fall all the same."""
+    net = fresh.folder / "net.prototxt"
+    _, layers = net.read_text().split("transform_param { scale: 0.00390625 } }\n")
+    shapes = "shape { dim: 4 dim: 1 dim: 6 dim: 6 } shape { dim: 4 }"
+    top = 'layer { name: "in" type: "Input" top: "data" top: "label" input_param { %s } }\n'
+    net.write_text(top % shapes + layers)
+    assert main(["train", "-solver", fresh.path("solver.prototxt")]) == 2
+    error, hint = capsys.readouterr().err.splitlines()[-2:]
+    assert error == "sparknet train: nothing fills the net's inputs 'data', 'label'"
+    assert hint == "hint: name records with --data, or give a net with data layers"
+    assert not list(fresh.folder.glob("*.caffemodel"))
