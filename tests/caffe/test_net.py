@@ -10,53 +10,14 @@ import numpy as np
 import pytest
 
 import sparknet.caffe as caffe
-from sparknet.errors import ArrayError, FileError, LayerError, SpecError, WeightsError
-from sparknet.proto import parse_net, read_model
-
-TEXT = """
-name: "testnet"
-force_backward: true
-layer { name: "in" type: "Input" top: "data" top: "label"
-  input_param { shape { dim: 5 dim: 2 dim: 3 dim: 4 } shape { dim: 5 } } }
-layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
-  param { decay_mult: 1 } param { decay_mult: 0 }
-  convolution_param { num_output: 11 kernel_size: 2 pad: 3
-    weight_filler { type: "gaussian" std: 1 } bias_filler { type: "constant" value: 2 } } }
-layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip_blob"
-  inner_product_param { num_output: 13
-    weight_filler { type: "gaussian" std: 0.1 } bias_filler { type: "constant" value: -3 } } }
-layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip_blob" bottom: "label" top: "loss"
-  loss_weight: 0.5 }
-"""
-
-SMALL = """
-layer { name: "in" type: "Input" top: "data" top: "more"
-  input_param { shape { dim: 4 dim: 3 } shape { dim: 4 dim: 2 } } }
-layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
-  inner_product_param { num_output: 2 weight_filler { type: "gaussian" std: 1 } } }
-layer { name: "sum" type: "Eltwise" bottom: "ip" bottom: "more" top: "sum" }
-"""
+from sparknet.errors import ArrayError, FileError, LayerError, SpecError
+from tests.caffe.nets import TEXT, make, small
 
 
 def write(folder: Path, text: str, name: str = "net.prototxt") -> str:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return str(path)
-
-
-def make(text: str = TEXT, phase: int = caffe.TRAIN) -> caffe.Net:
-    net = caffe.Net.from_proto(parse_net(text), phase, seed=1)
-    rng = np.random.default_rng(0)
-    for name in net.inputs:
-        blob = net.blobs[name].data
-        blob[...] = (
-            rng.integers(0, 5, blob.shape) if name == "label" else rng.normal(size=blob.shape)
-        )
-    return net
-
-
-def small() -> caffe.Net:
-    return make("force_backward: true " + SMALL)
 
 
 # -- constructors ------------------------------------------------------------------------
@@ -299,60 +260,6 @@ def test_a_bad_label_names_the_layer_and_leaves_the_net_usable() -> None:
     assert float(net.forward()["loss"]) == want
 
 
-def test_forward_all_cuts_the_padding_off() -> None:
-    net = small()
-    rng = np.random.default_rng(2)
-    for count in (1, 4, 7, 8):
-        x, more = rng.normal(size=(count, 3)), rng.normal(size=(count, 2))
-        outs = net.forward_all(data=x, more=more, blobs=["ip"])
-        w, b = (blob.data for blob in net.params["ip"])
-        np.testing.assert_allclose(outs["ip"], x @ w.T + b, rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(outs["sum"], x @ w.T + b + more, rtol=1e-4, atol=1e-6)
-
-
-def test_forward_all_gives_a_loss_for_each_batch() -> None:
-    net = make()
-    x, labels = np.random.default_rng(2).normal(size=(7, 2, 3, 4)), np.arange(7)
-    losses = net.forward_all(data=x, label=labels)["loss"]
-    assert losses.shape == (2,)
-    assert losses[0] == net.forward(data=x[:5], label=labels[:5])["loss"]
-
-
-def test_forward_backward_all() -> None:
-    net = small()
-    rng = np.random.default_rng(3)
-    x, more, top = (rng.normal(size=(6, n)).astype(np.float32) for n in (3, 2, 2))
-    outs, grads = net.forward_backward_all(data=x, more=more, sum=top, blobs=["ip"], diffs=["ip"])
-    w, b = (blob.data for blob in net.params["ip"])
-    np.testing.assert_allclose(outs["sum"], x @ w.T + b + more, rtol=1e-4, atol=1e-6)
-    assert sorted(outs) == ["ip", "sum"]
-    assert sorted(grads) == ["data", "ip", "more"]
-    np.testing.assert_array_equal(grads["more"], top)
-    np.testing.assert_allclose(grads["data"], top @ w, rtol=1e-4, atol=1e-6)
-
-
-def test_callbacks() -> None:
-    net, seen = small(), list[tuple[str, int]]()
-    want = net.forward()["sum"].copy()
-    for name in ("before_forward", "after_forward", "before_backward", "after_backward"):
-        getattr(net, name)(lambda layer, name=name: seen.append((name, layer)))
-    np.testing.assert_array_equal(net.forward()["sum"], want)
-    assert seen == [(f"{when}_forward", n) for n in range(3) for when in ("before", "after")]
-    seen.clear()
-    net.backward(end="ip")
-    assert seen == [(f"{when}_backward", n) for n in (2, 1) for when in ("before", "after")]
-    net.before_forward(lambda layer: net.blobs["ip"].data.fill(layer) if layer == 2 else None)
-    assert (net.forward()["sum"] == net.blobs["more"].data + 2).all()
-
-
-def test_callbacks_keep_the_loss() -> None:
-    net = make()
-    loss = net._forward(0, 3)
-    assert loss == pytest.approx(0.5 * float(net.blobs["loss"].data))
-    net.after_forward(lambda layer: None)
-    assert net._forward(0, 3) == pytest.approx(loss)
-
-
 # -- shapes ------------------------------------------------------------------------------
 
 
@@ -370,107 +277,6 @@ def test_reshape() -> None:
     assert net.forward(blobs=["ip_blob"])["ip_blob"].shape == (3, 13)
     with pytest.raises(ArrayError, match="a parameter cannot change its shape"):
         net.params["ip"][0].reshape(2, 2)
-
-
-# -- weights -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("suffix", [".caffemodel", ".caffemodel.h5"])
-def test_save_and_load(suffix: str, tmp_path: Path) -> None:
-    net, path = make(), str(tmp_path / f"net{suffix}")
-    net.save(path)
-    other = caffe.Net.from_proto(parse_net(TEXT), caffe.TEST, seed=2)
-    assert not np.array_equal(np.asarray(other.flat_params), np.asarray(net.flat_params))
-    other.copy_from(path)
-    np.testing.assert_array_equal(np.asarray(other.flat_params), np.asarray(net.flat_params))
-
-
-def test_hdf5_by_its_own_names(tmp_path: Path) -> None:
-    net, path = make(), str(tmp_path / "net.h5")
-    net.save_hdf5(path)
-    other = caffe.Net.from_proto(parse_net(TEXT), caffe.TEST, seed=2)
-    other.load_hdf5(path)
-    np.testing.assert_array_equal(np.asarray(other.flat_params), np.asarray(net.flat_params))
-    net.forward()
-    net.backward()
-    net.save_hdf5(path, True)
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(path) as file:
-        np.testing.assert_array_equal(file["diff/ip/0"][...], net.params["ip"][0].diff)
-    with pytest.raises(SpecError, match=r"ends in \.h5"):
-        net.save_hdf5(str(tmp_path / "net.caffemodel"))
-
-
-SHARED = """
-input: "x" input_shape { dim: 2 dim: 4 }
-layer { name: "one" type: "InnerProduct" bottom: "x" top: "a" param { name: "w" }
-  inner_product_param { num_output: 4 bias_term: false weight_filler { type: "gaussian" std: 1 } } }
-layer { name: "two" type: "InnerProduct" bottom: "a" top: "b" param { name: "w" }
-  inner_product_param { num_output: 4 bias_term: false weight_filler { type: "gaussian" std: 1 } } }
-"""
-
-
-@pytest.mark.parametrize("suffix", [".caffemodel", ".h5"])
-def test_shared_parameters(suffix: str, tmp_path: Path) -> None:
-    net, path = make(SHARED), str(tmp_path / f"net{suffix}")
-    one, two = net.params["one"][0], net.params["two"][0]
-    assert np.shares_memory(one.data, two.data)
-    assert np.asarray(net.flat_params).size == 16
-    one.data[...] = 2 * np.eye(4)
-    net.blobs["x"].data[...] = 1
-    assert (net.forward()["b"] == 4).all()
-    net.save(path)
-    model = read_model(path)
-    assert [len(arrays) for arrays in model.arrays if arrays][:1] == [1]
-    other = caffe.Net.from_proto(parse_net(SHARED), caffe.TRAIN, seed=9)
-    other.copy_from(path)
-    np.testing.assert_array_equal(other.params["two"][0].data, 2 * np.eye(4))
-    apart = caffe.Net.from_proto(parse_net(SHARED.replace('param { name: "w" }', "")), 0, seed=9)
-    if suffix == ".caffemodel":  # under every layer; in HDF5 the owner alone has them
-        apart.copy_from(path)
-        np.testing.assert_array_equal(apart.params["two"][0].data, 2 * np.eye(4))
-
-
-def test_copy_from_takes_what_has_the_same_name(tmp_path: Path) -> None:
-    net, path = make(), str(tmp_path / "net.caffemodel")
-    net.save(path)
-    text = TEXT.replace('name: "ip"', 'name: "ip_new"')
-    other = caffe.Net.from_proto(parse_net(text), caffe.TRAIN, seed=2)
-    kept = other.params["ip_new"][0].data.copy()
-    other.copy_from(path)
-    np.testing.assert_array_equal(other.params["conv"][0].data, net.params["conv"][0].data)
-    np.testing.assert_array_equal(other.params["ip_new"][0].data, kept)
-
-
-def test_copy_from_copies_all_or_nothing(tmp_path: Path) -> None:
-    net, path = make(), str(tmp_path / "net.caffemodel")
-    net.save(path)
-    text = TEXT.replace("num_output: 13", "num_output: 12")
-    other = caffe.Net.from_proto(parse_net(text), caffe.TRAIN, seed=2)
-    kept = np.asarray(other.flat_params).copy()
-    with pytest.raises(WeightsError, match=r"layer 'ip': parameter 0 .*13.*12.*rename it"):
-        other.copy_from(path)
-    np.testing.assert_array_equal(np.asarray(other.flat_params), kept)
-    with pytest.raises(FileError, match=r"nothing\.caffemodel"):
-        other.copy_from(tmp_path / "nothing.caffemodel")
-    (tmp_path / "text.caffemodel").write_text("no model at all")
-    with pytest.raises(FileError, match=r"text\.caffemodel"):
-        other.copy_from(tmp_path / "text.caffemodel")
-
-
-def test_share_with() -> None:
-    one, other = make(), make(TEXT.replace("num_output: 13", "num_output: 13 axis: 1"))
-    other.params["ip"][1].data[...] = 0
-    other.share_with(one)
-    assert np.shares_memory(other.params["ip"][1].data, one.params["ip"][1].data)
-    one.params["ip"][1].data[...] = 7
-    np.testing.assert_array_equal(
-        other.forward(blobs=["ip_blob"])["ip_blob"], one.forward(blobs=["ip_blob"])["ip_blob"]
-    )
-    other.backward()
-    assert not one.params["ip"][1].diff.any()
-    with pytest.raises(WeightsError, match="layer 'ip'"):
-        make(TEXT.replace("num_output: 13", "num_output: 12")).share_with(one)
 
 
 def test_memory_data(tmp_path: Path) -> None:
