@@ -14,7 +14,7 @@ from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 
 MODULES: dict[str, str] = {
-    # type: module in sparknet.layers
+    # the type and its module in sparknet.layers
     # windows, shapes, weights, normalisation
     "Axpy": "axpy",
     "BatchNorm": "batch_norm",

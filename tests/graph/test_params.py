@@ -6,7 +6,6 @@ from sparknet.errors import LayerError
 from tests.graph.nets import dense, graph, layer, source
 
 X, Z = source("x", 2, 3), source("z", 2, 3)
-NO_BIAS = "inner_product_param { bias_term: false }"
 
 
 def test_missing_entries_mean_rate_one() -> None:

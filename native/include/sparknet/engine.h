@@ -30,8 +30,9 @@ SN_API const char* sn_onednn_isa(void);
  * Sets how many threads a call may use, at least 1, for the whole process.
  *
  * At first it is what OpenMP would take: OMP_NUM_THREADS, else the processors
- * this process may run on. Results never depend on it: sums are made of blocks of
- * a fixed size, added up in a fixed order.
+ * this process may run on. Our own sums do not depend on it: they are made of blocks of
+ * a fixed size, added up in a fixed order. oneDNN's may, in the last bits: it divides a
+ * batch among the threads and adds up what each has.
  */
 SN_API sn_status sn_set_threads(int count);
 

@@ -15,7 +15,7 @@ from sparknet.graph import Node
 __all__ = ["HOSTS", "Host", "make_host"]
 
 HOSTS = {
-    # type: module in sparknet.caffe.host; the class is called <Type>Host
+    # a type, and its module here; the class is called <Type>Host
     "Data": "data",
     "DummyData": "dummy_data",
     "HDF5Data": "hdf5_data",
