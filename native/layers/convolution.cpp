@@ -35,8 +35,8 @@ std::unique_ptr<Winograd> fast(const Window& window, Winograd::Pass pass) {
 // The description that `describe` makes for images of a layout.  Channels last are the fastest,
 // where oneDNN has a kernel of its own for them: blocks of 16 channels leave lanes empty.
 template <class F>
-auto best(const Window& window, F&& describe) {
-    if (window.may_be_last) {
+auto best(bool may_be_last, F&& describe) {
+    if (may_be_last) {
         auto last = describe(memory::format_tag::nhwc, true);
         if (last && !is_slow(last)) return last;
     }
@@ -124,8 +124,8 @@ Window::Window(const Layer& layer, bool reverse) {
     plain_weights = {weights, memory::data_type::f32, steps};
     // The few channels of a picture are read as they come.
     constexpr int64_t picture = 4;
-    may_be_last =
-        !reverse && factors == memory::data_type::f32 && source.size() == 4 && source[1] > picture;
+    is_float_plane = !reverse && factors == memory::data_type::f32 && source.size() == 4;
+    may_be_last = is_float_plane && source[1] > picture;
     few_products = options.flag("few_products", false);
     bias = options.flag("bias_term");
     plain_bias = {{outputs}, memory::data_type::f32, memory::format_tag::x};
@@ -140,8 +140,11 @@ template <class Family>
 void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window) {
     const auto kind = layer.train || layer.backward ? dnnl::prop_kind::forward_training
                                                     : dnnl::prop_kind::forward_inference;
+    // Only a picture's gradients are faster as it comes.
+    const bool last =
+        kind == dnnl::prop_kind::forward_inference ? window.is_float_plane : window.may_be_last;
     const auto describe = [&](const dnnl::primitive_attr& with, bool bias) {
-        return best(window, [&](memory::format_tag images, bool or_none) {
+        return best(last, [&](memory::format_tag images, bool or_none) {
             return typename Forward::primitive_desc(
                 cpu(), kind, Family::algorithm, {window.source, window.factors, images},
                 any(window.weights, window.factors), bias ? window.plain_bias : memory::desc(),
@@ -164,7 +167,7 @@ template <class Family>
 void WindowKernel<Family>::make_data(const Window& window) {
     fast_data_ = fast(window, Winograd::Pass::data);
     if (fast_data_) return;
-    data_desc_ = best(window, [&](memory::format_tag images, bool or_none) {
+    data_desc_ = best(window.may_be_last, [&](memory::format_tag images, bool or_none) {
         return typename BackwardData::primitive_desc(
             cpu(), Family::algorithm, {window.source, window.factors, images},
             any(window.weights, window.factors), {window.target, window.factors, images},
@@ -178,7 +181,7 @@ template <class Family>
 void WindowKernel<Family>::make_weights(const Window& window) {
     fast_weights_ = fast(window, Winograd::Pass::weights);
     if (fast_weights_) return;
-    weights_desc_ = best(window, [&](memory::format_tag images, bool or_none) {
+    weights_desc_ = best(window.may_be_last, [&](memory::format_tag images, bool or_none) {
         return typename BackwardWeights::primitive_desc(
             cpu(), Family::algorithm, {window.source, window.factors, images},
             any(window.weights, memory::data_type::f32),

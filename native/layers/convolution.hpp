@@ -48,8 +48,9 @@ struct Window {
     dnnl::memory::dims source, target, weights, strides, dilations, before, after;
     dnnl::memory::desc plain_weights, plain_bias;
     bool bias = false;
-    // Whether images whose channels lie innermost come into question.
-    bool may_be_last = false;
+    // Whether images whose channels lie innermost come into question: of two axes, in float32,
+    // and no pictures.
+    bool is_float_plane = false, may_be_last = false;
     // Whether few products are wanted where they do not pay, too: tests ask for that.
     bool few_products = false;
     int64_t outputs = 0;
