@@ -1,7 +1,7 @@
 """Mesh: direct connections between all workers of a run, made in one rendezvous.
 
 Each worker binds a port (`Listener`), its address goes to the others by whatever means there is
-(a pipe, Spark's allGather), and `connect` makes four connections for each pair: one for what
+(a pipe, a line to Spark's driver), and `connect` makes four connections for each pair: one for what
 all do together, one for each side's requests, one for signs of life.  Then the port is closed:
 no stranger can reach a run that is under way.
 """

@@ -46,13 +46,21 @@ class Plan:
     def __post_init__(self) -> None:
         if self.steps is None and self.seconds is None:
             raise SettingError("a plan needs an end: steps or seconds")
-        least: dict[str, float] = dict.fromkeys(("steps", "validate_every", "snapshot_every"), 0)
+        least = dict.fromkeys(("steps", "validate_every", "snapshot_every"), 0)
         least |= dict.fromkeys(("patience", "keep", "diverged", "records", "batch_size"), 1)
         for name, bound in least.items():
             value = getattr(self, name)
-            if value is not None and not value >= bound:
-                raise SettingError(f"{name} must be at least {bound:g}, not {value!r}")
-        if self.seconds is not None and not 0 < self.seconds < inf:
+            if value is None:
+                continue
+            if not isinstance(value, (int, float) if name == "diverged" else int):
+                raise SettingError(f"{name} must be a whole number, not {value!r}")
+            if not value >= bound:
+                raise SettingError(f"{name} must be at least {bound}, not {value!r}")
+        if self.goal not in (None, "max", "min"):
+            raise SettingError(f"goal must be 'max' or 'min', not {self.goal!r}")
+        if self.patience is not None and not self.validate_every:
+            raise SettingError(f"patience={self.patience} counts validations, and there are none")
+        if self.seconds is not None and not _is_within(self.seconds):
             raise SettingError(f"seconds must be more than 0, not {self.seconds!r}")
 
     @classmethod
@@ -62,6 +70,10 @@ class Plan:
         if unknown:
             raise SettingError(f"a plan has no '{min(unknown)}'")
         return cls(**settings)
+
+
+def _is_within(value: Any) -> bool:
+    return isinstance(value, (int, float)) and 0 < value < inf
 
 
 def steps_for(epochs: float, records: int, batch_size: int, workers: int) -> int:

@@ -49,7 +49,17 @@ class Resumed:
     """The snapshot that a run goes on from."""
 
     round: int
-    seed: int
+    path: str
+    run: Json
+    """What run it is of."""
+
+    @property
+    def seed(self) -> int:
+        return int(self.run["seed"])
+
+    def check(self, **mine: Any) -> None:
+        """FileError if it is of another run than one of which this is known, before it begins."""
+        _check_run(self.path, self.run, mine)
 
     @classmethod
     def newest(cls, store: Store | None) -> Resumed | None:
@@ -58,7 +68,7 @@ class Resumed:
         round = newest(store)
         if round is None:
             return None
-        return cls(round, int(read_manifest(store, round)["run"]["seed"]))
+        return cls(round, store.path(round), read_manifest(store, round)["run"])
 
 
 def save(

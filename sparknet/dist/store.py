@@ -60,6 +60,15 @@ class FolderStore(Store):
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder).absolute()
 
+    def prepare(self) -> None:
+        """Make the folder; FileError where nothing could be written, before there is anything."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise FileError(self.folder, "is a file, where a folder for snapshots is needed")
+        with _named(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            raise FileError(self.folder, "cannot be written: snapshots go there")
+
     def begin(self, round: int) -> None:
         draft = self._draft(round)
         shutil.rmtree(draft, ignore_errors=True)

@@ -8,6 +8,8 @@ from math import inf, isnan, nan
 from typing import Any
 
 from sparknet.dist.plan import Plan
+from sparknet.errors import SettingError
+from sparknet.proto.suggest import did_you_mean
 
 Json = dict[str, Any]
 
@@ -75,9 +77,12 @@ class Tally:
     def judge(self, metrics: dict[str, float], plan: Plan, iteration: int) -> bool:
         """Take in a validation; whether none was better."""
         self.metrics, self.validated = metrics, iteration
-        name = plan.metric or next(iter(metrics), None)
-        if name is None or name not in metrics:
+        if not metrics:
             return False
+        name = plan.metric or next(iter(metrics))
+        if name not in metrics:
+            near = did_you_mean(name, metrics)
+            raise SettingError(f"metric is '{name}', and validation gives {sorted(metrics)}{near}")
         goal = plan.goal or ("min" if "loss" in name else "max")
         score = metrics[name] if goal == "max" else -metrics[name]
         better = not isnan(score) and (self.best is None or score > self.best)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from math import inf
 from typing import Any
 
 from sparknet.dist.plan import ENDLESS
@@ -60,6 +61,8 @@ def last_step(
     if steps is not None and epochs is not None:
         raise SettingError("give steps or epochs, not both")
     if epochs is not None:
+        if not isinstance(epochs, (int, float)) or not 0 <= epochs < inf:
+            raise SettingError(f"epochs must be at least 0, not {epochs!r}")
         return ENDLESS
     if steps is None and seconds is None:
         return int(settings(net).max_iter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,7 +31,7 @@ class Trained:
     """What training gives."""
 
     weights: WeightCollection
-    history: list[Event]
+    history: list[Event] = field(repr=False)
     """All events (`sparknet.dist.events`)."""
     net: Net
     """With the trained weights."""
@@ -103,10 +103,16 @@ def train(
     size = _size(workers)
     chosen = make_strategy(strategy)
     store = None if snapshots is None else FolderStore(snapshots)
+    if store is not None:
+        store.prepare()
     resumed = Resumed.newest(store) if resume else None
     kept_seed = None if resumed is None else resumed.seed
     net = trainee(solver, weights, kept_seed, precision)
     last = last_step(net, steps, epochs, seconds)
+    if resumed is not None:
+        resumed.check(
+            workers=size, strategy=chosen.settings(), order_seed=seed, shuffle=shuffle
+        )
     with tempfile.TemporaryDirectory(prefix="sparknet-") as name:
         shared = _share(net, data, validation, Path(name))
         count = len(jobs.open_shared(shared["records"]))

@@ -26,7 +26,14 @@ def session_of(data: Any, what: str = "the training data") -> SparkSession:
         if is_remote():
             raise SparkError(f"{what} is an RDD, and Spark Connect has none: give a DataFrame")
         return SparkSession.builder.getOrCreate()
-    raise SparkError(f"{what} is a {type(data).__name__}: give an RDD or a DataFrame")
+    raise SparkError(f"{what} is {no_data(data)}")
+
+
+def no_data(data: Any) -> str:
+    """What something is that is no data, and what would be."""
+    kind = type(data)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    return f"a {name}: an RDD or a DataFrame of Spark is needed (spark.createDataFrame makes one)"
 
 
 def driver_address(session: SparkSession, port: int) -> Address:

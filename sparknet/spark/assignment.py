@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sparknet.dist.plan import Plan, steps_for
@@ -50,5 +50,4 @@ class Assignment:
         settings = {**self.plan, "records": records, "batch_size": batch_size}
         if self.epochs is not None:
             settings["steps"] = steps_for(self.epochs, records, batch_size, workers)
-        plan = Plan.of(settings)
-        return plan if self.validates else replace(plan, validate_every=0)
+        return Plan.of(settings)

@@ -14,6 +14,7 @@ import numpy as np
 
 from sparknet.errors import SparkError
 from sparknet.loaders.image import decode
+from sparknet.spark.kinds import IMAGE, VECTOR, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,14 +23,26 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int | None, ...]
 """Of one record; None is any size, where a crop makes it that of the net."""
 
-_IMAGE = {"height", "width", "nChannels", "data"}
-_VECTOR = {"type", "size", "indices", "values"}
 _SPARSE = 0
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def arrays(batch: pa.RecordBatch, mapping: dict[str, str], shapes: dict[str, Shape]) -> Any:
     """Blob → rows of a batch, by the columns that ``mapping`` names for the blobs."""
-    return {blob: column(batch.column(name), name, shapes[blob]) for blob, name in mapping.items()}
+    return {
+        blob: column(batch.column(plain(name)), name, shapes[blob])
+        for blob, name in mapping.items()
+    }
+
+
+def check_finite(values: Array, name: str) -> None:
+    """SparkError if a value is none that float32 has: training on it ends in nothing but NaN."""
+    if values.dtype.kind != "f" or not values.size:
+        return
+    low, high = float(values.min()), float(values.max())
+    if not (low >= -_LARGEST and high <= _LARGEST):  # NaN is neither
+        odd = low if low < -_LARGEST else high
+        raise SparkError(f"column '{name}' holds {odd:g}, no number of float32: fill or filter it")
 
 
 def column(values: pa.Array, name: str, shape: Shape) -> Array:
@@ -145,10 +158,10 @@ def _stacked(images: list[Array], name: str) -> Array:
 
 def _struct(values: Any, name: str, shape: Shape) -> Array:
     fields = {values.type.field(number).name for number in range(values.type.num_fields)}
-    if fields >= _IMAGE:
+    if fields >= IMAGE:
         return _image_structs(values, name)
-    if fields >= _VECTOR:
-        return _vectors(values, math.prod(size for size in shape if size))
+    if fields >= VECTOR:
+        return _vectors(values, name, math.prod(size for size in shape if size))
     raise SparkError(f"column '{name}' is a struct of {sorted(fields)}: no image and no vector")
 
 
@@ -163,18 +176,13 @@ def _image_structs(values: Any, name: str) -> Array:
     return _stacked(images, name)
 
 
-def _vectors(values: Any, length: int) -> Array:
+def _vectors(values: Any, name: str, length: int) -> Array:
     """pyspark.ml's vectors, dense or sparse."""
     rows = np.zeros((len(values), length), np.float64)
     for row, vector in zip(rows, values.to_pylist(), strict=True):
-        if vector["type"] == _SPARSE:
-            if vector["size"] != length:
-                raise SparkError(f"a vector has {vector['size']} values, where {length} are wanted")
-            row[vector["indices"]] = vector["values"]
-        elif len(vector["values"]) != length:
-            raise SparkError(
-                f"a vector has {len(vector['values'])} values, where {length} are wanted"
-            )
-        else:
-            row[:] = vector["values"]
+        sparse = vector["type"] == _SPARSE
+        size = vector["size"] if sparse else len(vector["values"])
+        if size != length:
+            raise SparkError(f"column '{name}' has a vector of {size} values: {length} are wanted")
+        row[vector["indices"] if sparse else slice(None)] = vector["values"]
     return rows

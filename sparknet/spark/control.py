@@ -56,7 +56,7 @@ class Control:
         self._stop = False
         self._lock = threading.Lock()
         self.progress = Progress()
-        self._roll = Roll()
+        self._rolls = {"preflight": Roll(), "aside": Roll(), "training": Roll(self._attempt)}
         self._gate = Gate(secret, self._serve, host)
         self.port = self._gate.port
 
@@ -89,25 +89,25 @@ class Control:
                     answer, payload = {"error": str(error)}, _NOTHING
                 line.send(answer, payload)
         finally:
-            self._roll.leave(line)
+            for roll in self._rolls.values():
+                roll.leave(line)
 
     def _here(self, call: dict[str, Any], line: Line) -> Answer:
         """A worker is there, and all of them have not met yet."""
-        return self._roll.hear(line, call), _NOTHING
+        return self._rolls[str(call["place"])].hear(line, call), _NOTHING
 
-    def _start(self, call: dict[str, Any], line: Line) -> Answer:
-        """Worker 0 begins: from which snapshot, and which time it is."""
+    def _attempt(self) -> dict[str, Any]:
+        """All workers are ready: from which snapshot they begin, and which time it is."""
         if self.progress.outcome is not None:
             raise OSError("training is over")
-        with self._lock:
-            again = self.progress.starts > 0
-            self.progress.starts += 1
+        again = self.progress.starts > 0
+        self.progress.starts += 1
         newest = None
         if self._store is not None:
             self._store.clean()
             rounds = self._store.rounds() if again or self._resume else ()
             newest = rounds[-1] if rounds else None
-        return {"resume": newest, "attempt": self.progress.starts}, _NOTHING
+        return {"resume": newest, "attempt": self.progress.starts}
 
     def _initial(self, call: dict[str, Any], line: Line) -> Answer:
         return {}, self._weights
@@ -130,7 +130,7 @@ class Control:
 
     def _failed(self, call: dict[str, Any], line: Line) -> Answer:
         self.progress.failures.append(call["failure"])
-        self._roll.forget()
+        self._rolls["training"].fail(line, str(call["failure"]["message"]))
         self._hear({"event": "failure", "time": time.time(), **call["failure"]})
         return {}, _NOTHING
 
@@ -182,7 +182,6 @@ class Control:
 
     _CALLS: ClassVar[dict[str, Callable[[Control, dict[str, Any], Line], Answer]]] = {
         "here": _here,
-        "start": _start,
         "initial": _initial,
         "event": _event,
         "interrupted": _interrupted,

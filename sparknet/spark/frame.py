@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.errors import SparkError
-from sparknet.spark.address import session_of
+from sparknet.proto.suggest import did_you_mean
+from sparknet.spark.address import no_data, session_of
 from sparknet.spark.ingest import HELD, ROW
+from sparknet.spark.kinds import check_kinds, named, plain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,29 +20,38 @@ Array = np.ndarray[Any, Any]
 Field = tuple[str, np.dtype[Any], tuple[int, ...]]
 
 
-def frame(data: Any, entries: Sequence[str], what: str = "the data") -> DataFrame:
-    """A DataFrame as it is; an RDD of tuples (in the order of ``entries``) or dicts as one."""
+def frame(data: Any, wanted: Sequence[str], what: str = "the data") -> DataFrame:
+    """A DataFrame as it is; an RDD of tuples (in the order of ``wanted``), dicts or Rows as one."""
     if hasattr(data, "mapInArrow"):
+        if data.isStreaming:
+            raise SparkError(
+                f"{what} is a stream, which has no end: fit its batches in foreachBatch"
+            )
         return data
     if hasattr(data, "mapPartitions"):
-        return _from_rdd(data, entries, what)
-    raise SparkError(f"{what} is a {type(data).__name__}: an RDD or a DataFrame is needed")
+        return _from_rdd(data, wanted, what)
+    raise SparkError(f"{what} is {no_data(data)}")
 
 
 def mapped(
     data: DataFrame, entries: Sequence[str], columns: dict[str, str] | None, what: str = "the data"
 ) -> dict[str, str]:
-    """Blob → column: as the user says, else the column of the same name."""
-    for blob in columns or {}:
+    """Blob → column: as the user says, else the column of the same name; its kind is looked at."""
+    chosen = named(columns)
+    for blob in chosen:
         if blob not in entries:
-            raise SparkError(f"columns names blob '{blob}', but records enter at {list(entries)}")
-    mapping = {entry: (columns or {}).get(entry, entry) for entry in entries}
+            near = did_you_mean(blob, entries)
+            raise SparkError(
+                f"columns names blob '{blob}', but records enter at {list(entries)}{near}"
+            )
+    mapping = {entry: chosen.get(entry, entry) for entry in entries}
     for blob, column in mapping.items():
         if column not in data.columns:
             raise SparkError(
                 f"{what} has no column '{column}' for blob '{blob}': it has {data.columns}; "
-                f"say which with columns={{'{blob}': …}}"
+                f"say which with columns={{'{blob}': …}}{did_you_mean(column, data.columns)}"
             )
+    check_kinds(data, mapping.values(), what)
     return mapping
 
 
@@ -52,51 +63,67 @@ def numbered(
     The shuffle evens out skewed and empty partitions, and is what a stage that is run again
     reads its records from.
     """
+    from pyspark.errors import PySparkException
+
     both = _marked(training, mapping, held=False)
     if validation is not None:
-        both = both.unionByName(_marked(validation, mapping, held=True))
+        try:
+            both = both.unionByName(_marked(validation, mapping, held=True))
+            _ = both.columns  # Spark Connect looks no earlier
+        except PySparkException as error:
+            raise SparkError(
+                f"columns {sorted(mapping.values())} of the validation data are of other types "
+                f"than those of the training data: {str(error).strip().partition(chr(10))[0]}"
+            ) from error
     return both.repartition(workers)
 
 
 def _marked(data: DataFrame, mapping: dict[str, str], held: bool) -> DataFrame:
     from pyspark.sql import functions
 
-    chosen = data.select(*(functions.col(f"`{name}`") for name in dict.fromkeys(mapping.values())))
+    names = dict.fromkeys(mapping.values())
+    quoted = (f"`{name.replace('`', '``')}`" for name in names)
+    chosen = data.select(*map(functions.col, quoted)).toDF(*map(plain, names))
     return chosen.withColumn(ROW, functions.monotonically_increasing_id()).withColumn(
         HELD, functions.lit(held)
     )
 
 
-def _from_rdd(rdd: Any, entries: Sequence[str], what: str) -> DataFrame:
+def _from_rdd(rdd: Any, wanted: Sequence[str], what: str) -> DataFrame:
     from pyspark.sql.types import StructType
 
     session = session_of(rdd, what)
     first = rdd.take(1)
     if not first:
         raise SparkError(f"{what} is an RDD without records")
-    fields = [_field(name, value) for name, value in _named(first[0], entries).items()]
+    fields = [_field(name, value) for name, value in _named(first[0], wanted).items()]
     schema = StructType()
     for name, dtype, shape in fields:
         schema.add(name, _type_name(dtype, shape), nullable=False)
-    rows = rdd.mapPartitions(lambda records: _rows(records, entries, fields))
+    rows = rdd.mapPartitions(lambda records: _rows(records, wanted, fields))
     return session.createDataFrame(rows, schema, verifySchema=False)
 
 
-def _named(record: Any, entries: Sequence[str]) -> dict[str, Any]:
+def _named(record: Any, wanted: Sequence[str]) -> dict[str, Any]:
+    """What is wanted of a record, by name."""
+    if hasattr(record, "__fields__"):  # a Row
+        record = record.asDict()
     if isinstance(record, dict):
-        return record
-    if not isinstance(record, (tuple, list)) or len(record) != len(entries):
+        return {name: record[name] for name in wanted if name in record} or record
+    if not isinstance(record, (tuple, list)) or len(record) != len(wanted):
         raise SparkError(
-            f"a record of an RDD is a {type(record).__name__}: a dict, or a tuple of "
-            f"{len(entries)} ({', '.join(entries)}), is needed"
+            f"a record of an RDD is a {type(record).__name__}{_length(record)}: a dict, or a tuple "
+            f"of {len(wanted)} ({', '.join(wanted)}), is needed"
         )
-    return dict(zip(entries, record, strict=True))
+    return dict(zip(wanted, record, strict=True))
+
+
+def _length(record: Any) -> str:
+    return f" of {len(record)}" if isinstance(record, (tuple, list)) else ""
 
 
 def _field(name: str, value: Any) -> Field:
-    array = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
-    if array.dtype.kind not in "biuf":
-        raise SparkError(f"'{name}' of a record holds a {type(value).__name__}: no numbers")
+    array = _numbers(value, name)
     if array.ndim and array.dtype != np.uint8:
         return name, np.dtype(np.float32), array.shape
     return name, array.dtype, array.shape
@@ -108,9 +135,9 @@ def _type_name(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     return "double" if dtype.kind == "f" else "long"
 
 
-def _rows(records: Iterable[Any], entries: Sequence[str], fields: list[Field]) -> Iterator[Any]:
+def _rows(records: Iterable[Any], wanted: Sequence[str], fields: list[Field]) -> Iterator[Any]:
     for record in records:
-        named = _named(record, entries)
+        named = _named(record, wanted)
         if len(named) != len(fields) or any(name not in named for name, _, _ in fields):
             raise SparkError(
                 f"a record has {sorted(named)}, the first had {[f[0] for f in fields]}"
@@ -119,9 +146,23 @@ def _rows(records: Iterable[Any], entries: Sequence[str], fields: list[Field]) -
 
 
 def _value(value: Any, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    if not shape:
-        return float(value) if dtype.kind == "f" else int(value)
-    array = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
+    array = _numbers(value, name)
     if array.shape != shape:
         raise SparkError(f"'{name}' of a record has shape {array.shape}, that of the first {shape}")
-    return np.ascontiguousarray(array, dtype).tobytes()
+    if shape:
+        return np.ascontiguousarray(array, dtype).tobytes()
+    if dtype.kind == "f":
+        return float(array)
+    if array.dtype.kind == "f" and not float(array).is_integer():
+        raise SparkError(f"'{name}' of a record is {array}, that of the first was a whole number")
+    return int(array)
+
+
+def _numbers(value: Any, name: str) -> Array:
+    try:
+        array = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
+    except ValueError as error:  # lists of several lengths
+        raise SparkError(f"'{name}' of a record: {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise SparkError(f"'{name}' of a record holds a {type(value).__name__}: no numbers")
+    return array

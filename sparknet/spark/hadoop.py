@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -21,19 +22,29 @@ _DONE = re.compile(r"round-(\d{8,})")
 _DRAFT = re.compile(r"\.round-\d{8,}\.draft")
 
 
-def open_store(session: SparkSession, path: str) -> Store:
-    """The store at a path: a folder of the driver's machine, or one behind a scheme."""
-    parsed = urlparse(path)
-    if len(parsed.scheme) < 2:  # none, or a drive letter
-        return FolderStore(path)
+def open_store(session: SparkSession, path: str | os.PathLike[str]) -> Store:
+    """The store at a path, made there: a folder of the driver's machine, or behind a scheme.
+
+    FileError where it cannot be: before there is anything to write.
+    """
+    url = os.fspath(path)
+    parsed = urlparse(url)
     if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
-        return FolderStore(unquote(parsed.path))
+        return _folder(unquote(parsed.path))
+    if len(parsed.scheme) < 2:  # none, or a drive letter
+        return _folder(url)
     if not is_classic(session):
         raise SparkError(
-            f"snapshots cannot go to {path} under Spark Connect, where the driver has no Hadoop: "
+            f"snapshots cannot go to {url} under Spark Connect, where the driver has no Hadoop: "
             "name a folder of this machine"
         )
-    return HadoopStore(session, path)
+    return HadoopStore(session, url)
+
+
+def _folder(path: str) -> Store:
+    store = FolderStore(path)
+    store.prepare()
+    return store
 
 
 class HadoopStore(Store):
@@ -45,6 +56,7 @@ class HadoopStore(Store):
         with self._named(self._url):
             settings = session._jsparkSession.sessionState().newHadoopConf()
             self._system = self._path(self._url).getFileSystem(settings)
+            self._system.mkdirs(self._path(self._url))
         self._folder = tempfile.TemporaryDirectory(prefix="sparknet-staging-")
         self._staged = FolderStore(self._folder.name)
 
@@ -58,7 +70,6 @@ class HadoopStore(Store):
         self._staged.commit(round)
         draft, done = self._path(self._draft(round)), self._path(self.path(round))
         with self._named(self.path(round)):
-            self._system.mkdirs(self._path(self._url))
             self._system.delete(draft, True)
             local = self._path(Path(self._staged.path(round)).as_uri())
             self._system.copyFromLocalFile(True, True, local, draft)

@@ -15,7 +15,7 @@ import numpy as np
 
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.source import ArrayRecords, Batch, Column, Records, Subset
-from sparknet.spark.columns import arrays
+from sparknet.spark.columns import arrays, check_finite
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,10 @@ def ingest(
                 # A copy: a view would keep all columns of the batch in memory.
                 rows.append(batch.column(ROW).to_numpy().copy())
                 held.append(batch.column(HELD).to_numpy(zero_copy_only=False))
-                yield arrays(batch, mapping, shapes)
+                found = arrays(batch, mapping, shapes)
+                for blob, name in mapping.items():
+                    check_finite(found[blob], name)
+                yield found
 
     first = columns()
     begin = next(first, None)

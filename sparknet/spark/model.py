@@ -19,6 +19,7 @@ from sparknet.net.flow import dependent, last_blobs
 from sparknet.proto import Model, read_model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.files import send
+from sparknet.spark.kinds import check_kinds, named, plain
 from sparknet.spark.portable import portable_net
 from sparknet.spark.prediction import Output, Prediction, predict
 
@@ -63,7 +64,8 @@ class SparkModel:
             raise SparkError(f"the data is a {type(data).__name__}: a DataFrame is needed")
         tested = self.net.tested
         chosen = self._outputs(tested, outputs)
-        mapping = self._mapping(tested, chosen, data.columns, columns or {})
+        mapping = self._mapping(tested, chosen, data.columns, named(columns))
+        check_kinds(data, mapping.values(), "the data")
         rows = batch or tested.batch
         if rows < 1:
             raise SparkError(f"batch is {rows}: at least one record is needed")
@@ -79,7 +81,9 @@ class SparkModel:
             axis=_axis(tested),
         )
         schema = _schema(data, predicted, best)
-        return data.mapInArrow(partial(predict, prediction=prediction), schema)
+        rows = data.toDF(*map(plain, data.columns))
+        made = rows.mapInArrow(partial(predict, prediction=prediction), _plain(schema))
+        return made.toDF(*schema.names)
 
     def save(self, path: StrPath) -> None:
         """Write a caffemodel, and beside it the net as a .prototxt; `SparkModel(path)` reads it."""
@@ -110,7 +114,10 @@ class SparkModel:
         entries = [entry.name for entry in tested.entries]
         for name in columns:
             if name not in entries:
-                raise SparkError(f"columns names '{name}', but the net's inputs are {entries}")
+                near = did_you_mean(name, entries)
+                raise SparkError(
+                    f"columns names '{name}', but the net's inputs are {entries}{near}"
+                )
         needed = [
             name
             for name in entries
@@ -122,6 +129,7 @@ class SparkModel:
                 raise SparkError(
                     f"the data has no column '{column}' for the net's input '{name}': it has "
                     f"{list(has)}; say which with columns={{'{name}': …}}"
+                    f"{did_you_mean(column, has)}"
                 )
         return mapping
 
@@ -190,3 +198,11 @@ def _schema(data: DataFrame, outputs: Sequence[Output], best: str | None) -> Any
             raise SparkError(f"the data has a column '{name}' already: give prefix, or drop it")
         schema = schema.add(name, kind, False)
     return schema
+
+
+def _plain(schema: Any) -> Any:
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType(
+        [StructField(plain(one.name), one.dataType, one.nullable, one.metadata) for one in schema]
+    )

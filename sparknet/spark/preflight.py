@@ -24,6 +24,7 @@ _STARTING = 30.0
 _LOOK = 0.2
 _LOST = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure.*")
 """How Spark calls what had no last words."""
+_SAID = re.compile(r"^(?:: |Caused by: )?[\w.$]+(?:Exception|Error): ([^\n]*)", re.MULTILINE)
 
 Address = tuple[str, int]
 
@@ -32,19 +33,22 @@ def check(
     session: SparkSession,
     workers: int,
     driver: Address,
+    secret: bytes,
     patience: float = _PATIENCE,
     needed: int = 0,
 ) -> list[dict[str, Any]]:
     """What each worker found; SparkError with the setting to change if training cannot run.
 
-    ``driver`` is where the driver listens, ``needed`` how many bytes a worker takes at the least.
+    ``driver`` is where a `Control` with that secret listens, ``needed`` how many bytes a worker
+    takes at the least.
     """
-    if workers < 1:
-        raise SparkError(f"workers is {workers}: at least one is needed")
+    if type(workers) is not int or workers < 1:
+        raise SparkError(f"workers is {workers!r}: a whole number, at least 1, is needed")
     if is_classic(session):
         _check_settings(session, workers, patience)
     rows = session.range(workers).repartition(workers)
-    look = rows.mapInArrow(partial(probe.look, driver=driver), probe.SCHEMA, barrier=True)
+    task = partial(probe.look, driver=driver, secret=secret)
+    look = rows.mapInArrow(task, probe.SCHEMA, barrier=True)
     look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again
     with Job(session, look, "sparknet: preflight") as job:
         if not job.wait(patience):
@@ -157,9 +161,19 @@ def translated(error: Exception) -> SparkError:
         return SparkError("set spark.dynamicAllocation.enabled to false: workers start together")
     if lost := _LOST.search(text):
         return SparkError(f"{tried(error)}; Spark says: {lost[0].strip()}")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = next((line for line in reversed(lines) if "Error" in line and "at " not in line), None)
-    return SparkError(f"the Spark job failed: {said or (lines[0] if lines else type(error))}")
+    said = _essence(text) or type(error).__name__
+    own = re.match(r"sparknet\.errors\.\w+: ", said)
+    return SparkError(said[own.end() :] if own else f"the Spark job failed: {said}")
+
+
+def _essence(text: str) -> str:
+    """The line that says most: the end of Python's traceback, or what the first exception says."""
+    _, python, after = text.rpartition("Traceback (most recent call last):")
+    if python:
+        ends = (line for line in after.splitlines() if line and not line[0].isspace())
+        return next(ends, "")
+    said = (found[1].strip() for found in _SAID.finditer(text))
+    return next((line for line in said if line), text.strip().partition("\n")[0])
 
 
 def tried(error: Exception) -> str:

@@ -10,18 +10,26 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from sparknet.errors import CommError
 from sparknet.spark.footprint import room
+from sparknet.spark.line import Line
+from sparknet.spark.roll import Presence
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA = "finding string"
 _PATIENCE = 5.0
+"""Seconds that a connection may take."""
+_MEETING = 30.0
+"""Seconds that the others may take to come, and may be silent."""
 
 Address = tuple[str, int]
 
 
-def look(batches: Iterable[pa.RecordBatch], driver: Address) -> Iterator[pa.RecordBatch]:
+def look(
+    batches: Iterable[pa.RecordBatch], driver: Address, secret: bytes
+) -> Iterator[pa.RecordBatch]:
     """One finding from each task, after all of them tried to reach each other."""
     import pyarrow as pa
     from pyspark import BarrierTaskContext
@@ -29,14 +37,30 @@ def look(batches: Iterable[pa.RecordBatch], driver: Address) -> Iterator[pa.Reco
     for _ in batches:
         pass
     context = BarrierTaskContext.get()
-    with closing(socket.create_server(("", 0))) as listener:
-        mine = task_host(), listener.getsockname()[1]
-        everybody = [json.loads(text) for text in context.allGather(json.dumps(mine))]
-        unreached = [address for address in (*everybody, list(driver)) if not _reaches(address)]
-        context.allGather("")
-    finding = {"worker": context.partitionId(), "unreached": unreached, **machine()}
+    worker, size = context.partitionId(), len(context.getTaskInfos())
+    finding = {"worker": worker, "unreached": _unreached(driver, secret, worker, size), **machine()}
     finding["room"] = room()
     yield pa.RecordBatch.from_pydict({"finding": [json.dumps(finding)]})
+
+
+def _unreached(driver: Address, secret: bytes, worker: int, size: int) -> list[Address]:
+    """Whom this task does not reach: the driver, or others of those that do."""
+    where = task_host()
+    try:
+        line = Line.to(*driver, secret)
+    except CommError:
+        return [driver]
+    with closing(line), closing(socket.create_server(("", 0))) as listener:
+        mine = where, listener.getsockname()[1]
+        try:
+            with Presence(line, "preflight", worker, size, where, _MEETING) as presence:
+                everybody = presence.meet(mine, _MEETING)["workers"]
+            unreached = [address for address in everybody if not _reaches(address)]
+            with Presence(line, "aside", worker, size, where, _MEETING) as presence:
+                presence.meet()
+        except CommError:  # who could not come says why
+            return []
+    return unreached
 
 
 def task_host() -> str:

@@ -1,7 +1,7 @@
-"""Roll: who is there before all workers have met, and who of them has gone quiet.
+"""Roll: where workers meet, by their lines to the driver, and who has gone quiet before that.
 
-Afterwards they watch each other (`sparknet.dist.pulse`).  But until they have met none knows the
-others yet, and Spark itself would wait for ever for a Python worker that hangs.
+Spark's own rendezvous looks once a second, and waits for ever for a Python worker that hangs.
+When they have met they watch each other (`sparknet.dist.pulse`).
 """
 
 from __future__ import annotations
@@ -9,16 +9,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from sparknet.errors import CommError, PeerLost
 from sparknet.spark.line import Line
 
-_POLL = 0.1
+_POLL = 0.05
 """Seconds between two questions of a worker that waits for the others."""
+
+Json = dict[str, Any]
+Loss = tuple[int, str, str]
+"""Which worker, where, and what became of it."""
 
 
 @dataclass
@@ -28,56 +32,100 @@ class _Entry:
     worker: int
     where: str
     ready: bool = False
-    met: bool = False
+    said: Any = None
     heard: float = field(default_factory=time.monotonic)
+
+    def lost(self, what: str) -> Loss:
+        return self.worker, self.where, what
 
 
 class Roll:
-    """The driver's side.  A task is known by its line: a stage that is run again has others."""
+    """The driver's side.  A task is known by its line: a stage that is run again has others.
 
-    def __init__(self) -> None:
+    ``begin`` is asked once all workers of an attempt are ready, for what they shall know.
+    """
+
+    def __init__(self, begin: Callable[[], Json] = dict) -> None:
+        self._begin = begin
         self._entries: dict[Line, _Entry] = {}
+        self._over: dict[Line, Loss] = {}
+        """Lines of attempts that are over, and who ended them."""
+        self._met: Json | None = None
         self._lock = threading.Lock()
 
-    def hear(self, line: Line, call: dict[str, Any]) -> dict[str, Any]:
-        """A task says that it is there; whether all are ready, and who is silent."""
+    def hear(self, line: Line, call: Json) -> Json:
+        """A task says that it is there; what all said when they are ready, or who is lost."""
         with self._lock:
-            entry = self._entries.setdefault(line, _Entry(int(call["worker"]), str(call["where"])))
-            entry.ready, entry.met = bool(call["ready"]), bool(call["met"])
+            if line not in self._entries and line not in self._over:
+                self._enter(line, call)
+            if line in self._over:
+                return {"lost": self._over[line], "met": None}
+            entry = self._entries[line]
+            entry.ready, entry.said = bool(call["ready"]), call["said"]
             entry.heard = time.monotonic()
-            ready = {one.worker for one in self._entries.values() if one.ready}
-            return {"all": len(ready) == int(call["of"]), "silent": self._silent(call)}
+            if self._met is None:
+                self._met = self._meeting(int(call["of"]))
+            return {"lost": None if self._met else self._silent(call), "met": self._met}
 
     def leave(self, line: Line) -> None:
+        """A line has ended; who waits for its worker waits in vain."""
         with self._lock:
-            self._entries.pop(line, None)
+            self._over.pop(line, None)
+            entry = self._entries.pop(line, None)
+            if entry is not None and self._met is None:
+                self._end(entry.lost("its process ended"))
 
-    def forget(self) -> None:
-        """A worker failed and Spark ends this attempt: who hangs in it does not concern the next.
-
-        Those that live will be heard again.
-        """
+    def fail(self, line: Line, message: str) -> None:
+        """A worker failed: this attempt is over, and who hangs in it does not concern the next."""
         with self._lock:
-            self._entries.clear()
+            if entry := self._entries.get(line):
+                self._end(entry.lost(f"it failed: {message}"))
 
-    def _silent(self, call: dict[str, Any]) -> list[Any] | None:
+    def _enter(self, line: Line, call: Json) -> None:
+        """A task that is new; those that have met, or have its number, are of an older attempt."""
+        entry = _Entry(int(call["worker"]), str(call["where"]))
+        loss = entry.lost("it was started again")
+        if self._met is not None:
+            self._end(loss)
+        for other, known in list(self._entries.items()):
+            if known.worker == entry.worker:
+                del self._entries[other]
+                self._over[other] = loss
+        self._entries[line] = entry
+
+    def _end(self, loss: Loss) -> None:
+        self._over |= dict.fromkeys(self._entries, loss)
+        self._entries.clear()
+        self._met = None
+
+    def _meeting(self, size: int) -> Json | None:
+        ready = {entry.worker: entry.said for entry in self._entries.values() if entry.ready}
+        if len(ready) < size:
+            return None
+        return {"workers": [ready[worker] for worker in range(size)], **self._begin()}
+
+    def _silent(self, call: Json) -> Loss | None:
         quiet = time.monotonic() - float(call["deadline"])
-        late = (one for one in self._entries.values() if not one.met and one.heard < quiet)
-        return next(([one.worker, one.where] for one in late), None)
+        late = (entry for entry in self._entries.values() if entry.heard < quiet)
+        said = f"no sign of life for {float(call['deadline']):g} s"
+        return next((entry.lost(said) for entry in late), None)
 
 
 class Presence:
-    """The worker's side: signs of life from the beginning until all have met."""
+    """The worker's side: signs of life from the beginning until all have met at ``place``."""
 
-    def __init__(self, line: Line, worker: int, size: int, where: str, deadline: float) -> None:
+    def __init__(
+        self, line: Line, place: str, worker: int, size: int, where: str, deadline: float
+    ) -> None:
         self._line, self._deadline = line, deadline
-        self._said: dict[str, Any] = {
+        self._said: Json = {
+            "place": place,
             "worker": worker,
             "of": size,
             "where": where,
             "deadline": deadline,
             "ready": False,
-            "met": False,
+            "said": None,
         }
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._repeat, name="sparknet-presence", daemon=True)
@@ -91,46 +139,28 @@ class Presence:
         self._over.set()
         self._thread.join()
 
-    def wait_for_all(self) -> None:
-        """Until all workers are ready; PeerLost if one gives no sign of life meanwhile."""
-        self._said["ready"] = True
-        while not self._look("waiting for its records"):
+    def meet(self, said: Any = None, patience: float = inf) -> Json:
+        """What all workers said, and what the driver says; PeerLost if one is gone or silent."""
+        self._said |= {"ready": True, "said": said}
+        until = time.monotonic() + patience
+        while (met := self._look()) is None:
+            if time.monotonic() > until:
+                raise CommError(f"not all workers came within {patience:g} s")
             self._over.wait(_POLL)
+        return met
 
-    def meet(self, gather: Callable[[], list[str]]) -> list[str]:
-        """What Spark's rendezvous gives; PeerLost if a worker gives no sign of life meanwhile.
-
-        It runs aside: if it is given up it waits on, and ends with the process.
-        """
-        gathered: Future[list[str]] = Future()
-        threading.Thread(
-            target=_fill, args=(gathered, gather), name="sparknet-meeting", daemon=True
-        ).start()
-        while not wait([gathered], _POLL).done:
-            self._look("meeting it")
-        self._said["met"] = True
-        self._call()
-        return gathered.result()
-
-    def _look(self, meanwhile: str) -> bool:
-        """Whether all are ready."""
+    def _look(self) -> Json | None:
         answer = self._call()
-        if answer["silent"] is not None:
-            worker, where = answer["silent"]
-            raise PeerLost(worker, where, f"no sign of life for {self._deadline:g} s", meanwhile)
-        return bool(answer["all"])
+        if answer["lost"] is not None:
+            worker, where, what = answer["lost"]
+            raise PeerLost(worker, where, what, "waiting for the others")
+        met: Json | None = answer["met"]
+        return met
 
     def _repeat(self) -> None:
         with suppress(CommError):  # the driver is gone, which the worker will find out
             while not self._over.wait(self._deadline / 4):
                 self._call()
 
-    def _call(self) -> dict[str, Any]:
+    def _call(self) -> Json:
         return self._line.call("here", **self._said)[0]
-
-
-def _fill(gathered: Future[list[str]], gather: Callable[[], list[str]]) -> None:
-    try:
-        gathered.set_result(gather())
-    except BaseException as error:
-        gathered.set_exception(error)

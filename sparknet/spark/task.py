@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,7 @@ import numpy as np
 from sparknet.dist.comm import Comm
 from sparknet.dist.failure import failure
 from sparknet.dist.learner import NetFeed, SolverLearner
-from sparknet.dist.mesh import Address, Listener
+from sparknet.dist.mesh import Listener
 from sparknet.dist.plan import Hooks, Validate
 from sparknet.dist.tcp import TcpComm
 from sparknet.dist.worker import Outcome, work
@@ -78,57 +77,52 @@ class _Worker:
 
     def __init__(self, context: Any, line: Line, assignment: Assignment, folder: Path) -> None:
         self.line, self.assignment, self.folder = line, assignment, folder
-        self.context = context
         self.rank: int = context.partitionId()
         self.size: int = len(context.getTaskInfos())
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Outcome:
         given = self.assignment
         where = f"{task_host()} (process {os.getpid()})"
-        with Presence(self.line, self.rank, self.size, where, given.deadline) as presence:
+        with Presence(
+            self.line, "training", self.rank, self.size, where, given.deadline
+        ) as presence:
             self._say("reading", worker=self.rank, where=where)
             part = ingest(batches, self.folder / "records", given.mapping, given.shapes)
-            presence.wait_for_all()
             listener, host = _listener(given.ports)
             try:
-                begun = self._meet(presence, (host, listener.address[1]))
+                met = presence.meet([host, listener.address[1], os.getpid()])
             except BaseException:
                 listener.close()
                 raise
-        return self._join(part, listener, begun)
+        return self._join(part, listener, met)
 
-    def _join(self, part: Part, listener: Listener, begun: list[dict[str, Any]]) -> Outcome:
+    def _join(self, part: Part, listener: Listener, met: dict[str, Any]) -> Outcome:
         given = self.assignment
-        run = f"{given.run}/{begun[0]['attempt']}"
-        addresses = [(one["host"], one["port"]) for one in begun]
+        run = f"{given.run}/{met['attempt']}"
+        addresses = [(host, port) for host, port, _ in met["workers"]]
         with TcpComm.connect(
             listener, self.rank, addresses, given.secret, given.deadline, run
         ) as comm:
-            self._introduce(comm, part, begun)
-            outcome = self._train(comm, part, begun[0]["resume"])
+            self._introduce(comm, part, met)
+            outcome = self._train(comm, part, met["resume"])
             if self.rank == 0:
                 self.line.call("done", [self._bytes], outcome=vars(outcome))
             comm.barrier()
         return outcome
 
-    def _meet(self, presence: Presence, address: Address) -> list[dict[str, Any]]:
-        """What each worker says at the rendezvous: its address; worker 0 also how to begin."""
-        mine: dict[str, Any] = {"host": address[0], "port": address[1], "process": os.getpid()}
-        if self.rank == 0:
-            mine |= self.line.call("start")[0]
-        said = json.dumps(mine)
-        return [json.loads(text) for text in presence.meet(lambda: self.context.allGather(said))]
-
-    def _introduce(self, comm: Comm, part: Part, begun: list[dict[str, Any]]) -> None:
+    def _introduce(self, comm: Comm, part: Part, met: dict[str, Any]) -> None:
         """The driver hears who the workers are, and how many records each has."""
         counts = comm.gather([len(part.training), len(part.validation)])
+        for number, what in enumerate(("training", "validation")[: 1 + self.assignment.validates]):
+            if not any(count[number] for count in counts):
+                raise SparkError(f"the {what} data has no records")
         if self.rank:
             return
         workers = [
-            {"host": one["host"], "process": one["process"], "records": records, "held_out": held}
-            for one, (records, held) in zip(begun, counts, strict=True)
+            {"host": host, "process": process, "records": records, "held_out": held}
+            for (host, _, process), (records, held) in zip(met["workers"], counts, strict=True)
         ]
-        self._say("workers", attempt=begun[0]["attempt"], workers=workers)
+        self._say("workers", attempt=met["attempt"], workers=workers)
 
     def _say(self, kind: str, **fields: Any) -> None:
         self.line.call("event", event={"event": kind, "time": time.time(), **fields})
@@ -137,8 +131,6 @@ class _Worker:
         given = self.assignment
         net = self._net(comm)
         counts = [int(count) for count in comm.gather(len(part.training))]
-        if not sum(counts):
-            raise SparkError("the training data has no records")
         records, order = (
             part.training,
             Order(max(counts[self.rank], 1), given.order_seed, given.shuffle),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from sparknet.dist.plan import Plan
 from sparknet.dist.snapshot import Resumed
 from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.dist.trainee import check_engine, last_step, seed_of, settings, trainee
+from sparknet.errors import SettingError
 from sparknet.net import Net
 from sparknet.spark import preflight
 from sparknet.spark.address import driver_address, session_of
@@ -23,6 +25,7 @@ from sparknet.spark.control import Control
 from sparknet.spark.footprint import footprint
 from sparknet.spark.frame import frame, mapped, numbered
 from sparknet.spark.hadoop import open_store
+from sparknet.spark.kinds import named
 from sparknet.spark.model import SparkModel
 from sparknet.spark.portable import portable_solver
 from sparknet.spark.run import Run
@@ -75,7 +78,7 @@ class Trainer:
     metric: str | None = None
     goal: Literal["max", "min"] | None = None
     patience: int | None = None
-    snapshots: str | None = None
+    snapshots: StrPath | None = None
     snapshot_every: int = 0
     keep: int = 3
     seed: int = 0
@@ -92,18 +95,29 @@ class Trainer:
         An interruption (Ctrl-C) lets the workers finish their round and snapshot, and is raised
         again.
         """
+        self._check()
         session = session_of(data)
         store = None if self.snapshots is None else open_store(session, self.snapshots)
         resumed = Resumed.newest(store) if resume else None
         kept_seed = None if resumed is None else resumed.seed
         net = trainee(self.solver, self.init_weights, kept_seed, self.precision)
         check_engine(net)
+        strategy = make_strategy(self.strategy).settings()
+        if resumed is not None:
+            resumed.check(
+                workers=self.workers,
+                strategy=strategy,
+                weights=net.net.flat_params.size,
+                order_seed=self.seed,
+                shuffle=self.shuffle,
+            )
         entries = list(net.inputs)
-        training = frame(data, entries, "the training data")
+        wanted = [named(self.columns).get(entry, entry) for entry in entries]
+        training = frame(data, wanted, "the training data")
         mapping = mapped(training, entries, self.columns, "the training data")
         held = None
         if validation is not None:
-            held = frame(validation, entries, "the validation data")
+            held = frame(validation, wanted, "the validation data")
             mapped(held, entries, self.columns, "the validation data")
         weights = np.asarray(net.net.flat_params).data.cast("B")
         run = Run(session, f"sparknet: training {net.net.name}", self.on_event)
@@ -116,8 +130,8 @@ class Trainer:
                 seed=seed_of(net, kept_seed),
                 mapping=mapping,
                 shapes={name: entry.stored for name, entry in net.inputs.items()},
-                strategy=make_strategy(self.strategy).settings(),
-                plan=asdict(self._plan(net)),
+                strategy=strategy,
+                plan=asdict(self._plan(net, held is not None)),
                 epochs=self.epochs,
                 order_seed=self.seed,
                 shuffle=self.shuffle,
@@ -128,22 +142,39 @@ class Trainer:
                 precision=net.precision if net is self.solver else self.precision,
             )
             needed = footprint(net)
-            preflight.check(session, self.workers, assignment.driver, needed=needed)
+            preflight.check(session, self.workers, assignment.driver, run.secret, needed=needed)
             rows = numbered(training, held, mapping, self.workers)
             run.train(control, rows, assignment, self.workers)
             outcome, trained = run.result(control)
         net.net.flat_params.copy_from(trained)
         return Trained(net.get_weights(), run.history, net, outcome)
 
-    def _plan(self, net: Net) -> Plan:
+    def _check(self) -> None:
+        """What only the workers would notice."""
+        if type(self.seed) is not int:
+            raise SettingError(f"seed must be a whole number, not {self.seed!r}")
+        if not isinstance(self.deadline, (int, float)) or not 0 < self.deadline < inf:
+            raise SettingError(f"deadline must be more than 0 seconds, not {self.deadline!r}")
+        if not isinstance(self.ports, (list, tuple, range)) or not all(map(_is_port, self.ports)):
+            raise SettingError(f"ports must be a list of numbers up to 65535, not {self.ports!r}")
+        if self.snapshot_every and self.snapshots is None:
+            raise SettingError(f"snapshot_every={self.snapshot_every} needs snapshots, a path")
+        if self.on_event is not None and not callable(self.on_event):
+            raise SettingError(f"on_event must be a function of an event, not {self.on_event!r}")
+
+    def _plan(self, net: Net, validates: bool) -> Plan:
         return Plan(
             steps=last_step(net, self.steps, self.epochs, self.seconds),
             seconds=self.seconds,
-            validate_every=self.validate_every,
+            validate_every=self.validate_every if validates else 0,
             metric=self.metric,
             goal=self.goal,
             patience=self.patience,
-            snapshot_every=self.snapshot_every if self.snapshots is not None else 0,
+            snapshot_every=self.snapshot_every,
             keep=self.keep,
             net=net.net.name,
         )
+
+
+def _is_port(number: object) -> bool:
+    return type(number) is int and 0 <= number < 1 << 16

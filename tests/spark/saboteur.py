@@ -16,7 +16,10 @@ Act = Callable[["Saboteur"], None]
 
 
 class Saboteur:
-    """Knows the workers' processes from events, and does something once, at a moment."""
+    """Does something once, at a moment, to the workers: it knows their processes from events.
+
+    Those of a stage that is run again because of it are others.
+    """
 
     def __init__(self, act: Act, when: Callable[[Event], bool]) -> None:
         self._act, self._when = act, when
@@ -24,7 +27,7 @@ class Saboteur:
         self.done = False
 
     def __call__(self, event: Event) -> None:
-        if event["event"] == "reading":
+        if event["event"] == "reading" and not self.done:
             process = re.search(r"process (\d+)", event["where"])
             assert process is not None
             self.workers[event["worker"]] = int(process[1])

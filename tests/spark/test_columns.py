@@ -87,6 +87,14 @@ def test_vectors() -> None:
     np.testing.assert_array_equal(column(values, "x", (3,)), [[1, 2, 3], [0, 5, 0]])
 
 
+def test_a_vector_of_another_size() -> None:
+    dense = {"type": 1, "size": None, "indices": None, "values": [1.0, 2.0]}
+    sparse = {"type": 0, "size": 4, "indices": [1], "values": [5.0]}
+    for vector, size in ((dense, 2), (sparse, 4)):
+        with pytest.raises(SparkError, match=f"column 'x' has a vector of {size} values: 3 are"):
+            column(pa.array([vector]), "x", (3,))
+
+
 @pytest.mark.parametrize(
     ("values", "shape", "message"),
     [

@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from sparknet.dist.store import FolderStore
 from sparknet.errors import CommError
 from sparknet.spark.control import Control, DriverStore
 from sparknet.spark.line import Line
+from sparknet.spark.roll import Presence
 
 SECRET = make_secret()
 
@@ -83,12 +85,20 @@ def test_a_store_at_the_driver(line: Line, tmp_path: Path) -> None:
         store.get(4, "worker-0.state")
 
 
-def test_a_run_starts_from_the_newest_snapshot_only_when_run_again(line: Line) -> None:
+def begin(line: Line) -> dict[str, Any]:
+    return Presence(line, "training", 0, 1, "a", 60.0).meet()
+
+
+def test_a_run_starts_from_the_newest_snapshot_only_when_run_again(
+    control: Control, line: Line
+) -> None:
     store = DriverStore(line)
     store.begin(2)
     store.commit(2)
-    assert line.call("start")[0] == {"resume": None, "attempt": 1}
-    assert line.call("start")[0] == {"resume": 2, "attempt": 2}
+    assert begin(line) == {"workers": [None], "resume": None, "attempt": 1}
+    line.call("failed", failure={"worker": 0, "type": "PeerLost", "message": "gone"})
+    with closing(Line.to("127.0.0.1", control.port, SECRET)) as another:
+        assert begin(another) == {"workers": [None], "resume": 2, "attempt": 2}
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", ".hidden", "", "a/b"])
@@ -132,6 +142,6 @@ def test_a_driver_that_is_gone(tmp_path: Path) -> None:
     with Control(SECRET, memoryview(b""), None, lambda _: None) as control:
         line = Line.to("127.0.0.1", control.port, SECRET)
     with pytest.raises(CommError, match="the driver"):
-        line.call("start")
+        line.call("interrupted")
     with pytest.raises(CommError, match="cannot be reached"):
         Line.to("127.0.0.1", control.port, SECRET)

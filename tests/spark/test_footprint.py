@@ -27,14 +27,16 @@ def test_what_a_net_takes_at_the_least(kind: str, histories: int) -> None:
 
 LIMITED = """
 import json
-import socket
+from sparknet.dist.auth import make_secret
 from sparknet.errors import SparkError
 from sparknet.spark import Trainer, local_session, preflight
+from sparknet.spark.control import Control
 from tests.spark.digits import pixels, solver
 
 spark = local_session(1, config={"spark.executor.pyspark.memory": "700m"})
-with socket.create_server(("127.0.0.1", 0)) as listener:
-    [found] = preflight.check(spark, 1, listener.getsockname(), needed=1 << 20)
+secret = make_secret()
+with Control(secret, memoryview(b""), None, print) as control:
+    [found] = preflight.check(spark, 1, ("127.0.0.1", control.port), secret, needed=1 << 20)
 said = []
 try:
     columns = {"data": "pixels", "label": "digit"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from typing import Any
@@ -10,9 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("pyspark")
+
+from pyspark.sql import Row
+
 from sparknet.errors import SparkError
+from sparknet.spark import Trainer
 from sparknet.spark.frame import frame, mapped, numbered
 from sparknet.spark.ingest import HELD, ROW
+from sparknet.spark.preflight import translated
+from tests.spark.digits import solver
 
 ENTRIES = ("data", "label")
 
@@ -35,18 +43,69 @@ def test_an_rdd_of_dicts_with_floats(spark: Any) -> None:
 
 
 def test_what_is_no_data() -> None:
-    with pytest.raises(SparkError, match="the data is a list: an RDD or a DataFrame is needed"):
+    with pytest.raises(SparkError, match="the data is a list: an RDD or a DataFrame of Spark is"):
         frame([1], ENTRIES)
+    with pytest.raises(SparkError, match=r"the data is a numpy.ndarray: .*createDataFrame"):
+        frame(np.zeros(3), ENTRIES)
 
 
 def test_an_rdd_of_something_else(spark: Any) -> None:
     context = spark.sparkContext
     with pytest.raises(SparkError, match=r"a record of an RDD is a int: .* \(data, label\)"):
         frame(context.parallelize([1]), ENTRIES)
+    with pytest.raises(SparkError, match=r"a record of an RDD is a tuple of 3: .* a tuple of 2"):
+        frame(context.parallelize([(1, 2, 3)]), ENTRIES)
     with pytest.raises(SparkError, match="'data' of a record holds a str: no numbers"):
         frame(context.parallelize([("x", 1)]), ENTRIES)
     with pytest.raises(SparkError, match="an RDD without records"):
         frame(context.parallelize([], 2), ENTRIES)
+
+
+def test_rows_and_dicts_are_read_by_name(spark: Any) -> None:
+    row = Row(label=3, name="three", data=[1.0, 2.0])
+    for record in (row, row.asDict()):
+        (found,) = frame(spark.sparkContext.parallelize([record]), ENTRIES).collect()
+        assert found.label == 3
+        np.testing.assert_array_equal(np.frombuffer(found.data, np.float32), [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (([1.0, 2.0, 3.0], 1), r"'data' of a record has shape \(3,\), that of the first \(2,\)"),
+        (([1.0, [2.0]], 1), "'data' of a record: .*inhomogeneous"),
+        (([1.0, None], 1), "'data' of a record holds a list: no numbers"),
+        (([1.0, 2.0], None), "'label' of a record holds a NoneType: no numbers"),
+        (([1.0, 2.0], 0.5), "'label' of a record is 0.5, that of the first was a whole number"),
+        (([1.0, 2.0], "1"), "'label' of a record holds a str: no numbers"),
+        ({"data": [1.0, 2.0]}, r"a record has \['data'\], the first had \['data', 'label'\]"),
+    ],
+    ids=str,
+)
+def test_a_record_unlike_the_first(spark: Any, record: Any, said: str) -> None:
+    data = spark.sparkContext.parallelize([([1.0, 2.0], 1), ([0.0, 1.0], 0.0), record], 1)
+    with pytest.raises(Exception, match=said) as raised:
+        frame(data, ENTRIES).collect()
+    assert re.match(said, str(translated(raised.value)))
+
+
+def test_a_stream(spark: Any) -> None:
+    data = spark.readStream.format("rate").load()
+    with pytest.raises(SparkError, match=r"the data is a stream, .* foreachBatch"):
+        frame(data, ENTRIES)
+
+
+def test_validation_data_of_other_types(spark: Any) -> None:
+    data, more = spark.sql("SELECT 1 AS n"), spark.sql("SELECT array(1) AS n")
+    with pytest.raises(SparkError, match=r"columns \['n'\] of the validation data are of other"):
+        numbered(data, more, {"label": "n"}, 2)
+    assert numbered(data, spark.sql("SELECT 1.5D AS n"), {"label": "n"}, 2).dtypes[0][1] == "double"
+
+
+def test_names_that_spark_would_take_for_fields(spark: Any) -> None:
+    data = spark.sql("SELECT 1 AS `a.b`, 2 AS `c``d`")
+    mapping = mapped(data, ENTRIES, {"data": "a.b", "label": "c`d"})
+    assert numbered(data, data, mapping, 2).columns[:2] == ["a_b", "c_d"]
 
 
 def test_columns_of_other_names(spark: Any) -> None:
@@ -56,6 +115,29 @@ def test_columns_of_other_names(spark: Any) -> None:
         mapped(data, ENTRIES, None)
     with pytest.raises(SparkError, match=r"columns names blob 'digit', but records enter at"):
         mapped(data, ENTRIES, {"digit": "label"})
+
+
+def test_what_is_misspelt(spark: Any) -> None:
+    data = spark.createDataFrame([(b"1", 1)], "data binary, Label int")
+    with pytest.raises(SparkError, match=r"no column 'label' .*; did you mean 'Label'\?"):
+        mapped(data, ENTRIES, None)
+    with pytest.raises(SparkError, match=r"columns names blob 'labl', .*; did you mean 'label'\?"):
+        mapped(data, ENTRIES, {"labl": "Label"})
+    with pytest.raises(SparkError, match=r"columns is \['data'\]: a dict"):
+        mapped(data, ENTRIES, ["data"])  # type: ignore[arg-type]
+    with pytest.raises(SparkError, match=r"the data has 2 columns called 'data'"):
+        mapped(data.select("data", "data", "Label"), ENTRIES, {"label": "Label"})
+
+
+@pytest.mark.parametrize(
+    "made", ["'3'", "current_date()", "array('a')", "map('a', 1)", "struct(1 AS a)", "NULL"]
+)
+def test_kinds_that_no_net_takes_are_told_without_a_job(spark: Any, made: str) -> None:
+    data = spark.sql(f"SELECT array(1.0) AS data, {made} AS digit")
+    kind = data.schema["digit"].dataType.simpleString()
+    said = f"column 'digit' of the training data is of type {kind}, and a net takes numbers"
+    with pytest.raises(SparkError, match=re.escape(said)):
+        Trainer(solver(), columns={"label": "digit"}).fit(data)
 
 
 def test_skewed_partitions_become_even(spark: Any) -> None:

@@ -54,3 +54,14 @@ def test_local_paths_need_no_hadoop(spark: Any, tmp_path: Path) -> None:
         store = open_store(spark, path)
         assert isinstance(store, FolderStore)
         assert store.folder == tmp_path
+
+
+def test_a_place_where_nothing_can_be_written_is_told_at_once(spark: Any, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    with pytest.raises(FileError, match="taken: is a file, where a folder for snapshots is needed"):
+        open_store(spark, taken)
+    with pytest.raises(FileError, match="taken/in: Not a directory"):
+        open_store(spark, taken / "in")
+    with pytest.raises(FileError, match="taken/in: "):
+        HadoopStore(spark, f"file://{taken}/in")

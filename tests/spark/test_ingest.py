@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.errors import FileError
+from sparknet.errors import FileError, SparkError
 from sparknet.spark.ingest import HELD, ROW, ingest
 
 pa = pytest.importorskip("pyarrow")
@@ -69,6 +70,13 @@ def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="does not fit"):
         ingest([batch([0]), other], tmp_path / "a", MAPPING, SHAPES)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("-inf"), 1e300])
+def test_a_number_that_no_float32_is(tmp_path: Path, odd: float) -> None:
+    rows = batch([0, 1]).set_column(0, "digit", pa.array([1.0, odd]))
+    with pytest.raises(SparkError, match=re.escape(f"column 'digit' holds {odd:g}, no")):
+        ingest([rows], tmp_path / "a", MAPPING, SHAPES)
 
 
 def test_batches_that_are_written_leave_memory(tmp_path: Path) -> None:

@@ -11,19 +11,23 @@ from typing import Any
 import pytest
 
 import sparknet
+from sparknet.dist.auth import make_secret
 from sparknet.errors import SparkError
 from sparknet.spark import preflight
+from sparknet.spark.control import Control
 from tests.spark.conftest import SLOTS
+
+SECRET = make_secret()
 
 
 @pytest.fixture
 def driver() -> Iterator[tuple[str, int]]:
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        yield listener.getsockname()
+    with Control(SECRET, memoryview(b""), None, lambda _: None) as control:
+        yield "127.0.0.1", control.port
 
 
 def test_what_the_workers_find(spark: Any, driver: tuple[str, int]) -> None:
-    found = preflight.check(spark, 3, driver)
+    found = preflight.check(spark, 3, driver, SECRET)
     assert [finding["worker"] for finding in found] == [0, 1, 2]
     assert len({finding["process"] for finding in found} - {os.getpid()}) == 3
     assert {finding["sparknet"] for finding in found} == {sparknet.__version__}
@@ -33,24 +37,25 @@ def test_what_the_workers_find(spark: Any, driver: tuple[str, int]) -> None:
 def test_too_few_slots(spark: Any, driver: tuple[str, int]) -> None:
     assert preflight.slots_of(spark) == SLOTS
     with pytest.raises(SparkError, match=rf"9 workers need as many slots .* there are {SLOTS} "):
-        preflight.check(spark, 9, driver)
+        preflight.check(spark, 9, driver, SECRET)
 
 
 def test_no_workers(spark: Any, driver: tuple[str, int]) -> None:
-    with pytest.raises(SparkError, match="workers is 0"):
-        preflight.check(spark, 0, driver)
+    for workers in (0, 2.0, "2", None):
+        with pytest.raises(SparkError, match=f"workers is {workers!r}: a whole number"):
+            preflight.check(spark, workers, driver, SECRET)  # type: ignore[arg-type]
 
 
 def test_a_driver_out_of_reach(spark: Any) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         address = listener.getsockname()
     with pytest.raises(SparkError, match=r"cannot reach the driver at 127.0.0.1:\d+: set spark.dr"):
-        preflight.check(spark, 1, address)
+        preflight.check(spark, 1, address, SECRET)
 
 
 def test_workers_that_do_not_start(spark: Any, driver: tuple[str, int]) -> None:
     with pytest.raises(SparkError, match=r"2 workers did not start together within 0 s"):
-        preflight.check(spark, 2, driver, patience=0)
+        preflight.check(spark, 2, driver, SECRET, patience=0)
 
 
 def test_other_versions(
@@ -58,13 +63,24 @@ def test_other_versions(
 ) -> None:
     monkeypatch.setattr(sparknet, "__version__", "9.9")
     with pytest.raises(SparkError, match=r"worker 0 on .* has sparknet .*, the driver 9.9"):
-        preflight.check(spark, 1, driver)
+        preflight.check(spark, 1, driver, SECRET)
 
 
 def test_failures_in_one_sentence() -> None:
     assert "cannot import sparknet" in str(
         preflight.translated(Exception("x\nModuleNotFoundError: No module named 'sparknet'\n\tat"))
     )
-    assert str(preflight.translated(Exception("Traceback\nValueError: no\n\n\tat org"))) == (
-        "the Spark job failed: ValueError: no"
+    assert str(
+        preflight.translated(
+            Exception("Traceback (most recent call last):\nValueError: no\n\n\tat org")
+        )
+    ) == ("the Spark job failed: ValueError: no")
+    java = (
+        "An error occurred while calling o1.collectToPython.\n: org.apache.spark.SparkException: "
+        "File /x is gone\n\tat org\nCaused by: java.io.Exception: \nno"
     )
+    assert str(preflight.translated(Exception(java))) == "the Spark job failed: File /x is gone"
+    python = "x\nTraceback (most recent call last):\n  File\nmine.Bad: 3\n\n\tat org"
+    assert str(preflight.translated(Exception(python))) == "the Spark job failed: mine.Bad: 3"
+    own = "Traceback (most recent call last):\n  File\nsparknet.errors.SparkError: that is it\n"
+    assert str(preflight.translated(Exception(own))) == "that is it"

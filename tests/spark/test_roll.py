@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from typing import Any
 
 import pytest
 
 from sparknet.dist.auth import make_secret
-from sparknet.errors import PeerLost
+from sparknet.errors import CommError, PeerLost
 from sparknet.spark.control import Control
 from sparknet.spark.line import Line
 from sparknet.spark.roll import Presence
@@ -31,62 +32,79 @@ def new_line(control: Control) -> Iterator[Callable[[], Line]]:
         yield lambda: stack.enter_context(closing(Line.to("127.0.0.1", control.port, SECRET)))
 
 
-def hang(mute: Line, ready: bool) -> None:
+def present(line: Line, worker: int, size: int, deadline: float = SLOW) -> Presence:
+    return Presence(line, "training", worker, size, f"{'ab'[worker]} (process 7)", deadline)
+
+
+def hang(mute: Line) -> None:
     """Worker 1 says one thing, and nothing more."""
-    said = {"worker": 1, "of": 2, "where": "b (process 7)", "deadline": SLOW}
-    mute.call("here", ready=ready, met=False, **said)
+    present(mute, 1, 2)._call()
 
 
-def test_all_are_ready(new_line: Callable[[], Line]) -> None:
-    with Presence(new_line(), 0, 1, "a", SLOW) as presence:
-        presence.wait_for_all()
-        assert presence.meet(lambda: ["a"]) == ["a"]
+def together(presences: list[Presence]) -> list[dict[str, Any]]:
+    """What each hears."""
+
+    def meet(number: int) -> dict[str, Any]:
+        with presences[number] as presence:
+            return presence.meet(f"from {number}")
+
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(meet, range(len(presences))))
 
 
-def test_one_that_hangs_while_it_reads(new_line: Callable[[], Line]) -> None:
-    hang(new_line(), ready=False)
+def test_all_hear_what_all_say(new_line: Callable[[], Line]) -> None:
+    met = {"workers": ["from 0", "from 1"], "attempt": 1, "resume": None}
+    assert together([present(new_line(), rank, 2) for rank in range(2)]) == [met, met]
+
+
+def test_one_that_hangs_before_it_is_ready(new_line: Callable[[], Line]) -> None:
+    hang(new_line())
     with (
-        Presence(new_line(), 0, 2, "a", QUICK) as presence,
+        present(new_line(), 0, 2, QUICK) as presence,
         pytest.raises(PeerLost, match=r"worker 1 on b \(process 7\) is lost: no sign of life"),
     ):
-        presence.wait_for_all()
+        presence.meet()
 
 
-def test_one_that_hangs_when_all_are_ready(new_line: Callable[[], Line]) -> None:
-    """Spark's rendezvous would wait for it for ever."""
-    hang(new_line(), ready=True)
-    never = threading.Event()
-    with Presence(new_line(), 0, 2, "a", QUICK) as presence:
-        presence.wait_for_all()
-        with pytest.raises(PeerLost, match=r"worker 1 on b \(process 7\) is lost: .* meeting it"):
-            presence.meet(lambda: [str(never.wait())])
-    never.set()
+def test_one_that_is_gone_is_not_waited_for(new_line: Callable[[], Line]) -> None:
+    gone = new_line()
+    hang(gone)
+    with present(new_line(), 0, 2) as presence:
+        gone.close()
+        with pytest.raises(PeerLost, match=r"worker 1 on b .* is lost: its process ended"):
+            presence.meet()
+
+
+def test_who_waits_in_vain_gives_up(new_line: Callable[[], Line]) -> None:
+    with (
+        present(new_line(), 0, 2) as presence,
+        pytest.raises(CommError, match="not all workers came within 0 s"),
+    ):
+        presence.meet(patience=0)
 
 
 def test_the_next_attempt_does_not_mind_who_hung_in_the_last(new_line: Callable[[], Line]) -> None:
-    hang(new_line(), ready=False)
-    new_line().call("failed", failure={"worker": 0, "type": "PeerLost", "message": "gone"})
-    with Presence(new_line(), 0, 1, "a", QUICK) as presence:
-        presence.wait_for_all()
-        assert presence.meet(lambda: ["a"]) == ["a"]
+    hung, failed = new_line(), new_line()
+    hang(hung)
+    present(failed, 0, 2)._call()
+    failed.call("failed", failure={"worker": 0, "type": "PeerLost", "message": "gone"})
+    with present(new_line(), 0, 1, QUICK) as presence:
+        assert presence.meet()["attempt"] == 1
+    with pytest.raises(PeerLost, match=r"worker 0 on a .* is lost: it failed: gone"):
+        present(hung, 1, 2).meet()
 
 
-def test_a_rendezvous_that_fails_says_why(new_line: Callable[[], Line]) -> None:
-    def fails() -> list[str]:
-        raise EOFError("the executor is gone")
+def test_workers_of_two_attempts_do_not_meet(new_line: Callable[[], Line]) -> None:
+    """One of the first is late, and its stage is run again already."""
+    late = new_line()
+    hang(late)
+    met = together([present(new_line(), rank, 2) for rank in range(2)])
+    assert met[0]["workers"] == ["from 0", "from 1"]
+    with pytest.raises(PeerLost, match=r"worker 1 on b .* is lost: it was started again"):
+        present(late, 1, 2).meet()
 
-    with (
-        Presence(new_line(), 0, 1, "a", SLOW) as presence,
-        pytest.raises(EOFError, match="the executor is gone"),
-    ):
-        presence.meet(fails)
 
-
-def test_who_has_met_may_be_quiet(new_line: Callable[[], Line]) -> None:
-    quiet = new_line()
-    with Presence(quiet, 1, 2, "b", SLOW) as other:
-        other.meet(lambda: ["a", "b"])
-    with Presence(new_line(), 0, 2, "a", QUICK) as presence:
-        over = threading.Timer(4 * QUICK, lambda: None)
-        over.start()
-        presence.meet(lambda: [str(over.join())])
+def test_each_attempt_has_its_number(new_line: Callable[[], Line]) -> None:
+    """Also when the first hung after it had met: its line is still there."""
+    attempts = [present(new_line(), 0, 1).meet()["attempt"] for _ in range(2)]
+    assert attempts == [1, 2]

@@ -24,6 +24,14 @@ def test_tasks_run_on_this_python_with_their_share_of_threads(spark: Any) -> Non
     assert context.getConf().get("spark.driver.host") == "127.0.0.1"
 
 
+def test_what_a_task_raises_is_not_logged_as_well(spark: Any) -> None:
+    """The job raises it: a sentence would drown in two pages of Java."""
+    logger = spark._jvm.org.apache.logging.log4j.LogManager.getLogger
+    assert not logger("org.apache.spark.executor.Executor").isErrorEnabled()
+    assert not logger("org.apache.spark.scheduler.TaskSetManager").isErrorEnabled()
+    assert logger("org.apache.spark.scheduler.DAGScheduler").isErrorEnabled()
+
+
 def test_a_running_session_is_taken_if_it_has_the_slots(spark: Any) -> None:
     assert local_session(SLOTS) is spark
     with pytest.raises(SparkError, match=f"has {SLOTS} slots where 99 workers are wanted"):

@@ -6,13 +6,14 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sparknet.errors import SettingError, SparkError, SparkNetError
+from sparknet.errors import FileError, SettingError, SparkError, SparkNetError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.source import ArrayRecords
@@ -52,6 +53,7 @@ def test_two_workers_learn(session: Any) -> None:
     assert {event["records"] for event in events(trained, "validation")} == {101}
     assert [event["round"] for event in events(trained, "round")] == [1, 2, 3, 4, 5, 6]
     assert trained.net.get_weights().allclose(trained.weights)
+    assert len(repr(trained)) < 500  # a notebook shows it
 
 
 @pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
@@ -132,6 +134,33 @@ def test_no_records(session: Any) -> None:
     empty = frame(session, 10).where("label < 0")
     with pytest.raises(SparkError, match="the training data has no records"):
         Trainer(solver()).fit(empty)
+
+
+def test_no_records_to_validate(session: Any) -> None:
+    data = frame(session, 40)
+    with pytest.raises(SparkError, match="the validation data has no records"):
+        Trainer(solver()).fit(data, validation=data.where("label < 0"))
+
+
+def test_settings_of_validation(session: Any) -> None:
+    data = frame(session, 40)
+    with pytest.raises(SettingError, match="patience=2 counts validations, and there are none"):
+        Trainer(solver(), patience=2).fit(data)
+    with pytest.raises(SettingError, match="goal must be 'max' or 'min', not 'best'"):
+        Trainer(solver(), goal="best").fit(data)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"metric is 'acuracy', .*; did you mean 'accuracy'\?"):
+        Trainer(solver(), metric="acuracy", validate_every=1).fit(data, validation=data)
+
+
+def test_names_with_dots(session: Any) -> None:
+    data = frame(session, 40).toDF("some.pixels", "its`label")
+    trainer = Trainer(solver(), steps=2, columns={"data": "some.pixels", "label": "its`label"})
+    trained = trainer.fit(data, validation=data)
+    predicted = trained.model.transform(data, columns={"data": "some.pixels"}, prefix="my.")
+    assert predicted.columns == ["some.pixels", "its`label", "my.ip"]
+    assert len(predicted.collect()) == 40
+    with pytest.raises(SparkError, match=r"column 'some.pixels' has nulls"):
+        trainer.fit(session.sql("SELECT binary(NULL) AS `some.pixels`, 1 AS `its``label`"))
 
 
 def test_epochs_are_counted_from_the_records(session: Any) -> None:
@@ -222,6 +251,14 @@ def test_a_later_run_goes_on_from_the_newest_snapshot(session: Any, tmp_path: Pa
     trained = trainer.fit(data, resume=True)
     assert [event["round"] for event in events(trained, "round")] == [5, 6]
     np.testing.assert_array_equal(flat(trained), flat(whole))
+    for other, said in (
+        ({"workers": 1}, "its workers is 2, not 1$"),
+        ({"strategy": "slowmo"}, "its strategy is .*'averaging'.*, not .*'slowmo'"),
+        ({"seed": 1}, "its order_seed is 0, not 1$"),
+        ({"solver": solver().replace("num_output: 8", "num_output: 9")}, "its weights is"),
+    ):
+        with pytest.raises(FileError, match=f"round-0+6: is of another run: {said}"):
+            replace(trainer, **other).fit(data, resume=True)
 
 
 def test_patience_leaves_the_best_weights(session: Any) -> None:

@@ -54,6 +54,8 @@ def make_strategy(chosen: str | Strategy, **settings: Any) -> Strategy:
     """A strategy by its name; one that is made already, as it is."""
     if isinstance(chosen, Strategy):
         return chosen
+    if not isinstance(chosen, str):
+        raise SettingError(f"strategy must be a name or a strategy, not {chosen!r}")
     if chosen not in STRATEGIES:
         raise SettingError(f"there is no strategy '{chosen}'{_hint(chosen, list(STRATEGIES))}")
     kind = STRATEGIES[chosen]

@@ -1,0 +1,60 @@
+"""Kinds of columns: what their names and types say before any job has read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sparknet.errors import SparkError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+IMAGE = frozenset({"height", "width", "nChannels", "data"})
+"""Fields of Spark's image struct …"""
+VECTOR = frozenset({"type", "size", "indices", "values"})
+"""… and of pyspark.ml's vectors."""
+
+
+def named(columns: Any) -> dict[str, str]:
+    """Blob → column, as the user gave it."""
+    if columns is None:
+        return {}
+    if not isinstance(columns, Mapping) or not all(
+        isinstance(one, str) for one in columns.values()
+    ):
+        raise SparkError(f"columns is {columns!r}: a dict of blobs' names and columns' is needed")
+    return dict(columns)
+
+
+def plain(name: str) -> str:
+    """A column's name as mapInArrow can take it: PySpark reads a dot in one as a field's."""
+    return name.replace(".", "_").replace("`", "_")
+
+
+def check_kinds(data: DataFrame, columns: Iterable[str], what: str) -> None:
+    """SparkError if a column can be none that a net takes: in no row, so that no job need look."""
+    for column in columns:
+        found = [field.dataType for field in data.schema.fields if field.name == column]
+        if len(found) > 1:
+            raise SparkError(f"{what} has {len(found)} columns called '{column}': rename or drop")
+        if not _is_taken(found[0]):
+            raise SparkError(
+                f"column '{column}' of {what} is of type {found[0].simpleString()}, and a net "
+                "takes numbers, arrays of them, bytes, images and vectors: cast or index it"
+            )
+
+
+def _is_taken(kind: Any) -> bool:
+    from pyspark.sql import types
+
+    if isinstance(kind, types.UserDefinedType):
+        return _is_taken(kind.sqlType())
+    if isinstance(kind, types.StructType):
+        names = set(kind.names)
+        return names >= IMAGE or names >= VECTOR
+    if isinstance(kind, types.BinaryType):
+        return True
+    while isinstance(kind, types.ArrayType):
+        kind = kind.elementType
+    return isinstance(kind, (types.NumericType, types.BooleanType))

@@ -1,0 +1,80 @@
+"""Trainer and SparkModel as stages of pyspark.ml's Pipeline, for those who have one.
+
+A module of its own: its classes cannot be defined without pyspark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.ml import Estimator, Model
+from pyspark.ml.param import Param
+
+from sparknet.errors import SparkError
+from sparknet.spark.model import SparkModel
+from sparknet.spark.trainer import Trainer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_PARAMS = {
+    "solver": "the net and how it learns",
+    "strategy": "how the workers agree",
+    "workers": "tasks that train together",
+    "init_weights": "a caffemodel to begin with",
+    "steps": "iterations; the solver's max_iter unless set",
+    "epochs": "how often the workers together see each record",
+    "seconds": "the time after which training ends",
+    "patience": "validations without a better one after which it ends",
+    "seed": "of the order of records",
+}
+"""Settings of Trainer that a grid may vary, and what explainParams says of them."""
+
+
+class NetEstimator(Estimator):  # type: ignore[misc]
+    """A stage that trains as ``trainer`` does; ``output`` is what `SparkModel.transform` is given.
+
+    ``validation`` names a boolean column: its rows that are true are held out.
+    """
+
+    def __init__(self, trainer: Trainer, validation: str | None = None, **output: Any) -> None:
+        super().__init__()
+        self.trainer, self.validation, self.output = trainer, validation, output
+        for name, said in _PARAMS.items():
+            setattr(self, name, Param(self, name, said))
+            self._setDefault(**{name: getattr(trainer, name)})
+
+    def _fit(self, dataset: DataFrame) -> NetModel:
+        changed = {name: self.getOrDefault(name) for name in _PARAMS if self.isSet(name)}
+        learned, held = dataset, None
+        if self.validation is not None:
+            if self.validation not in dataset.columns:
+                raise SparkError(f"the data has no column '{self.validation}' for validation")
+            held = dataset.where(dataset[self.validation])
+            learned = dataset.where(~dataset[self.validation])
+        trained = replace(self.trainer, **changed).fit(learned, held)
+        columns = {"columns": trained_columns(trained.model, self.trainer.columns)}
+        return NetModel(trained.model, **columns | self.output)
+
+
+class NetModel(Model):  # type: ignore[misc]
+    """A stage that predicts as ``model`` does.
+
+    The number of the class (``best``) is a double, as pyspark.ml's evaluators want it.
+    """
+
+    def __init__(self, model: SparkModel, **output: Any) -> None:
+        super().__init__()
+        self.model, self.output = model, output
+
+    def _transform(self, dataset: DataFrame) -> DataFrame:
+        made = self.model.transform(dataset, **self.output)
+        best = self.output.get("best")
+        return made if best is None else made.withColumn(best, made[best].cast("double"))
+
+
+def trained_columns(model: SparkModel, columns: dict[str, str] | None) -> dict[str, str]:
+    """Those of the inputs that the net has when it predicts, too."""
+    inputs = {entry.name for entry in model.net.tested.entries}
+    return {blob: column for blob, column in (columns or {}).items() if blob in inputs}
