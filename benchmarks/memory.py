@@ -4,7 +4,8 @@ Each net runs three passes in a process of its own:
     python -m benchmarks.memory
 The floor is every blob once, its gradient where one flows, the parameters, their
 gradients and the solver's history. Rows, layouts and scratch are what the engine holds:
-blobs row-major, blobs and parameters in oneDNN's layouts, and temporary memory.
+blobs row-major, blobs and parameters in oneDNN's layouts, and temporary memory; pages are what
+all but the temporary memory, and the values that layers keep, have had at once.
 The process is its largest resident size, less what it had before the net was made.
 """
 
@@ -21,9 +22,9 @@ from benchmarks.peers.contests import CONTESTS, Contest
 from benchmarks.peers.process import ROOT
 
 NETS = ("lenet", "caffenet", "googlenet", "resnet50", "vgg16", "mobilenet")
-MODES = ("train", "keep", "test")
-"""Training, and the test phase with all blobs kept or sharing memory."""
-COLUMNS = ("parameters", "floor", "rows", "layouts", "scratch", "process")
+MODES = ("train-keep", "train", "test-keep", "test")
+"""Training and the test phase, with all blobs kept or sharing memory."""
+COLUMNS = ("parameters", "floor", "rows", "layouts", "scratch", "pages", "process")
 LOOKING = frozenset({"Split", "Reshape", "Flatten"})
 """Layers whose tops look at their bottom's values."""
 
@@ -60,10 +61,11 @@ def measure(contest: Contest, mode: str, passes: int = 3) -> dict[str, int]:
     from sparknet.caffe import Net
     from sparknet.caffe.solvers import SGDSolver
 
-    description: Any = (training_solver if mode == "train" else inference_net)(contest)
+    phase, _, kept = mode.partition("-")
+    description: Any = (training_solver if phase == "train" else inference_net)(contest)
     before = peak()
-    solver = SGDSolver(description) if mode == "train" else None
-    net: Any = solver.net if solver else Net.from_proto(description, keep_blobs=mode == "keep")
+    solver = SGDSolver(description, keep_blobs=bool(kept)) if phase == "train" else None
+    net: Any = solver.net if solver else Net.from_proto(description, keep_blobs=bool(kept))
     fill(net, contest)
     for _ in range(passes):
         if solver:
@@ -71,7 +73,7 @@ def measure(contest: Contest, mode: str, passes: int = 3) -> dict[str, int]:
         else:
             net._forward(0, len(net.layers) - 1)
     process = peak() - before
-    return {**floor(net, mode == "train"), **net._runtime.native.memory(), "process": process}
+    return {**floor(net, phase == "train"), **net._runtime.native.memory(), "process": process}
 
 
 def peak() -> int:

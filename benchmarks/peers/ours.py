@@ -20,7 +20,7 @@ class Ours(Side):
     def load(self, contest: Contest, mode: str, precision: str, variant: str) -> dict[str, Any]:
         options: dict[str, Any] = {} if precision == "float32" else {"precision": precision}
         if mode == "train":
-            solver = SGDSolver(training_solver(contest), **options)
+            solver = SGDSolver(training_solver(contest), keep_blobs=False, **options)
             net, self._step = solver.net, lambda: solver.step(1)
         else:
             made = Net.from_proto(inference_net(contest), keep_blobs=False, **options)

@@ -10,6 +10,18 @@ bool follows(const Layer& before, const Layer& layer, const char* type) {
            layer.backward == before.backward;
 }
 
+// A layer repeats its last forward pass as long as this lives.
+class Again {
+   public:
+    explicit Again(Layer& layer) : layer_(layer) { layer_.again = true; }
+    ~Again() { layer_.again = false; }
+    Again(const Again&) = delete;
+    Again& operator=(const Again&) = delete;
+
+   private:
+    Layer& layer_;
+};
+
 // A slope below zero would lose the sign that the gradient needs.
 bool keeps_sign(const Layer& relu) {
     return relu.options.real("negative_slope", 0) >= 0.0;
@@ -71,14 +83,17 @@ void Net::split_fusions(size_t first, size_t last) {
 void Net::unfuse(Layer& head) {
     if (!head.fused) return;
     Tensor& top = head.fused_last->tops[0]->data;
+    const bool is_gone = top.storage().is_gone();
     Tensor result;
-    result.copy(top);
+    if (!is_gone) result.copy(top);
     head.fused = false;
-    head.again = true;
+    const Again again(head);
     for (size_t i = head.index; i <= head.fused_last->index; ++i)
         guarded(layers[i], [&] { layers[i].kernel->forward(layers[i]); });
-    head.again = false;
-    top.copy(result);
+    if (is_gone)
+        top.storage().give_back();
+    else
+        top.copy(result);
 }
 
 // Whether a layer before this one has computed it, or its gradient, too.

@@ -28,6 +28,7 @@ class Kept {
         copy_.copy(values);
     }
     const Tensor& of(const Tensor& values) const { return held_ ? copy_ : values; }
+    void forget() { copy_.storage().give_back(); }
 
    private:
     Tensor copy_;

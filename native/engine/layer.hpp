@@ -96,6 +96,14 @@ class Kernel {
     // Writes the diff of every bottom i with layer.propagate[i]; adds to the diff of every
     // parameter i with layer.learns[i].
     virtual void backward(Layer& layer) { static_cast<void>(layer); }
+    // Whether backward reads a bottom's or a top's values: those that no layer looks back at may be
+    // gone by then.
+    virtual bool looks_back(const Layer& layer, const Blob& blob) const {
+        static_cast<void>(layer), static_cast<void>(blob);
+        return true;
+    }
+    // The gradients are there: lets go of values that were kept for them.
+    virtual void forget() {}
     // Whether forward computes the layers up to fused_last too, when the pass reaches them.
     virtual bool fuses() const { return false; }
     // Whether backward does, after such a forward.

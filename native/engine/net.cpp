@@ -199,21 +199,31 @@ void Net::backward(size_t first, size_t last, bool anew) {
         param.blank = anew;
         if (!param.alone) param.clear_blank();
     }
+    if (wants_changed_) find_last_readers();
     settled([&] {
         split_fusions(first, last);
         choose_gates(first, last);
         for (size_t i = first + 1; i-- > last;) {
             Layer& layer = layers[i];
             if (!layer.backward) continue;
-            if (const Layer* after = next(layer); after && after->gated) continue;
-            if (is_fused(layer, last) && layer.fused_into->kernel->fuses_backward()) continue;
-            const Clock clock(timed_ ? &backward_ns[i] : nullptr);
-            guarded(layer, [&] {
-                layer.check_ready();
-                layer.kernel->backward(layer);
-            });
+            if (!is_passed(layer, last)) {
+                const Clock clock(timed_ ? &backward_ns[i] : nullptr);
+                guarded(layer, [&] {
+                    layer.check_ready();
+                    check_gradients(layer);
+                    layer.kernel->backward(layer);
+                });
+            }
+            give_back_passed(layer);
         }
     });
+}
+
+// Whether another layer computes this one's gradients too, in a pass down to `last`.
+bool Net::is_passed(const Layer& layer, size_t last) {
+    const Layer* after = next(layer);
+    return (after && after->gated) ||
+           (is_fused(layer, last) && layer.fused_into->kernel->fuses_backward());
 }
 
 sn_net_bytes Net::memory() const {
@@ -229,6 +239,7 @@ sn_net_bytes Net::memory() const {
                 sum.layouts += static_cast<int64_t>(storage.layout_bytes(counted));
             }
     sum.scratch = static_cast<int64_t>(scratch.bytes());
+    sum.pages = static_cast<int64_t>(pages.bytes());
     return sum;
 }
 

@@ -4,6 +4,7 @@
 #include <sparknet/net.h>
 
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,9 @@ struct Net {
     // What products and convolutions multiply; weights, their gradients and sums are float32.
     dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
     bool narrow() const { return factors != dnnl::memory::data_type::f32; }
-    // Whether blobs keep their values after the pass, whoever wants them; if not, there is no
-    // backward pass.
+    // Whether blobs keep their values and gradients after the passes, whoever wants them; if not,
+    // they have them until their last reader is done, and only nets for training have a backward
+    // pass.
     bool keeps_blobs = true;
     uint64_t seed = 0;
     // Deques: addresses stay when more is added.
@@ -80,19 +82,26 @@ struct Net {
     void find_gates();
     void choose_gates(size_t first, size_t last);
     bool is_fused(const Layer& layer, size_t first) const;
+    bool is_passed(const Layer& layer, size_t last);
     void settle();
     // readers.cpp
+    using Storages = std::map<std::shared_ptr<Storage>, size_t>;
     void find_last_readers();
+    Storages read_last() const;
+    Storages looked_at_last() const;
+    Storages passed_last() const;
     void check_bottoms(const Layer& layer) const;
+    void check_gradients(const Layer& layer) const;
     void give_back_read(const Layer& layer);
+    void give_back_passed(Layer& layer);
     void note_uses(const Layer& layer);
     template <class F>
     void guarded(Layer& layer, F&& run);
     template <class F>
     void settled(F&& run);
 
-    // By layer: what nobody reads after it.
-    std::vector<std::vector<std::shared_ptr<Storage>>> last_read_;
+    // By layer: what nobody reads after its forward pass, and after its backward pass.
+    std::vector<std::vector<std::shared_ptr<Storage>>> last_read_, last_passed_;
     // Somebody wants another blob than before.
     bool wants_changed_ = false;
 

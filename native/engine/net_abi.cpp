@@ -122,7 +122,7 @@ sn_status sn_net_use_bf16(sn_net* net) {
 
 sn_status sn_net_share_blobs(sn_net* net) {
     return guard(net, [&](sn::Net& n) {
-        n.keeps_blobs = n.train;
+        n.keeps_blobs = false;
         for (auto& layer : n.layers) layer.prepared.reset();
     });
 }
@@ -237,9 +237,9 @@ sn_status sn_net_forward(double* loss, sn_net* net, int first, int last) {
 sn_status sn_net_backward(sn_net* net, int first, int last, int anew) {
     return guard(net, [&](sn::Net& n) {
         range(n, first, last);
-        if (!n.keeps_blobs)
+        if (!n.keeps_blobs && !n.train)
             throw std::length_error(
-                "a net whose blobs share memory has no backward pass: make it with "
+                "a net for testing whose blobs share memory has no backward pass: make it with "
                 "keep_blobs=True");
         n.backward(static_cast<size_t>(first), static_cast<size_t>(last), anew != 0);
     });
@@ -280,7 +280,8 @@ sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff) {
         sn::Tensor& tensor = diff != 0 ? from.diff : from.data;
         n.want(from);
         if (tensor.storage().is_gone())
-            throw std::length_error("the values of blob '" + from.name +
+            throw std::length_error(std::string("the ") + (diff != 0 ? "gradients" : "values") +
+                                    " of blob '" + from.name +
                                     "' were given back after their last reader: ask for it before "
                                     "the pass, or make the net with keep_blobs=True");
         auto hold = std::make_unique<std::shared_ptr<float>>(tensor.expose());

@@ -68,11 +68,19 @@ struct PagePool::Spare {
     }
 };
 
-PagePool::PagePool() : spare_(std::make_shared<Spare>()) {}
+PagePool::PagePool()
+    : spare_(std::make_shared<Spare>()), taken_(std::make_shared<std::atomic<size_t>>(0)) {}
+
+std::shared_ptr<float> PagePool::take_new(size_t bytes) const {
+    auto pages = take_pages(bytes);
+    *taken_ += bytes;
+    float* first = pages.get();
+    return {first, [pages = std::move(pages), bytes, taken = taken_](float*) { *taken -= bytes; }};
+}
 
 std::shared_ptr<float> PagePool::take(size_t bytes) {
     auto pages = spare_->find(bytes);
-    if (!pages) pages = take_pages(bytes);
+    if (!pages) pages = take_new(bytes);
     float* first = pages.get();
     return {first, [pages, bytes, spare = spare_](float*) { spare->put(bytes, pages); }};
 }

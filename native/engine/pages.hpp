@@ -1,6 +1,7 @@
 // The engine's memory: zeroed, aligned, counted, in huge pages where it is large.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -20,10 +21,15 @@ class PagePool {
     void turn();
     // Gives the system what nobody holds.
     void clear();
+    // Bytes taken from the system, whoever holds them.
+    size_t bytes() const { return *taken_; }
 
    private:
     struct Spare;
+    std::shared_ptr<float> take_new(size_t bytes) const;
+
     std::shared_ptr<Spare> spare_;
+    std::shared_ptr<std::atomic<size_t>> taken_;
 };
 
 }  // namespace sn

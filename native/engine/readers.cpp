@@ -12,18 +12,75 @@ void Net::want(Blob& blob) {
     wants_changed_ = true;
 }
 
+namespace {
+// visit(blob) for each bottom and top of a layer.
+template <class F>
+void each_blob(const Layer& layer, F&& visit) {
+    for (const Blobs* side : {&layer.bottoms, &layer.tops})
+        for (const Blob* blob : *side) visit(*blob);
+}
+
+bool looks_back(const Layer& layer, const Blob& blob) {
+    return !layer.prepared || layer.kernel->looks_back(layer, blob);
+}
+}  // namespace
+
 // Blobs that look at each other's values have one storage, which the last reader of any of them
 // gives back.
 void Net::find_last_readers() {
     last_read_.assign(layers.size(), {});
+    last_passed_.assign(layers.size(), {});
     if (keeps_blobs) return;
-    std::map<std::shared_ptr<Storage>, size_t> last;
+    Storages read = read_last(), looked_at = looked_at_last(), passed = passed_last();
+    for (const auto& [storage, index] : looked_at) read.erase(storage);
+    for (Storages* found : {&read, &looked_at, &passed})
+        for (const Blob& blob : blobs)
+            if (blob.wanted)
+                found->erase(blob.data.share_storage()), found->erase(blob.diff.share_storage());
+    for (const auto& [storage, index] : read) last_read_[index].push_back(storage);
+    for (const Storages* found : {&looked_at, &passed})
+        for (const auto& [storage, index] : *found) last_passed_[index].push_back(storage);
+}
+
+// The last layer that reads or writes values, going forward.
+Net::Storages Net::read_last() const {
+    Storages found;
     for (const Layer& layer : layers)
-        for (const Blobs* side : {&layer.bottoms, &layer.tops})
-            for (const Blob* blob : *side) last[blob->data.share_storage()] = layer.index;
-    for (const Blob& blob : blobs)
-        if (blob.wanted) last.erase(blob.data.share_storage());
-    for (const auto& [storage, index] : last) last_read_[index].push_back(storage);
+        each_blob(layer, [&](const Blob& blob) { found[blob.data.share_storage()] = layer.index; });
+    return found;
+}
+
+// The last layer whose backward pass reads values: the first of the net that does.
+Net::Storages Net::looked_at_last() const {
+    Storages found;
+    for (const Layer& layer : layers)
+        if (layer.backward)
+            each_blob(layer, [&](const Blob& blob) {
+                if (looks_back(layer, blob)) found.emplace(blob.data.share_storage(), layer.index);
+            });
+    return found;
+}
+
+// The last layer that reads or writes gradients; of those alone that every backward pass writes.
+Net::Storages Net::passed_last() const {
+    Storages found, written;
+    for (const Layer& layer : layers) {
+        if (!layer.backward) continue;
+        for (const Blob* top : layer.tops) found.emplace(top->diff.share_storage(), layer.index);
+        for (size_t i = 0; i < layer.bottoms.size(); ++i)
+            if (layer.propagate[i]) {
+                const auto& storage = layer.bottoms[i]->diff.share_storage();
+                found.emplace(storage, layer.index);
+                written.emplace(storage, layer.index);
+            }
+    }
+    // A loss' gradient is its weight.
+    for (const Layer& layer : layers)
+        for (size_t t = 0; t < layer.tops.size(); ++t)
+            if (layer.loss_weights[t] != 0.0F) written.erase(layer.tops[t]->diff.share_storage());
+    for (auto at = found.begin(); at != found.end();)
+        at = written.count(at->first) > 0 ? std::next(at) : found.erase(at);
+    return found;
 }
 
 // A pass that starts within the net may find nothing where it starts.
@@ -36,6 +93,20 @@ void Net::check_bottoms(const Layer& layer) const {
                          "make the net with keep_blobs=True");
 }
 
+void Net::check_gradients(const Layer& layer) const {
+    if (keeps_blobs) return;
+    const auto refuse = [&](const Blob& blob, const std::string& what) {
+        layer.refuse(what + " of '" + blob.name +
+                     "' were given back after their last reader: begin with the forward pass of "
+                     "the whole net, or make the net with keep_blobs=True");
+    };
+    for (const Blob* top : layer.tops)
+        if (top->diff.storage().is_gone()) refuse(*top, "the gradients");
+    each_blob(layer, [&](const Blob& blob) {
+        if (blob.data.storage().is_gone() && looks_back(layer, blob)) refuse(blob, "the values");
+    });
+}
+
 bool Net::is_last_reader(const Layer& layer, const Blob& blob) const {
     const auto& done = last_read_[layer.index];
     return std::count(done.begin(), done.end(), blob.data.share_storage()) > 0;
@@ -43,6 +114,14 @@ bool Net::is_last_reader(const Layer& layer, const Blob& blob) const {
 
 void Net::give_back_read(const Layer& layer) {
     for (const auto& storage : last_read_[layer.index]) storage->give_back();
+}
+
+void Net::give_back_passed(Layer& layer) {
+    if (keeps_blobs) return;
+    layer.kernel->forget();
+    for (size_t i = 0; i < layer.params.size(); ++i)
+        if (layer.learns[i]) layer.params[i]->data.storage().drop_layouts();
+    for (const auto& storage : last_passed_[layer.index]) storage->give_back();
 }
 
 }  // namespace sn

@@ -271,6 +271,10 @@ void Storage::give_back() {
     plain_valid_ = gone_ = true;
 }
 
+void Storage::drop_layouts() {
+    if (lender_) invalidate();
+}
+
 void Storage::adopt(Storage& other) {
     if (this == &other) return;
     if (size_ != other.size_) throw std::logic_error("a storage adopts values of its own size");

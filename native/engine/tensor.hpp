@@ -77,6 +77,9 @@ class Storage {
     // reads them before they are written anew is refused.
     void give_back();
     bool is_gone() const { return gone_; }
+    // Lets go of a parameter's copies in other layouts: its values will be others when they are
+    // asked for again.
+    void drop_layouts();
 
     // Memory taken so far: for plain rows (not for those of others), and for other layouts.
     size_t row_bytes() const;

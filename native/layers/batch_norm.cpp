@@ -23,6 +23,11 @@ class BatchNorm final : public Kernel {
         keeps_ = ready_ = false;
     }
 
+    // In place the input is kept here.
+    bool looks_back(const Layer& layer, const Blob& blob) const override {
+        return &blob == layer.bottoms[0] && (!layer.in_place() || global_);
+    }
+    void forget() override { kept_.storage().give_back(); }
     bool fuses() const override { return true; }
     bool fuses_backward() const override { return true; }
 

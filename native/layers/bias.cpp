@@ -17,6 +17,8 @@ class Bias final : public Kernel {
         each(view, [=](int64_t i, int64_t c) { to[i] = from[i] + shifts[c]; });
     }
 
+    bool looks_back(const Layer&, const Blob&) const override { return false; }
+
     void backward(Layer& layer) override {
         Tensor& dy = layer.tops[0]->diff;
         const Broadcast view = meet(layer, dy);

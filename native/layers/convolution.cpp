@@ -64,6 +64,12 @@ memory target(const Layer& layer, const memory::desc& wanted) {
 }
 }  // namespace
 
+memory Accumulator::target(const memory::desc& wanted) {
+    pages_ = pages().take(wanted.get_size());
+    memory_ = {wanted, cpu(), pages_.get()};
+    return memory_;
+}
+
 void Accumulator::give(const Layer& layer, size_t param, const memory::desc& plain) {
     bool adds = true;
     float* diff = layer.param_diff(param, adds);
@@ -270,6 +276,7 @@ void WindowKernel<Family>::backward_weights(Layer& layer, size_t i) {
     }
     if (layer.learns[0]) weight_sum_.give(layer, 0, window_->plain_weights);
     if (window_->bias && layer.learns[1]) bias_sum_.give(layer, 1, window_->plain_bias);
+    weight_sum_.let_go(), bias_sum_.let_go();
 }
 
 template <class Family>
@@ -292,6 +299,12 @@ void WindowKernel<Family>::backward(Layer& layer) {
         if (is_any(layer.learns)) backward_weights(layer, i);
         if (layer.propagate[i]) backward_data(layer, i);
     }
+}
+
+template <class Family>
+bool WindowKernel<Family>::looks_back(const Layer& layer, const Blob& blob) const {
+    return is_any(layer.learns) &&
+           std::count(layer.bottoms.begin(), layer.bottoms.end(), &blob) > 0;
 }
 
 template class WindowKernel<Convolutions>;

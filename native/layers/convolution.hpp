@@ -13,15 +13,14 @@ namespace sn {
 // Brings a primitive's result into a parameter's gradient, in plain rows; made anew with the layer.
 class Accumulator {
    public:
-    // Memory for the result in the layout `wanted`.
-    dnnl::memory target(const dnnl::memory::desc& wanted) {
-        if (!memory_) memory_ = dnnl::memory(wanted, cpu());
-        return memory_;
-    }
+    // Memory for the result in the layout `wanted`, until let_go.
+    dnnl::memory target(const dnnl::memory::desc& wanted);
     void give(const Layer& layer, size_t param, const dnnl::memory::desc& plain);
+    void let_go() { memory_ = {}, pages_.reset(); }
 
    private:
     dnnl::memory memory_;
+    std::shared_ptr<float> pages_;
     dnnl::reorder adding_, putting_;
 };
 
@@ -68,6 +67,7 @@ class WindowKernel final : public Kernel {
     void reshape(Layer& layer) override;
     void forward(Layer& layer) override;
     void backward(Layer& layer) override;
+    bool looks_back(const Layer& layer, const Blob& blob) const override;
     bool fuses() const override { return has_fused_; }
 
    private:

@@ -38,6 +38,8 @@ class Dropout final : public Kernel {
         }
     }
 
+    bool looks_back(const Layer&, const Blob&) const override { return false; }
+
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const Tensor& dy = layer.tops[0]->diff;

@@ -15,17 +15,22 @@ class Eltwise final : public Kernel {
         for (double c : layer.options.reals("coeff"))
             coefficients_.push_back(static_cast<float>(c));
         values_.resize(layer.bottoms.size());
+        desc_ = layer.bottoms[0]->data.plain();
         if (const Layer* relu = layer.fused_relu)
             slope_ = static_cast<float>(relu->options.real("negative_slope", 0));
     }
 
+    bool looks_back(const Layer&, const Blob&) const override {
+        return operation_ != Operation::sum;
+    }
+    void forget() override { first_.forget(), output_.forget(); }
     bool fuses() const override { return operation_ == Operation::sum; }
 
     void forward(Layer& layer) override {
         const bool quotient = operation_ == Operation::prod && !stable_;
         first_.keep(layer.bottoms[0]->data,
                     layer.backward && layer.in_place() && operation_ != Operation::sum);
-        const auto desc = layout(layer);
+        const auto desc = desc_ = layout(layer);
         read(layer, desc, false);
         const auto top = layer.tops[0]->data.write(desc);
         if (operation_ == Operation::sum)
@@ -37,8 +42,9 @@ class Eltwise final : public Kernel {
 
     // In place the first bottom's gradient lies where the top's does: it comes last.
     void backward(Layer& layer) override {
-        const auto desc = layout(layer);
-        if (operation_ != Operation::sum) read(layer, desc, true);
+        const bool looks = operation_ != Operation::sum;
+        const auto desc = looks ? layout(layer) : desc_;
+        if (looks) read(layer, desc, true);
         for (size_t i = layer.bottoms.size(); i-- > 0;)
             if (layer.propagate[i] && !pass_on(layer, i)) differentiate(layer, desc, i);
     }
@@ -158,6 +164,8 @@ class Eltwise final : public Kernel {
     bool stable_ = true;
     float slope_ = 0;
     std::vector<float> coefficients_;
+    // What the last forward pass walked in.
+    dnnl::memory::desc desc_;
     std::vector<const float*> values_;
     Kept first_, output_;
 };

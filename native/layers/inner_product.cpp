@@ -78,6 +78,10 @@ class InnerProduct final : public Kernel {
                  layer.bottom_diff());
     }
 
+    bool looks_back(const Layer& layer, const Blob& blob) const override {
+        return layer.learns[0] && &blob == layer.bottoms[0];
+    }
+
    private:
     void make_products(const Layer& layer) {
         const bool few = Turned::fewest <= rows_ && rows_ <= Turned::most && !transpose_;

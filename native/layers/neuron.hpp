@@ -35,6 +35,18 @@ class Neuron final : public Kernel {
         if (f.needs() == Needs::output) kept_.keep(y, layer.backward && overwritten(layer));
     }
 
+    bool looks_back(const Layer& layer, const Blob& blob) const override {
+        switch (function_->needs()) {
+            case Needs::nothing:
+                return false;
+            case Needs::input:
+                return &blob == layer.bottoms[0] && !layer.in_place();
+            default:
+                return &blob == layer.tops[0];
+        }
+    }
+    void forget() override { kept_.forget(); }
+
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const Function f = *function_;

@@ -42,7 +42,9 @@ class PlanePool {
     // of the first output, by which random numbers are drawn.
     void forward(const float* in, float* out, int32_t* picked, const Random::Draw& draw,
                  int64_t number) const;
-    // Adds to `din`. `in` and `out` are looked at by EXPECT alone, `picked` where picks().
+    // Whether a backward pass needs the values: that of EXPECT alone.
+    bool looks_back() const { return method_ == Method::expect; }
+    // Adds to `din`. `in` and `out` are looked at where looks_back(), `picked` where picks().
     void backward(const float* in, const float* out, const int32_t* picked, const float* dout,
                   float* din) const;
 

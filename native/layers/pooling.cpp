@@ -68,6 +68,11 @@ class Pooling final : public Kernel {
         run(forward_, arguments);
     }
 
+    // The gradient of EXPECT comes from the values; a gate's sign lies in the top.
+    bool looks_back(const Layer& layer, const Blob& blob) const override {
+        return pool_.looks_back() || (layer.gate && &blob == layer.tops[0]);
+    }
+
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         if (layer.gated)
@@ -148,13 +153,16 @@ class Pooling final : public Kernel {
     }
 
     void backward_plain(Layer& layer, const float* dout) {
-        const float *in = layer.bottom(), *out = layer.tops[0]->data.read();
+        const bool looks = pool_.looks_back();
+        const float *in = looks ? layer.bottom() : nullptr,
+                    *out = looks ? layer.tops[0]->data.read() : nullptr;
         float* din = layer.bottom_diff();
         planes(layer, [&](int64_t p) {
             const int64_t from = p * pool_.inputs(), at = p * pool_.outputs();
             std::fill(din + from, din + from + pool_.inputs(), 0.0F);
             const int32_t* picked = picked_.empty() ? nullptr : picked_.data() + at;
-            pool_.backward(in + from, out + at, picked, dout + at, din + from);
+            pool_.backward(looks ? in + from : in, looks ? out + at : out, picked, dout + at,
+                           din + from);
         });
     }
 

@@ -29,6 +29,14 @@ class Scale final : public Kernel {
         }
     }
 
+    // In place the input is kept here, where it is needed.
+    bool looks_back(const Layer& layer, const Blob& blob) const override {
+        if (!learned_ && &blob == layer.bottoms[1]) return true;
+        return &blob == layer.bottoms[0] && !layer.in_place() &&
+               (learned_ ? layer.learns[0] : layer.propagate[1]);
+    }
+    void forget() override { kept_.storage().give_back(); }
+
     void backward(Layer& layer) override {
         Tensor& dy = layer.tops[0]->diff;
         const Broadcast view = meet(layer, dy);

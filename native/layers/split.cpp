@@ -17,6 +17,9 @@ class Split final : public Kernel {
         if (layer.gate) slope_ = static_cast<float>(layer.gate->options.real("negative_slope", 0));
     }
     bool gates(const Layer& layer) const override { return layer.tops.size() > 1; }
+    bool looks_back(const Layer& layer, const Blob& blob) const override {
+        return layer.gate && &blob == layer.bottoms[0];
+    }
     void forward(Layer&) override {}
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;

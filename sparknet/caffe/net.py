@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -44,7 +44,7 @@ class Net:
     """``Net(file, phase, level=0, stages=None, weights=None)`` or ``Net(file, weights, phase)``.
 
     Ours, not pycaffe's: ``precision="bf16"`` multiplies in bfloat16 (docs/precision.md);
-    ``keep_blobs=False``, in the test phase, lets blobs that nobody reads any more share memory.
+    ``keep_blobs=False`` lets blobs that nobody reads any more share memory.
     """
 
     def __init__(
@@ -242,9 +242,7 @@ class Net:
         found = {name: self._blob(name) for name in dict.fromkeys([*wanted, *(blobs or ())])}
         if kwargs:
             fill(self.blobs, kwargs, self.inputs, "input")
-        if not self.keep_blobs:
-            for name in found:
-                self._runtime.native.want_blob(self._blob_names.index(name))
+        self._want(found)
         self._forward(first, last)
         return {name: blob.data for name, blob in found.items()}
 
@@ -263,8 +261,16 @@ class Net:
             whole = start is None or set(kwargs) == set(self.outputs)
             tops = self.outputs if whole else self.top_names[str(start)]
             fill(self.blobs, kwargs, tops, "output gradient", gradient=True)
+        found = {name: self._blob(name) for name in dict.fromkeys([*wanted, *(diffs or ())])}
+        self._want(found)
         self._backward(first, last)
-        return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
+        return {name: blob.diff for name, blob in found.items()}
+
+    def _want(self, names: Iterable[str]) -> None:
+        """Keep these blobs through the pass that follows."""
+        if not self.keep_blobs:
+            for name in names:
+                self._runtime.native.want_blob(self._blob_names.index(name))
 
     def _blob(self, name: str) -> Blob:
         if name not in self.blobs:

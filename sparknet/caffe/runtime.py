@@ -47,8 +47,6 @@ class Runtime:
     def __init__(
         self, graph: Graph, seed: int, precision: str = "float32", keep_blobs: bool = True
     ) -> None:
-        if graph.phase == TRAIN and not keep_blobs:
-            raise SpecError("keep_blobs=False is for the test phase: training reads all blobs")
         self.graph = graph
         self.keep_blobs = keep_blobs
         self.seed = seed
@@ -131,17 +129,24 @@ class Runtime:
                 self._hosts[number] = make_host(node, own, self.seed + number)
 
     def _share_blobs(self) -> None:
-        """What comes in and what comes out stays; the rest is lent on."""
+        """What comes in, what comes out and what is a loss stays; the rest is lent on."""
         self.native.share_blobs()
         sources = {top for node in self.graph.nodes if not node.bottom_ids for top in node.top_ids}
         names = self.graph.blob_names
-        for blob in sources.union(map(names.index, self.graph.outputs)):
+        for blob in sources.union(
+            map(names.index, [*self.graph.outputs, *self.graph.loss_weights])
+        ):
             self.native.want_blob(blob)
+
+    @property
+    def has_backward(self) -> bool:
+        """Nets for testing that lend their blobs' memory on have no backward pass."""
+        return self.keep_blobs or self.graph.phase == TRAIN
 
     def _describe(self, number: int, node: Node) -> None:
         if node.type not in HOSTS:
             self.native.set_options(number, node.plan.values)
-        back = self.keep_blobs
+        back = self.has_backward
         learns = [back and ref.needs_gradient for ref in node.params]
         propagate = [back and down for down in node.propagate_down]
         self.native.set_gradients(number, back and node.needs_backward, propagate, learns)
@@ -248,8 +253,8 @@ class Runtime:
         ``anew`` is `clear_param_diffs` before: kernels then put gradients where they would add
         them to zeros.
         """
-        if not self.keep_blobs:
-            raise SpecError("a net made with keep_blobs=False has no backward pass")
+        if not self.has_backward:
+            raise SpecError("a net for testing made with keep_blobs=False has no backward pass")
         if anew and not self._clears_unseen:
             self.clear_param_diffs()
             anew = False

@@ -77,7 +77,7 @@ def _net(chosen: Namespace) -> Net:
         chosen.level,
         flags.stages(chosen),
         precision=chosen.precision,
-        keep_blobs=chosen.phase != "test",
+        keep_blobs=False,
     )
 
 
@@ -106,7 +106,7 @@ def _solver(chosen: Namespace) -> tuple[Net, Any]:
     for field in ("test_iter", "test_interval", "test_net", "test_net_param", "test_state"):
         source.ClearField(field)
     source.display = 0
-    solver = get_solver(settings(source, net), precision=chosen.precision)
+    solver = get_solver(settings(source, net), precision=chosen.precision, keep_blobs=False)
     return solver.net, solver.apply_update
 
 

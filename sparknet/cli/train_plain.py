@@ -32,7 +32,7 @@ def train(chosen: Namespace) -> int:
     if settings.HasField("solver_mode") and settings.solver_mode == settings.GPU:
         say("solver_mode is GPU: sparknet has no GPU engine and computes on the CPU")
     _check_snapshots(settings)
-    solver = get_solver(settings, precision=chosen.precision)
+    solver = get_solver(settings, precision=chosen.precision, keep_blobs=False)
     with Interrupts(chosen.sigint_effect, chosen.sighup_effect) as interrupts:
         _check_inputs(solver)
         _obey(solver, interrupts)

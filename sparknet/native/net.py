@@ -164,10 +164,13 @@ class NativeNet:
         return tuple(shape[0 : ndim[0]])
 
     def memory(self) -> dict[str, int]:
-        """Bytes held by now: blobs in ``rows``, in oneDNN's ``layouts``, and ``scratch``."""
+        """Bytes held by now: blobs in ``rows``, in oneDNN's ``layouts``, and ``scratch``.
+
+        ``pages`` is what all blobs and the values that layers keep have had at once.
+        """
         out = ffi.new("sn_net_bytes *")
         check(lib.sn_net_memory(out, self._net))
-        return {"rows": out.rows, "layouts": out.layouts, "scratch": out.scratch}
+        return {name: getattr(out, name) for name in ("rows", "layouts", "scratch", "pages")}
 
     def adopt(self, blob: int, values: NDArray) -> bool:
         """The blob's values lie in this array from now on.  False: somebody views the blob, and

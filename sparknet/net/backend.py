@@ -38,7 +38,7 @@ class Embedded:
         from sparknet.caffe.precision import available
 
         self.precision = available(precision)
-        self._keep_blobs = keep_blobs
+        self._options: dict[str, Any] = {"precision": self.precision, "keep_blobs": keep_blobs}
 
     def seed(self, seed: int | None) -> int:
         from sparknet.caffe.random import next_seed
@@ -48,13 +48,12 @@ class Embedded:
     def net(self, net: NetMessage, phase: int, seed: int | None) -> Any:
         from sparknet.caffe import Net
 
-        keep = self._keep_blobs or phase == caffe_pb2.TRAIN
-        return Net.from_proto(net, phase, seed=seed, precision=self.precision, keep_blobs=keep)
+        return Net.from_proto(net, phase, seed=seed, **self._options)
 
     def solver(self, solver: SolverMessage) -> Any:
         from sparknet.caffe import get_solver
 
-        return get_solver(solver, precision=self.precision)
+        return get_solver(solver, **self._options)
 
 
 class Pycaffe:

@@ -31,8 +31,8 @@ class Net:
     says otherwise; `level` and `stages` choose layers as well.  `backend` is "embedded", or a
     module with pycaffe's interface or its name ("caffe").  `seed` decides fillers, dropout, crops
     and mirrors, in place of the solver's random_seed.  ``precision="bf16"`` multiplies in
-    bfloat16: docs/precision.md.  ``keep_blobs=True`` keeps all blobs of nets for testing, not
-    only the outputs that are asked for.
+    bfloat16: docs/precision.md.  ``keep_blobs=True`` keeps all blobs and gradients, not only
+    the outputs that are asked for.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))

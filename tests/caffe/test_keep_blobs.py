@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.caffe import TEST, TRAIN, Layer, Net
+from sparknet.caffe import TEST, Layer, Net
 from sparknet.errors import ArrayError, LayerError, SpecError
 from sparknet.proto import parse_net
 
@@ -152,5 +152,3 @@ def test_there_is_no_way_back() -> None:
     net.forward(data=IMAGE)
     with pytest.raises(SpecError, match="keep_blobs=False has no backward pass"):
         net.backward()
-    with pytest.raises(SpecError, match="keep_blobs=False is for the test phase"):
-        Net.from_proto(parse_net(NET), TRAIN, keep_blobs=False)

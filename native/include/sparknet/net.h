@@ -41,12 +41,14 @@ SN_API sn_status sn_net_use_bf16(sn_net* net);
 
 /*
  * Lets blobs give their memory to later ones once the last layer that reads them has run, unless
- * they are wanted. There is no backward pass then, and a pass that starts within the net may find
- * nothing to read. For nets of the test phase; prepare all layers afterwards.
+ * they are wanted. In the test phase there is no backward pass then; in the train phase values stay
+ * until the last backward pass that reads them, and gradients until theirs. A pass that starts
+ * within the net may find nothing to read. Prepare all layers afterwards.
  */
 SN_API sn_status sn_net_share_blobs(sn_net* net);
 
-/* Keeps a blob's values from the next pass on. sn_net_blob_array wants the blob too. */
+/* Keeps a blob's values and gradients from the next pass on. sn_net_blob_array wants the blob too.
+ */
 SN_API sn_status sn_net_want_blob(sn_net* net, int blob);
 
 /* ---- Building ----------------------------------------------------------------- */
@@ -161,6 +163,7 @@ typedef struct sn_net_bytes {
     int64_t rows;    /* blobs and their gradients, row-major */
     int64_t layouts; /* the same, and parameters, in layouts of oneDNN's */
     int64_t scratch; /* temporary memory that all layers share */
+    int64_t pages;   /* all that rows, layouts and values kept by layers have had at once */
 } sn_net_bytes;
 
 SN_API sn_status sn_net_memory(sn_net_bytes* out, sn_net* net);

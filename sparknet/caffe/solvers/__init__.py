@@ -40,11 +40,13 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 
-def get_solver(source: Source, net: Any = None, *, precision: str = "float32") -> Solver:
+def get_solver(
+    source: Source, net: Any = None, *, precision: str = "float32", keep_blobs: bool = True
+) -> Solver:
     """The solver of the type that a solver file, SolverParameter or `SolverParams` names."""
     chosen = settings(source, net)
     check_construction(chosen)
-    return SOLVERS[chosen.type](chosen, precision=precision)
+    return SOLVERS[chosen.type](chosen, precision=precision, keep_blobs=keep_blobs)
 
 
 def solver_from_text(text: str, net: Any = None, *, precision: str = "float32") -> Solver:

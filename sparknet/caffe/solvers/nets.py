@@ -15,12 +15,14 @@ from sparknet.proto import caffe_pb2, solver_nets
 Array = np.ndarray[Any, Any]
 
 
-def build(solver: caffe_pb2.SolverParameter, precision: str = "float32") -> tuple[Net, list[Net]]:
+def build(
+    solver: caffe_pb2.SolverParameter, precision: str = "float32", keep_blobs: bool = True
+) -> tuple[Net, list[Net]]:
     """The net for training and those for testing, with the weights that the solver names."""
     described, precision = solver_nets(solver), available(precision)
     seeds = _seeds(solver.random_seed, 1 + len(described.tests))
     built = [
-        Net.from_proto(net, seed=seed, precision=precision)
+        Net.from_proto(net, seed=seed, precision=precision, keep_blobs=keep_blobs)
         for net, seed in zip([described.train, *described.tests], seeds, strict=True)
     ]
     for net in built:

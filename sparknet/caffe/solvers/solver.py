@@ -30,7 +30,7 @@ class Solver(ABC):
     ``source`` is a solver file, a SolverParameter or `sparknet.dsl.SolverParams`.  A ``net``
     (a file, a NetParameter, `NetSpec` or `NetParams`) replaces the one that the source names.
     File names count from the working directory, as in Caffe.  With ``precision="bf16"`` its
-    nets multiply in bfloat16.
+    nets multiply in bfloat16; with ``keep_blobs=False`` their blobs share memory.
     """
 
     type: ClassVar[str]
@@ -39,13 +39,20 @@ class Solver(ABC):
     histories: ClassVar[int] = 1
     """How many numbers it remembers for each parameter."""
 
-    def __init__(self, source: Source, net: Any = None, *, precision: str = "float32") -> None:
+    def __init__(
+        self,
+        source: Source,
+        net: Any = None,
+        *,
+        precision: str = "float32",
+        keep_blobs: bool = True,
+    ) -> None:
         self.param = settings(source, net)
         """The settings in force: what is changed here counts from the next iteration on."""
         self.param.type = self.type
         check_construction(self.param)
         snapshot.check_place(self.param)
-        self._net, self._test_nets = nets.build(self.param, precision)
+        self._net, self._test_nets = nets.build(self.param, precision, keep_blobs)
         self._flat = Flat(self._net, self.histories)
         self._iter = 0
         self._current_step = 0
