@@ -2,83 +2,12 @@
 
 #include <algorithm>
 
-extern "C" {
-#include "../ndarray/kernel.h"
-}
+#include "strip.hpp"
 
 namespace sn {
 
 namespace {
-constexpr int64_t most = 16;  // lanes that the loops below take at once
-
-// Rows of `width` values, each `stride` behind the one before, and what meets each lane.
-struct Strip {
-    const float* x;
-    const float* dy;
-    float* to;
-    int64_t rows, stride, width;
-    float mean[most], factor[most], shift[most], middle[most], slant[most];
-    float least;  // the slope below zero: 1 without a ReLU
-};
-
-#define SN_LANES _Pragma("omp simd") for (int64_t l = 0; l < width; ++l)
-#define SN_INLINE [[gnu::always_inline]] inline
-
-// Mean and squared distances from it: the values are in the nearest cache the second time.
-SN_INLINE void moments(const Strip& s, int64_t width, float* mean, float* squares) {
-    float sum[most] = {}, square[most] = {};
-    for (int64_t r = 0; r < s.rows; ++r) SN_LANES sum[l] += s.x[r * s.stride + l];
-    SN_LANES sum[l] /= static_cast<float>(s.rows);
-    for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
-            const float apart = s.x[r * s.stride + l] - sum[l];
-            square[l] += apart * apart;
-        }
-    SN_LANES mean[l] = sum[l], squares[l] = square[l];
-}
-
-SN_INLINE float passed(const Strip& s, float x, float dy, int64_t l) {
-    const float y = x * s.factor[l] + s.shift[l], below = dy * s.least;
-    return y > 0 ? dy : below;
-}
-
-SN_INLINE void products(const Strip& s, int64_t width, float* sums, float* with_x) {
-    float sum[most] = {}, product[most] = {};
-    for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
-            const float x = s.x[r * s.stride + l], g = passed(s, x, s.dy[r * s.stride + l], l);
-            sum[l] += g;
-            product[l] += g * (x - s.mean[l]);
-        }
-    SN_LANES sums[l] = sum[l], with_x[l] = product[l];
-}
-
-SN_INLINE void scale(const Strip& s, int64_t width) {
-    for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
-            const float y = s.x[r * s.stride + l] * s.factor[l] + s.shift[l];
-            const float below = y * s.least;
-            s.to[r * s.stride + l] = y > 0 ? y : below;
-        }
-}
-
-SN_INLINE void differentiate(const Strip& s, int64_t width) {
-    for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
-            const float x = s.x[r * s.stride + l], g = passed(s, x, s.dy[r * s.stride + l], l);
-            s.to[r * s.stride + l] = s.factor[l] * (g - s.middle[l] - (x - s.mean[l]) * s.slant[l]);
-        }
-}
-
-// Each for sixteen lanes, which fill a vector, and for what is left over.
-SN_KERNEL void moments_of(const Strip& s, float* mean, float* squares) {
-    s.width == most ? moments(s, most, mean, squares) : moments(s, s.width, mean, squares);
-}
-SN_KERNEL void products_of(const Strip& s, float* sums, float* with_x) {
-    s.width == most ? products(s, most, sums, with_x) : products(s, s.width, sums, with_x);
-}
-SN_KERNEL void scale_of(const Strip& s) {
-    s.width == most ? scale(s, most) : scale(s, s.width);
-}
-SN_KERNEL void differentiate_of(const Strip& s) {
-    s.width == most ? differentiate(s, most) : differentiate(s, s.width);
-}
+constexpr int64_t most = Strip::most;
 }  // namespace
 
 void Normaliser::resize(const Broadcast& view) {
@@ -195,7 +124,7 @@ void Normaliser::note_moments(int64_t number, const float* x) {
     strips(item(number), [&](Strip& strip, int64_t begin, int64_t lane) {
         float means[most], squares[most];
         strip.x = x + begin;
-        moments_of(strip, means, squares);
+        strip_moments(strip, means, squares);
         for (int64_t l = 0; l < strip.width; ++l) {
             const auto m = static_cast<double>(means[l]), s = static_cast<double>(squares[l]);
             if (view_.lanes > 1) {
@@ -257,7 +186,7 @@ void Normaliser::note_products(int64_t number, const float* x, const float* dy) 
     strips(item(number), [&](Strip& strip, int64_t begin, int64_t lane) {
         float sums[most], with_x[most];
         strip.x = x + begin, strip.dy = dy + begin;
-        products_of(strip, sums, with_x);
+        strip_products(strip, sums, with_x);
         for (int64_t l = 0; l < strip.width; ++l) {
             Pair& pair = pairs[view_.lanes > 1 ? lane + l : 0];
             pair.first += static_cast<double>(sums[l]);
@@ -300,7 +229,7 @@ void Normaliser::apply(const Item& item, const float* x, float* y) const {
     }
     strips(item, [&](Strip& strip, int64_t begin, int64_t) {
         strip.x = x + begin, strip.to = y + begin;
-        scale_of(strip);
+        strip_scale(strip);
     });
 }
 
@@ -312,7 +241,7 @@ void Normaliser::differentiate(const Item& item, const float* x, const float* dy
     }
     strips(item, [&](Strip& strip, int64_t begin, int64_t) {
         strip.x = x + begin, strip.dy = dy + begin, strip.to = dx + begin;
-        differentiate_of(strip);
+        strip_differentiate(strip);
     });
 }
 

@@ -1,0 +1,28 @@
+// The sums and formulas of a normalisation over a few channels that lie side by side, as in
+// oneDNN's blocked layouts, or over the values of one.  wide_rows.hpp is for more of them.
+#pragma once
+
+#include <cstdint>
+
+namespace sn {
+
+// Rows of `width` values, each `stride` behind the one before, and what meets each lane.
+struct Strip {
+    static constexpr int64_t most = 16;  // lanes that the loops take at once
+
+    const float* x;
+    const float* dy;
+    float* to;
+    int64_t rows, stride, width;
+    float mean[most], factor[most], shift[most], middle[most], slant[most];
+    float least;  // the slope below zero: 1 without a ReLU
+};
+
+// Of every lane the mean and the squared distances from it.
+void strip_moments(const Strip& s, float* mean, float* squares);
+// Of every lane the sum of g, and that of g * (x - mean), where g is what of dy passes the ReLU.
+void strip_products(const Strip& s, float* sums, float* with_x);
+void strip_scale(const Strip& s);
+void strip_differentiate(const Strip& s);
+
+}  // namespace sn
