@@ -39,11 +39,6 @@ int64_t whole(int64_t values, int64_t part) {
     return (values + part - 1) / part * part;
 }
 
-void clear(float* values, int64_t count) {
-    parallel(count,
-             [=](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
-}
-
 float* floats(const memory& of) {
     return static_cast<float*>(of.get_data_handle());
 }
@@ -120,6 +115,11 @@ Winograd::Winograd(const Window& window, Pass pass)
     if (window.weights.size() == 5) steps.insert(steps.begin(), tile_.taps() * matrix());
     weights_ = {window.weights, memory::data_type::f32, steps};
     zeros_.resize(static_cast<size_t>(std::max({in_.group, out_.group, loops_.block_columns})));
+}
+
+void Winograd::clear(float* values, int64_t count) {
+    parallel(count,
+             [=](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
 }
 
 // The upper left of a tile's outputs.

@@ -77,6 +77,7 @@ class Winograd {
     };
     int64_t tiles() const { return images_ * down_ * across_; }
     Place place(int64_t tile) const;
+    static void clear(float* values, int64_t count);
     int64_t matrix() const { return in_.group * out_.group; }
     int64_t padded() const;
     void transform_weights(const float* weights, const Stack& to) const;
@@ -90,7 +91,16 @@ class Winograd {
     void run_tiles(int64_t begin, int64_t end, const Group& group, const Stack& image,
                    const Stack& result, float* spare) const;
     int64_t begin_of(int64_t part, int64_t parts) const;
-    void learn_tiles(int64_t begin, int64_t end, const Group& group, const Stack& image,
+    int64_t slices() const;
+    void read_tiles(int64_t begin, int64_t first, int64_t last, const Group& group,
+                    const Stack& image, const Stack& slope) const;
+    void multiply_panels(int64_t first, int64_t last, int64_t count, bool adds, const Stack& image,
+                         const Stack& slope, const Stack& sums) const;
+    void learn_together(int64_t rows, const Group& group, const Stack& image,
+                        const Stack& slope) const;
+    void learn_slice(int64_t begin, int64_t end, const Group& group, const Stack& image,
+                     const Stack& slope, const Stack& sums) const;
+    void learn_apart(int64_t parts, const Group& group, const Stack& image,
                      const Stack& slope) const;
     void sum_bias(const float* slopes, float* bias) const;
 

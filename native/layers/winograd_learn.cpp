@@ -8,12 +8,14 @@
 namespace sn {
 
 using dnnl::memory;
-using winograd::most_outputs, winograd::positions;
+using winograd::positions;
 
 namespace {
 // What all threads share of the tiles whose products are added up before they go to memory, in
 // floats, and the fewest such tiles.
 constexpr int64_t shared = 1 << 18, fewest = 112;
+// The same where a thread has them to itself.
+constexpr int64_t alone = 64;
 // Pixels whose gradients are added up in float.
 constexpr int64_t few = 1024;
 constexpr int64_t line = 16;
@@ -23,51 +25,110 @@ float* floats(const memory& of) {
 }
 }  // namespace
 
-void Winograd::learn_tiles(int64_t begin, int64_t end, const Group& group, const Stack& image,
-                           const Stack& slope) const {
-    // What the channels do not fill of the last panel is zero.
-    const int64_t filled = out_.group / line * line;
-    const float* none[most_outputs];
-    std::fill_n(none, most_outputs, zeros_.data());
-    parallel(
-        end - begin,
-        [&](int64_t first, int64_t last) {
-            for (int64_t t = first; t < last; ++t) {
-                float* to = slope.at + t * slope.row;
-                read_tile(begin + t, group.from, image.at + t * image.row, image.step);
-                tile_.slope(none, to + filled, slope.step, padded() - filled);
-                read_slope(out_, begin + t, group.to, to, slope.step);
-            }
-        },
-        positions * (in_.group + out_.group));
+// Sums that are small are kept once for each of some slices of the tiles, and added up at the end:
+// threads then share nothing until there.  Slices are a matter of shapes, as results are.
+int64_t Winograd::slices() const {
+    constexpr int64_t most_floats = 1 << 20;
+    const int64_t fit =
+        std::min(tiles() / fewest, most_floats / (positions * in_.group * padded()));
+    for (const int64_t count : {16, 8})
+        if (fit >= count) return count;
+    return 1;
+}
+
+// Tiles first ... last - 1 of those from `begin` on.
+void Winograd::read_tiles(int64_t begin, int64_t first, int64_t last, const Group& group,
+                          const Stack& image, const Stack& slope) const {
+    for (int64_t t = first; t < last; ++t) {
+        read_tile(begin + t, group.from, image.at + t * image.row, image.step);
+        read_slope(out_, begin + t, group.to, slope.at + t * slope.row, slope.step);
+    }
+}
+
+// Panels first ... last - 1 of the sums of all positions.
+void Winograd::multiply_panels(int64_t first, int64_t last, int64_t count, bool adds,
+                               const Stack& image, const Stack& slope, const Stack& sums) const {
     const int64_t width = loops_.block_columns, panels = padded() / width;
+    for (int64_t i = first; i < last; ++i) {
+        const int64_t p = i / panels, column = i % panels * width;
+        loops_.multiply_across(
+            {image.at + p * image.step, 1, image.row, slope.at + p * slope.step + column, slope.row,
+             width, sums.at + p * sums.step + column, sums.row, in_.group, width, count, adds});
+    }
+}
+
+void Winograd::learn_together(int64_t rows, const Group& group, const Stack& image,
+                              const Stack& slope) const {
+    const int64_t panels = positions * padded() / loops_.block_columns;
+    for (int64_t begin = 0; begin < tiles(); begin += rows) {
+        const int64_t count = std::min(rows, tiles() - begin);
+        parallel(
+            count,
+            [&](int64_t first, int64_t last) {
+                read_tiles(begin, first, last, group, image, slope);
+            },
+            positions * (in_.group + out_.group));
+        parallel(
+            panels,
+            [&](int64_t first, int64_t last) {
+                multiply_panels(first, last, count, begin > 0, image, slope, group.factors);
+            },
+            count * in_.group * loops_.block_columns);
+    }
+}
+
+void Winograd::learn_slice(int64_t begin, int64_t end, const Group& group, const Stack& image,
+                           const Stack& slope, const Stack& sums) const {
+    const int64_t panels = positions * padded() / loops_.block_columns;
+    for (int64_t at = begin; at < end; at += alone) {
+        const int64_t count = std::min(alone, end - at);
+        read_tiles(at, 0, count, group, image, slope);
+        multiply_panels(0, panels, count, at > begin, image, slope, sums);
+    }
+}
+
+void Winograd::learn_apart(int64_t parts, const Group& group, const Stack& image,
+                           const Stack& slope) const {
+    const int64_t count = slices(), size = group.factors.size();
     parallel(
-        positions * panels,
-        [&](int64_t first, int64_t last) {
-            for (int64_t i = first; i < last; ++i) {
-                const int64_t p = i / panels, column = i % panels * width;
-                loops_.multiply_across(
-                    {image.at + p * image.step, 1, image.row, slope.at + p * slope.step + column,
-                     slope.row, width, group.factors.at + p * group.factors.step + column,
-                     group.factors.row, in_.group, width, end - begin, begin > 0});
+        parts,
+        [&, image, slope](int64_t begin, int64_t end) {
+            Stack here = image, there = slope, sums = group.factors;
+            here.at += begin * image.size(), there.at += begin * slope.size();
+            for (int64_t s = count * begin / parts; s < count * end / parts; ++s) {
+                sums.at = group.factors.at + s * size;
+                learn_slice(tiles() * s / count, tiles() * (s + 1) / count, group, here, there,
+                            sums);
             }
         },
-        (end - begin) * in_.group * width);
+        tiles() * positions * out_.group);
+    parallel(
+        size,
+        [=, to = group.factors.at](int64_t begin, int64_t end) {
+            for (int64_t s = 1; s < count; ++s)
+                for (int64_t i = begin; i < end; ++i) to[i] += to[s * size + i];
+        },
+        count);
 }
 
 void Winograd::learn(const memory& source, const memory& slopes, const memory& weights,
                      const memory& bias) const {
+    const int64_t count = slices(), parts = std::min<int64_t>(threads(), count);
     const int64_t chunk = std::max(fewest, shared / (positions * (in_.group + out_.group)));
-    const int64_t most = std::min(chunk, tiles());
-    Stack image(most, in_.group), slope(most, padded()), sums(in_.group, padded());
-    const auto room = static_cast<size_t>(image.size() + slope.size() + sums.size());
-    image.at = static_cast<float*>(scratch().room(room * sizeof(float)));
-    slope.at = image.at + image.size();
-    sums.at = slope.at + slope.size();
+    const int64_t rows = count > 1 ? alone : std::min(chunk, tiles());
+    Stack image(rows, in_.group), slope(rows, padded()), sums(in_.group, padded());
+    const auto room = parts * (image.size() + slope.size()) + count * sums.size();
+    image.at = static_cast<float*>(scratch().room(static_cast<size_t>(room) * sizeof(float)));
+    slope.at = image.at + parts * image.size();
+    sums.at = slope.at + parts * slope.size();
+    // What the channels do not fill of the last panel stays zero.
+    if (padded() > out_.group) clear(slope.at, parts * slope.size());
     for (int64_t g = 0; g < groups_; ++g) {
         const Group read{floats(source) + g * in_.group, sums, floats(slopes) + g * out_.group, {}};
-        for (int64_t begin = 0; begin < tiles(); begin += most)
-            learn_tiles(begin, std::min(begin + most, tiles()), read, image, slope);
+        if (count > 1)
+            learn_apart(parts, read, image, slope);
+        else
+            learn_together(rows, read, image, slope);
         float* to = floats(weights) + g * tile_.taps() * matrix();
         parallel(
             in_.group,

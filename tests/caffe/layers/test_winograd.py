@@ -227,7 +227,7 @@ def test_any_number_of_threads_gives_the_same(window: int, pad: int) -> None:
     for count in (1, 2, 3):
         with threads(count):
             text = conv(64, (pad, pad), group=2, window=window)
-            net = build(text, {"x": draw(9, 64, 19, 18)})
+            net = build(text, {"x": draw(12, 64, 19, 18)})
             for number, blob in enumerate(net.params["l"]):
                 blob.data[...] = draw(*blob.data.shape, seed=number)
             net.forward()
