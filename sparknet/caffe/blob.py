@@ -54,9 +54,11 @@ class EngineBlob(Blob):
         if self._generation != self._runtime.generation:
             self._views.clear()
             self._generation = self._runtime.generation
-        if diff not in self._views:
-            self._views[diff] = np.asarray(self._runtime.native.blob_array(self._number, diff))
-        return self._views[diff]
+        view = self._views.get(diff)
+        if view is None:
+            view = np.asarray(self._runtime.native.blob_array(self._number, diff))
+            self._views[diff] = view
+        return view
 
     @property
     def data(self) -> Array:

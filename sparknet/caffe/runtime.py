@@ -6,11 +6,13 @@ that live in Python (`sparknet.caffe.host`) lie between those runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
+from threading import RLock
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -31,6 +33,22 @@ RESHAPING = frozenset({"Filter", "DetectionOutput"})
 
 FORWARD, BACKWARD = 0, 1
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _alone(
+    method: Callable[Concatenate[Runtime, P], R],
+) -> Callable[Concatenate[Runtime, P], R]:
+    """One thread at a time: a pass of another would find shapes that are half followed."""
+
+    @wraps(method)
+    def locked(self: Runtime, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return locked
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -47,6 +65,7 @@ class Runtime:
     def __init__(
         self, graph: Graph, seed: int, precision: str = "float32", keep_blobs: bool = True
     ) -> None:
+        self._lock = RLock()
         self.graph = graph
         self.keep_blobs = keep_blobs
         self.seed = seed
@@ -93,6 +112,7 @@ class Runtime:
             self._native_params[key] = self.native.add_param(data, diff)
         return self._param_blobs[key]
 
+    @_alone
     def share_params(self, other: Runtime) -> None:
         """Use the memory of another net's parameters, layer by layer of the same name.
 
@@ -185,12 +205,14 @@ class Runtime:
 
     # -- shapes --------------------------------------------------------------------------
 
+    @_alone
     def touch(self, blob: int, shape: Sequence[int]) -> None:
         """A blob was given another shape from outside; the net follows at its next pass."""
         self.native.reshape_blob(blob, shape)
         self.generation += 1
         self._stale = True
 
+    @_alone
     def reshape(self) -> None:
         """Infer everything anew from the shapes that the inputs have now (Caffe: Net::Reshape)."""
         sources = {
@@ -220,6 +242,7 @@ class Runtime:
 
     # -- passes --------------------------------------------------------------------------
 
+    @_alone
     def forward(self, first: int, last: int) -> float:
         if self._stale:
             self.reshape()
@@ -247,6 +270,7 @@ class Runtime:
             if weight
         )
 
+    @_alone
     def backward(self, first: int, last: int, anew: bool = False) -> None:
         """Layers first down to last.
 

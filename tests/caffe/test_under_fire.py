@@ -120,6 +120,36 @@ def test_one_net_serves_many_threads_one_at_a_time() -> None:
     np.testing.assert_array_equal(net.blobs["ip"].data, want)
 
 
+def test_threads_that_give_one_net_other_shapes_take_turns() -> None:
+    poolings = "".join(
+        f'layer {{ name: "pool{n}" type: "Pooling" bottom: "conv" top: "pool{n}" '
+        "pooling_param { kernel_size: 2 } }"
+        for n in range(20)
+    )
+    net, wrong = caffe.Net.from_proto(parse_net(TEXT + poolings), caffe.TEST, seed=7), []
+
+    def work(number: int) -> None:
+        for turn in range(30):
+            net.blobs["data"].reshape(1 + (turn * 7 + number * 3) % 9, 3, 9, 9)
+            try:
+                net.forward()
+            except LayerError as error:
+                wrong.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(before)
+    assert not wrong
+    net.blobs["data"].reshape(4, 3, 9, 9)
+    want = make(caffe.TEST).forward(data=images())["ip"]
+    np.testing.assert_array_equal(net.forward(data=images())["ip"], want)
+
+
 FORK = """
 import os, sys
 import numpy as np
