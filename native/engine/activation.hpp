@@ -1,7 +1,7 @@
 // oneDNN's value-by-value functions, in whatever layout the input has.
 #pragma once
 
-#include "tensor.hpp"
+#include "primitive.hpp"
 
 namespace sn {
 
@@ -15,14 +15,13 @@ class Activation {
         const auto desc = from.layout();
         if (!primitive_ || desc != desc_) make(algorithm, desc, alpha);
         const auto source = from.read(desc), target = to.write(desc);
-        primitive_.execute(stream(), {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, target}});
-        stream().wait();
+        sn::run(primitive_, {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, target}});
     }
 
    private:
     void make(dnnl::algorithm algorithm, const dnnl::memory::desc& desc, float alpha) {
-        primitive_ = dnnl::eltwise_forward(
-            {cpu(), dnnl::prop_kind::forward_inference, algorithm, desc, desc, alpha, 0.0F});
+        primitive_ = dnnl::eltwise_forward({cpu(), dnnl::prop_kind::forward_inference, algorithm,
+                                            desc, desc, alpha, 0.0F, attributes()});
         desc_ = desc;
     }
 

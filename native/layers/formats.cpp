@@ -36,13 +36,4 @@ Planes::Planes(const Tensor& from, const Shape& made) {
     outer = count(from.shape(), 0, std::min<size_t>(2, from.shape().size()));
 }
 
-void Reorder::operator()(memory from, memory to) {
-    if (!primitive_ || from_ != from.get_desc() || to_ != to.get_desc()) {
-        from_ = from.get_desc(), to_ = to.get_desc();
-        primitive_ = dnnl::reorder(from, to);
-    }
-    primitive_.execute(stream(), from, to);
-    stream().wait();
-}
-
 }  // namespace sn

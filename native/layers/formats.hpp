@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <unordered_map>
 
 #include "../engine/tensor.hpp"
 
@@ -22,16 +21,6 @@ struct Planes {
 
     dnnl::memory::desc source, target;
     int64_t outer = 0, inner = 1;
-};
-
-// A reorder that is made again only when its layouts change.
-class Reorder {
-   public:
-    void operator()(dnnl::memory from, dnnl::memory to);
-
-   private:
-    dnnl::memory::desc from_, to_;
-    dnnl::reorder primitive_;
 };
 
 }  // namespace sn

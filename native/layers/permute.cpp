@@ -1,6 +1,7 @@
 // The axes in another order (permute_layer.cpp of SSD): one reorder out of whatever layout the
 // input is in.
 #include "../engine/layer.hpp"
+#include "../engine/move.hpp"
 #include "formats.hpp"
 #include "rows.hpp"
 
@@ -52,8 +53,8 @@ class Permute final : public Kernel {
             return;
         }
         const auto layout = x.layout();
-        there_({layout.permute_axes(forward_), cpu(), x.read(layout).get_data_handle()},
-               layer.tops[0]->data.write(layer.tops[0]->data.plain()));
+        there_.run({layout.permute_axes(forward_), cpu(), x.read(layout).get_data_handle()},
+                   layer.tops[0]->data.write(layer.tops[0]->data.plain()));
     }
 
     void backward(Layer& layer) override {
@@ -64,15 +65,15 @@ class Permute final : public Kernel {
             return;
         }
         const auto layout = dy.layout();
-        back_({layout.permute_axes(backward_), cpu(), dy.read(layout).get_data_handle()},
-              layer.bottoms[0]->diff.write(layer.bottoms[0]->data.layout()));
+        back_.run({layout.permute_axes(backward_), cpu(), dy.read(layout).get_data_handle()},
+                  layer.bottoms[0]->diff.write(layer.bottoms[0]->data.layout()));
     }
 
    private:
     std::vector<int64_t> order_;
     std::vector<int> forward_, backward_;  // where each axis goes
     bool small_ = false;
-    Reorder there_, back_;
+    Move there_, back_;
 };
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "pieces.hpp"
 
+#include "../engine/primitive.hpp"
 #include "rows.hpp"
 
 namespace sn {
@@ -37,8 +38,8 @@ void Pieces::make(const std::vector<memory::desc>& layouts) {
     }
     sources_ = layouts;
     target_ = *target;
-    concat_ = dnnl::concat(
-        dnnl::concat::primitive_desc(cpu(), target_, static_cast<int>(axis_), sources_));
+    concat_ = dnnl::concat(dnnl::concat::primitive_desc(cpu(), target_, static_cast<int>(axis_),
+                                                        sources_, attributes()));
 }
 
 namespace {
@@ -60,12 +61,11 @@ bool Pieces::join_blocked(const std::vector<Tensor*>& parts, Tensor& whole) {
     const auto layouts = layouts_of(parts);
     if (layouts != layouts_) make(layouts);
     if (target_.is_zero()) return false;
-    std::unordered_map<int, memory> arguments;
+    Arguments arguments;
     for (size_t i = 0; i < parts.size(); ++i)
         arguments[DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i)] = parts[i]->read(sources_[i]);
     arguments[DNNL_ARG_DST] = whole.write(target_);
-    concat_.execute(stream(), arguments);
-    stream().wait();
+    run(concat_, arguments);
     return true;
 }
 
@@ -85,7 +85,7 @@ bool Pieces::cut_blocked(const Tensor& whole, Tensor& part, size_t i) {
     if (!target || part.count() == 0) return false;
     const auto from = window(layout, i);
     if (from.is_zero()) return false;
-    cuts_[i]({from, cpu(), whole.read(layout).get_data_handle()}, part.write(*target));
+    cuts_[i].run({from, cpu(), whole.read(layout).get_data_handle()}, part.write(*target));
     return true;
 }
 

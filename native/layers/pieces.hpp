@@ -1,8 +1,9 @@
 // A blob and the parts it falls into along an axis: what Concat and Slice share.
 #pragma once
 
-#include <unordered_map>
+#include <vector>
 
+#include "../engine/move.hpp"
 #include "formats.hpp"
 
 namespace sn {
@@ -29,7 +30,7 @@ class Pieces {
     std::vector<dnnl::memory::desc> layouts_, sources_;
     dnnl::memory::desc target_;
     dnnl::concat concat_;
-    std::vector<Reorder> cuts_;
+    std::vector<Move> cuts_;
 };
 
 }  // namespace sn

@@ -1,5 +1,6 @@
 // Channels dealt out anew between groups (shuffle_channel_layer.cpp of ShuffleNet).
 #include "../engine/layer.hpp"
+#include "../engine/primitive.hpp"
 #include "formats.hpp"
 #include "rows.hpp"
 
@@ -30,11 +31,9 @@ class Deal {
             layout_ = layout;
             primitive_ = dnnl::shuffle_forward(dnnl::shuffle_forward::primitive_desc(
                 cpu(), dnnl::prop_kind::forward_inference, layout, layout, 1,
-                static_cast<int>(columns_)));
+                static_cast<int>(columns_), attributes()));
         }
-        primitive_.execute(stream(),
-                           {{DNNL_ARG_SRC, from.read(layout)}, {DNNL_ARG_DST, to.write(layout)}});
-        stream().wait();
+        run(primitive_, {{DNNL_ARG_SRC, from.read(layout)}, {DNNL_ARG_DST, to.write(layout)}});
     }
 
     void copy(const float* x, float* y) const {

@@ -48,11 +48,11 @@ class Softmax final : public Kernel {
         const int axis = plain ? 1 : axis_;
         const auto algorithm = dnnl::algorithm::softmax_accurate;
         const softmax_forward::primitive_desc forward(cpu(), dnnl::prop_kind::forward_training,
-                                                      algorithm, desc, desc, axis);
+                                                      algorithm, desc, desc, axis, attributes());
         forward_ = softmax_forward(forward);
         if (layer.backward)
             backward_ = softmax_backward(softmax_backward::primitive_desc(
-                cpu(), algorithm, desc, desc, desc, axis, forward));
+                cpu(), algorithm, desc, desc, desc, axis, forward, attributes()));
         desc_ = desc;
     }
 
