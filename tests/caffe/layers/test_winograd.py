@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import sparknet.caffe as caffe
 from sparknet import native
@@ -135,6 +137,23 @@ def test_all_passes(shape: Shape, outputs: int, pad: Pair, group: int, window: i
 def test_all_passes_without_padding(shape: Shape, outputs: int, group: int, window: int) -> None:
     x = draw(*shape)
     check(build(conv(outputs, (0, 0), group, window=window), {"x": x}), x, (0, 0), group)
+
+
+@pytest.mark.usefixtures("few_products")
+@settings(
+    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_all_passes_of_any_shape(data: st.DataObject) -> None:
+    def number(least: int, most: int) -> int:
+        return data.draw(st.integers(least, most))
+
+    window, group = data.draw(st.sampled_from([3, 5])), number(1, 3)
+    pad = (number(0, window), number(0, window))
+    plane = [number(max(1, window - 2 * p), 9) for p in pad]
+    shape = (number(1, 9), group * number(16, 70), *plane)
+    x = draw(*shape)
+    check(build(conv(group * number(16, 70), pad, group, window=window), {"x": x}), x, pad, group)
 
 
 def test_all_passes_where_they_are_chosen() -> None:
