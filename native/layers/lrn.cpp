@@ -88,11 +88,12 @@ class LRN final : public Kernel {
         const auto kind =
             layer.backward ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
         const lrn_forward::primitive_desc forward(cpu(), kind, algorithm, desc, desc, size_, alpha_,
-                                                  beta_, k_, {}, true);
+                                                  beta_, k_, attributes(), true);
         if (!forward || !is_fast(forward.impl_info_str())) return false;
         if (layer.backward) {
             const lrn_backward::primitive_desc backward(cpu(), algorithm, desc, desc, desc, size_,
-                                                        alpha_, beta_, k_, forward, {}, true);
+                                                        alpha_, beta_, k_, forward, attributes(),
+                                                        true);
             if (!backward || !is_fast(backward.impl_info_str())) return false;
             backward_ = lrn_backward(backward);
             const auto notes = forward.workspace_desc();

@@ -106,12 +106,13 @@ class Pooling final : public Kernel {
             layer.backward ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
         const memory::dims dense = {0, 0};
         const pooling_forward::primitive_desc forward(cpu(), kind, algorithm_, desc, out, strides,
-                                                      kernel, dense, before, after, {}, true);
+                                                      kernel, dense, before, after, attributes(),
+                                                      true);
         if (!forward) return false;
         if (layer.backward) {
             const pooling_backward::primitive_desc backward(
                 cpu(), algorithm_, desc, forward.dst_desc(), strides, kernel, dense, before, after,
-                forward, {}, true);
+                forward, attributes(), true);
             if (!backward) return false;
             backward_ = pooling_backward(backward);
             const auto notes = forward.workspace_desc();
