@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 
 from sparknet.errors import LayerError
-from sparknet.layers import LAYERS
-from sparknet.proto import write_blob
+from sparknet.layers import LAYERS, Shape, make
+from sparknet.proto import caffe_pb2, write_blob
 from tests.goldens import GOLDENS, index, needs_goldens
 from tests.layers.nets import layer, plan, read, shapes_of_params, walk
 
@@ -254,43 +256,50 @@ def test_window_data(tmp_path: Path) -> None:
         plan("WindowData", text % ("", "crop_size: 6"), tops=2)
 
 
-def test_hdf5_data(tmp_path: Path) -> None:
+Shapes = Callable[..., tuple[Shape, ...]]
+
+
+@pytest.fixture
+def hdf5_shapes(tmp_path: Path) -> Shapes:
+    """What an HDF5Data layer over the file a.h5, or over other text in its list, says of tops."""
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = np.zeros((5, 2, 3), np.float64)
         file["y"] = np.zeros(4, np.int32)
         file["s"] = np.array([b"a", b"b"])
-        file["scalar"] = 1.0
+        file("scalar",) = 1.0
         file.create_group("g")
     listing = tmp_path / "list"
-    listing.write_text(f"{tmp_path / 'a.h5'}\n")
 
-    def shapes(*tops: str, extra: str = "") -> Any:
-        from google.protobuf import text_format
-
-        from sparknet.layers import make
-        from sparknet.proto import caffe_pb2
-
+    def shapes(*tops: str, extra: str = "", listed: str = f"{tmp_path / 'a.h5'}\n") -> Any:
+        listing.write_text(listed)
         text = f"hdf5_data_param {{ source: '{listing}' batch_size: 2 }} {extra}"
         parameter = caffe_pb2.LayerParameter(name="l", type="HDF5Data", top=tops)
         return make(text_format.Merge(text, parameter), 0).plan([]).tops
 
-    assert shapes("x") == ((2, 2, 3),)
-    for top, says in (
-        ("z", "no data set 'z'"),
-        ("g", "no data set 'g'"),
-        ("s", "data set 's' holds no numbers"),
-        ("scalar", "needs at least 1 axis"),
-    ):
-        with pytest.raises(LayerError, match=says):
-            shapes(top)
-    with pytest.raises(LayerError, match="as many rows; their shapes are 5 x 2 x 3, 4"):
-        shapes("x", "y")
-    with pytest.raises(LayerError, match="does not transform data"):
-        shapes("x", extra="transform_param { }")
-    listing.write_text("")
-    with pytest.raises(LayerError, match="names no file"):
-        shapes("x")
-    listing.write_text(str(listing))
-    with pytest.raises(LayerError, match="is no HDF5 file"):
-        shapes("x")
+    return shapes
+
+
+def test_hdf5_data(hdf5_shapes: Shapes) -> None:
+    assert hdf5_shapes("x") == ((2, 2, 3),)
+
+
+@pytest.mark.parametrize(
+    ("tops", "options", "says"),
+    [
+        ("z", {}, "no data set 'z'"),
+        ("g", {}, "no data set 'g'"),
+        ("s", {}, "data set 's' holds no numbers"),
+        (("scalar",), {}, "needs at least 1 axis"),
+        ("xy", {}, "as many rows; their shapes are 5 x 2 x 3, 4"),
+        ("x", {"extra": "transform_param { }"}, "does not transform data"),
+        ("x", {"listed": ""}, "names no file"),
+        ("x", {"listed": __file__}, "is no HDF5 file"),
+    ],
+)
+def test_hdf5_data_that_cannot_be_read(
+    tops: Sequence[str], options: dict[str, str], says: str, hdf5_shapes: Shapes
+) -> None:
+    with pytest.raises(LayerError, match=says):
+        hdf5_shapes(*tops, **options)
+
