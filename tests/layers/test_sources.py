@@ -267,7 +267,7 @@ def hdf5_shapes(tmp_path: Path) -> Shapes:
         file["x"] = np.zeros((5, 2, 3), np.float64)
         file["y"] = np.zeros(4, np.int32)
         file["s"] = np.array([b"a", b"b"])
-        file("scalar",) = 1.0
+        file["scalar"] = 1.0
         file.create_group("g")
     listing = tmp_path / "list"
 
@@ -302,4 +302,3 @@ def test_hdf5_data_that_cannot_be_read(
 ) -> None:
     with pytest.raises(LayerError, match=says):
         hdf5_shapes(*tops, **options)
-
