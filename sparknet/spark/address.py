@@ -16,8 +16,10 @@ Address = tuple[str, int]
 
 
 def session_of(data: Any, what: str = "the training data") -> SparkSession:
-    """The session of a DataFrame, or the one of an RDD's context."""
+    """The session of a DataFrame, or the one of an RDD's context; it must not be stopped."""
     if hasattr(data, "sparkSession"):
+        if _is_stopped(data.sparkSession):
+            raise SparkError(f"the Spark session of {what} was stopped: make both anew")
         return data.sparkSession
     if hasattr(data, "mapPartitions"):
         from pyspark.sql import SparkSession
@@ -25,15 +27,23 @@ def session_of(data: Any, what: str = "the training data") -> SparkSession:
 
         if is_remote():
             raise SparkError(f"{what} is an RDD, and Spark Connect has none: give a DataFrame")
+        if data.context._jsc is None:
+            raise SparkError(f"the Spark session of {what} was stopped: make both anew")
         return SparkSession.builder.getOrCreate()
     raise SparkError(f"{what} is {no_data(data)}")
 
 
-def no_data(data: Any) -> str:
+def _is_stopped(session: SparkSession) -> bool:
+    if is_classic(session):
+        return session.sparkContext._jsc is None
+    return bool(session.is_stopped)
+
+
+def no_data(data: Any, wanted: str = "an RDD or a DataFrame") -> str:
     """What something is that is no data, and what would be."""
     kind = type(data)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    return f"a {name}: an RDD or a DataFrame of Spark is needed (spark.createDataFrame makes one)"
+    return f"a {name}: {wanted} of Spark is needed (spark.createDataFrame makes one)"
 
 
 def driver_address(session: SparkSession, port: int) -> Address:

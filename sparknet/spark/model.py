@@ -8,16 +8,18 @@ from functools import partial
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.errors import SparkError, SpecError
+from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.net.fed import FedNet
 from sparknet.net.flow import dependent, last_blobs
 from sparknet.proto import Model, read_model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean
+from sparknet.spark.address import no_data, session_of
 from sparknet.spark.files import send
 from sparknet.spark.kinds import check_kinds, named, plain
 from sparknet.spark.portable import portable_net
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 StrPath = str | os.PathLike[str]
+
+_SUFFIXES = (".caffemodel", ".h5")
 
 
 class SparkModel:
@@ -61,7 +65,10 @@ class SparkModel:
         as it is described for unless given.
         """
         if not hasattr(data, "mapInArrow"):
-            raise SparkError(f"the data is a {type(data).__name__}: a DataFrame is needed")
+            raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
+        session = session_of(data, "the data")
+        if not isinstance(prefix, str) or not isinstance(best, (str, NoneType)):
+            raise SparkError(f"prefix and best are columns' names, not {prefix!r} and {best!r}")
         tested = self.net.tested
         chosen = self._outputs(tested, outputs)
         mapping = self._mapping(tested, chosen, data.columns, named(columns))
@@ -71,7 +78,7 @@ class SparkModel:
             raise SparkError(f"batch is {rows}: at least one record is needed")
         predicted = [_output(tested, name, prefix + name) for name in chosen]
         prediction = Prediction(
-            weights=self._send(data.sparkSession),
+            weights=self._send(session),
             net=portable_net(tested.described),
             mapping=mapping,
             shapes={entry.name: entry.stored for entry in tested.entries},
@@ -87,6 +94,8 @@ class SparkModel:
 
     def save(self, path: StrPath) -> None:
         """Write a caffemodel, and beside it the net as a .prototxt; `SparkModel(path)` reads it."""
+        if Path(path).suffix not in _SUFFIXES:
+            raise FileError(path, f"a model is saved as one of {', '.join(_SUFFIXES)}")
         write_model(path, self._model())
         write_text(Path(path).with_suffix(".prototxt"), self.net.tested.described)
 
@@ -154,7 +163,7 @@ def _net(source: Any, weights: Any) -> Net:
     """A net; a caffemodel alone is its own description."""
     if isinstance(source, (str, os.PathLike)) and weights is None:
         path = Path(source)
-        if path.suffix in (".caffemodel", ".h5"):
+        if path.suffix in _SUFFIXES:
             return Net(read_model(path).net, path)
     return Net(source, weights)
 

@@ -46,7 +46,7 @@ def check(
         raise SparkError(f"workers is {workers!r}: a whole number, at least 1, is needed")
     if is_classic(session):
         _check_settings(session, workers, patience)
-    rows = session.range(workers).repartition(workers)
+    rows = session.range(0, workers, 1, workers)
     task = partial(probe.look, driver=driver, secret=secret)
     look = rows.mapInArrow(task, probe.SCHEMA, barrier=True)
     look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again

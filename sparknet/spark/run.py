@@ -143,7 +143,7 @@ class Run:
 
     def _tidy(self, workers: int) -> None:
         """Remove what killed processes left on the executors, if these are still there."""
-        rows = self._session.range(workers).repartition(workers)
+        rows = self._session.range(0, workers, 1, workers)
         frame = rows.mapInArrow(partial(scratch.sweep, run=self.id), scratch.SCHEMA, barrier=True)
         with suppress(Exception), Job(self._session, frame, "sparknet: tidying up") as job:
             job.wait(_GRACE)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.errors import SparkError, SpecError
+from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.spark import SparkModel, Trainer
 from tests.spark.digits import NET, records, solver
@@ -86,6 +86,11 @@ def test_a_caffemodel_is_enough(frame: Any, tmp_path: Path) -> None:
         np.testing.assert_allclose(found, scores, rtol=1e-5, atol=1e-4)
 
 
+def test_a_suffix_that_says_nothing(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"x.model: a model is saved as one of .caffemodel, .h5"):
+        SparkModel(Net(solver())).save(tmp_path / "x.model")
+
+
 def test_changed_weights_are_sent_again(frame: Any) -> None:
     net = Net(solver())
     model = SparkModel(net)
@@ -138,8 +143,12 @@ def test_what_cannot_be_predicted(session: Any, frame: Any) -> None:
         model.transform(frame.withColumnRenamed("digit", "ip"), columns=COLUMNS)
     with pytest.raises(SparkError, match="outputs is 'ip': a list"):
         model.transform(frame, "ip")
-    with pytest.raises(SparkError, match="the data is a list: a DataFrame is needed"):
+    with pytest.raises(SparkError, match="the data is a list: a DataFrame of Spark is needed"):
         model.transform([(0, b"", 1)])  # type: ignore[arg-type]
+    with pytest.raises(SparkError, match="names, not '' and True"):
+        model.transform(frame, columns=COLUMNS, best=True)  # type: ignore[arg-type]
+    with pytest.raises(SparkError, match="column 'name' of the data is of type string"):
+        model.transform(frame.selectExpr("'x' AS name"), columns={"data": "name"})
     with pytest.raises(SparkError, match="batch is -1"):
         model.transform(frame, columns=COLUMNS, batch=-1)
     with pytest.raises(SpecError, match="this Net has weights already"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import Any
 
@@ -30,6 +31,39 @@ def test_what_a_task_raises_is_not_logged_as_well(spark: Any) -> None:
     assert not logger("org.apache.spark.executor.Executor").isErrorEnabled()
     assert not logger("org.apache.spark.scheduler.TaskSetManager").isErrorEnabled()
     assert logger("org.apache.spark.scheduler.DAGScheduler").isErrorEnabled()
+
+
+STOPPED = """
+from sparknet.net import Net
+from sparknet.spark import SparkModel, Trainer, local_session
+from tests.spark.digits import solver
+
+session = local_session(1, memory="512m")
+data = session.sql("SELECT array(1.0D) AS data, 1 AS label")
+rdd = session.sparkContext.parallelize([1])
+session.stop()
+model = SparkModel(Net(solver()))
+for again in (False, True):
+    for use in (lambda: Trainer(solver()).fit(data), lambda: Trainer(solver()).fit(rdd),
+                lambda: model.transform(data)):
+        try:
+            use()
+        except Exception as error:
+            print(type(error).__name__, error)
+    local_session(1, memory="512m")
+"""
+
+
+@pytest.mark.slow
+def test_data_of_a_session_that_was_stopped() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", STOPPED], capture_output=True, text=True, check=True
+    )
+    said = [
+        f"SparkError the Spark session of the {what} was stopped: make both anew"
+        for what in ("training data", "training data", "data")
+    ]
+    assert ran.stdout.splitlines() == said * 2
 
 
 def test_a_running_session_is_taken_if_it_has_the_slots(spark: Any) -> None:
