@@ -9,21 +9,31 @@ from pathlib import Path
 import pytest
 
 import sparknet
-from docs.__main__ import PAGE, page
+from docs.__main__ import PAGE
+from docs.__main__ import page as layers_page
 from tests.goldens import ROOT
 
 GUIDES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("models/**/*.md")])
 
 
 def test_the_layer_reference_is_current() -> None:
-    assert PAGE.read_text() == page(), "run make docs"
+    assert PAGE.read_text() == layers_page(), "run make docs"
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(guide: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)", guide.read_text()):
+    for target in re.findall(r"\]\(([^)\s]+)\)", guide.read_text()):
+        name, _, place = target.partition("#")
+        page = guide.parent / name if name else guide
         if "://" not in target:
-            assert (guide.parent / target).exists(), f"{guide.name} links to {target}"
+            assert page.exists(), f"{guide.name} links to {target}"
+            assert not place or place in anchors(page), f"{guide.name} links to {target}"
+
+
+def anchors(guide: Path) -> list[str]:
+    """What a page's headings are called in links, as GitHub has it."""
+    headings = re.findall(r"^#+ (.*)$", guide.read_text(), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
 EXPLAINED = [name for name in sparknet.__all__ if callable(getattr(sparknet, name))]
