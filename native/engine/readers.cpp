@@ -20,6 +20,12 @@ void each_blob(const Layer& layer, F&& visit) {
         for (const Blob* blob : *side) visit(*blob);
 }
 
+// Copies of weights that are learned: the next step makes them anew.
+void drop_layouts(const Layer& layer) {
+    for (size_t i = 0; i < layer.params.size(); ++i)
+        if (layer.learns[i]) layer.params[i]->data.storage().drop_layouts();
+}
+
 bool looks_back(const Layer& layer, const Blob& blob) {
     return !layer.prepared || layer.kernel->looks_back(layer, blob);
 }
@@ -113,14 +119,15 @@ bool Net::is_last_reader(const Layer& layer, const Blob& blob) const {
 }
 
 void Net::give_back_read(const Layer& layer) {
+    if (keeps_blobs) return;
     for (const auto& storage : last_read_[layer.index]) storage->give_back();
+    drop_layouts(layer);
 }
 
 void Net::give_back_passed(Layer& layer) {
     if (keeps_blobs) return;
     layer.kernel->forget();
-    for (size_t i = 0; i < layer.params.size(); ++i)
-        if (layer.learns[i]) layer.params[i]->data.storage().drop_layouts();
+    drop_layouts(layer);
     for (const auto& storage : last_passed_[layer.index]) storage->give_back();
 }
 

@@ -116,6 +116,23 @@ def test_less_memory_is_taken() -> None:
     assert lean["rows"] + lean["layouts"] < 0.2 * (kept["rows"] + kept["layouts"])
 
 
+def test_copies_of_weights_last_for_a_layer() -> None:
+    """Four layers of large weights and small images: not four copies each way, and sums."""
+    lines = [input_layer("x0", (1, 64, 4, 4))]
+    for n in range(4):
+        lines.append(
+            f'layer {{ name: "c{n}" type: "Convolution" bottom: "x{n}" top: "x{n + 1}" '
+            "convolution_param { num_output: 64 kernel_size: 3 pad: 1 "
+            'weight_filler { type: "msra" } } }'
+        )
+    net = caffe.Net.from_proto(parse_net("\n".join(lines)), caffe.TRAIN, keep_blobs=False)
+    for _ in range(2):
+        net.forward()
+        net.backward()
+    weights = net.params["c0"][0].data.nbytes
+    assert weights < net._runtime.native.memory()["pages"] < 4 * weights
+
+
 @pytest.mark.parametrize("name", ["first", "sum", "pool"])
 def test_what_is_gone_says_so_and_is_kept_from_then_on(name: str) -> None:
     kept, lean = (solver_of(parse_net(NET), keep) for keep in (True, False))
