@@ -103,16 +103,12 @@ def train(
     size = _size(workers)
     chosen = make_strategy(strategy)
     store = None if snapshots is None else FolderStore(snapshots)
-    if store is not None:
-        store.prepare()
     resumed = Resumed.newest(store) if resume else None
     kept_seed = None if resumed is None else resumed.seed
     net = trainee(solver, weights, kept_seed, precision)
     last = last_step(net, steps, epochs, seconds)
     if resumed is not None:
-        resumed.check(
-            workers=size, strategy=chosen.settings(), order_seed=seed, shuffle=shuffle
-        )
+        resumed.check(workers=size, strategy=chosen.settings(), order_seed=seed, shuffle=shuffle)
     with tempfile.TemporaryDirectory(prefix="sparknet-") as name:
         shared = _share(net, data, validation, Path(name))
         count = len(jobs.open_shared(shared["records"]))
@@ -144,6 +140,8 @@ def train(
             resume=None if resumed is None else resumed.round,
             precision=net.precision,
         )
+        if store is not None:
+            store.prepare()  # behind all that may be refused: it leaves a folder
         return _run(job, size, net, on_event)
 
 
