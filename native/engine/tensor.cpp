@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "channels.hpp"
+#include "parallel.hpp"
 #include "pass.hpp"
 
 namespace sn {
@@ -13,6 +14,25 @@ namespace sn {
 namespace {
 // Layouts that one blob is kept in at once.
 constexpr size_t most_copies = 4;
+
+void clear(float* values, int64_t count) {
+    parallel(count,
+             [=](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
+}
+
+// Blocks of channels are padded in the last block of an image alone.
+void clear_padding(const dnnl::memory::desc& desc, float* values) {
+    const auto size = static_cast<int64_t>(desc.get_size() / sizeof(float));
+    if (layouts::block_of(desc) == 0) return clear(values, size);
+    const int64_t images = desc.get_dims()[0], last = desc.get_strides()[1];
+    parallel(
+        images,
+        [=](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i)
+                std::fill_n(values + size / images * (i + 1) - last, last, 0.0F);
+        },
+        last);
+}
 }  // namespace
 
 int64_t count(const Shape& shape) {
@@ -120,8 +140,7 @@ size_t Storage::layout_bytes(std::set<const float*>& counted) const {
 // Padding that a layout has is zero from the beginning, whoever writes the rest.
 void Storage::Copy::take_pages() {
     pages = sn::pages().take(desc.get_size());
-    if (desc.get_padded_dims() != desc.get_dims())
-        std::fill_n(pages.get(), desc.get_size() / sizeof(float), 0.0F);
+    if (desc.get_padded_dims() != desc.get_dims()) clear_padding(desc, pages.get());
 }
 
 void Storage::invalidate() {
