@@ -170,7 +170,10 @@ def _image_structs(values: Any, name: str) -> Array:
     images = []
     for image in values.to_pylist():
         size = image["height"], image["width"], image["nChannels"]
-        if min(size) < 1 or math.prod(size) != len(image["data"]):
+        if min(size) < 1:  # so its image source marks what it cannot decode
+            said = f"is no image that Spark can read: {image.get('origin')}"
+            raise SparkError(f"column '{name}': this {said} (its option dropInvalid leaves it out)")
+        if math.prod(size) != len(image["data"]):
             raise SparkError(f"column '{name}' has an image of {size} with other data than that")
         images.append(np.frombuffer(image["data"], np.uint8).reshape(size).transpose(2, 0, 1))
     return _stacked(images, name)

@@ -37,10 +37,14 @@ class SparkModel:
     """``SparkModel(net, weights=None)``: a `Net` or all that one is made from, or a caffemodel.
 
     A net for training will do: it is run as it is for testing, through its transform_param, and
-    what only its losses and accuracies need is not asked for.
+    what only its losses and accuracies need is not asked for.  ``columns`` maps its inputs to
+    the data's columns wherever `transform` is not told otherwise.
     """
 
-    def __init__(self, net: Any, weights: Any = None) -> None:
+    def __init__(
+        self, net: Any, weights: Any = None, *, columns: dict[str, str] | None = None
+    ) -> None:
+        self.columns = named(columns)
         self.net: Net = net if isinstance(net, Net) else _net(net, weights)
         """Its weights are those that predict."""
         if net is self.net and weights is not None:
@@ -132,7 +136,7 @@ class SparkModel:
             for name in entries
             if not dependent(tested.described, [name]).keys().isdisjoint(outputs)
         ]
-        mapping = {name: columns.get(name, name) for name in needed}
+        mapping = {name: (self.columns | columns).get(name, name) for name in needed}
         for name, column in mapping.items():
             if column not in has:
                 raise SparkError(

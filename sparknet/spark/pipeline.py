@@ -54,8 +54,7 @@ class NetEstimator(Estimator):  # type: ignore[misc]
             held = dataset.where(dataset[self.validation])
             learned = dataset.where(~dataset[self.validation])
         trained = replace(self.trainer, **changed).fit(learned, held)
-        columns = {"columns": trained_columns(trained.model, self.trainer.columns)}
-        return NetModel(trained.model, **columns | self.output)
+        return NetModel(trained.model, **self.output)
 
 
 class NetModel(Model):  # type: ignore[misc]
@@ -72,9 +71,3 @@ class NetModel(Model):  # type: ignore[misc]
         made = self.model.transform(dataset, **self.output)
         best = self.output.get("best")
         return made if best is None else made.withColumn(best, made[best].cast("double"))
-
-
-def trained_columns(model: SparkModel, columns: dict[str, str] | None) -> dict[str, str]:
-    """Those of the inputs that the net has when it predicts, too."""
-    inputs = {entry.name for entry in model.net.tested.entries}
-    return {blob: column for blob, column in (columns or {}).items() if blob in inputs}

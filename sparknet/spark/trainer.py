@@ -37,10 +37,12 @@ StrPath = str | os.PathLike[str]
 class Trained(training.Trained):
     """What `Trainer.fit` gives."""
 
+    columns: dict[str, str] | None = None
+
     @property
     def model(self) -> SparkModel:
-        """The trained net, ready to predict columns of a DataFrame."""
-        return SparkModel(self.net)
+        """The trained net, ready to predict from the columns that it was trained on."""
+        return SparkModel(self.net, columns=self.columns)
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ class Trainer:
             run.train(control, rows, assignment, self.workers)
             outcome, trained = run.result(control)
         net.net.flat_params.copy_from(trained)
-        return Trained(net.get_weights(), run.history, net, outcome)
+        return Trained(net.get_weights(), run.history, net, outcome, self.columns)
 
     def _check(self) -> None:
         """What only the workers would notice."""

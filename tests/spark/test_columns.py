@@ -77,6 +77,12 @@ def test_image_structs() -> None:
     np.testing.assert_array_equal(column(values, "x", (3, 2, 3)), pixels.transpose(0, 3, 1, 2))
 
 
+def test_an_image_that_spark_could_not_read() -> None:
+    none = {"origin": "f:/a.png", "height": -1, "width": -1, "nChannels": -1, "data": b""}
+    with pytest.raises(SparkError, match=r"column 'x': this is no image .*: f:/a.png \(its option"):
+        column(pa.array([none]), "x", (3, 2, 3))
+
+
 def test_vectors() -> None:
     values = pa.array(
         [

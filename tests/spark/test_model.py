@@ -105,11 +105,15 @@ def test_changed_weights_are_sent_again(frame: Any) -> None:
 def test_a_trained_model_predicts(session: Any) -> None:
     images, labels = records(400)
     pairs = zip((images / np.float32(255)).reshape(400, -1).tolist(), labels.tolist(), strict=True)
-    data = session.createDataFrame(list(pairs), "data array<float>, label int")
-    trained = Trainer(solver(), workers=2).fit(data)
-    predicted = trained.model.transform(data, best="prediction")
-    right = predicted.where("prediction = label").count()
+    data = session.createDataFrame(list(pairs), "pixels array<float>, digit int")
+    columns = {"data": "pixels", "label": "digit"}
+    model = Trainer(solver(), workers=2, columns=columns).fit(data).model
+    right = model.transform(data, best="prediction").where("prediction = digit").count()
     assert right > 0.97 * 400
+    other = data.selectExpr("pixels AS x")
+    assert model.transform(other, columns={"data": "x"}).columns == ["x", "ip"]
+    with pytest.raises(SparkError, match="the data has no column 'pixels' for the net's input"):
+        model.transform(other)
 
 
 def test_a_worker_keeps_the_net_between_jobs(session: Any, frame: Any) -> None:
