@@ -62,6 +62,18 @@ memory target(const Layer& layer, const memory::desc& wanted) {
         other.storage().give_back();
     return top.edit(wanted);
 }
+
+// Whether, along one axis, some tap lies outside wherever the window is put: a window of taps
+// `dilation` apart, put `places` times every `stride` values, over `size` values after the padding.
+bool is_idle(int64_t taps, int64_t dilation, int64_t places, int64_t stride, int64_t size,
+             int64_t pad) {
+    for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t first = tap * dilation - pad;
+        const int64_t place = first < 0 ? (stride - 1 - first) / stride : 0;
+        if (place >= places || first + place * stride >= size) return true;
+    }
+    return false;
+}
 }  // namespace
 
 memory Accumulator::target(const memory::desc& wanted) {
@@ -107,13 +119,19 @@ Window::Window(const Layer& layer, bool reverse) {
     }
     strides = stride;
     before = pad;
+    bool is_partly_idle = false;
     for (size_t i = 0; i < kernel.size(); ++i) {
         dilations.push_back(dilation[i] - 1);
         // Caffe's truncating division may need more zeros at the end than `pad` names.
         const int64_t extent = dilation[i] * (kernel[i] - 1) + 1;
         const int64_t need = (target[i + 2] - 1) * stride[i] + extent - source[i + 2] - pad[i];
         after.push_back(reverse ? pad[i] : std::max(pad[i], need));
+        const auto &few = reverse ? source : target, &many = reverse ? target : source;
+        is_partly_idle = is_partly_idle || is_idle(kernel[i], dilation[i], few[i + 2], stride[i],
+                                                   many[i + 2], pad[i]);
     }
+    // oneDNN's gradients of such taps are what lay in its memory, in bfloat16.
+    if (is_partly_idle) factors = memory::data_type::f32;
     const int64_t rows = outputs / group, columns = in[axis] / group;
     weights = {group, rows, columns};
     weights.insert(weights.end(), kernel.begin(), kernel.end());
@@ -295,9 +313,13 @@ template <class Family>
 void WindowKernel<Family>::backward(Layer& layer) {
     if (many_axes_) return many_axes_->backward(layer);
     for (size_t i = 0; i < layer.tops.size(); ++i) {
-        if (layer.tops[i]->count() == 0) continue;
-        if (is_any(layer.learns)) backward_weights(layer, i);
-        if (layer.propagate[i]) backward_data(layer, i);
+        const bool empty = layer.tops[i]->count() == 0;
+        if (is_any(layer.learns) && !empty) backward_weights(layer, i);
+        if (!layer.propagate[i]) continue;
+        if (empty)
+            std::fill_n(layer.bottom_diff(i), layer.bottoms[i]->count(), 0.0F);
+        else
+            backward_data(layer, i);
     }
 }
 

@@ -18,10 +18,17 @@ def draw(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def build(layers: str, inputs: Mapping[str, Any], *, force: bool = True, phase: int = 0) -> Any:
+def build(
+    layers: str,
+    inputs: Mapping[str, Any],
+    *,
+    force: bool = True,
+    phase: int = 0,
+    precision: str = "float32",
+) -> Any:
     text = "force_backward: true\n" if force else ""
     text += "".join(input_layer(name, np.shape(value)) for name, value in inputs.items())
-    net = caffe.Net.from_proto(parse_net(text + layers), phase)
+    net = caffe.Net.from_proto(parse_net(text + layers), phase, precision=precision)
     for name, value in inputs.items():
         net.blobs[name].data[...] = value
     return net
