@@ -58,6 +58,9 @@ def train(
 
     columns = _columns(chosen.columns) if chosen.columns else None
     _check(chosen)
+    own = sources.of_solver(settings)
+    if not (chosen.sql or chosen.data) and own[0] is None:  # a Spark takes its time to start
+        raise WrongUse("the net names no data", "give --data SOURCE or --sql QUERY")
     workers = chosen.workers or 2
     session = get_session(
         workers, master=chosen.master, threads=chosen.threads, name="sparknet train"
@@ -73,7 +76,7 @@ def train(
             on_event=hear,
             **{name: value for name, value in given.items() if value is not None},
         )
-        return trainer.fit(*_data(session, chosen, settings), resume=bool(chosen.resume))
+        return trainer.fit(*_data(session, chosen, own), resume=bool(chosen.resume))
     finally:
         session.stop()
 
@@ -85,19 +88,17 @@ def _check(chosen: Namespace) -> None:
         raise WrongUse("give --validation or --validation-sql, not both")
 
 
-def _data(session: Any, chosen: Namespace, settings: SolverParameter) -> tuple[Any, Any]:
+def _data(session: Any, chosen: Namespace, own: tuple[Any, Any]) -> tuple[Any, Any]:
     """The DataFrames to train on and to test with."""
     from sparknet.spark import read_records
     from sparknet.spark.reading import query
 
-    data, validation = sources.of_solver(settings)
+    data, validation = own
     if chosen.sql or chosen.data:
         validation = None
     training = query(session, chosen.sql) if chosen.sql else None
-    if training is None and (chosen.data or data is not None):
-        training = _opened(session, chosen.data) if chosen.data else read_records(session, data)
     if training is None:
-        raise WrongUse("the net names no data", "give --data SOURCE or --sql QUERY")
+        training = _opened(session, chosen.data) if chosen.data else read_records(session, data)
     if chosen.validation_sql:
         return training, query(session, chosen.validation_sql)
     if chosen.validation:

@@ -51,6 +51,18 @@ def test_a_query_over_parquet(fresh: Task, run: Run) -> None:
     assert list(fresh.folder.glob("columns_snapshots/round-*"))
 
 
+def test_no_data_is_told_before_a_spark_is_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # where there is none: Spark cannot start
+    net = 'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 } } }'
+    (tmp_path / "solver.prototxt").write_text(
+        f"net_param {{ {net} }} base_lr: 0.1 lr_policy: 'fixed' max_iter: 1"
+    )
+    assert main(["train", "-solver", str(tmp_path / "solver.prototxt"), "--spark"]) != 0
+    assert "the net names no data\nhint: give --data SOURCE" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_the_nets_own_data(fresh: Task, run: Run) -> None:
     done = run(*train(fresh, "-iterations", "20", "--json", "--validate-every", "1"))
