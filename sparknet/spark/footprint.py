@@ -6,9 +6,13 @@ import os
 from math import prod
 from pathlib import Path
 
+from sparknet.graph import Graph
 from sparknet.net import Net
 
 _FLOAT = 4
+_LOOKING = frozenset({"Split", "Reshape", "Flatten"})
+"""Layers whose tops are their bottom's values."""
+_MULTIPLYING = frozenset({"Convolution", "Deconvolution", "DepthwiseConvolution", "InnerProduct"})
 _THREADS = 256 << 20
 """Bytes of address space for a worker's threads: each has a stack and an arena of malloc's."""
 
@@ -16,13 +20,26 @@ _THREADS = 256 << 20
 def footprint(net: Net) -> int:
     """Bytes that training takes at the least.
 
-    Weights, gradients, the solver's histories, what the workers agreed on, and the blobs once:
-    not the blobs' gradients, nor the records, nor what oneDNN takes at the first pass.
+    Weights, gradients, the solver's histories, what the workers agreed on, and the values that
+    wait for the backward pass: not other blobs and gradients, which share memory, nor the
+    records, nor what oneDNN takes at the first pass.
     """
     copies = 3 + len(net.solver.flat_history)
-    blobs: int = sum(prod(shape) for shape in net.net.graph.blob_shapes)
     parameters = int(net.net.flat_params.size)
-    return _FLOAT * (copies * parameters + blobs) + _THREADS
+    return _FLOAT * (copies * parameters + _waiting(net.net.graph)) + _THREADS
+
+
+def _waiting(graph: Graph) -> int:
+    """Values that gradients of weights are made of: what a layer multiplied with them."""
+    source: dict[str, str] = {}
+    waiting = set()
+    for node in graph.nodes:
+        bottoms = [source.get(bottom, bottom) for bottom in node.bottoms]
+        if node.type in _LOOKING:
+            source |= dict.fromkeys(node.tops, bottoms[0])
+        elif node.type in _MULTIPLYING and any(ref.needs_gradient for ref in node.params):
+            waiting |= set(bottoms)
+    return sum(prod(graph.blobs[name]) for name in waiting)
 
 
 def room() -> tuple[int, int] | None:

@@ -21,8 +21,24 @@ THREADS = 256 * MIB
 def test_what_a_net_takes_at_the_least(kind: str, histories: int) -> None:
     net = Net(solver(more=f"type: '{kind}'"))
     parameters = 8 * 9 + 8 + 4 * 8 * 16 + 4
-    blobs = 20 * 36 + 20 + 20 * 8 * 16 + 20 * 4 + 1
-    assert footprint(net) == 4 * ((3 + histories) * parameters + blobs) + THREADS
+    waiting = 20 * 36 + 20 * 8 * 16
+    assert footprint(net) == 4 * ((3 + histories) * parameters + waiting) + THREADS
+
+
+TWICE = """
+layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 5 dim: 7 } } }
+layer { name: "fixed" type: "InnerProduct" bottom: "x" top: "y" param { lr_mult: 0 }
+  param { lr_mult: 0 } inner_product_param { num_output: 11 } }
+layer { name: "a" type: "InnerProduct" bottom: "y" top: "a" inner_product_param { num_output: 3 } }
+layer { name: "b" type: "InnerProduct" bottom: "y" top: "b" inner_product_param { num_output: 3 } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "a" bottom: "b" top: "loss" }
+"""
+
+
+def test_values_that_two_layers_read_count_once_and_those_of_a_frozen_one_do_not() -> None:
+    net = Net(f"net_param {{ {TWICE} }} base_lr: 0.1 lr_policy: 'fixed'")
+    parameters = 7 * 11 + 11 + 2 * (11 * 3 + 3)
+    assert footprint(net) == 4 * ((3 + 1) * parameters + 5 * 11) + THREADS
 
 
 LIMITED = """
