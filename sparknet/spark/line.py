@@ -21,6 +21,8 @@ _HANDSHAKE = 10.0
 """Seconds that a stranger may take to show that it knows the secret."""
 _STRANGERS = 64
 """How many may try at a time."""
+_PAUSE = 0.1
+"""Seconds until a port that could not take a caller tries again."""
 
 
 class Line:
@@ -141,11 +143,13 @@ class Gate:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._strangers = threading.Semaphore(_STRANGERS)
+        self._closing = threading.Event()
         self._accepting = threading.Thread(target=self._accept, name="sparknet-gate", daemon=True)
         self._accepting.start()
 
     def close(self) -> None:
         """Close the port and all lines; their threads end."""
+        self._closing.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -161,8 +165,10 @@ class Gate:
         while True:
             try:
                 connection, _ = self._listener.accept()
-            except OSError:
-                return
+            except OSError:  # closed; or the caller has gone, or too many files are open
+                if self._closing.wait(_PAUSE):
+                    return
+                continue
             if not self._strangers.acquire(blocking=False):
                 connection.close()
                 continue

@@ -145,3 +145,17 @@ def test_a_driver_that_is_gone(tmp_path: Path) -> None:
         line.call("interrupted")
     with pytest.raises(CommError, match="cannot be reached"):
         Line.to("127.0.0.1", control.port, SECRET)
+
+
+def test_a_driver_with_too_many_open_files_hears_callers_later(control: Control) -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with closing(socket.socket()) as caller:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (caller.fileno() + 1, hard))
+        try:
+            caller.connect(("127.0.0.1", control.port))
+            control._gate._accepting.join(0.3)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        with closing(Line(caller, SECRET, server=False)) as line:
+            assert line.call("initial")[1] == bytes(range(100))
