@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,6 +19,8 @@ T = TypeVar("T")
 
 AHEAD = 2
 """Batches that are ready or being made while another is in use."""
+_END = 10.0
+"""Seconds that the interpreter waits at its exit for a batch in the making."""
 
 
 class Maker(Protocol[T]):
@@ -85,7 +90,25 @@ class Prefetch(Generic[T]):
             self._orders.put((None,))
         work = (self._open, self._taken, self._orders, self._ready)
         self._thread = threading.Thread(target=_work, args=work, name="sparknet-data", daemon=True)
+        _running[self._thread] = self._orders
         self._thread.start()
+
+
+_running: WeakKeyDictionary[threading.Thread, SimpleQueue[Any]] = WeakKeyDictionary()
+"""Threads, of dropped owners too, and their orders."""
+
+
+@atexit.register
+def _end_all() -> None:
+    """A thread that the interpreter's end stops within h5py keeps h5py's lock: the exit hung."""
+    running = [(thread, orders) for thread, orders in list(_running.items()) if thread.is_alive()]
+    for _, orders in running:
+        with suppress(Empty):
+            while True:
+                orders.get_nowait()
+        orders.put(None)
+    for thread, _ in running:
+        thread.join(_END)
 
 
 def _work(
