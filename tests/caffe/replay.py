@@ -1,4 +1,4 @@
-"""Replays a recorded case through a net, as goldens/README.md describes."""
+"""Replays a recorded case through a net, as tests/goldens/README.md describes."""
 
 from __future__ import annotations
 

@@ -10,9 +10,7 @@ import pytest
 
 import sparknet.caffe as caffe
 from tests.caffe.replay import close, keys, param, set_inputs
-from tests.goldens import GOLDENS, cases, index, needs_goldens
-
-pytestmark = needs_goldens
+from tests.goldens import GOLDENS, cases, index
 
 BINARY = GOLDENS / "formats" / "binary"
 TOLERANCES = {"rtol": 1e-4, "atol": 1e-5, "floor": 1e-9}

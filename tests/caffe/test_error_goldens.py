@@ -12,9 +12,7 @@ import pytest
 
 import sparknet.caffe as caffe
 from sparknet.errors import SparkNetError
-from tests.goldens import GOLDENS, cases, needs_goldens
-
-pytestmark = needs_goldens
+from tests.goldens import GOLDENS, cases
 
 Case = dict[str, Any]
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import sparknet.caffe as caffe
-from tests.goldens import GOLDENS, cases, needs_goldens
-
-pytestmark = needs_goldens
+from tests.goldens import GOLDENS, cases
 
 
 @cases("formats/filter")

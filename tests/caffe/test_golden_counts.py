@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.goldens import GOLDENS, SUITES, index, needs_goldens
-
-pytestmark = needs_goldens
+from tests.goldens import GOLDENS, SUITES, index
 
 
 @pytest.mark.parametrize("suite", SUITES)

@@ -10,12 +10,10 @@ import pytest
 
 from sparknet.caffe import alias, io
 from sparknet.proto import caffe_pb2
-from tests.goldens import GOLDENS, agrees, cases, golden, index, needs_goldens
+from tests.goldens import GOLDENS, agrees, cases, golden, index
 
 FORMATS = GOLDENS / "formats"
 ARRAYS = FORMATS / "arrays"
-
-pytestmark = needs_goldens
 
 
 def test_every_case_is_here() -> None:

@@ -9,9 +9,7 @@ import pytest
 
 import sparknet.caffe as caffe
 from tests.caffe.replay import check_structure, play
-from tests.goldens import GOLDENS, cases, needs_goldens
-
-pytestmark = needs_goldens
+from tests.goldens import GOLDENS, cases
 
 
 @cases("layers")

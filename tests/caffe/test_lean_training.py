@@ -19,7 +19,7 @@ from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
 from tests.caffe.replay import keys, set_inputs, set_params, total_loss
 from tests.caffe.test_random_nets import Draft, _set_params, _values, drafts
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, index
 
 SHAPE = (4, 8, 12, 12)
 BLOCK = """
@@ -222,7 +222,6 @@ class Doubled(caffe.Layer):
         bottom[0].diff[...] = 2 * top[0].diff
 
 
-@needs_goldens
 @pytest.mark.parametrize("name", [case["name"] for case in index("nets") if case["train_steps"]])
 def test_recorded_nets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(GOLDENS / "nets")
@@ -248,7 +247,6 @@ def test_recorded_nets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 LAYERS = [case for case in index("layers") if case["phase"] == "TRAIN"]
 
 
-@needs_goldens
 @pytest.mark.parametrize("case", LAYERS, ids=[case["name"] for case in LAYERS])
 def test_recorded_layers(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(GOLDENS / "layers")

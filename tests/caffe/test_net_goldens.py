@@ -9,9 +9,7 @@ import pytest
 
 import sparknet.caffe as caffe
 from tests.caffe.replay import check_structure, close, keys, param, play, set_params, total_loss
-from tests.goldens import GOLDENS, cases, index, needs_goldens
-
-pytestmark = needs_goldens
+from tests.goldens import GOLDENS, cases, index
 
 
 @pytest.fixture(autouse=True)

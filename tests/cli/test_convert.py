@@ -11,7 +11,7 @@ from sparknet.loaders import Blocks, Datums
 from sparknet.loaders.lmdb import LMDB
 from sparknet.proto import caffe_pb2, read_blob
 from tests.caffe.host.nets import images, lmdb, net, passes
-from tests.goldens import GOLDENS, SHARED, needs_goldens
+from tests.goldens import GOLDENS, SHARED
 from tests.loaders.test_mnist import write_mnist
 from tests.loaders.test_pictures import png, tar
 
@@ -189,7 +189,6 @@ def test_any_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert Blocks(tmp_path / "m").take(slice(None))["label"].tolist() == [5, 0, 4]
 
 
-@needs_goldens
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
 def test_mean(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, out = GOLDENS / "data", tmp_path / "mean"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.goldens import GOLDENS, needs_goldens
+from tests.goldens import GOLDENS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -67,7 +67,6 @@ def test_nothing_to_run(words: list[str], message: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
-@needs_goldens
 def test_a_program_for_pycaffe(tmp_path: Path) -> None:
     source = (GOLDENS / "formats/netspec/classifier.py").read_text()
     (tmp_path / "x.py").write_text(f"{source}\nprint(net_text)\n")

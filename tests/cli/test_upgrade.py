@@ -8,12 +8,11 @@ import pytest
 
 from sparknet.cli import main
 from sparknet.proto import caffe_pb2, read_model, read_text
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, index
 
 UPGRADE = GOLDENS / "formats" / "upgrade"
 
 
-@needs_goldens
 @pytest.mark.parametrize("case", index("formats/upgrade"), ids=lambda case: case["name"])
 def test_as_the_upgrade_tools(
     case: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -27,7 +26,6 @@ def test_as_the_upgrade_tools(
     assert (capsys.readouterr().err == "") == clean
 
 
-@needs_goldens
 @pytest.mark.parametrize("name", ["v0_model", "v1_legacy_shapes", "v1_new_shapes"])
 def test_models(name: str, tmp_path: Path) -> None:
     binary, out = GOLDENS / "formats" / "binary", tmp_path / "out.caffemodel"

@@ -11,7 +11,7 @@ from sparknet.dsl import Dropout, LayerSpec, NetParams, PReLU, SolverParams
 from sparknet.errors import SparkNetError
 from sparknet.proto import caffe_pb2
 from tests.dsl.nets import lenet, rebuilt
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, index
 
 FOLDERS = ("nets", "layers", "formats/filter", "formats/binary", "solvers", "data")
 
@@ -21,7 +21,6 @@ def prototxts(folder: str) -> list[Path]:
     return [path for path in found if not path.name.endswith(".solver.prototxt")]
 
 
-@needs_goldens
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_reference_net(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(GOLDENS / folder)
@@ -33,7 +32,6 @@ def test_every_reference_net(folder: str, monkeypatch: pytest.MonkeyPatch) -> No
         assert NetParams.from_text(net.to_prototxt(), check=False) == net, path.name
 
 
-@needs_goldens
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("folder", ["formats/upgrade", "formats/syntax"])
 def test_old_and_odd_reference_nets(folder: str) -> None:
@@ -44,7 +42,6 @@ def test_old_and_odd_reference_nets(folder: str) -> None:
         assert rebuilt(net.to_source()) == net, entry["name"]
 
 
-@needs_goldens
 def test_every_reference_model() -> None:
     paths = sorted((GOLDENS / "formats" / "binary").glob("*.caffemodel"))
     assert paths
@@ -54,7 +51,6 @@ def test_every_reference_model() -> None:
         assert rebuilt(net.to_source()) == net, path.name
 
 
-@needs_goldens
 def test_bad_reference_nets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(GOLDENS / "errors")
     entries = [entry for entry in index("errors") if entry["action"] == "net"]
@@ -65,7 +61,6 @@ def test_bad_reference_nets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
         assert entry.get("layer", "") in str(caught.value), entry["file"]
 
 
-@needs_goldens
 def test_every_reference_solver() -> None:
     paths = sorted((GOLDENS / "solvers").glob("*.solver.prototxt"))
     assert paths

@@ -1,4 +1,4 @@
-"""Sound files to begin with: some made here, and the reference vectors where they are at hand."""
+"""Sound files to begin with: some made here, and those of the recorded cases."""
 
 from __future__ import annotations
 

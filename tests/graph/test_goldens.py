@@ -12,9 +12,7 @@ from sparknet.errors import SparkNetError
 from sparknet.graph import Graph, build
 from sparknet.layers.layer import TEST, TRAIN
 from sparknet.proto import read_net
-from tests.goldens import GOLDENS, index, needs_goldens
-
-pytestmark = needs_goldens
+from tests.goldens import GOLDENS, index
 
 REFUSED = [
     entry

@@ -6,7 +6,7 @@ import pytest
 
 from sparknet.graph import Graph, build
 from sparknet.proto import read_net
-from tests.goldens import GOLDENS, needs_goldens
+from tests.goldens import GOLDENS
 from tests.graph.nets import dense, graph, layer, needing_backward, source
 
 X, T = source("x", 3, 4), source("t", 3, 2)
@@ -21,7 +21,6 @@ def golden(name: str) -> Graph:
     return build(read_net(GOLDENS / "layers" / f"{name}.prototxt"))
 
 
-@needs_goldens
 @pytest.mark.parametrize(
     ("name", "backward"),
     [
@@ -39,7 +38,6 @@ def test_goldens(name: str, backward: list[str]) -> None:
     assert needing_backward(golden(name)) == backward
 
 
-@needs_goldens
 @pytest.mark.parametrize(
     ("name", "node", "wants"),
     [

@@ -10,7 +10,7 @@ from sparknet.graph import build, build_in_state, filter_net, net_state
 from sparknet.graph.state import meets
 from sparknet.layers.layer import TEST, TRAIN
 from sparknet.proto import caffe_pb2, parse_net, read_net
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, index
 from tests.graph.nets import source, text
 
 FILTER = GOLDENS / "formats" / "filter"
@@ -21,7 +21,6 @@ STATES = [
 ]
 
 
-@needs_goldens
 @pytest.mark.parametrize(("name", "state"), STATES)
 def test_layers_and_splits_of_each_state_are_caffes(name: str, state: dict[str, Any]) -> None:
     net = read_net(Path(FILTER / f"{name}.prototxt"))

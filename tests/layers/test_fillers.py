@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sparknet.errors import LayerError
 from sparknet.layers.fillers import FILLERS, check_filler, constant, fill
 from sparknet.proto import caffe_pb2
-from tests.goldens import GOLDENS, agrees, cases, index, needs_goldens
+from tests.goldens import GOLDENS, agrees, cases, index
 from tests.layers.nets import read
 
 CASES = index("data/fillers")
@@ -32,7 +32,6 @@ def _golden(case: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float32]]:
     return values
 
 
-@needs_goldens
 @cases("data/fillers", [c for c in CASES if c["exact"]])
 def test_exact_fillers_are_caffes(case: dict[str, Any]) -> None:
     with np.load(GOLDENS / "data/fillers" / f"{case['name']}.npz") as arrays:
@@ -40,7 +39,6 @@ def test_exact_fillers_are_caffes(case: dict[str, Any]) -> None:
     assert agrees(_golden(case), want, 1e-6, 1e-7, 0)
 
 
-@needs_goldens
 @cases("data/fillers", [c for c in CASES if not c["exact"]])
 def test_random_fillers_have_caffes_statistics(case: dict[str, Any]) -> None:
     values, stats = _golden(case), case["stats"]

@@ -9,7 +9,7 @@ import pytest
 
 from sparknet.errors import LayerError
 from sparknet.layers import LAYERS, Shape, make
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, index
 from tests.layers.nets import PHASES, read, walk
 
 NEEDS_GRAPH = {
@@ -41,7 +41,6 @@ def _refusals() -> list[dict[str, Any]]:
     ]
 
 
-@needs_goldens
 @pytest.mark.parametrize("case", _cases(), ids=lambda case: str(case["name"]))
 def test_shapes_are_caffes(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     net = read(GOLDENS / "layers" / f"{case['name']}.prototxt")
@@ -61,7 +60,6 @@ def test_shapes_are_caffes(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     assert found == params
 
 
-@needs_goldens
 @pytest.mark.parametrize(
     "case",
     [case for case in _cases() if case["passes"] > 1 and case["type"] != "Filter"],
@@ -89,7 +87,6 @@ def _below(shapes: dict[str, Shape], prefix: str) -> dict[str, Shape]:
     return {key[len(prefix) :]: shapes[key] for key in shapes if key.startswith(prefix)}
 
 
-@needs_goldens
 @pytest.mark.parametrize("entry", _refusals(), ids=lambda entry: str(entry["name"]))
 def test_refused_with_the_layers_name(
     entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -110,7 +107,6 @@ def _build(net: Any, phase: str) -> None:
         make(parameter, PHASES[phase]).check_params(parameter.param)
 
 
-@needs_goldens
 def test_no_case_is_missing() -> None:
     assert len(_cases()) == 475
     assert {case["type"] for case in _cases()} - set(LAYERS) == {"graph"}

@@ -13,7 +13,7 @@ from google.protobuf import text_format
 from sparknet.errors import LayerError
 from sparknet.layers import LAYERS, Shape, make
 from sparknet.proto import caffe_pb2, write_blob
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, index
 from tests.layers.nets import layer, plan, read, shapes_of_params, walk
 
 CASES = [case for case in index("data") if case["kind"] == "forward"]
@@ -41,7 +41,6 @@ def _open_files() -> int:
     return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
-@needs_goldens
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
 def test_data_shapes_are_caffes(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(GOLDENS / "data")
@@ -145,7 +144,6 @@ def test_hdf5_output() -> None:
         plan("HDF5Output", "", (3, 2), (3,), tops=0)
 
 
-@needs_goldens
 @pytest.mark.parametrize(
     ("change", "transform", "says"),
     [
@@ -176,7 +174,6 @@ def test_data_refused(
         plan("Data", _rgb(transform, **change))
 
 
-@needs_goldens
 def test_files_are_looked_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(GOLDENS / "data")
     made = layer("Data", _rgb("mean_file: 'rgb_mean.binaryproto'"), bottoms=0)
@@ -185,7 +182,6 @@ def test_files_are_looked_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert made.plan([]) is first
 
 
-@needs_goldens
 def test_data_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(GOLDENS / "data")
     found = plan("Data", _rgb("crop_size: 6 mean_file: 'rgb_mean.binaryproto' mirror: true"))

@@ -16,7 +16,7 @@ from sparknet.errors import FileError, SpecError
 from sparknet.loaders import Column, Datums, Records
 from sparknet.loaders.lmdb_writer import write_lmdb
 from sparknet.proto import caffe_pb2
-from tests.goldens import GOLDENS, needs_goldens
+from tests.goldens import GOLDENS
 from tests.loaders.databases import database
 
 Write = Callable[[Path, Sequence[bytes]], Path]
@@ -124,7 +124,6 @@ def test_records_that_do_not_fit_are_named(tmp_path: Path, write: Write) -> None
         Datums(write(tmp_path / "other", [values[0], b"\xff\xff"])).take([1])
 
 
-@needs_goldens
 @pytest.mark.parametrize("name", ["gray", "rgb"])
 def test_databases_that_caffe_wrote(name: str) -> None:
     with np.load(GOLDENS / "data" / "sources.npz") as sources:

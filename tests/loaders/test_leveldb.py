@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from sparknet.errors import FileError
 from sparknet.loaders.leveldb import LevelDB
-from tests.goldens import GOLDENS, needs_goldens
+from tests.goldens import GOLDENS
 from tests.loaders.databases import Write, database, log, text
 from tests.loaders.datums import check_against_sources
 
 
-@needs_goldens
 @pytest.mark.parametrize("name", ["gray_leveldb", "rgb_leveldb"])
 def test_databases_of_caffe(name: str) -> None:
     with LevelDB(str(GOLDENS / "data" / name)) as records:

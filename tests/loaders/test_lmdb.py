@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sparknet.errors import FileError
 from sparknet.loaders.lmdb import LMDB
-from tests.goldens import GOLDENS, needs_goldens
+from tests.goldens import GOLDENS
 from tests.loaders.datums import check_against_sources
 
 
@@ -28,7 +28,6 @@ def _make(path: Path, count: int) -> Path:
     return path
 
 
-@needs_goldens
 @pytest.mark.parametrize("name", ["rgb_lmdb", "gray_lmdb", "float_lmdb"])
 def test_databases_of_caffe(name: str) -> None:
     with LMDB(str(GOLDENS / "data" / name)) as records:

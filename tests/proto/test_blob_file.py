@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from sparknet.errors import ArrayError, FileError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import array_bytes, checked_count, read_blob, write_blob
-from tests.goldens import GOLDENS, needs_goldens
+from tests.goldens import GOLDENS
 
 
-@needs_goldens
 @pytest.mark.parametrize("name", ["blob", "blob_legacy"])
 def test_golden_arrays(name: str) -> None:
     arrays = np.load(GOLDENS / "formats/arrays/arrays.npz")
@@ -23,7 +22,6 @@ def test_golden_arrays(name: str) -> None:
     assert np.array_equal(array, stored)
 
 
-@needs_goldens
 def test_written_bytes_are_those_of_caffe(tmp_path: Path) -> None:
     arrays = np.load(GOLDENS / "formats/arrays/arrays.npz")
     path = tmp_path / "blob.binaryproto"

@@ -13,7 +13,7 @@ from sparknet.errors import FileError, MissingExtra, WeightsError
 from sparknet.proto.model import Model
 from sparknet.proto.model_file import read_model, write_model
 from sparknet.proto.state_file import State, read_state, write_state
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, index
 from tests.proto.test_model_file import array, model, net, same
 
 h5py = pytest.importorskip("h5py")
@@ -54,7 +54,6 @@ def test_a_shared_parameter_is_stored_with_its_owner(tmp_path: Path) -> None:
     assert again.arrays[1][1] is not None
 
 
-@needs_goldens
 @pytest.mark.parametrize(
     "name", [case["name"] for case in index("solvers/snapshots") if case["format"] == "HDF5"]
 )

@@ -12,7 +12,7 @@ from sparknet.proto import caffe_pb2, wire
 from sparknet.proto.model import Model, copy_arrays
 from sparknet.proto.model_file import parse_model, read_model, write_model
 from sparknet.proto.upgrade import upgrade_net
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, index
 
 BINARY = index("formats/binary")
 
@@ -49,7 +49,6 @@ def same(got: Model, want: Model) -> None:
         ]
 
 
-@needs_goldens
 @pytest.mark.parametrize("case", BINARY, ids=lambda case: str(case["name"]))
 def test_golden_parameters_after_a_copy(case: dict[str, Any]) -> None:
     folder = GOLDENS / "formats/binary"
@@ -74,7 +73,6 @@ def test_golden_parameters_after_a_copy(case: dict[str, Any]) -> None:
     assert found > 0
 
 
-@needs_goldens
 @pytest.mark.parametrize(
     "case", [case for case in BINARY if "upgraded" in case], ids=lambda case: str(case["name"])
 )
@@ -85,7 +83,6 @@ def test_golden_upgrades_equal_those_of_caffe(case: dict[str, Any]) -> None:
     same(ours, read_model(path))
 
 
-@needs_goldens
 def test_golden_hdf5_holds_the_same_as_binary() -> None:
     folder = GOLDENS / "formats/binary"
     binary, hdf5 = (read_model(folder / f"saved.caffemodel{end}") for end in ("", ".h5"))
@@ -98,7 +95,6 @@ def test_golden_hdf5_holds_the_same_as_binary() -> None:
             assert (got.shape, got.tobytes()) == (want.shape, want.tobytes())
 
 
-@needs_goldens
 def test_what_caffe_wrote_is_written_back_byte_for_byte(tmp_path: Path) -> None:
     written = tmp_path / "x.caffemodel"
     for case in index("solvers/snapshots"):
@@ -116,7 +112,6 @@ def test_what_caffe_wrote_is_written_back_byte_for_byte(tmp_path: Path) -> None:
 REFUSED = [case for case in index("errors") if case["action"] == "copy"]
 
 
-@needs_goldens
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: str(case["name"]))
 def test_golden_refusals(case: dict[str, Any]) -> None:
     targets = {"ip": [(2, 3), (2,)]}

@@ -9,7 +9,7 @@ import pytest
 
 from sparknet.errors import FileError, SolverError
 from sparknet.proto import caffe_pb2, check_solver, parse_solver, read_solver, solver_nets
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, index
 
 ERRORS = GOLDENS / "errors"
 CASES = [case for case in index("errors") if case["name"].startswith("solver_")]
@@ -31,7 +31,6 @@ SAID = {
 FINE = 'net: "n" lr_policy: "fixed" '
 
 
-@needs_goldens
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
 def test_refuses_what_caffe_refuses(case: dict[str, Any]) -> None:
     path = ERRORS / case["file"]
@@ -43,7 +42,6 @@ def test_refuses_what_caffe_refuses(case: dict[str, Any]) -> None:
         check_solver(read_solver(path))
 
 
-@needs_goldens
 def test_accepts_every_solver_that_trained() -> None:
     paths = list((GOLDENS / "solvers").rglob("*.solver.prototxt"))
     assert len(paths) > 40

@@ -10,13 +10,12 @@ from sparknet.errors import FileError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.model_file import read_model
 from sparknet.proto.state_file import State, parse_state, read_state, state_model_path, write_state
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, index
 
 SNAPSHOTS = index("solvers/snapshots")
 STATE = State(7, "snap/x.caffemodel", 2, [np.arange(6, dtype=np.float32).reshape(2, 3)])
 
 
-@needs_goldens
 @pytest.mark.parametrize("case", SNAPSHOTS, ids=lambda case: str(case["name"]))
 def test_golden_snapshots(case: dict[str, Any], tmp_path: Path) -> None:
     folder = GOLDENS / "solvers/snapshots" / case["name"]
@@ -41,7 +40,6 @@ def test_golden_snapshots(case: dict[str, Any], tmp_path: Path) -> None:
         assert written.read_bytes() == (folder / case["state"]).read_bytes()
 
 
-@needs_goldens
 @pytest.mark.parametrize("case", SNAPSHOTS, ids=lambda case: str(case["name"]))
 def test_golden_snapshot_models(case: dict[str, Any]) -> None:
     folder = GOLDENS / "solvers/snapshots" / case["name"]
@@ -63,7 +61,6 @@ def test_golden_snapshot_models(case: dict[str, Any]) -> None:
     assert nonzero == ("diff" in case["name"])
 
 
-@needs_goldens
 @pytest.mark.parametrize(
     ("name", "word"),
     [("absent", "no such file"), ("truncated", "cut short|needs"), ("nomodel", "gone_iter_3")],

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sparknet.errors import FileError, TextError
 from sparknet.proto import caffe_pb2, format_text, parse_text, read_net, read_text, write_text
 from sparknet.proto.text_printer import short_float
-from tests.goldens import GOLDENS, cases, index, needs_goldens
+from tests.goldens import GOLDENS, cases, index
 from tests.proto.messages import MESSAGES, messages
 
 Net = caffe_pb2.NetParameter
@@ -60,7 +60,6 @@ def same(got: Any, want: Any) -> bool:
     )
 
 
-@needs_goldens
 @cases("formats/syntax")
 def test_unusual_spelling(case: dict[str, Any]) -> None:
     message_class = getattr(caffe_pb2, case["message"])
@@ -68,7 +67,6 @@ def test_unusual_spelling(case: dict[str, Any]) -> None:
     assert same(got, read_text(SYNTAX / f"{case['name']}.out.prototxt", message_class))
 
 
-@needs_goldens
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: str(case["name"]))
 def test_refuses_what_caffe_refuses(case: dict[str, Any]) -> None:
     with pytest.raises(TextError) as raised:
@@ -77,7 +75,6 @@ def test_refuses_what_caffe_refuses(case: dict[str, Any]) -> None:
     assert (raised.value.line, raised.value.column) == PLACES[case["name"]]
 
 
-@needs_goldens
 def test_every_net_of_the_vectors_parses_as_protobuf_parses_it() -> None:
     paths = [p for p in GOLDENS.rglob("*.prototxt") if "syntax" not in str(p)]
     nets = [p for p in paths if "errors" not in p.parts and "solver" not in p.name]
@@ -86,7 +83,6 @@ def test_every_net_of_the_vectors_parses_as_protobuf_parses_it() -> None:
         assert same(read_text(path, Net), text_format.Parse(path.read_text(), Net())), path
 
 
-@needs_goldens
 @pytest.mark.parametrize("name", [case["name"] for case in index("formats/netspec")])
 def test_writes_what_protobuf_writes(name: str) -> None:
     path = GOLDENS / "formats" / "netspec" / f"{name}.prototxt"
@@ -270,7 +266,6 @@ def test_messages_lie_only_so_deep() -> None:
         parse_text(text, descriptor_pb2.DescriptorProto)
 
 
-@needs_goldens
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(FileError, match=r"missing_file.prototxt: no such file"):
         read_net(ERRORS / "missing_file.prototxt")

@@ -21,7 +21,7 @@ from sparknet.proto import (
     upgrade_net,
     upgrade_solver,
 )
-from tests.goldens import GOLDENS, cases, needs_goldens
+from tests.goldens import GOLDENS, cases
 
 FOLDER = GOLDENS / "formats" / "upgrade"
 
@@ -33,7 +33,6 @@ def equal(got: Any, want: Any) -> bool:
     )
 
 
-@needs_goldens
 @cases("formats/upgrade")
 def test_upgrades_as_caffe_does(case: dict[str, Any], recwarn: pytest.WarningsRecorder) -> None:
     message_class = getattr(caffe_pb2, case["message"])
@@ -47,7 +46,6 @@ def test_upgrades_as_caffe_does(case: dict[str, Any], recwarn: pytest.WarningsRe
     assert equal(upgrade(got), got) or "batchnorm" not in case["name"]
 
 
-@needs_goldens
 def test_files_are_upgraded_as_they_are_read() -> None:
     net = read_net(FOLDER / "v0_convnet.in.prototxt")
     assert equal(net, read_net(FOLDER / "v0_convnet.out.prototxt"))
@@ -55,7 +53,6 @@ def test_files_are_upgraded_as_they_are_read() -> None:
     assert solver.type == "AdaGrad"
 
 
-@needs_goldens
 def test_mixed_generations_are_refused() -> None:
     with pytest.raises(SpecError, match=r"text_layer_and_layers.prototxt: .*'layer' and 'layers'"):
         read_net(GOLDENS / "errors" / "text_layer_and_layers.prototxt")

@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 import sparknet.caffe as caffe
-from tests.goldens import GOLDENS, agrees, cases, needs_goldens
-
-pytestmark = needs_goldens
+from tests.goldens import GOLDENS, agrees, cases
 
 DATA = GOLDENS / "data"
 Case = dict[str, Any]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError
 from tests.caffe.gradient import make_net
-from tests.goldens import GOLDENS, index, needs_goldens
+from tests.goldens import GOLDENS, index
 
 FEW = settings(max_examples=80)
 
@@ -95,7 +95,6 @@ def test_argmax_puts_nan_last() -> None:
     assert found.ravel().tolist() == [3, 4, 1]
 
 
-@needs_goldens
 @pytest.mark.parametrize(
     "name", ["label_too_large", "label_negative", "accuracy_label", "backward_accuracy"]
 )

@@ -14,9 +14,7 @@ from sparknet.caffe.solvers import Solver, rate
 from sparknet.errors import SparkNetError
 from sparknet.proto import read_model, read_state
 from tests.caffe.replay import close, keys, set_params
-from tests.goldens import GOLDENS, cases, golden, index, needs_goldens
-
-pytestmark = needs_goldens
+from tests.goldens import GOLDENS, cases, golden, index
 
 SOLVERS = GOLDENS / "solvers"
 REFUSED = [c for c in index("errors") if c["action"] in ("solver", "step", "restore")]
