@@ -80,15 +80,15 @@ class Row:
 
 
 def records(part: slice) -> ArrayRecords:
-    """Digits with values 0 … 1, as models/lenet wants them."""
+    """Digits with values 0 … 1, as the zoo's LeNet wants them."""
     images, labels = (DATA / f"t10k-{name}-ubyte.gz" for name in ("images-idx3", "labels-idx1"))
     digits = MNIST(images, labels).take(part)
     return ArrayRecords(data=digits["data"].astype(np.float32) / 256, label=digits["label"])
 
 
 def solver() -> Any:
-    chosen = read_solver(ROOT / "models" / "lenet" / "solver.prototxt")
-    chosen.net = str(ROOT / "models" / "lenet" / "net.prototxt")
+    chosen = read_solver(ROOT / "sparknet" / "models" / "lenet" / "solver.prototxt")
+    chosen.net = str(ROOT / "sparknet" / "models" / "lenet" / "net.prototxt")
     chosen.random_seed = 1
     return chosen
 

@@ -19,7 +19,8 @@ True
 
 `train` does so by several processes of this machine, `sparknet.spark.Trainer` by the workers of a
 Spark cluster.  `sparknet.dsl` has a builder for every layer type, `sparknet.dist` the strategies by
-which workers agree, `sparknet.summary` progress and plots; `sparknet.caffe` is a pycaffe.
+which workers synchronise, `sparknet.models` well-known nets, `sparknet.summary` progress and plots;
+`sparknet.caffe` is a pycaffe.
 
 Names are loaded when they are first used, so that ``import sparknet`` stays cheap.
 """
@@ -50,7 +51,7 @@ _HOMES = {
     "sparknet.weights": ("WeightCollection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = ("caffe", "dist", "dsl", "errors", "graph", "spark", "summary")
+_ROOMS = ("caffe", "dist", "dsl", "errors", "graph", "models", "spark", "summary")
 
 __all__ = [
     "ActivationLayer",
@@ -72,6 +73,7 @@ __all__ = [
     "dsl",
     "errors",
     "graph",
+    "models",
     "read_model",
     "read_net",
     "read_solver",
@@ -97,7 +99,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from sparknet import caffe, dist, dsl, errors, graph, spark, summary
+    from sparknet import caffe, dist, dsl, errors, graph, models, spark, summary
     from sparknet.dist import train
     from sparknet.dsl import (
         ActivationLayer,

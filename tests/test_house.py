@@ -25,6 +25,7 @@ STOREYS = (
     {"layers"},
     {"graph"},
     {"dsl"},
+    {"models"},
     {"caffe"},
     {"weights"},
     {"net"},

@@ -10,7 +10,11 @@ from benchmarks.peers.contests import DECAY, MOMENTUM, RATE, Contest
 
 def training_net(contest: Contest) -> Any:
     """The model as it is, at the contest's batch size."""
-    return import_module(f"models.{contest.name}.net").net(contest.batch, contest.batch).to_proto()
+    return (
+        import_module(f"sparknet.models.{contest.name}.net")
+        .net(contest.batch, contest.batch)
+        .to_proto()
+    )
 
 
 def training_solver(contest: Contest) -> Any:

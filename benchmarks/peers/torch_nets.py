@@ -1,4 +1,4 @@
-"""The nets in PyTorch, layer for layer as in models/: Caffe's rounding, groups, LRN, biases.
+"""The nets in PyTorch, layer for layer as in sparknet.models: Caffe's rounding, groups, biases.
 
 In training each returns its loss, in inference its probabilities.
 """

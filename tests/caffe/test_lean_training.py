@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-import models
 import sparknet.caffe as caffe
+from sparknet import models
 from sparknet.dsl import SolverParams
 from sparknet.errors import ArrayError, LayerError
 from sparknet.graph.batch import set_batch

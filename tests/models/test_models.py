@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-import models
-from models.resnet50.net import STAGES
-from sparknet.dsl import NetParams
+from sparknet import models
+from sparknet.dsl import NetParams, SolverParams
+from sparknet.errors import SpecError
 from sparknet.graph import Graph
+from sparknet.models.resnet50.net import STAGES
 from tests.dsl.nets import rebuilt
 from tests.goldens import ROOT
+
+ZOO = ROOT / "sparknet" / "models"
 
 PARAMETERS = {
     "alexnet": 60_965_224,
@@ -98,20 +103,22 @@ def learned(name: str) -> int:
 
 
 def test_names_and_folders_agree() -> None:
-    folders = sorted(path.parent.name for path in models.ROOT.glob("*/net.py"))
+    folders = sorted(path.parent.name for path in ZOO.glob("*/net.py"))
     assert list(models.NAMES) == folders == sorted(PARAMETERS)
 
 
 @pytest.mark.parametrize("name", models.NAMES)
 def test_committed_files_are_the_generated_ones(name: str) -> None:
-    for path, text in models.files(name).items():
-        assert path.read_text(encoding="utf-8") == text, "run python -m models"
+    for file, text in models.files(name, Path("sparknet/models") / name).items():
+        assert (ZOO / name / file).read_text(encoding="utf-8") == text, (
+            "run python -m sparknet.models"
+        )
 
 
 @pytest.mark.parametrize("name", models.NAMES)
 def test_parameter_counts(name: str) -> None:
     assert graph(name).param_count == graph(name, "test").param_count == PARAMETERS[name]
-    assert f"{PARAMETERS[name]:,}" in (models.ROOT / name / "README.md").read_text()
+    assert f"{PARAMETERS[name]:,}" in (ZOO / name / "README.md").read_text()
 
 
 @pytest.mark.parametrize("name", sorted(SHAPES))
@@ -128,12 +135,12 @@ def test_phases_and_round_trips(name: str) -> None:
     assert "Accuracy" in types["test"]
     assert "SoftmaxWithLoss" in types["train"]
     assert rebuilt(net(name).to_source()) == net(name)
-    assert NetParams.load(models.ROOT / name / "net.prototxt") == net(name)
+    assert NetParams.load(ZOO / name / "net.prototxt") == net(name)
 
 
 @pytest.mark.parametrize("name", models.NAMES)
 def test_each_readme_says_what_is_known(name: str) -> None:
-    text = (models.ROOT / name / "README.md").read_text()
+    text = (ZOO / name / "README.md").read_text()
     assert text.startswith("# ")
     for heading in ("Origin", "Input", "Parameters", "Reaches"):
         assert f"| {heading} |" in text
@@ -159,7 +166,7 @@ def test_batch_sizes() -> None:
         "googlenet": 32, "lenet": 64, "lstm_text": 20, "mlp_tabular": 256, "mobilenet": 64,
         "resnet50": 256, "squeezenet": 32, "vgg16": 256,
     }  # fmt: skip
-    from models.lenet.net import net as make
+    from sparknet.models.lenet.net import net as make
 
     assert make(batch=7).graph().blobs["ip2"] == (7, 10)
 
@@ -181,7 +188,7 @@ SOLVERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", sorted(SOLVERS))
 def test_solver_settings(name: str) -> None:
-    solver = models.solver(name)
+    solver = SolverParams.load(ZOO / name / "solver.prototxt")
     found = {key: getattr(solver, key) for key in SOLVERS[name]}
     assert found == pytest.approx(SOLVERS[name]) or found == SOLVERS[name]
     assert (ROOT / solver.net).is_file()
@@ -212,9 +219,27 @@ def test_fillers_and_multipliers() -> None:
     assert sum(count for _, _, count in STAGES) == 16
 
 
-def test_the_generator_runs(tmp_path: Any) -> None:
-    listed = subprocess.run(
-        [sys.executable, "-c", "import models.__main__, models; print(len(models.NAMES))"],
-        cwd=ROOT, capture_output=True, check=True, text=True,
-    )  # fmt: skip
-    assert listed.stdout.strip() == "13"
+def test_the_generator_writes_what_is_committed(tmp_path: Path) -> None:
+    shutil.copytree(ZOO, tmp_path / "sparknet" / "models")
+    for path in tmp_path.rglob("*.prototxt"):
+        path.unlink()
+    subprocess.run([sys.executable, "-m", "sparknet.models"], cwd=tmp_path, check=True)
+    written = sorted(tmp_path.rglob("*.prototxt"))
+    assert len(written) == 2 * len(models.NAMES)
+    for path in written:
+        assert path.read_bytes() == (ROOT / path.relative_to(tmp_path)).read_bytes()
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_a_solver_carries_its_net(name: str) -> None:
+    made = models.solver(name)
+    assert made.net_param == net(name).to_proto()
+    assert made.snapshot_prefix == name
+    assert models.about(name).endswith(".")
+
+
+def test_a_name_that_is_none() -> None:
+    with pytest.raises(
+        SpecError, match=r"^there is no model 'resnet'; did you mean 'resnet50'[?]$"
+    ):
+        models.net("resnet")

@@ -1,0 +1,77 @@
+"""The model zoo: well-known nets, written in the DSL.
+
+Each ``sparknet/models/<name>/net.py`` has two functions, ``net()`` and ``solver()``; the first line
+of its docstring says what the model is.
+
+>>> from sparknet import models
+>>> models.net("lenet").graph().param_count
+431080
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from sparknet.dsl import NetParams, SolverParams
+from sparknet.errors import SpecError
+from sparknet.proto.suggest import did_you_mean
+
+__all__ = ["NAMES", "about", "files", "net", "solver"]
+
+NAMES = (
+    "alexnet",
+    "caffenet",
+    "cifar10_full",
+    "cifar10_quick",
+    "fcn",
+    "googlenet",
+    "lenet",
+    "lstm_text",
+    "mlp_tabular",
+    "mobilenet",
+    "resnet50",
+    "squeezenet",
+    "vgg16",
+)
+
+
+def net(name: str) -> NetParams:
+    """A model's net at its original batch sizes."""
+    made: NetParams = _module(name).net()
+    return made
+
+
+def solver(name: str) -> SolverParams:
+    """A model's solver settings, with its net inside."""
+    made: SolverParams = _module(name).solver()
+    return made
+
+
+def about(name: str) -> str:
+    """What a model is, in one line."""
+    return (_module(name).__doc__ or "").partition("\n")[0]
+
+
+def files(name: str, folder: str | os.PathLike[str]) -> dict[str, str]:
+    """A model's files and their text; its solver names the net and the snapshots in `folder`."""
+    place = Path(folder)
+    settings = solver(name).but(
+        net_param=None,
+        net=(place / "net.prototxt").as_posix(),
+        snapshot_prefix=(place / name).as_posix(),
+    )
+    readme = Path(__file__).parent / name / "README.md"
+    return {
+        "net.prototxt": net(name).to_prototxt(),
+        "solver.prototxt": settings.to_prototxt(),
+        "README.md": readme.read_text(encoding="utf-8"),
+    }
+
+
+def _module(name: str) -> ModuleType:
+    if name not in NAMES:
+        raise SpecError(f"there is no model '{name}'{did_you_mean(name, NAMES)}")
+    return import_module(f"sparknet.models.{name}.net")

@@ -1,0 +1,19 @@
+"""``python -m sparknet.models``: write the prototxt files of all models again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sparknet.models import NAMES, files
+
+
+def main() -> None:
+    for name in NAMES:
+        folder = Path("sparknet/models") / name
+        for file, text in files(name, folder).items():
+            (folder / file).write_text(text, encoding="utf-8")
+        print(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""`sparknet models`: the zoo as a list and as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparknet import models
+from sparknet.caffe import SGDSolver
+from sparknet.cli import main
+
+
+def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["name", "parameters", "input", "what", "it", "is"]
+    assert [line.split()[0] for line in lines] == list(models.NAMES)
+    lenet = next(line for line in lines if line.startswith("lenet "))
+    assert lenet.split(maxsplit=9) == [
+        "lenet", "431,080", "64", "x", "1", "x", "28", "x", "28", models.about("lenet")
+    ]  # fmt: skip
+
+
+def test_a_model_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "lenet"]) == 0
+    assert capsys.readouterr().out.startswith("# LeNet\n")
+
+
+def test_the_files_work_where_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["models", "lenet", "--out", "nets/digits"]) == 0
+    names = ["net.prototxt", "solver.prototxt", "README.md"]
+    assert capsys.readouterr().out.split() == [f"nets/digits/{name}" for name in names]
+    solver = SGDSolver("nets/digits/solver.prototxt")
+    assert solver.net.blobs["data"].data.shape == (64, 1, 28, 28)
+    solver.snapshot()
+    assert Path("nets/digits/lenet_iter_0.caffemodel").is_file()
+
+
+def test_nothing_is_overwritten_without_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "solver.prototxt").write_text("mine")
+    assert main(["models", "lenet", "--out", str(tmp_path)]) == 1
+    place = tmp_path / "solver.prototxt"
+    said = f"sparknet models: {place}: exists already; --overwrite replaces it\n"
+    assert capsys.readouterr().err == said
+    assert [path.name for path in tmp_path.iterdir()] == ["solver.prototxt"]
+    assert place.read_text() == "mine"
+    assert main(["models", "lenet", "--out", str(tmp_path), "--overwrite"]) == 0
+    assert place.read_text() == models.files("lenet", tmp_path)["solver.prototxt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["lnet"], 1, "sparknet models: there is no model 'lnet'; did you mean 'lenet'?\n"),
+        (
+            ["--out", "x"],
+            2,
+            "sparknet models: --out needs the name of a model\n"
+            "hint: 'sparknet models' lists the names\n",
+        ),
+    ],
+)
+def test_wrong_use(
+    words: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["models", *words]) == status
+    assert capsys.readouterr().err == said
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["models", "lenet", "--out", str(tmp_path / "file")]) == 1
+    assert capsys.readouterr().err == f"sparknet models: {tmp_path}/file: File exists\n"
