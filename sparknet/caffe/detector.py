@@ -34,17 +34,21 @@ class Detector(Net):
         self.configure_crop(context_pad)
 
     def detect_windows(self, images_windows: Iterable[tuple[str, Any]]) -> list[dict[str, Any]]:
-        """Outputs for windows (ymin, xmin, ymax, xmax) of image files."""
+        """Outputs for windows (ymin, xmin, ymax, xmax) of image files.
+
+        A net of one channel sees them in grey.
+        """
+        name = self.inputs[0]
+        color = self.blobs[name].channels != 1
         found: list[dict[str, Any]] = []
         crops = []
         for filename, windows in images_windows:
-            image = load_image(filename).astype(np.float32)
+            image = load_image(filename, color)
             for window in np.asarray(windows).reshape(-1, 4):
                 crops.append(self.crop(image, window))
                 found.append({"window": window, "filename": filename})
         if not crops:
             return found
-        name = self.inputs[0]
         batch = np.stack([self.transformer.preprocess(name, crop) for crop in crops])
         outputs = self.forward_all(None, **{name: batch})[self.outputs[0]]
         for entry, output in zip(found, outputs, strict=True):
@@ -70,13 +74,13 @@ class Detector(Net):
         y0, x0, y1, x1 = (int(side) for side in window)
         if not self.context_pad:
             return im[y0:y1, x0:x1]
-        return self._with_context(im, np.array([y0, x0, y1, x1], float))
+        return self._with_context(im, np.array([y0, x0, y1, x1], float), self.context_pad)
 
-    def _with_context(self, im: Any, window: Any) -> Any:
-        """The window with ``context_pad`` pixels around it; beyond the image there is the mean."""
+    def _with_context(self, im: Any, window: Any, pad_size: int) -> Any:
+        """The window with ``pad_size`` pixels around it; beyond the image there is the mean."""
         size = float(self.crop_size)
         half = (window[2:] - window[:2] + 1) / 2
-        reach = half * size / (size - 2 * self.context_pad)
+        reach = half * size / (size - 2 * pad_size)
         centre = window[:2] + half
         low, high = np.round(centre - reach), np.round(centre + reach)
         scale = size / (high - low + 1)
@@ -95,10 +99,16 @@ class Detector(Net):
 
     def configure_crop(self, context_pad: int | None) -> None:
         """How much around a window is shown, and the mean that stands for what is not there."""
-        name = self.inputs[0]
-        channels, height, width = self.blobs[name].shape[1:]
+        channels, height, width = self.blobs[self.inputs[0]].shape[1:]
         self.crop_dims = np.array((height, width, channels))
         self.crop_size = width
-        self.context_pad = context_pad or 0
-        blank = np.zeros(self.blobs[name].shape[1:], np.float32)
-        self.crop_mean = self.transformer.deprocess(name, blank)
+        self.context_pad = context_pad
+        self.crop_mean = self._unprocessed_mean((channels, height, width))
+
+    def _unprocessed_mean(self, shape: tuple[int, ...]) -> Any:
+        """The mean as an image of which the transformer would make zeros."""
+        name, transformer = self.inputs[0], self.transformer
+        mean = np.zeros(shape, np.float32) + transformer.mean.get(name, np.float32(0))
+        if (order := transformer.channel_swap.get(name)) is not None:
+            mean = mean[np.argsort(order)]
+        return (mean / (transformer.raw_scale.get(name) or 1)).transpose(1, 2, 0)

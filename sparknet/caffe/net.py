@@ -308,9 +308,8 @@ class Net:
         weights_io.save(self._runtime, path)
 
     def save_hdf5(self, path: StrPath, write_diff: bool = False) -> None:
-        if not os.fspath(path).endswith(".h5"):
-            raise SpecError(f"an HDF5 model's name ends in .h5; it is '{os.fspath(path)}'")
-        weights_io.save(self._runtime, path, write_diff)
+        """Write HDF5, whatever the name ends in."""
+        weights_io.save_hdf5(self._runtime, path, write_diff)
 
     def share_with(self, other: Net) -> None:
         """Use another net's parameter memory for layers of the same name."""

@@ -74,9 +74,8 @@ class Function:
     def __init__(self, type_name: str, inputs: tuple[Top, ...], params: dict[str, Any]) -> None:
         for index, bottom in enumerate(inputs):
             if not isinstance(bottom, Top):
-                kind = type(bottom).__name__
                 raise FieldValueError(
-                    f"{type_name} input {index} is not a Top (its type is {kind})"
+                    f"{type_name} input {index} is not a Top (type is {type(bottom)})"
                 )
         self.type_name = type_name
         self.inputs = inputs

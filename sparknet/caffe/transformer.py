@@ -91,17 +91,19 @@ class Transformer:
         self.raw_scale[in_] = scale
 
     def set_mean(self, in_: str, mean: Array) -> None:
-        """What is subtracted: one number per channel, or an array of the input's shape."""
+        """What is subtracted: one number per channel, or a (channels, height, width) array.
+
+        An array of another height or width is resized.
+        """
         self._check(in_)
-        shape, wanted = mean.shape, self.inputs[in_][1:]
-        if mean.ndim == 1:
-            if shape[0] != wanted[0]:
-                raise ArrayError(f"input '{in_}' of {wanted[0]} channels, a mean of {shape[0]}")
-            mean = mean[:, np.newaxis, np.newaxis]
-        else:
-            full = (1, *shape) if len(shape) == 2 else shape
-            if full != wanted:
-                raise ArrayError(f"input '{in_}' of shape {wanted}, a mean of shape {shape}")
+        wanted = self.inputs[in_][1:]
+        channels = {1: mean.shape[:1], 2: (1,), 3: mean.shape[:1]}.get(mean.ndim, ())
+        if channels != wanted[:1] and not (channels == (1,) and mean.ndim > 1):
+            raise ArrayError(f"input '{in_}' of shape {wanted}, a mean of shape {mean.shape}")
+        if mean.ndim < 3:
+            mean = mean[:, np.newaxis, np.newaxis] if mean.ndim == 1 else mean[np.newaxis]
+        if mean.shape[1:] not in ((1, 1), wanted[1:]):
+            mean = resize_image(mean.transpose(1, 2, 0), wanted[1:]).transpose(2, 0, 1)
         self.mean[in_] = mean
 
     def set_input_scale(self, in_: str, scale: float) -> None:

@@ -10,6 +10,7 @@ from sparknet.caffe.runtime import Runtime
 from sparknet.errors import WeightsError
 from sparknet.layers.layer import shape_text
 from sparknet.proto import Model, caffe_pb2, read_model, write_model
+from sparknet.proto.hdf5 import write_hdf5_model
 from sparknet.proto.model import LayerArrays, copy_arrays
 
 StrPath = str | os.PathLike[str]
@@ -39,6 +40,10 @@ def copy_model(runtime: Runtime, model: Model) -> None:
 def save(runtime: Runtime, path: StrPath, write_diff: bool = False) -> None:
     """Binary, or HDF5 where the name ends in .h5 (Caffe: net.cpp, ToProto and ToHDF5)."""
     write_model(path, as_model(runtime, write_diff), write_diff)
+
+
+def save_hdf5(runtime: Runtime, path: StrPath, write_diff: bool = False) -> None:
+    write_hdf5_model(path, as_model(runtime, write_diff), write_diff)
 
 
 def as_model(runtime: Runtime, with_diffs: bool = False) -> Model:

@@ -118,7 +118,7 @@ class SolverLearner:
     def __init__(self, solver: Solver, feed: Feed) -> None:
         self.solver, self.feed = solver, feed
         self.statistics = WeightCollection.of(solver.net, copy=False).layout.statistics
-        self.last_rate = solver.learning_rate
+        self.last_rate = solver.lr
         self._samples = 0
 
     @property
@@ -143,7 +143,7 @@ class SolverLearner:
 
     @property
     def rate(self) -> float:
-        return self.solver.learning_rate
+        return self.solver.lr
 
     def step(self, count: int) -> Steps:
         done = Steps()

@@ -86,6 +86,19 @@ def test_images_of_other_sizes_are_resized(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
 
 
+def test_a_mean_of_the_images_size(tmp_path: Path) -> None:
+    """What classify.py does by default: images and their mean are larger than the input."""
+    mean = np.random.default_rng(2).uniform(90, 130, (3, 9, 12))
+    options: dict[str, Any] = {"image_dims": [9, 12], "raw_scale": 255.0, "channel_swap": [2, 1, 0]}
+    written = files(tmp_path)
+    net = caffe.Classifier(*written, mean=mean, input_scale=None, **options)
+    plain = caffe.Classifier(*written, **options)
+    small = caffe.io.resize_image(mean.transpose(1, 2, 0), (6, 8)).transpose(2, 0, 1)
+    plain.transformer.set_mean("data", small)
+    given = images(2, 20, 16)
+    np.testing.assert_array_equal(net.predict(given), plain.predict(given))
+
+
 def test_wrong_use_is_a_sentence(tmp_path: Path) -> None:
     model, _ = files(tmp_path)
     with pytest.raises(SpecError, match="at least one image"):

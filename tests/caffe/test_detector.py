@@ -20,9 +20,9 @@ layer { name: "mean" type: "Pooling" bottom: "data" top: "mean"
 """
 
 
-def make(folder: Path, **options: Any) -> caffe.Detector:
+def make(folder: Path, text: str = NET, **options: Any) -> caffe.Detector:
     model, weights = folder / "deploy.prototxt", folder / "net.caffemodel"
-    model.write_text(NET)
+    model.write_text(text)
     caffe.Net(model, caffe.TEST).save(weights)
     return caffe.Detector(str(model), str(weights), **options)
 
@@ -82,6 +82,23 @@ def test_beyond_the_image_is_the_mean(tmp_path: Path) -> None:
     np.testing.assert_allclose(crop[:2], np.broadcast_to([0.6, 0.4, 0.2], (2, 8, 3)), rtol=1e-6)
     np.testing.assert_allclose(crop[:, :2], np.broadcast_to([0.6, 0.4, 0.2], (8, 2, 3)), rtol=1e-6)
     np.testing.assert_allclose(crop[2:, 2:], 1)
+
+
+@pytest.mark.parametrize("mean", [None, np.array([51.0])])
+def test_a_net_of_one_channel(mean: Any, tmp_path: Path) -> None:
+    grey = NET.replace("dim: 3", "dim: 1")
+    net = make(tmp_path, grey, context_pad=2, mean=mean, raw_scale=255)
+    assert net.crop_dims.tolist() == [8, 8, 1]
+    beyond = 0 if mean is None else 0.2
+    np.testing.assert_allclose(net.crop_mean, np.full((8, 8, 1), beyond), rtol=1e-6)
+    path, _ = picture(tmp_path)
+    shade = caffe.io.load_image(path, color=False)
+    window = np.array([8, 8, 11, 11])
+    want = caffe.io.resize_image(shade[6:14, 6:14], (8, 8))
+    np.testing.assert_allclose(net.crop(shade, window), want, atol=1e-6)
+    (found,) = net.detect_windows([(path, [window])])
+    pooled = 255 * (want.mean() - beyond)
+    np.testing.assert_allclose(found["prediction"].ravel(), [pooled], rtol=1e-4)
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

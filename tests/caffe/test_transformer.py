@@ -49,6 +49,27 @@ def test_a_mean_for_every_channel_alike(transformer: Transformer) -> None:
     assert (gray.preprocess("data", np.ones((4, 5, 1))) == 0.75).all()
 
 
+@pytest.mark.parametrize("shape", [(3, 9, 7), (1, 9, 7), (9, 7), (1, 4, 5), (4, 5)])
+def test_a_mean_of_another_size_is_resized(
+    transformer: Transformer, shape: tuple[int, ...]
+) -> None:
+    """The everyday case: a mean of 256 x 256 for an input of 227 x 227."""
+    mean = np.random.default_rng(1).uniform(90, 130, shape)
+    transformer.set_transpose("data", (2, 0, 1))
+    transformer.set_mean("data", mean)
+    whole = mean.reshape(-1, *shape[-2:]).transpose(1, 2, 0)
+    low, high = whole.min(), whole.max()
+    want = resize_image((whole - low) / (high - low), (4, 5)) * (high - low) + low
+    got = transformer.preprocess("data", np.zeros((4, 5, 3)))
+    np.testing.assert_allclose(got, np.broadcast_to(-want.transpose(2, 0, 1), (3, 4, 5)), rtol=1e-5)
+
+
+def test_a_constant_mean_of_another_size(transformer: Transformer) -> None:
+    transformer.set_mean("data", np.full((3, 9, 7), 104.0))
+    assert transformer.mean["data"].shape == (3, 4, 5)
+    assert (transformer.mean["data"] == 104).all()
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
@@ -56,9 +77,10 @@ def test_a_mean_for_every_channel_alike(transformer: Transformer) -> None:
         ("transpose", (0, 1, 1), "a transpose order of 3 axes"),
         ("channel_swap", (0, 1), "an order of 3 channels"),
         ("channel_swap", (0, 1, 3), "an order of 3 channels"),
-        ("mean", np.zeros(4), "a mean of 4"),
-        ("mean", np.zeros((3, 5, 4)), "a mean of shape"),
-        ("mean", np.zeros((4, 5)), "a mean of shape"),
+        ("mean", np.zeros(4), r"a mean of shape \(4,\)"),
+        ("mean", np.zeros(1), r"a mean of shape \(1,\)"),
+        ("mean", np.zeros((4, 4, 5)), r"a mean of shape \(4, 4, 5\)"),
+        ("mean", np.zeros(()), r"a mean of shape \(\)"),
         ("mean", np.zeros((1, 3, 4, 5)), "a mean of shape"),
     ],
 )

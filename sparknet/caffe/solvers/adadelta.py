@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import final
 
-from sparknet.caffe.solvers.solver import Solver
+from sparknet.caffe.solvers.sgd import SGDSolver
 
 
 @final
-class AdaDeltaSolver(Solver):
+class AdaDeltaSolver(SGDSolver):
     """Means of squared gradients and of squared steps, with ``momentum`` as their decay."""
 
     type = "AdaDelta"

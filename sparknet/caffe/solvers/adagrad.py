@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import final
 
-from sparknet.caffe.solvers.solver import Solver
+from sparknet.caffe.solvers.sgd import SGDSolver
 
 
 @final
-class AdaGradSolver(Solver):
+class AdaGradSolver(SGDSolver):
     """history += gradient²; weights -= rate · gradient / (√history + delta)."""
 
     type = "AdaGrad"

@@ -6,11 +6,11 @@ from typing import final
 
 import numpy as np
 
-from sparknet.caffe.solvers.solver import Solver
+from sparknet.caffe.solvers.sgd import SGDSolver
 
 
 @final
-class AdamSolver(Solver):
+class AdamSolver(SGDSolver):
     """Means of gradients (``momentum``) and of their squares (``momentum2``)."""
 
     type = "Adam"

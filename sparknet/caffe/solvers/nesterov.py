@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import final
 
-from sparknet.caffe.solvers.solver import Solver
+from sparknet.caffe.solvers.sgd import SGDSolver
 
 
 @final
-class NesterovSolver(Solver):
+class NesterovSolver(SGDSolver):
     """SGD's history; weights -= (1 + momentum) · history - momentum · the history before."""
 
     type = "Nesterov"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import final
 
-from sparknet.caffe.solvers.solver import Solver
+from sparknet.caffe.solvers.sgd import SGDSolver
 
 
 @final
-class RMSPropSolver(Solver):
+class RMSPropSolver(SGDSolver):
     """history = decay · history + (1 - decay) · gradient²; weights as in AdaGrad."""
 
     type = "RMSProp"

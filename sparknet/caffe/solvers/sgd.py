@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import final
-
 from sparknet.caffe.solvers.solver import Solver
 
 
-@final
 class SGDSolver(Solver):
-    """history = momentum · history + rate · gradient; weights -= history."""
+    """history = momentum · history + rate · gradient; weights -= history.
+
+    The other solvers are kinds of it, as in pycaffe.
+    """
 
     type = "SGD"
     rule = "sgd"

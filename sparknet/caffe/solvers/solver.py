@@ -95,8 +95,8 @@ class Solver(ABC):
         return self._flat.buffers
 
     @property
-    def learning_rate(self) -> float:
-        """The rate of the next update (ours, not pycaffe's)."""
+    def lr(self) -> float:
+        """The rate of the current iteration, which the next update uses."""
         step = rate.current_step(self.param, self._iter, self._current_step)
         return rate.learning_rate(self.param, self._iter, step)
 

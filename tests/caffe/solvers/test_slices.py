@@ -53,13 +53,27 @@ def test_seek_finds_the_rate() -> None:
     walked, jumped = small.made("SGD", text), small.made("SGD", text)
     rates = []
     for _ in range(8):
-        rates.append(walked.learning_rate)
+        rates.append(walked.lr)
         small.train(walked, 1)
     for iteration, rate in enumerate(rates):
         jumped.seek(iteration)
-        assert jumped.learning_rate == rate
+        assert jumped.lr == rate
     assert rates[1:3] == pytest.approx([0.05, 0.005])
     assert rates[7] == pytest.approx(0.0005)
+
+
+def test_the_rate_of_the_current_iteration_while_training() -> None:
+    solver = small.made("Adam", 'base_lr: 0.5 lr_policy: "step" stepsize: 2 gamma: 0.1')
+    seen: list[float] = []
+    solver.add_callback(lambda: seen.append(solver.lr))
+    small.train(solver, 5)
+    assert seen == pytest.approx([0.5, 0.5, 0.05, 0.05, 0.005])
+    assert solver.lr == pytest.approx(0.005)
+
+
+def test_every_solver_is_a_kind_of_sgd() -> None:
+    for kind in small.KINDS:
+        assert isinstance(small.made(kind), caffe.SGDSolver)
 
 
 def test_random_numbers_go_on_in_another_net() -> None:
