@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from functools import partial
 from io import TextIOWrapper
 
 from sparknet import __version__
@@ -80,7 +82,9 @@ def _reporting(verb: Verb, chosen: object) -> int:
         # File names that are no text leave as they came.
         sys.stdout.reconfigure(errors="surrogateescape")
     try:
-        status = verb.execute(chosen)  # type: ignore[arg-type]
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_warned, verb)
+            status = verb.execute(chosen)  # type: ignore[arg-type]
         sys.stdout.flush()
     except SparkNetError as error:
         return _failed(verb, error, hint(error), 1)
@@ -93,6 +97,10 @@ def _reporting(verb: Verb, chosen: object) -> int:
     except KeyboardInterrupt as interrupt:
         return _failed(verb, interrupt, None, 130) if interrupt.args else 130
     return status
+
+
+def _warned(verb: Verb, message: Warning | str, *_: object) -> None:
+    print(f"sparknet {verb.name}: warning: {message}", file=sys.stderr)
 
 
 def _failed(verb: Verb, error: BaseException, advice: str | None, status: int) -> int:

@@ -62,6 +62,7 @@ def add_weighed(parser: ArgumentParser) -> None:
 def test_net(chosen: Namespace) -> Net:
     """The net of -model with -weights in the test phase, reading its own data."""
     from sparknet.caffe import TEST, Net
+    from sparknet.weights import copy_from
 
     flags.use_threads(chosen)
     weights = _weights(chosen)
@@ -73,7 +74,7 @@ def test_net(chosen: Namespace) -> Net:
         precision=chosen.precision,
         keep_blobs=False,
     )
-    net.copy_from(weights)
+    copy_from(net, weights)
     return net
 
 

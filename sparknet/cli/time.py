@@ -43,6 +43,7 @@ def _execute(chosen: Namespace) -> int:
     from sparknet.caffe.timing import fill_inputs, measure
     from sparknet.cli import time_report
     from sparknet.native.machine import measure_machine
+    from sparknet.weights import copy_from
 
     if not (chosen.model or chosen.solver):
         raise WrongUse("give -model, or a -solver that names its net")
@@ -51,7 +52,7 @@ def _execute(chosen: Namespace) -> int:
     flags.use_threads(chosen)
     net, update = _solver(chosen) if chosen.solver else (_net(chosen), None)
     if chosen.weights:
-        net.copy_from(chosen.weights)
+        copy_from(net, chosen.weights)
     _say("measuring the machine")
     machine = measure_machine()
     fill_inputs(net)

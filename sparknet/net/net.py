@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from sparknet.caffe.solvers.nets import weight_files
 from sparknet.errors import DataError, SolverError, SpecError
 from sparknet.layers import TEST, TRAIN, Shape
 from sparknet.loaders.transform import Transform
@@ -17,7 +18,7 @@ from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.fed import FedNet
 from sparknet.net.metrics import Means
 from sparknet.net.rows import Array, default_columns
-from sparknet.weights import WeightCollection
+from sparknet.weights import WeightCollection, copy_from
 
 StrPath = str | os.PathLike[str]
 
@@ -55,7 +56,12 @@ class Net:
     ) -> None:
         self._description = describe(source, phase, level, stages)
         self._backend = find_backend(backend, precision, keep_blobs)
-        self._weights = _first_weights(weights, self.settings)
+        self._files = [] if self.settings is None else weight_files(self.settings)
+        self._given: WeightCollection | None = None
+        if isinstance(weights, WeightCollection):
+            self._given = weights
+        elif weights is not None:
+            self._files.append(os.fspath(weights))
         self._given_seed = _given_seed(seed, self.settings)
         self._seed = self._backend.seed(self._given_seed)
         self._solver: Any = None
@@ -230,8 +236,11 @@ class Net:
         (self.net.save_hdf5 if name.endswith(".h5") else self.net.save)(name)
 
     def load(self, path: StrPath) -> None:
-        """Take the weights of layers with the same names from a caffemodel."""
-        self.net.copy_from(os.fspath(path))
+        """Take the weights of layers with the same names from a caffemodel.
+
+        A file that has none of the layers is refused; layers that it lacks are named in a warning.
+        """
+        copy_from(self.net, path)
 
     @property
     def flat_weights(self) -> NDArray | None:
@@ -252,12 +261,10 @@ class Net:
                 bare.random_seed = self._given_seed
             self._solver = self._backend.solver(bare)
             made = self._solver.net
-        for weights in self._weights:
-            if isinstance(weights, WeightCollection):
-                weights.to_net(made)
-            else:
-                made.copy_from(weights)
-        self._weights = []
+        copy_from(made, *self._files)
+        if self._given is not None:
+            self._given.to_net(made)
+        self._files, self._given = [], None
         return made
 
     def _make_test(self, net: NetMessage) -> Any:
@@ -281,17 +288,6 @@ class Net:
 
     def __getstate__(self) -> Any:
         raise TypeError("a Net cannot be pickled: send what it was made from, and get_weights()")
-
-
-def _first_weights(
-    weights: StrPath | WeightCollection | None, solver: SolverMessage | None
-) -> list[str | WeightCollection]:
-    """What a net starts with: the files that its solver names, then what was given."""
-    named = [] if solver is None else [name for part in solver.weights for name in part.split(",")]
-    first: list[str | WeightCollection] = [name.strip() for name in named]
-    if weights is None:
-        return first
-    return [*first, weights if isinstance(weights, WeightCollection) else os.fspath(weights)]
 
 
 def _given_seed(seed: int | None, solver: SolverMessage | None) -> int | None:

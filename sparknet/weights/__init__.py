@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from sparknet.weights.collection import WeightCollection
+from sparknet.weights.copying import WeightsWarning, check_names, copy_from
 from sparknet.weights.layout import LayerBlobs, Layout, Span, layout_of
 
-__all__ = ["LayerBlobs", "Layout", "Span", "WeightCollection", "layout_of"]
+__all__ = [
+    "LayerBlobs",
+    "Layout",
+    "Span",
+    "WeightCollection",
+    "WeightsWarning",
+    "check_names",
+    "copy_from",
+    "layout_of",
+]

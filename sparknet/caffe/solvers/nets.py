@@ -26,10 +26,14 @@ def build(
         for net, seed in zip([described.train, *described.tests], seeds, strict=True)
     ]
     for net in built:
-        for names in solver.weights:
-            for name in names.split(","):
-                net.copy_from(name.strip(" "))
+        for name in weight_files(solver):
+            net.copy_from(name)
     return built[0], built[1:]
+
+
+def weight_files(solver: caffe_pb2.SolverParameter) -> list[str]:
+    """The files that a solver's ``weights`` name: several fields, or several by commas."""
+    return [name.strip(" ") for names in solver.weights for name in names.split(",")]
 
 
 def _seeds(seed: int, count: int) -> list[int]:
