@@ -9,7 +9,7 @@ import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib import metadata
+from importlib import import_module, metadata
 from importlib.util import find_spec
 
 from sparknet.cli import flags
@@ -156,12 +156,13 @@ def _extras() -> Iterator[Finding]:
 
 
 def _version(package: str) -> str | None:
-    """A package's version, where it can be imported too."""
-    module = {"pillow": "PIL", "protobuf": "google.protobuf"}.get(package, package)
+    """An installed package's version; of one that only lies on the path, what it says itself."""
     try:
-        return metadata.version(package) if find_spec(module) else None
-    except (metadata.PackageNotFoundError, ModuleNotFoundError):
-        return None
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        # Spark's own folder on PYTHONPATH, or pyspark-client, which brings pyspark.
+        found = find_spec(package)
+    return str(getattr(import_module(package), "__version__", "found")) if found else None
 
 
 VERB = Verb(

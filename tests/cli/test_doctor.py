@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,6 +48,32 @@ def test_what_is_missing(
     assert re.search(r"-- +images +no-such-package missing", out)
     assert "hint: pip install 'sparknet[images]'" in out
     assert re.search(r"-- +Graphviz", out)
+
+
+def test_packages_are_asked_by_their_own_names() -> None:
+    """The package grpcio holds the module grpc, pillow PIL, googleapis-common-protos google.rpc."""
+    requirements = [name for packages, _ in doctor.EXTRAS.values() for name in packages]
+    for package in requirements:
+        try:
+            installed = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            installed = None
+        if installed:
+            assert doctor._version(package) == installed
+    assert doctor._version("no-such-package") is None
+
+
+def test_a_package_without_a_module_of_its_name_and_a_module_without_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second as Spark's own python folder on PYTHONPATH."""
+    (tmp_path / "sparklike.py").write_text('__version__ = "4.1.0"')
+    package = tmp_path / "grpcio_like-1.99.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Name: grpcio-like\nVersion: 1.99.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert doctor._version("sparklike") == "4.1.0"
+    assert doctor._version("grpcio-like") == "1.99.0"
 
 
 def test_what_must_not_be_missing(
