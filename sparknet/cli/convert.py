@@ -1,4 +1,4 @@
-"""`sparknet convert`: data sets as LMDB databases of Datum or as block files, and their means.
+"""`sparknet convert`: data sets as databases of Datum or as block files, and their means.
 
 Does the work of Caffe's convert_mnist_data, convert_cifar_data, convert_imageset and
 compute_image_mean.
@@ -65,8 +65,10 @@ def _kind(
 
 
 def _destination(parser: ArgumentParser) -> None:
-    parser.add_argument("out", metavar="OUT", help="a new folder for the LMDB, or a block file")
-    parser.add_argument("--to", choices=("lmdb", "blocks"), default="lmdb", help="what to write")
+    parser.add_argument("out", metavar="OUT", help="a new folder for the database, or a block file")
+    parser.add_argument(
+        "--to", choices=("lmdb", "leveldb", "blocks"), default="lmdb", help="what to write"
+    )
     parser.add_argument("--skip", type=flags.count, default=0, help="leave out so many items")
     parser.add_argument("--take", type=flags.count, help="then convert so many, not all")
     parser.add_argument("--mean", metavar="FILE", help="also write the mean image, a binaryproto")
@@ -189,7 +191,7 @@ def _mean(chosen: Namespace) -> int:
 
 VERB = Verb(
     "convert",
-    "Convert data sets to an LMDB that Data layers read, or to a block file.",
+    "Convert data sets to an LMDB or LevelDB that Data layers read, or to a block file.",
     _arguments,
     _execute,
 )

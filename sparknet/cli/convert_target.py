@@ -1,13 +1,15 @@
-"""What `sparknet convert` writes: an LMDB of Datum or a block file, and perhaps a mean."""
+"""What `sparknet convert` writes: a database of Datum or a block file, and perhaps a mean."""
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from sparknet.cli.verb import WrongUse
 from sparknet.errors import FileError
 
 if TYPE_CHECKING:
@@ -17,13 +19,23 @@ if TYPE_CHECKING:
 Record = tuple[str, Any, int]
 """What is appended to the key, an image or the bytes of an encoded one, and its label."""
 AT_ONCE = 256
+BACKENDS = ("lmdb", "leveldb")
+
+
+class Database(Protocol):
+    """What is being written."""
+
+    entries: int
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Add a record; keys ascend."""
 
 
 def write_records(chosen: Namespace, records: Records) -> int:
     """Write the chosen part of some records; to a block file with all their columns."""
     from sparknet.loaders import Subset, mean_of, write_blocks
 
-    if chosen.to == "lmdb":
+    if chosen.to != "blocks":
         return write(chosen, _rows(records, chosen.out))
     stop = len(records) if chosen.take is None else chosen.skip + chosen.take
     part = (
@@ -40,7 +52,6 @@ def write_records(chosen: Namespace, records: Records) -> int:
 def write(chosen: Namespace, items: Iterable[Record]) -> int:
     """Write the chosen part of images that come one by one."""
     from sparknet.loaders import write_blocks
-    from sparknet.loaders.lmdb_writer import write_lmdb
     from sparknet.loaders.mean import Mean
 
     if chosen.mean and getattr(chosen, "encoded", False):
@@ -53,12 +64,30 @@ def write(chosen: Namespace, items: Iterable[Record]) -> int:
     if chosen.to == "blocks":
         count = write_blocks(chosen.out, _batches(part, chosen.out))
     else:
-        count = write_lmdb(chosen.out, _datums(part))
+        count = write_database(chosen.out, chosen.to, _datums(part))
     if mean is not None:
         if not mean.count:
             raise FileError(chosen.mean, "cannot be the mean of no image")
         _write_mean(chosen.mean, mean.value)
     return _told(chosen.out, count)
+
+
+def new_database(path: str, backend: str) -> AbstractContextManager[Database]:
+    """A new folder of records under ascending keys, complete when the context is left."""
+    from sparknet.loaders.leveldb_writer import new_leveldb
+    from sparknet.loaders.lmdb_writer import new_lmdb
+
+    if backend not in BACKENDS:
+        raise WrongUse(f"there is no backend '{backend}': {' or '.join(BACKENDS)}")
+    return new_leveldb(path) if backend == "leveldb" else new_lmdb(path)
+
+
+def write_database(path: str, backend: str, records: Iterable[tuple[bytes, bytes]]) -> int:
+    """A new database of these records; how many it holds."""
+    with new_database(path, backend) as database:
+        for key, value in records:
+            database.put(key, value)
+    return database.entries
 
 
 def _rows(records: Records, out: str) -> Iterator[Record]:
