@@ -13,7 +13,8 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.strategies import TRAINED, Row, measure, records, rows, solver, table, write
+from benchmarks.digits import TRAINED
+from benchmarks.strategies import Row, measure, records, rows, solver, table, write
 from sparknet.dist import Averaging, Strategy
 from sparknet.spark import Trainer, local_session
 

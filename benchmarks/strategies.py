@@ -2,8 +2,9 @@
 
     python -m benchmarks.strategies [--workers 2] [--steps 2400] [--only NAME …] [--write]
 
-The data are ../shared/data/mnist10k: 8,500 digits to train on, 1,500 to test on. Every run sees
-as many samples as one worker in so many steps. --write puts the table into docs/strategies.md.
+The data are those of benchmarks/digits.py: 8,500 to train on, 1,500 to test on. Every run sees as
+many samples as one worker in so many steps. --write puts the table into docs/strategies.md; it is
+for the real digits only.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.digits import TRAINED, digits, real
 from sparknet.dist import (
     BMUF,
     AllReduce,
@@ -36,11 +38,9 @@ from sparknet.net import Net
 from sparknet.proto import read_solver
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data" / "mnist10k"
 PAGE = ROOT / "docs" / "strategies.md"
 COMMAND = "python -m benchmarks.strategies --write"
 END = "<!-- end of the table -->"
-TRAINED = 8500
 BATCH = 64
 
 STRATEGIES: dict[str, Strategy] = {
@@ -81,9 +81,8 @@ class Row:
 
 def records(part: slice) -> ArrayRecords:
     """Digits with values 0 … 1, as the zoo's LeNet wants them."""
-    images, labels = (DATA / f"t10k-{name}-ubyte.gz" for name in ("images-idx3", "labels-idx1"))
-    digits = MNIST(images, labels).take(part)
-    return ArrayRecords(data=digits["data"].astype(np.float32) / 256, label=digits["label"])
+    batch = MNIST(*digits()).take(part)
+    return ArrayRecords(data=batch["data"].astype(np.float32) / 256, label=batch["label"])
 
 
 def solver() -> Any:
@@ -152,6 +151,8 @@ def table(rows: list[Row], workers: int, steps: int) -> str:
 
 def write(text: str, command: str) -> None:
     """Put it between the marks of this command's table."""
+    if real() is None:
+        raise SystemExit("the guide's tables are of MNIST's digits: SPARKNET_MNIST says where")
     page, mark = PAGE.read_text(), f"<!-- table: {command} -->"
     begin = page.index(mark) + len(mark)
     PAGE.write_text(f"{page[:begin]}\n\n{text}\n\n{page[page.index(END, begin) :]}")

@@ -1,24 +1,28 @@
-"""Counts the recorded cases that a run replays, prints the counts, and fails where one is missing.
+"""What the last lines of a run say: which digits, skipped tests by reason, recorded cases by suite.
 
-A test says what it replays with `tests.goldens.cases` or `golden`.  A suite
-counts as touched when one of its cases ran; then all of them must, unless the
-run was narrowed down (-k, -m, --lf, a single test).  A run of all tests must
-touch every suite.
+A test says which recorded cases it replays with `tests.goldens.cases` or `golden`.  A suite counts
+as touched when one of its cases ran; then all of them must, unless the run was narrowed down (-k,
+-m other than make test's, --lf, a single test).  A run of all tests must touch every suite.  A run
+fails where one is missing.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from benchmarks.digits import digits, source
 from tests.goldens import SUITES, index
 
-PROPERTY = "golden"
+PROPERTY, DATA = "golden", "data"
+EVERYDAY = "not slow"
+"""What make test chooses: all recorded cases are among it."""
 TESTS = Path(__file__).resolve().parent
 
 settings.register_profile("patient", deadline=None)  # a busy machine is no fault
@@ -27,6 +31,13 @@ settings.load_profile("patient")
 # A shell's background jobs ignore Ctrl-C, and so would the tests that are about it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def mnist(record_property: Callable[[str, object], None]) -> tuple[Path, Path]:
+    """The files of 10,000 digits' images and labels."""
+    record_property(DATA, source())
+    return digits()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -62,8 +73,8 @@ def _replayed(reports: Iterable[Any]) -> dict[str, set[str]]:
 
 def _missing(config: pytest.Config, ran: dict[str, set[str]]) -> dict[str, list[str]]:
     option = config.option
-    narrowed = option.keyword or option.markexpr or getattr(option, "lf", False)
-    if narrowed or any("::" in arg for arg in config.args):
+    chosen = option.markexpr not in ("", EVERYDAY) or option.keyword or getattr(option, "lf", False)
+    if chosen or any("::" in arg for arg in config.args):
         return {}
     everything = any(Path(arg).resolve() in (TESTS, TESTS.parent) for arg in config.args)
     suites = [suite for suite in SUITES if everything or suite in ran]
@@ -95,6 +106,23 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for line in (*_used(terminalreporter), *_skipped(terminalreporter), *_golden_counts(config)):
+        terminalreporter.write_line(line)
+
+
+def _used(reporter: Any) -> list[str]:
+    """What the tests told of the data they used."""
+    reports = [*reporter.stats.get("passed", ()), *reporter.stats.get("failed", ())]
+    told = (pair for report in reports for pair in getattr(report, "user_properties", ()))
+    return sorted({value for key, value in told if key == DATA})
+
+
+def _skipped(reporter: Any) -> list[str]:
+    reasons = Counter(report.longrepr[2] for report in reporter.stats.get("skipped", ()))
+    return [f"skipped {n}: {r.removeprefix('Skipped: ')}" for r, n in reasons.most_common()]
+
+
+def _golden_counts(config: pytest.Config) -> Iterator[str]:
     ran, failed = _outcomes(config)
     if not ran:
         return
@@ -104,7 +132,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         parts.append(part + (f" ({len(failed[suite])} failed)" if suite in failed else ""))
     passed = sum(len(names - failed.get(suite, set())) for suite, names in ran.items())
     total = f"{passed} of {sum(SUITES.values())} recorded cases"
-    terminalreporter.write_line(f"goldens: {total}: {', '.join(parts)}")
+    yield f"goldens: {total}: {', '.join(parts)}"
     for suite, names in _missing(config, ran).items():
         shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
-        terminalreporter.write_line(f"goldens: {len(names)} of {suite} did not run: {shown}")
+        yield f"goldens: {len(names)} of {suite} did not run: {shown}"

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 import sparknet.caffe as caffe
+from benchmarks.digits import TRAINED
 from sparknet.caffe.solvers import SGDSolver, get_solver, solver_from_text
 from sparknet.errors import SpecError
 from sparknet.native import has_bf16
 from sparknet.proto import caffe_pb2, parse_net, read_net, read_solver
 from tests.caffe.gradient import input_layer
 from tests.goldens import ROOT
-from tests.scripts.test_mnist import DIGITS, TESTED_ON, TRAINED_ON, convert
+from tests.scripts.test_mnist import convert
 
 needs_bf16 = pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
 
@@ -383,10 +384,10 @@ def accuracy(folder: Path, precision: str, seed: int) -> float:
 
 @needs_bf16
 @pytest.mark.slow
-@pytest.mark.skipif(not DIGITS.is_dir(), reason=f"no handwritten digits: {DIGITS} is absent")
+@pytest.mark.usefixtures("mnist")
 def test_lenet_recognises_digits_as_well_as_in_float32(tmp_path: Path) -> None:
-    convert(tmp_path / "train", "--take", str(TRAINED_ON))
-    convert(tmp_path / "test", "--skip", str(TRAINED_ON), "--take", str(TESTED_ON))
+    convert(tmp_path / "train", "--take", str(TRAINED))
+    convert(tmp_path / "test", "--skip", str(TRAINED))
     means = {
         precision: np.mean([accuracy(tmp_path, precision, seed) for seed in (1, 2)])
         for precision in ("float32", "bf16")

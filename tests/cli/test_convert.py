@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,9 @@ from sparknet.loaders import Blocks, Datums
 from sparknet.loaders.lmdb import LMDB
 from sparknet.proto import caffe_pb2, read_blob
 from tests.caffe.host.nets import images, lmdb, net, passes
-from tests.goldens import GOLDENS, SHARED
+from tests.goldens import GOLDENS
 from tests.loaders.test_mnist import write_mnist
 from tests.loaders.test_pictures import png, tar
-
-MNIST = SHARED / "data" / "mnist10k"
 
 
 def _read(path: Path) -> list[tuple[bytes, caffe_pb2.Datum]]:
@@ -40,10 +39,9 @@ def test_mnist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "exists already" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not MNIST.is_dir(), reason="no MNIST")
-def test_the_real_mnist(tmp_path: Path) -> None:
+def test_ten_thousand_digits(tmp_path: Path, mnist: tuple[Path, Path]) -> None:
     """What a LeNet is trained on: two LMDBs, which LMDB itself reads."""
-    files = [str(MNIST / f"t10k-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1")]
+    files = [str(path) for path in mnist]
     for name, part in (("train", ["--take", "300"]), ("test", ["--skip", "300", "--take", "50"])):
         assert main(["convert", "mnist", *files, str(tmp_path / name), *part]) == 0
     made = net(lmdb(str(tmp_path / "train"), 100, "scale: 0.00390625"))
@@ -51,7 +49,8 @@ def test_the_real_mnist(tmp_path: Path) -> None:
     assert data.shape == (100, 1, 28, 28)
     assert data.min() == 0
     assert 0.9 < data.max() < 1
-    assert made.blobs["label"].data[:5].tolist() == [7, 2, 1, 0, 4]
+    labels = gzip.decompress(mnist[1].read_bytes())[8:108]
+    assert made.blobs["label"].data.tolist() == list(labels)
     library = pytest.importorskip("lmdb")
     with library.open(str(tmp_path / "test"), readonly=True, lock=False) as environment:
         assert environment.stat()["entries"] == 50

@@ -6,15 +6,12 @@ from functools import cache
 
 import pytest
 
-from benchmarks.strategies import DATA, STRATEGIES, measure
+from benchmarks.strategies import STRATEGIES, measure
 from sparknet.dist import Averaging
 
 STEPS = 1200
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not DATA.is_dir(), reason="the digits are not there"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("mnist")]
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +12,6 @@ import pytest
 
 GOLDENS = Path(__file__).resolve().parent
 ROOT = GOLDENS.parent.parent
-SHARED = Path(os.environ.get("SPARKNET_SHARED", ROOT.parent / "shared"))
 
 
 def index(folder: str) -> list[dict[str, Any]]:

@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.digits import real
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.fetching import CIFAR10_FILES, DATASETS, Published, download, fetch
-from tests.goldens import SHARED
 from tests.loaders.test_mnist import write_mnist
 
 CONTENT = b"pixels" * 1000
-REAL = SHARED / "data" / "mnist10k"
 
 
 def published(content: bytes, name: str = "some.bin") -> Published:
@@ -140,7 +139,9 @@ def test_cifar10(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) 
         download("cifar10", tmp_path / "other", source.as_uri())
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="no MNIST")
+@pytest.mark.skipif(real() is None, reason="drawn digits were never published: SPARKNET_MNIST")
 def test_the_published_digests_are_those_of_the_real_files(tmp_path: Path) -> None:
+    folder = real()
+    assert folder is not None
     for file in DATASETS["mnist"][2:]:
-        assert fetch(file, tmp_path, REAL.resolve().as_uri()).stat().st_size == file.size
+        assert fetch(file, tmp_path, folder.resolve().as_uri()).stat().st_size == file.size

@@ -54,12 +54,9 @@ def test_metrics_are_those_of_all_records_at_once() -> None:
     assert found["accuracy"] == pytest.approx(np.mean(scores.argmax(1) == labels), rel=1e-6)
 
 
-@pytest.mark.skipif(not (ROOT.parent / "shared" / "data").is_dir(), reason="no MNIST here")
-def test_accuracy_is_that_of_1500_records_of_1500() -> None:
+def test_accuracy_is_that_of_1500_records_of_1500(mnist: tuple[Path, Path]) -> None:
     """LeNet in batches of 100 and of 64: 1,500 is 23 times 64, and 28."""
-    folder = ROOT.parent / "shared" / "data" / "mnist10k"
-    digits = MNIST(folder / "t10k-images-idx3-ubyte.gz", folder / "t10k-labels-idx1-ubyte.gz")
-    records = Subset(digits, range(8500, 10000))
+    records = Subset(MNIST(*mnist), range(8500, 10000))
     found = []
     for batch in (100, 64):
         lenet = NetParams.load(ROOT / "sparknet" / "models" / "lenet" / "net.prototxt")

@@ -10,25 +10,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.goldens import ROOT, SHARED
+from benchmarks.digits import TRAINED, digits
+from tests.goldens import ROOT
 from tests.scripts.test_scripts import run
-
-DIGITS = SHARED / "data" / "mnist10k"
-TRAINED_ON, TESTED_ON = 8500, 1500
 
 
 def convert(out: Path, *words: str) -> None:
-    files = [str(DIGITS / f"t10k-{what}.gz") for what in ("images-idx3-ubyte", "labels-idx1-ubyte")]
-    command = [sys.executable, "-m", "sparknet", "convert", "mnist", *files, str(out), *words]
-    subprocess.run(command, check=True, env={"PYTHONPATH": str(ROOT)}, capture_output=True)
+    command = [sys.executable, "-m", "sparknet", "convert", "mnist", *map(str, digits()), str(out)]
+    environment = {"PYTHONPATH": str(ROOT)}
+    subprocess.run([*command, *words], check=True, env=environment, capture_output=True)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not DIGITS.is_dir(), reason=f"no handwritten digits: {DIGITS} is absent")
+@pytest.mark.usefixtures("mnist")
 def test_lenet_learns_handwritten_digits_and_does_so_again(tmp_path: Path) -> None:
     train, test = tmp_path / "train_lmdb", tmp_path / "test_lmdb"
-    convert(train, "--take", str(TRAINED_ON))
-    convert(test, "--skip", str(TRAINED_ON), "--take", str(TESTED_ON))
+    convert(train, "--take", str(TRAINED))
+    convert(test, "--skip", str(TRAINED))
     solver = ROOT / "sparknet" / "models" / "lenet" / "solver.prototxt"
     weights = []
     for name in ("first.npz", "second.npz"):

@@ -11,15 +11,12 @@ from typing import Any
 import pytest
 
 from benchmarks.spark_strategies import OnSpark, alone, on_spark
-from benchmarks.strategies import DATA, STRATEGIES, measure
+from benchmarks.strategies import STRATEGIES, measure
 
 STEPS = 3600
 """That one worker makes: with four, fewer leave each of them too little to learn in."""
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not DATA.is_dir(), reason="the digits are not there"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("mnist")]
 
 
 @cache

@@ -1,0 +1,101 @@
+"""10,000 handwritten digits in MNIST's two test files: the real ones, or drawn ones in their place.
+
+The real ones are looked for in the folder that SPARKNET_MNIST names, then in
+../shared/data/mnist10k.  The drawn ones are scikit-learn's 1,797 small digits, enlarged, each
+turned, stretched and moved a little several times; they are made once, in build/.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+import sys
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz")
+TRAINED, ALL = 8500, 10000
+"""No picture behind the first digits is behind one of the others, which are for testing."""
+
+Array = np.ndarray[Any, Any]
+
+
+def real() -> Path | None:
+    """The folder with MNIST's test files, where there is one."""
+    places = [os.environ.get("SPARKNET_MNIST"), ROOT.parent / "shared" / "data" / "mnist10k"]
+    folders = [Path(place) for place in places if place]
+    return next((one for one in folders if all((one / name).is_file() for name in FILES)), None)
+
+
+def source() -> str:
+    """Which digits these are, in one line."""
+    if folder := real():
+        return f"digits: MNIST's, from {folder}"
+    return (
+        "digits: drawn from scikit-learn's, as there are no MNIST files "
+        f"({FILES[0]}, {FILES[1]}) in the folder that SPARKNET_MNIST names"
+    )
+
+
+@cache
+def digits() -> tuple[Path, Path]:
+    """The files of images and labels."""
+    folder = real() or _drawn(ROOT / "build" / "drawn-digits")
+    print(source(), file=sys.stderr)
+    return folder / FILES[0], folder / FILES[1]
+
+
+def _drawn(folder: Path) -> Path:
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    making = Path(tempfile.mkdtemp(dir=folder.parent))
+    images, labels = draw()
+    contents = (
+        struct.pack(">4I", 0x803, *images.shape) + images.tobytes(),
+        struct.pack(">2I", 0x801, len(labels)) + labels.tobytes(),
+    )
+    for name, content in zip(FILES, contents, strict=True):
+        (making / name).write_bytes(gzip.compress(content, mtime=0))
+    with suppress(OSError):  # another process was first
+        making.rename(folder)
+    return folder
+
+
+def draw() -> tuple[Array, Array]:
+    """Images of 28 × 28 bytes and their labels, always the same."""
+    from sklearn.datasets import load_digits
+
+    small = load_digits()
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(small.images))
+    cut = len(order) * TRAINED // ALL
+    chosen = np.concatenate(
+        [rng.choice(order[:cut], TRAINED), rng.choice(order[cut:], ALL - TRAINED)]
+    )
+    images = np.pad(small.images[chosen], ((0, 0), (1, 1), (1, 1)))
+    return _bent(images, rng), small.target[chosen].astype(np.uint8)
+
+
+def _bent(images: Array, rng: np.random.Generator) -> Array:
+    """Each at 2.5 times its size, turned by up to 10°, stretched and moved."""
+    count, side = len(images), images.shape[1]
+    angle = rng.uniform(-np.pi / 18, np.pi / 18, (count, 1, 1))
+    stretch = rng.uniform(0.9, 1.1, (2, count, 1, 1)) / 2.5
+    shift = rng.uniform(-1.5, 1.5, (2, count, 1, 1))
+    down, right = np.mgrid[:28, :28] - 13.5
+    y = stretch[0] * (np.cos(angle) * (down + shift[0]) - np.sin(angle) * (right + shift[1]))
+    x = stretch[1] * (np.sin(angle) * (down + shift[0]) + np.cos(angle) * (right + shift[1]))
+    y, x = (np.clip(axis + (side - 1) / 2, 0, side - 1.001) for axis in (y, x))
+    top, left = y.astype(int), x.astype(int)
+    dy, dx, n = y - top, x - left, np.arange(count)[:, None, None]
+    upper = images[n, top, left] * (1 - dx) + images[n, top, left + 1] * dx
+    lower = images[n, top + 1, left] * (1 - dx) + images[n, top + 1, left + 1] * dx
+    return np.asarray((upper * (1 - dy) + lower * dy) * (255 / 16)).round().astype(np.uint8)

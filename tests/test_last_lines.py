@@ -1,0 +1,45 @@
+"""The last lines of a run, and that a recorded case which did not run fails it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.goldens import ROOT, index
+
+SUITE = "formats/filter"
+REPLAYED = "tests/caffe/test_filter_goldens.py"
+COUNT = len(index(SUITE))
+
+
+def run(*words: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def test_recorded_cases_are_counted() -> None:
+    code, said = run("-m", "not slow", REPLAYED)
+    assert code == 0
+    assert f"goldens: {COUNT} of 798 recorded cases: {SUITE} {COUNT}\n" in said
+
+
+def test_a_case_that_did_not_run_fails_the_run_as_make_test_makes_it() -> None:
+    name = index(SUITE)[0]["name"]
+    (test,) = re.findall(r"@cases\(.*\)\ndef (\w+)", (ROOT / REPLAYED).read_text())
+    code, said = run("-m", "not slow", REPLAYED, "--deselect", f"{REPLAYED}::{test}[{name}]")
+    assert code == 1, said
+    assert f"goldens: 1 of {SUITE} did not run: {name}\n" in said
+    assert "failed" not in said
+
+
+def test_skipped_tests_are_counted_by_reason(tmp_path: Path) -> None:
+    lines = ["import pytest", "@pytest.mark.parametrize('n', range(4))", "def test_it(n):"]
+    lines.append("    pytest.skip('it is Sunday' if n else 'no paper')")
+    path = tmp_path / "test_skipped.py"
+    path.write_text("\n".join(lines))
+    code, said = run("-p", "tests.conftest", "--rootdir", str(tmp_path), str(path))
+    assert code == 0, said
+    assert "skipped 3: it is Sunday\nskipped 1: no paper\n" in said
