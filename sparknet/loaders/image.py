@@ -32,7 +32,7 @@ def image_shape(image: str | bytes, name: str | None = None) -> tuple[int, int, 
 def open_image(image: str | bytes, name: str) -> Any:
     """An image whose header has been read."""
     try:
-        from PIL import Image
+        from PIL import Image, UnidentifiedImageError
     except ImportError as error:
         raise MissingExtra("pillow", "images", "reading images") from error
     file = io.BytesIO(image) if isinstance(image, bytes) else image
@@ -42,6 +42,8 @@ def open_image(image: str | bytes, name: str) -> Any:
         raise FileError(name, "does not exist") from error
     except MemoryError:
         raise
+    except UnidentifiedImageError as error:  # which names the object in memory
+        raise FileError(name, "is no image that can be read") from error
     except Exception as error:
         raise FileError(name, f"is no image that can be read: {shown(error)}") from error
 

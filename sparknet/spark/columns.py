@@ -28,15 +28,16 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def arrays(batch: pa.RecordBatch, mapping: dict[str, str], shapes: dict[str, Shape]) -> Any:
-    """Blob → rows of a batch, by the columns that ``mapping`` names for the blobs."""
-    return {
-        blob: column(batch.column(plain(name)), name, shapes[blob])
-        for blob, name in mapping.items()
-    }
+    """Blob → rows of a batch, by the columns that ``mapping`` names for the blobs: all finite."""
+    found = {}
+    for blob, name in mapping.items():
+        found[blob] = column(batch.column(plain(name)), name, shapes[blob])
+        check_finite(found[blob], name)
+    return found
 
 
 def check_finite(values: Array, name: str) -> None:
-    """SparkError if a value is none that float32 has: training on it ends in nothing but NaN."""
+    """SparkError if a value is none that float32 has: nothing but NaN would come of it."""
     if values.dtype.kind != "f" or not values.size:
         return
     low, high = float(values.min()), float(values.max())
@@ -50,10 +51,7 @@ def column(values: pa.Array, name: str, shape: Shape) -> Array:
     import pyarrow.types as kind
 
     if values.null_count:
-        raise SparkError(
-            f"column '{name}' has nulls ({values.null_count} of {len(values)} rows in one batch): "
-            "fill or filter them first"
-        )
+        raise SparkError(f"column '{name}' is null: fill such rows, or filter them out")
     of = values.type
     if kind.is_struct(of):
         return _shaped(_struct(values, name, shape), name, shape)
@@ -141,10 +139,7 @@ def _images(values: Any, name: str, shape: Shape) -> Array:
     """Encoded images; all must have one size."""
     color = shape[0] == 3
     return _stacked(
-        [
-            decode(value.as_py(), f"column '{name}', row {row} of a batch", color)
-            for row, value in enumerate(values)
-        ],
+        [decode(value.as_py(), f"column '{name}'", color) for value in values],
         name,
     )
 

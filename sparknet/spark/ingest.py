@@ -6,8 +6,9 @@ shuffle's blocks arrived: a stage that is run again trains on the same records i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ import numpy as np
 
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.source import ArrayRecords, Batch, Column, Records, Subset
-from sparknet.spark.columns import arrays, check_finite
+from sparknet.spark.columns import arrays
+from sparknet.spark.places import placed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,16 +51,15 @@ def ingest(
     rows: list[Any] = []
     held: list[Any] = []
 
+    read: Callable[[pa.RecordBatch], Batch] = partial(arrays, mapping=mapping, shapes=shapes)
+
     def columns() -> Iterator[Batch]:
         for batch in batches:
             if batch.num_rows:
                 # A copy: a view would keep all columns of the batch in memory.
                 rows.append(batch.column(ROW).to_numpy().copy())
                 held.append(batch.column(HELD).to_numpy(zero_copy_only=False))
-                found = arrays(batch, mapping, shapes)
-                for blob, name in mapping.items():
-                    check_finite(found[blob], name)
-                yield found
+                yield placed(read, batch, partial(_place, rows[-1], held[-1]))
 
     first = columns()
     begin = next(first, None)
@@ -70,6 +71,13 @@ def ingest(
     order = np.argsort(np.concatenate(rows), kind="stable")
     aside = np.concatenate(held)[order]
     return Part(_chosen(blocks, order[~aside]), _chosen(blocks, order[aside]))
+
+
+def _place(numbers: Any, held: Any, row: int) -> str:
+    """Where the row lies in the data that was given: Spark's numbers tell the partition, too."""
+    partition, number = divmod(int(numbers[row]), 1 << 33)
+    kind = "validation" if held[row] else "training"
+    return f"partition {partition}, row {number} of the {kind} data"
 
 
 def _again(begin: Batch, rest: Iterator[Batch]) -> Iterator[Batch]:

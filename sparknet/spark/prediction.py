@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from sparknet.native import set_threads
 from sparknet.net import Net
 from sparknet.spark.columns import arrays
 from sparknet.spark.kept import kept
+from sparknet.spark.places import in_one_line, placed
 from sparknet.spark.portable import Portable
 
 if TYPE_CHECKING:
@@ -61,9 +63,21 @@ class Prediction:
 
 def predict(batches: Iterable[pa.RecordBatch], prediction: Prediction) -> Iterator[pa.RecordBatch]:
     """The rows of a partition with their predictions."""
-    for batch in batches:
-        for begin in range(0, batch.num_rows, prediction.batch):
-            yield _predicted(batch.slice(begin, prediction.batch), prediction)
+    from pyspark import TaskContext
+
+    context: Any = TaskContext.get()
+    work = partial(_predicted, given=prediction)
+    done = 0
+    with in_one_line():
+        for batch in batches:
+            for begin in range(0, batch.num_rows, prediction.batch):
+                rows = batch.slice(begin, prediction.batch)
+                yield placed(work, rows, partial(_place, context.partitionId(), done))
+                done += rows.num_rows
+
+
+def _place(partition: int, before: int, row: int) -> str:
+    return f"partition {partition}, row {before + row}"
 
 
 def _predicted(rows: pa.RecordBatch, given: Prediction) -> pa.RecordBatch:
@@ -85,9 +99,12 @@ def _predicted(rows: pa.RecordBatch, given: Prediction) -> pa.RecordBatch:
 
 
 def _rows(made: Array, blob: str, axis: int, count: int) -> Array:
-    """One row a record."""
+    """One row a record, of finite values: no class is made of nothing."""
     if made.ndim <= axis or made.shape[axis] != count:
         raise SparkError(f"blob '{blob}' became {made.shape} for {count} records")
+    if not np.isfinite(made).all():
+        odd = made[~np.isfinite(made)][0]
+        raise SparkError(f"blob '{blob}' became {odd:g}, though its record has finite values")
     return np.ascontiguousarray(np.moveaxis(made, axis, 0)).reshape(count, -1)
 
 

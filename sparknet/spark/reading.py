@@ -11,6 +11,7 @@ import numpy as np
 from sparknet.errors import SparkError
 from sparknet.loaders import Records, open_records
 from sparknet.loaders.source import Array, Column
+from sparknet.spark.places import in_one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,12 +45,15 @@ def _read(batches: Iterable[pa.RecordBatch], records: Records) -> Iterator[pa.Re
 
     size = sum(column.size for column in records.columns.values())
     rows = max(1, _AT_ONCE // max(size, 1))
-    for batch in batches:
-        numbers = batch.column(0).to_numpy()
-        for begin in range(0, len(numbers), rows):
-            taken = records.take(numbers[begin : begin + rows])
-            columns = {name: _column(taken[name], kind) for name, kind in records.columns.items()}
-            yield pa.RecordBatch.from_pydict(columns)
+    with in_one_line():
+        for batch in batches:
+            numbers = batch.column(0).to_numpy()
+            for begin in range(0, len(numbers), rows):
+                taken = records.take(numbers[begin : begin + rows])
+                kinds = records.columns.items()
+                yield pa.RecordBatch.from_pydict(
+                    {name: _column(taken[name], kind) for name, kind in kinds}
+                )
 
 
 def _column(values: Array, column: Column) -> pa.Array:

@@ -62,7 +62,7 @@ def test_encoded_images() -> None:
     np.testing.assert_array_equal(
         column(values, "x", (3, 5, 4)), pixels[..., ::-1].transpose(0, 3, 1, 2)
     )
-    with pytest.raises(FileError, match=r"column 'x', row 1 of a batch: is no image"):
+    with pytest.raises(FileError, match=r"column 'x': is no image"):
         column(pa.array([encoded(pixels[0]), b"nothing"], pa.binary()), "x", (3, 5, 4))
 
 
@@ -104,7 +104,7 @@ def test_a_vector_of_another_size() -> None:
 @pytest.mark.parametrize(
     ("values", "shape", "message"),
     [
-        (pa.array([1, None]), (), r"column 'x' has nulls \(1 of 2 rows"),
+        (pa.array([1, None]), (), "column 'x' is null: fill such rows"),
         (pa.array([[1.0], [1.0, 2.0]]), (1,), r"column 'x' has rows of 1 and of 2 values"),
         (pa.array([[1.0, None]]), (2,), r"column 'x' has nulls inside"),
         (pa.array([[1.0, 2.0]]), (3,), r"column 'x' has 2 values a row, where \(3,\) is wanted"),

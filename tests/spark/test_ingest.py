@@ -72,6 +72,16 @@ def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_bad_row_is_told_by_its_place_in_the_data(tmp_path: Path) -> None:
+    """Spark's numbers of rows hold the partition in their upper bits."""
+    numbers = pa.array([5, (3 << 33) + 7, 6], pa.int64())
+    rows = batch([0, 1, 2], [False, True, False]).set_column(2, ROW, numbers)
+    rows = rows.set_column(1, "pixels", pa.array([bytes(4), bytes(3), bytes(4)]))
+    said = r"is no image that can be read \(partition 3, row 7 of the validation data\)$"
+    with pytest.raises(FileError, match=said):
+        ingest([rows], tmp_path / "a", MAPPING, SHAPES)
+
+
 @pytest.mark.parametrize("odd", [float("nan"), float("-inf"), 1e300])
 def test_a_number_that_no_float32_is(tmp_path: Path, odd: float) -> None:
     rows = batch([0, 1]).set_column(0, "digit", pa.array([1.0, odd]))

@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("pyspark")
+
+from pyspark.errors import PythonException
+
 from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.spark import SparkModel, Trainer
@@ -114,6 +118,53 @@ def test_a_trained_model_predicts(session: Any) -> None:
     assert model.transform(other, columns={"data": "x"}).columns == ["x", "ip"]
     with pytest.raises(SparkError, match="the data has no column 'pixels' for the net's input"):
         model.transform(other)
+
+
+FLAT = """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
+layer { name: "root" type: "Power" bottom: "x" top: "root" power_param { power: 0.5 } }
+layer { name: "prob" type: "Softmax" bottom: "root" top: "prob" }
+"""
+RIGHT = [4.0, 1.0, 0.0]
+
+
+def last_words(data: Any) -> str:
+    """What a worker raised, behind Spark's own words."""
+    with pytest.raises(PythonException) as raised:
+        data.collect()
+    lines = [line for line in str(raised.value).splitlines() if line.strip()]
+    assert len(lines) == 2, lines
+    assert lines[0].strip().startswith("An exception was thrown from the Python worker")
+    return lines[1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ([4.0, float("nan"), 0.0], "SparkError: column 'x' holds nan, no number of float32: "),
+        ([4.0, float("-inf"), 0.0], "SparkError: column 'x' holds -inf, no number of float32: "),
+        ([4.0, 1e300, 0.0], "SparkError: column 'x' holds 1e+300, no number of float32: "),
+        ([-4.0, 1.0, 0.0], "SparkError: blob 'prob' became nan, though its record has finite "),
+        (None, "SparkError: column 'x' is null: "),
+        ([4.0, None, 0.0], "SparkError: column 'x' has nulls inside its lists "),
+        ([4.0, 1.0], "column 'x' has 2 values a row, where (3,) is wanted "),
+    ],
+)
+def test_no_class_is_made_of_nothing(session: Any, wrong: Any, said: str) -> None:
+    rows = [(RIGHT,)] * 9 + [(wrong,)] + [(RIGHT,)] * 4
+    data = session.createDataFrame(rows, "x array<double>").coalesce(1)
+    found = last_words(SparkModel(FLAT).transform(data, best="guess"))
+    assert said in found
+    assert found.startswith("sparknet.errors.SparkError: ")
+    assert found.endswith(" (partition 0, row 9)")
+
+
+def test_a_record_that_no_net_can_read_is_told_in_one_line(session: Any, frame: Any) -> None:
+    data = frame.where("number < 30").coalesce(1).sortWithinPartitions("number")
+    wrong = data.selectExpr("number", "if(number = 25, X'00', pixels) AS pixels")
+    found = last_words(SparkModel(Net(solver())).transform(wrong, columns=COLUMNS))
+    said = "column 'pixels': is no image that can be read (partition 0, row 25)"
+    assert found == f"sparknet.errors.FileError: {said}"
 
 
 def test_a_worker_keeps_the_net_between_jobs(session: Any, frame: Any) -> None:

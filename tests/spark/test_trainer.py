@@ -159,7 +159,7 @@ def test_names_with_dots(session: Any) -> None:
     predicted = trained.model.transform(data, columns={"data": "some.pixels"}, prefix="my.")
     assert predicted.columns == ["some.pixels", "its`label", "my.ip"]
     assert len(predicted.collect()) == 40
-    with pytest.raises(SparkError, match=r"column 'some.pixels' has nulls"):
+    with pytest.raises(SparkError, match=r"column 'some.pixels' is null"):
         trainer.fit(session.sql("SELECT binary(NULL) AS `some.pixels`, 1 AS `its``label`"))
 
 
