@@ -82,11 +82,11 @@ def _of_data(chosen: Namespace) -> Report:
     records = sources.open_records(chosen.data)
     net = net_file.fed_net(chosen)
     net.set_validation_data(records)
-    means = net.test(chosen.iterations)
+    means = net.test_arrays(chosen.iterations)
     if not means:
         raise DataError("the net has neither a loss nor an accuracy to test by")
     weights = net.net.blob_loss_weights
-    loss = sum(weights[name] * value for name, value in means.items())
+    loss = sum(weights[name] * float(values.sum()) for name, values in means.items())
     count = {"iterations": chosen.iterations} if chosen.iterations else {"records": len(records)}
     return Report(count, loss, dict(means), weights)
 

@@ -105,6 +105,17 @@ class FedNet:
         blobs = self.net.blobs
         return sum(weight * float(np.sum(blobs[name].data)) for name, weight in self._losses)
 
+    @property
+    def measures(self) -> set[str]:
+        """Tops that have no axis of records, whatever their shapes: Accuracy's per class."""
+        layers = self.described.layer
+        return {top for layer in layers if layer.type == "Accuracy" for top in layer.top}
+
+    def measured(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs that are computed, less those that are records themselves."""
+        given = {name for name, _ in self.tops}
+        return {name: values for name, values in outputs.items() if name not in given}
+
     # -- data ----------------------------------------------------------------------------
 
     def set_data(self, data: Any, transformed: bool) -> Mapping[str, Shape]:

@@ -2,32 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+Array = np.ndarray[Any, Any]
+
+LARGEST = 1000
+"""Numbers of one output that are told one by one."""
+
+
+@dataclass
+class _Sum:
+    """One output over the batches so far, each weighed by its number of records."""
+
+    shape: tuple[int, ...]
+    elements: Array
+    mean: float = 0.0
+    is_steady: bool = True
+    """Whether it had one shape in all batches."""
+    per_record: bool = True
+    """Whether its first axis was that of the records in all batches."""
+    single: bool = True
+    """Whether it had one number for each record."""
+
+    def add(self, values: Array, records: int) -> None:
+        self.mean += float(values.mean()) * records if values.size else 0.0
+        self.per_record &= values.ndim > 0 and values.shape[0] == records
+        self.single &= values.size == records
+        self.is_steady &= values.shape == self.shape
+        if self.is_steady and values.size <= LARGEST:
+            self.elements = self.elements + np.asarray(values, np.float64) * records
+
 
 class Means:
-    """Weighs each batch by its number of records."""
+    """Weighs each batch by its number of records.
 
-    def __init__(self) -> None:
+    An output of one number is a metric, one of several is one for each number.  An output with
+    one number for each record is their mean; those with more are predictions, and no metrics.
+    The tops of the layers that ``measures`` names have no axis of records.
+    """
+
+    def __init__(self, measures: Collection[str] = ()) -> None:
         self.batches = 0
         self.records = 0
-        self._sums: dict[str, float] = {}
-        self._others: set[str] = set()
+        self._measures = measures
+        self._sums: dict[str, _Sum] = {}
 
     def add(self, outputs: Mapping[str, Any], records: int) -> None:
-        """Outputs of one number in every batch are metrics; others are no metrics."""
         for name, values in outputs.items():
-            if np.size(values) != 1:
-                self._others.add(name)
-                continue
-            value = float(np.asarray(values).item())
-            self._sums[name] = self._sums.get(name, 0.0) + value * records
+            array = np.asarray(values)
+            if name not in self._sums:
+                self._sums[name] = _Sum(array.shape, np.zeros(array.shape))
+            self._sums[name].add(array, records)
         self.batches += 1
         self.records += records
 
+    def arrays(self) -> dict[str, Array]:
+        """Those of one number first: the first metric is the one by which the best is told."""
+        found = {name: self._mean(name, one) for name, one in self._sums.items()}
+        held = {name: mean / self.records for name, mean in found.items() if mean is not None}
+        first = [name for name in held if self._sums[name].elements.size == 1]
+        return {name: held[name] for name in [*first, *held]}
+
     def result(self) -> dict[str, float]:
-        sums = self._sums.items()
-        return {name: total / self.records for name, total in sums if name not in self._others}
+        """Each number under its output's name; ``name[0]``, ``name[1]`` … where it has several."""
+        return flattened(self.arrays())
+
+    def _mean(self, name: str, one: _Sum) -> Array | None:
+        if one.is_steady and one.elements.size == 1:
+            return one.elements
+        if one.per_record and name not in self._measures:
+            return np.array(one.mean) if one.single else None
+        return one.elements if one.is_steady and one.elements.size <= LARGEST else None
+
+
+def flattened(arrays: Mapping[str, Array]) -> dict[str, float]:
+    """A number for each element of each array."""
+    return {
+        name if values.size == 1 else f"{name}[{index}]": float(value)
+        for name, values in arrays.items()
+        for index, value in enumerate(values.ravel())
+    }

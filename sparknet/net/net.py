@@ -16,7 +16,7 @@ from sparknet.net.backend import find_backend
 from sparknet.net.description import NetMessage, SolverMessage, describe
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.fed import FedNet
-from sparknet.net.metrics import Means
+from sparknet.net.metrics import Means, flattened
 from sparknet.net.rows import Array, default_columns
 from sparknet.weights import WeightCollection, copy_from
 
@@ -193,17 +193,24 @@ class Net:
         self.solver.apply_update()
 
     def test(self, steps: int | None = None, net: int = 0) -> dict[str, float]:
-        """The means of the test net's outputs, over all records or so many batches."""
+        """The means of the test net's outputs, over all records or so many batches.
+
+        An output of several numbers, as Accuracy's per class, is ``name[0]``, ``name[1]`` …
+        """
+        return flattened(self.test_arrays(steps, net))
+
+    def test_arrays(self, steps: int | None = None, net: int = 0) -> dict[str, Array]:
+        """What `test` gives, each output in its shape."""
         fed = self._test_net(net)
         fed.rewind()
         limit = self._limit(fed, steps, net)
         self._share(fed)
-        means = Means()
+        means = Means(fed.measures)
         while (limit is None or means.batches < limit) and (rows := fed.fill(endless=False)):
-            means.add(fed.net.forward(), rows)
+            means.add(fed.measured(fed.net.forward()), rows)
         if not means.batches:
             raise DataError(f"the {fed.what} has come to its end")
-        return means.result()
+        return means.arrays()
 
     def _limit(self, fed: FedNet, steps: int | None, number: int) -> int | None:
         if steps is not None:

@@ -20,9 +20,10 @@ None counts as unknown; kinds of events that nobody here knows are ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 Event = Mapping[str, Any]
+Value = TypeVar("Value")
 Listener = Callable[[Event], None]
 
 
@@ -41,6 +42,11 @@ def number(event: Event, field: str) -> float | None:
     """A field's value, None where it is unknown."""
     value = event.get(field)
     return None if value is None else float(value)
+
+
+def single(metrics: Mapping[str, Value]) -> dict[str, Value]:
+    """Those that fit on a line and into a plot: not one for each class."""
+    return {name: value for name, value in metrics.items() if not name.endswith("]")}
 
 
 def seconds(event: Event) -> float:

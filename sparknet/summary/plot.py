@@ -10,7 +10,7 @@ from typing import Any
 
 from sparknet.errors import FileError, MissingExtra
 from sparknet.proto.source import replacing
-from sparknet.summary.events import Event
+from sparknet.summary.events import Event, single
 from sparknet.summary.history import History, Series
 
 FORMATS = (".svg", ".png", ".pdf")
@@ -70,7 +70,7 @@ def _panels(history: History) -> list[Panel]:
     """Losses on one axis, all other metrics on another."""
     losses = {"training": history.loss}
     others: dict[str, Series] = {}
-    for name, series in history.metrics.items():
+    for name, series in single(history.metrics).items():
         if "loss" in name:
             losses["validation" if name == "loss" else f"validation {name}"] = series
         else:

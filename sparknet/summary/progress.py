@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from sparknet.summary.events import Event
+from sparknet.summary.events import Event, single
 from sparknet.summary.meter import Meter
 
 BAR = 24
@@ -102,7 +102,7 @@ def _parts(meter: Meter) -> Iterator[str]:
     yield _position(meter)
     if meter.loss is not None:
         yield f"loss {meter.loss:.4g}"
-    for name, value in meter.metrics.items():
+    for name, value in single(meter.metrics).items():
         if "loss" not in name:
             yield f"{name} {value:.4g}"
     if meter.samples_per_second is not None:
@@ -132,7 +132,8 @@ def clock_time(seconds: float) -> str:
 def _line(kind: str, event: Event) -> str | None:
     at = f"step {event.get('iteration', 0)}"
     if kind == "validation":
-        metrics = ", ".join(f"{name} {value:.4g}" for name, value in event["metrics"].items())
+        shown = single(event["metrics"]).items()
+        metrics = ", ".join(f"{name} {value:.4g}" for name, value in shown)
         return f"{at}: validation {metrics}"
     if kind == "snapshot":
         return f"{at}: snapshot in {event['path']}"
