@@ -18,6 +18,7 @@
     │   └── PeerLost                   one worker is gone or silent; `.rank`, `.where`
     ├── SparkError (RuntimeError)      a Spark session, cluster or job that training cannot use
     ├── WorkerError (RuntimeError)     a worker failed with an error that is none of these
+    ├── ListenerError (RuntimeError)   a function given as on_event failed; its error is the cause
     ├── Diverged (ArithmeticError)     training whose loss or weights are no longer of use
     ├── MissingExtra (ImportError)     an optional dependency is not installed
     └── NativeError (RuntimeError)     the native core failed in a way that none of the others names
@@ -144,6 +145,10 @@ class SparkError(SparkNetError, RuntimeError):
 
 class WorkerError(SparkNetError, RuntimeError):
     """A worker failed with an error that is none of sparknet's own."""
+
+
+class ListenerError(SparkNetError, RuntimeError):
+    """A listener to training's events failed; what it raised is the cause."""
 
 
 class Diverged(SparkNetError, ArithmeticError):

@@ -41,5 +41,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sparknet.errors import ListenerError
+
 Event = dict[str, Any]
 OnEvent = Callable[[Event], None]
+
+
+def tell(listener: OnEvent | None, event: Event) -> None:
+    """Pass an event on; whatever the listener raises is its own error."""
+    if listener is None:
+        return
+    try:
+        listener(event)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ListenerError(f"on_event failed at the event '{event['event']}': {what}") from error

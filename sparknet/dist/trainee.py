@@ -65,5 +65,9 @@ def last_step(
             raise SettingError(f"epochs must be at least 0, not {epochs!r}")
         return ENDLESS
     if steps is None and seconds is None:
-        return int(settings(net).max_iter)
+        steps = int(settings(net).max_iter)
+        if not steps:
+            raise SettingError(
+                "training has no end: give steps, epochs or seconds, or max_iter in the solver"
+            )
     return steps

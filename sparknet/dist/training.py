@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sparknet.dist import job as jobs
 from sparknet.dist.crew import Crew
-from sparknet.dist.events import Event, OnEvent
+from sparknet.dist.events import Event, OnEvent, tell
 from sparknet.dist.job import Job
 from sparknet.dist.plan import Plan, steps_for
 from sparknet.dist.snapshot import Resumed
@@ -178,8 +178,7 @@ def _run(job: Job, size: int, net: Net, on_event: OnEvent | None) -> Trained:
 
     def hear(event: Event) -> None:
         history.append(event)
-        if on_event is not None:
-            on_event(event)
+        tell(on_event, event)
 
     try:
         outcome = Crew(job, size, hear).run()

@@ -36,7 +36,7 @@ class Progress:
     failures: list[dict[str, Any]] = field(default_factory=list)
     """What workers said before they ended, in the order in which it came."""
     broken: Exception | None = None
-    """What whoever hears the events raised."""
+    """What whoever hears the events raised; nobody hears any more then."""
 
 
 class Control:
@@ -117,18 +117,22 @@ class Control:
         return {}, _NOTHING
 
     def _hear(self, event: Event) -> None:
-        """One at a time; a listener that fails ends the run."""
+        """One at a time; a listener that fails ends the run, and hears of nothing more."""
         with self._lock:
+            if self.progress.broken is not None:
+                raise OSError(str(self.progress.broken))
             try:
                 self._on_event(event)
             except Exception as error:
                 self.progress.broken = error
-                raise OSError(f"the event listener failed: {error}") from error
+                raise OSError(str(error)) from error
 
     def _interrupted(self, call: dict[str, Any], line: Line) -> Answer:
         return {"interrupted": self._stop}, _NOTHING
 
     def _failed(self, call: dict[str, Any], line: Line) -> Answer:
+        if self.progress.broken is not None:  # this is what follows from it
+            return {}, _NOTHING
         self.progress.failures.append(call["failure"])
         self._rolls["training"].fail(line, str(call["failure"]["message"]))
         self._hear({"event": "failure", "time": time.time(), **call["failure"]})

@@ -51,10 +51,22 @@ class NetEstimator(Estimator):  # type: ignore[misc]
         if self.validation is not None:
             if self.validation not in dataset.columns:
                 raise SparkError(f"the data has no column '{self.validation}' for validation")
+            self._check_nulls(dataset)
             held = dataset.where(dataset[self.validation])
             learned = dataset.where(~dataset[self.validation])
         trained = replace(self.trainer, **changed).fit(learned, held)
         return NetModel(trained.model, **self.output)
+
+    def _check_nulls(self, dataset: DataFrame) -> None:
+        """Rows of which it is not said whether they are held out would be in neither part."""
+        column = dataset[self.validation]
+        if not dataset.schema[self.validation].nullable:
+            return
+        if count := dataset.where(column.isNull()).count():
+            raise SparkError(
+                f"column '{self.validation}', which says what is held out for validation, is null "
+                f"in {count} rows: fill it with true or false"
+            )
 
 
 class NetModel(Model):  # type: ignore[misc]

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.dist.auth import make_secret
-from sparknet.dist.events import Event, OnEvent
+from sparknet.dist.events import Event, OnEvent, tell
 from sparknet.dist.failure import error_of
 from sparknet.dist.worker import Outcome
 from sparknet.errors import CommError, OutOfMemory, SparkError, SparkNetError
@@ -66,8 +66,7 @@ class Run:
     def hear(self, event: Event) -> None:
         """From worker 0, while the job runs."""
         self.history.append(event)
-        if self._on_event is not None:
-            self._on_event(event)
+        tell(self._on_event, event)
         if event["event"] == "workers":
             self._pace = Pace()
             self._hosts = [f"{one['host']} (process {one['process']})" for one in event["workers"]]
@@ -126,6 +125,8 @@ class Run:
 
     def _give_up(self, job: Job, control: Control) -> None:
         """The job ended without weights: why, in one sentence."""
+        if control.progress.broken is not None:
+            raise control.progress.broken
         failures = control.progress.failures
         try:
             job.result()

@@ -18,7 +18,7 @@ import pytest
 from sparknet.dist import crew
 from sparknet.dist.strategies import AllReduce, Averaging, DynamicAveraging, Strategy
 from sparknet.dist.training import Trained, train
-from sparknet.errors import DataError, Diverged, FileError, PeerLost, SettingError, WorkerError
+from sparknet.errors import DataError, Diverged, FileError, ListenerError, PeerLost, SettingError, WorkerError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.order import Order
@@ -182,8 +182,10 @@ def test_a_listener_that_fails_ends_it() -> None:
         if event["event"] == "round":
             raise LookupError("no place to write")
 
-    with pytest.raises(LookupError, match="no place"):
+    said = "on_event failed at the event 'round': LookupError: no place to write"
+    with pytest.raises(ListenerError, match=f"^{said}$") as found:
         train(SOLVER, ARRAYS, workers=2, steps=100_000, on_event=fail)
+    assert isinstance(found.value.__cause__, LookupError)
 
 
 def test_a_silent_worker(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,3 +315,12 @@ def test_workers_do_not_outlive_who_started_them(tmp_path: Path) -> None:
     rest = parent.stdout.read()  # ends when the last worker, which holds it too, has ended
     assert rest == ""
     assert not list(home.iterdir())
+
+
+def test_training_without_an_end_is_refused() -> None:
+    said = "training has no end: give steps, epochs or seconds, or max_iter in the solver"
+    with pytest.raises(SettingError, match=said):
+        train(SOLVER, ARRAYS, workers=1)
+    with pytest.raises(SettingError, match=said):
+        train(SOLVER, ARRAYS, workers=1, validation=ARRAYS, validate_every=1, patience=2)
+    assert train(SOLVER, ARRAYS, workers=1, steps=0).outcome.iteration == 0

@@ -79,3 +79,12 @@ def test_a_grid_finds_what_is_better(assembled: Any) -> None:
 def test_no_such_column(assembled: Any) -> None:
     with pytest.raises(SparkError, match="the data has no column 'hold' for validation"):
         estimator(validation="hold").fit(assembled)
+
+
+def test_rows_of_which_nobody_says_whether_they_are_held_out(assembled: Any) -> None:
+    """They would be neither trained on nor measured, without a word."""
+    unknown = assembled.selectExpr("features", "side", "IF(x > 1, NULL, held) AS held")
+    count = unknown.where("held IS NULL").count()
+    assert count > 0
+    with pytest.raises(SparkError, match=f"column 'held', .* is null in {count} rows: fill it"):
+        estimator(validation="held").fit(unknown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.errors import FileError, SettingError, SparkError, SparkNetError
+from sparknet.errors import FileError, ListenerError, SettingError, SparkError, SparkNetError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.source import ArrayRecords
@@ -140,6 +141,13 @@ def test_no_records_to_validate(session: Any) -> None:
     data = frame(session, 40)
     with pytest.raises(SparkError, match="the validation data has no records"):
         Trainer(solver()).fit(data, validation=data.where("label < 0"))
+
+
+def test_training_without_an_end_is_refused(session: Any) -> None:
+    endless = re.sub(r"max_iter: \d+", "", solver())
+    said = "training has no end: give steps, epochs or seconds, or max_iter in the solver"
+    with pytest.raises(SettingError, match=said):
+        Trainer(endless).fit(frame(session, 40))
 
 
 def test_settings_of_validation(session: Any) -> None:
@@ -276,9 +284,16 @@ def test_patience_leaves_the_best_weights(session: Any) -> None:
 
 
 def test_a_listener_that_fails_ends_the_run(session: Any) -> None:
+    heard: list[str] = []
+
     def hear(event: Any) -> None:
+        heard.append(event["event"])
         if event["event"] == "round":
             raise ZeroDivisionError("no luck")
 
-    with pytest.raises(ZeroDivisionError, match="no luck"):
+    said = "on_event failed at the event 'round': ZeroDivisionError: no luck"
+
+    with pytest.raises(ListenerError, match=f"^{said}$") as found:
         Trainer(solver(), on_event=hear).fit(frame(session, 50))
+    assert isinstance(found.value.__cause__, ZeroDivisionError)
+    assert heard[-1] == "round"  # nothing after, no failure of a worker's either
