@@ -20,6 +20,9 @@ DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 CHANNELS = {"1": 1, "L": 1, "I": 1, "F": 1, "I;16": 1, "I;16B": 1, "LA": 4, "RGBA": 4, "PA": 4}
 """Channels by PIL mode as OpenCV's unchanged decoding has them; any other mode is colour, 3."""
 
+_LUMINANCE = np.array([7471, 38470, 19595], np.uint32)
+"""What blue, green and red weigh in grey, in parts of 65,536."""
+
 
 def image_shape(image: str | bytes, name: str | None = None) -> tuple[int, int, int]:
     """Channels, height and width of an image file or its bytes; the pixels are not decoded."""
@@ -92,6 +95,18 @@ def decode(image: str | bytes, name: str, color: bool | None, size: Size | None 
     # RGB becomes BGR and RGBA BGRA, by looking at the same memory in another order.
     channels: Pixels = pixels.transpose(2, 0, 1)
     return channels[::-1] if len(channels) == 3 else channels[[2, 1, 0, 3]]
+
+
+def recolored(planes: Pixels, color: bool) -> Pixels:
+    """Planes of a decoded image (grey, BGR or BGRA) as `decode` makes them of its file."""
+    if color:
+        return planes[:3] if len(planes) >= 3 else np.repeat(planes, 3, axis=0)
+    if len(planes) == 1:
+        return planes
+    # Pillow's luminance: libImaging/Convert.c, L24.
+    weighed = np.tensordot(_LUMINANCE, planes[:3].astype(np.uint32), 1)
+    grey: Pixels = ((weighed + 0x8000) >> 16).astype(np.uint8)
+    return grey[np.newaxis]
 
 
 def _pixels(picture: Any, name: str, color: bool | None) -> Pixels:

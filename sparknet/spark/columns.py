@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.errors import SparkError
-from sparknet.loaders.image import decode
+from sparknet.loaders.image import decode, recolored
 from sparknet.spark.kinds import IMAGE, VECTOR, plain
 
 if TYPE_CHECKING:
@@ -154,14 +154,17 @@ def _stacked(images: list[Array], name: str) -> Array:
 def _struct(values: Any, name: str, shape: Shape) -> Array:
     fields = {values.type.field(number).name for number in range(values.type.num_fields)}
     if fields >= IMAGE:
-        return _image_structs(values, name)
+        return _image_structs(values, name, shape)
     if fields >= VECTOR:
         return _vectors(values, name, math.prod(size for size in shape if size))
     raise SparkError(f"column '{name}' is a struct of {sorted(fields)}: no image and no vector")
 
 
-def _image_structs(values: Any, name: str) -> Array:
-    """Spark's images: rows of interleaved bytes, BGR as in Caffe, made planes."""
+def _image_structs(values: Any, name: str, shape: Shape) -> Array:
+    """Spark's images: rows of interleaved bytes, BGR as in Caffe, made planes.
+
+    Grey ones and those with alpha become what the same files given as bytes become.
+    """
     images = []
     for image in values.to_pylist():
         size = image["height"], image["width"], image["nChannels"]
@@ -170,7 +173,10 @@ def _image_structs(values: Any, name: str) -> Array:
             raise SparkError(f"column '{name}': this {said} (its option dropInvalid leaves it out)")
         if math.prod(size) != len(image["data"]):
             raise SparkError(f"column '{name}' has an image of {size} with other data than that")
-        images.append(np.frombuffer(image["data"], np.uint8).reshape(size).transpose(2, 0, 1))
+        planes = np.frombuffer(image["data"], np.uint8).reshape(size).transpose(2, 0, 1)
+        if len(shape) == 3 and shape[0] in (1, 3):
+            planes = recolored(planes, shape[0] == 3)
+        images.append(planes)
     return _stacked(images, name)
 
 

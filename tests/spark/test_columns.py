@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,25 @@ def test_image_structs() -> None:
         ]
     )
     np.testing.assert_array_equal(column(values, "x", (3, 2, 3)), pixels.transpose(0, 3, 1, 2))
+
+
+@pytest.mark.parametrize("kind", ["L", "RGB", "RGBA", "P"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_of_sparks_source_are_what_their_files_are(
+    session: Any, tmp_path: Path, kind: str, channels: int
+) -> None:
+    """Grey and RGBA ones too, into nets that want colour or grey."""
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 4, 4), np.uint8)
+    for number, rows in enumerate(pixels):
+        made = image.fromarray(rows if kind == "RGBA" else rows[..., :3]).convert(kind)
+        made.save(tmp_path / f"{number}.png")
+    structs = session.read.format("image").load(str(tmp_path)).orderBy("image.origin").toArrow()
+    files = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
+    found = column(structs.combine_chunks().column(0).chunk(0), "x", (channels, 5, 4))
+    expected = column(pa.array(files, pa.binary()), "x", (channels, 5, 4))
+    assert found.shape == (3, channels, 5, 4)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_an_image_that_spark_could_not_read() -> None:
