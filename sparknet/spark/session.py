@@ -38,8 +38,8 @@ def get_session(
     Then, unless PYSPARK_PYTHON says otherwise, the executors start the Python of this path.
     """
     spark_session = _pyspark().SparkSession
-    submitted = os.environ.get("PYSPARK_GATEWAY_PORT") or os.environ.get("SPARK_REMOTE")
-    if master is None and not submitted and spark_session.getActiveSession() is None:
+    given = os.environ.get("PYSPARK_GATEWAY_PORT") or _is_connected()
+    if master is None and not given and spark_session.getActiveSession() is None:
         return local_session(workers, threads=threads, name=name, config=config)
     builder = spark_session.builder.appName(name)
     if master is not None:
@@ -72,13 +72,18 @@ def local_session(
     ``threads``), and everything listens on loopback only.  ``memory`` is the JVM's (default: a
     quarter of the machine's, at most 8 GB; weights and data that sparknet moves itself are not
     in it).  ``config`` adds or replaces settings.  A session that is already running is taken
-    as it is if it has the slots.
+    as it is if it has the slots; one of Spark Connect is refused.
     """
     spark_session = _pyspark().SparkSession
     cores = os.cpu_count() or 1
     slots = workers or cores
     if slots < 1:
         raise SparkError(f"workers is {workers}: at least one is needed")
+    if _is_connected():
+        raise SparkError(
+            "this process uses Spark Connect, and a local Spark cannot start beside it: take its "
+            "session with get_session(), or stop it first (and unset SPARK_REMOTE)"
+        )
     running = spark_session.getActiveSession()
     if running is not None:
         return _fitting(running, slots)
@@ -102,6 +107,13 @@ def _pyspark() -> Any:
     except ImportError:
         raise MissingExtra("pyspark", "spark", "training on Spark") from None
     return sql
+
+
+def _is_connected() -> bool:
+    """Whether this process has a session of Spark Connect, whatever the thread, or shall have."""
+    from pyspark.sql.utils import is_remote
+
+    return bool(is_remote() or os.environ.get("SPARK_REMOTE"))
 
 
 def _check_connect() -> None:

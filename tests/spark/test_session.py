@@ -72,6 +72,48 @@ def test_a_running_session_is_taken_if_it_has_the_slots(spark: Any) -> None:
         local_session(99)
 
 
+BESIDE = "SparkError this process uses Spark Connect, and a local Spark cannot start beside it"
+CONNECTED = """
+import threading
+from pyspark.sql import SparkSession
+from sparknet.spark import get_session, local_session
+
+def tell():
+    try:
+        local_session(1)
+    except Exception as error:
+        print(type(error).__name__, error)
+    print(get_session() is session)
+
+session = SparkSession.builder.remote("local[1]").getOrCreate()
+tell()
+other = threading.Thread(target=tell)
+other.start()
+other.join()
+session.stop()
+print(type(local_session(1, memory="512m")).__module__)
+"""
+
+
+@pytest.mark.slow
+def test_a_local_spark_beside_spark_connect() -> None:
+    pytest.importorskip("grpc")
+    ran = subprocess.run(
+        [sys.executable, "-c", CONNECTED], capture_output=True, text=True, check=True
+    )
+    told = [line.partition(":")[0] for line in ran.stdout.splitlines()]
+    assert told == [BESIDE, "True", BESIDE, "True", "pyspark.sql.session"]
+
+
+@pytest.mark.parametrize("variable", ["SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"])
+def test_spark_connect_is_told_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "sc://127.0.0.1:1")
+    with pytest.raises(SparkError, match=r"take its session with get_session\(\), or stop it"):
+        local_session(1)
+
+
 def test_no_workers() -> None:
     with pytest.raises(SparkError, match="workers is -1: at least one is needed"):
         local_session(-1)
