@@ -19,16 +19,17 @@ StrPath = str | os.PathLike[str]
 def trainee(
     solver: Any, weights: StrPath | WeightCollection | None, seed: int | None, precision: str
 ) -> Net:
-    """The net of a solver, or the Net that it is, which keeps its weights."""
-    net: Net = solver
+    """The net of a solver, or a copy of the Net that it is: that one is left as it was given."""
     if not isinstance(solver, Net):
         net = Net(solver, weights, seed=seed, precision=precision)
-    elif weights is not None:
+        settings(net)
+        return net
+    settings(solver)
+    if weights is not None:
         raise SettingError("this Net has weights already: give it those to begin with")
-    elif precision not in ("float32", net.precision):
-        raise SettingError(f"this Net computes in {net.precision}: give precision to Net itself")
-    settings(net)
-    return net
+    if precision not in ("float32", solver.precision):
+        raise SettingError(f"this Net computes in {solver.precision}: give precision to Net itself")
+    return solver.copy()
 
 
 def settings(net: Net) -> caffe_pb2.SolverParameter:

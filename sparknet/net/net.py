@@ -64,9 +64,14 @@ class Net:
             self._files.append(os.fspath(weights))
         self._given_seed = _given_seed(seed, self.settings)
         self._seed = self._backend.seed(self._given_seed)
+        self._build(TEST if phase is None else phase)
+        with suppress(UnknownShape):  # the data will tell
+            _ = self.net
+
+    def _build(self, alone: int) -> None:
+        """The nets of the description, ready to be made; ``alone`` is the phase of a net alone."""
         self._solver: Any = None
         if self.settings is None:
-            alone = TEST if phase is None else phase
             self._main = self._fed(self._description.main, alone, self._make_main, "data")
             self._tests = [self._main]
         else:
@@ -75,8 +80,6 @@ class Net:
                 self._fed(described, TEST, self._make_test, "validation data")
                 for described in self._description.tests
             ]
-        with suppress(UnknownShape):  # the data will tell
-            _ = self.net
 
     # -- what it is ----------------------------------------------------------------------
 
@@ -236,6 +239,23 @@ class Net:
     def set_weights(self, weights: WeightCollection) -> None:
         """Take over these weights, of exactly this net's layers."""
         weights.to_net(self.net)
+
+    def copy(self) -> Net:
+        """Another Net of the same source, with weights of its own that begin as these.
+
+        Data and what the solver remembers (iterations, histories) are not copied.
+        """
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        other._files = list(self._files)
+        other._build(self._main.phase)
+        mine, theirs = (self._main, *self._tests), (other._main, *other._tests)
+        for one, another in zip(mine, theirs, strict=True):
+            another.records.update(one.records)
+        with suppress(UnknownShape):
+            weights = WeightCollection.of(self.net, copy=self.flat_weights is None)
+            other.set_weights(weights)
+        return other
 
     def save(self, path: StrPath) -> None:
         """Write a caffemodel; HDF5 if the name ends in .h5."""

@@ -141,7 +141,7 @@ class Trainer:
                 keeps=store is not None,
                 ports=tuple(self.ports),
                 deadline=self.deadline,
-                precision=net.precision if net is self.solver else self.precision,
+                precision=net.precision if isinstance(self.solver, Net) else self.precision,
             )
             needed = footprint(net)
             preflight.check(session, self.workers, assignment.driver, run.secret, needed=needed)

@@ -96,6 +96,30 @@ def test_a_net_with_a_data_layer() -> None:
     assert trained.outcome.metrics["loss"] > 0
 
 
+def test_a_net_that_is_given_stays_as_it_is() -> None:
+    yesterday = train(SOLVER, ARRAYS, workers=1, steps=8).net
+    before = np.array(yesterday.get_weights().flat)
+    today = train(yesterday, ARRAYS, workers=1, steps=8)
+    assert today.net is not yesterday
+    assert np.array_equal(yesterday.get_weights().flat, before)
+    assert not np.array_equal(weights(today), before)
+    assert np.array_equal(weights(today), today.net.get_weights().flat)
+    again = train(yesterday, ARRAYS, workers=1, steps=8)  # nothing of today's came into it
+    assert np.array_equal(weights(again), weights(today))
+
+
+def test_a_net_whose_shape_the_data_tells() -> None:
+    solver = small.settings('base_lr: 0.1 momentum: 0 lr_policy: "fixed"')
+    solver.net_param.CopyFrom(parse_net(DATA))
+    rng = np.random.default_rng(5)
+    records = ArrayRecords(
+        data=rng.integers(0, 256, (40, 2, 7, 7), np.uint8), label=rng.integers(0, 3, 40)
+    )
+    trained = train(Net(solver), records, workers=1, steps=3)
+    assert trained.outcome.iteration == 3
+    assert trained.net.copy().get_weights().allclose(trained.weights)
+
+
 @pytest.mark.parametrize("strategy", [Averaging(4, momentum="average"), AllReduce(),
                                       DynamicAveraging(0.2, 4)], ids=repr)  # fmt: skip
 def test_processes_do_what_threads_do(strategy: Strategy) -> None:

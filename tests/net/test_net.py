@@ -329,3 +329,19 @@ def test_a_scikit_learn_digit_net_from_the_dsl() -> None:
     learner.set_validation_data((images[1500:], labels[1500:]))
     learner.train(200)
     assert learner.test()["accuracy"] > 0.93
+
+
+def test_a_copy_has_weights_of_its_own() -> None:
+    net = Net(solver_text())
+    net.set_training_data(blobs_of_three())
+    net.train(3)
+    before = np.array(net.get_weights().flat)
+    other = net.copy()
+    assert np.array_equal(other.get_weights().flat, before)
+    other.set_training_data(blobs_of_three())
+    other.train(2)
+    assert np.array_equal(net.get_weights().flat, before)
+    assert not np.array_equal(other.get_weights().flat, before)
+    assert (net.iter, other.iter) == (3, 2)
+    net.train(1)
+    assert net.forward(blobs_of_three(8))["loss"] != other.forward(blobs_of_three(8))["loss"]

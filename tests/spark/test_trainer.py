@@ -171,6 +171,16 @@ def test_names_with_dots(session: Any) -> None:
         trainer.fit(session.sql("SELECT binary(NULL) AS `some.pixels`, 1 AS `its``label`"))
 
 
+def test_a_net_that_is_given_stays_as_it_is(session: Any) -> None:
+    net = Net(solver(steps=10))
+    before = np.array(net.get_weights().flat)
+    trained = Trainer(net, workers=1).fit(frame(session, 100))
+    assert trained.net is not net
+    np.testing.assert_array_equal(net.get_weights().flat, before)
+    np.testing.assert_array_equal(trained.net.get_weights().flat, flat(trained))
+    assert np.abs(flat(trained) - before).max() > 0.01
+
+
 def test_epochs_are_counted_from_the_records(session: Any) -> None:
     trained = Trainer(solver(), workers=2, epochs=3).fit(frame(session, 200))
     assert trained.outcome.iteration == 3 * 200 // (2 * 20)
