@@ -10,6 +10,7 @@ _logger = logging.getLogger("sparknet.caffe")
 _LINE = "%(levelname).1s%(asctime)s.%(msecs)03d000 %(process)5d caffe] %(message)s"
 _TIME = "%m%d %H:%M:%S"
 """As glog writes them, which Caffe's parse_log.py reads: I1231 23:59:59.000000 12345 …"""
+NO_GPU = "sparknet has no GPU engine; the net runs on the CPU"
 _ranks = {"count": 1, "rank": 0, "multiprocess": False}
 
 
@@ -18,22 +19,24 @@ def set_mode_cpu() -> None:
 
 
 def set_mode_gpu() -> None:
-    warnings.warn("set_mode_gpu: sparknet has no GPU engine; the net runs on the CPU", stacklevel=2)
+    warnings.warn(f"set_mode_gpu: {NO_GPU}", stacklevel=2)
 
 
 def set_device(device: int) -> None:
-    warnings.warn(
-        f"set_device({device}): sparknet has no GPU engine; the net runs on the CPU", stacklevel=2
-    )
+    warnings.warn(f"set_device({device}): {NO_GPU}", stacklevel=2)
 
 
 def init_log(level: int = logging.INFO, stderr: bool = True) -> None:
     """Show what nets and solvers report, on stderr: Caffe's second argument changes nothing."""
     if not _logger.handlers:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter(_LINE, _TIME))
-        _logger.addHandler(handler)
+        log_to(logging.StreamHandler(sys.stderr))
     _logger.setLevel(level if level >= logging.DEBUG else logging.INFO)
+
+
+def log_to(handler: logging.Handler) -> None:
+    """Write what is reported there too, in glog's form."""
+    handler.setFormatter(logging.Formatter(_LINE, _TIME))
+    _logger.addHandler(handler)
 
 
 def log(message: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterator
 from shlex import quote
 
@@ -38,7 +38,7 @@ def subcommands(parser: ArgumentParser) -> Verbs:
 def flags_of(parser: ArgumentParser) -> Iterator[tuple[Action, list[str]]]:
     """The flags of a verb and of its kinds: the spellings with two dashes, or the only ones."""
     for action in parser._actions:
-        if action.option_strings:
+        if action.option_strings and action.help != SUPPRESS:
             long = [name for name in action.option_strings if name.startswith("--")]
             yield action, long or list(action.option_strings)
     seen = {flag for action in parser._actions for flag in action.option_strings}

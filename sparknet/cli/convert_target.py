@@ -126,6 +126,11 @@ def _batches(items: Iterable[Record], out: str) -> Iterator[dict[str, Any]]:
         yield {"data": np.stack([image for _, image, _ in part]), "label": labels}
 
 
+def datums(records: Records, out: str) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values of a database of all these records."""
+    return _datums(_rows(records, out))
+
+
 def _datums(items: Iterable[Record]) -> Iterator[tuple[bytes, bytes]]:
     from sparknet.loaders.datum import datum_bytes, encoded_bytes
 

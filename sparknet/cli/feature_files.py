@@ -101,10 +101,14 @@ class LMDBFile(FeatureFile):
         self._writer = stack.enter_context(new_lmdb(self.path))
 
     def add(self, rows: Rows) -> None:
-        from sparknet.loaders.datum import datum_bytes
-
         for values in rows[self.blobs[0]]:
-            if values.ndim > 3:
-                raise FileError(self.path, f"a Datum has 3 axes, a record has {values.ndim}")
-            shaped = values.reshape((*values.shape, 1, 1, 1)[:3])
-            self._writer.put(b"%010d" % self._writer.entries, datum_bytes(shaped))
+            self._writer.put(b"%010d" % self._writer.entries, feature_bytes(self.path, values))
+
+
+def feature_bytes(path: str, values: Any) -> bytes:
+    """One row of a blob as a Datum of floats."""
+    from sparknet.loaders.datum import datum_bytes
+
+    if values.ndim > 3:
+        raise FileError(path, f"a Datum has 3 axes, a record has {values.ndim}")
+    return datum_bytes(values.reshape((*values.shape, 1, 1, 1)[:3]))

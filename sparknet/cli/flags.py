@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from sparknet.cli.verb import WrongUse
 
@@ -56,27 +57,39 @@ def add_precision(parser: ArgumentParser) -> None:
 
 
 def add_gpu(parser: ArgumentParser) -> None:
-    """The flag -gpu, which is known so that it can be refused in so many words."""
-    add(parser, "gpu", action=_RefuseGpu, metavar="ID", help="refused: sparknet computes on CPUs")
+    """The flag -gpu, which changes nothing but a line on stderr."""
+    add(
+        parser,
+        "gpu",
+        action=_WarnOfGpu,
+        metavar="ID[,ID]",
+        help="changes nothing: sparknet computes on CPUs",
+    )
 
 
 def add_json(parser: ArgumentParser, help: str = "print JSON") -> None:
     parser.add_argument("--json", action="store_true", help=help)
 
 
-class _RefuseGpu(Action):
+class _WarnOfGpu(Action):
+    """Says so once, as set_mode_gpu does."""
+
     def __call__(
         self,
         parser: ArgumentParser,
         namespace: Namespace,
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
-    ) -> NoReturn:
-        parser.exit(
-            2,
-            f"{parser.prog}: {option_string} {values}: sparknet has no GPU engine\n"
-            f"hint: leave {option_string} out; the net runs on all CPU cores\n",
-        )
+    ) -> None:
+        from sparknet.caffe.modes import NO_GPU
+
+        if values and not getattr(namespace, "gpu", None):
+            several = len(str(values).split(",")) if "," in str(values) else 0
+            more = f"; Caffe would take {several} batches a step" if several else ""
+            print(
+                f"{parser.prog}: warning: {option_string} {values}: {NO_GPU}{more}", file=sys.stderr
+            )
+        namespace.gpu = values
 
 
 def positive(text: str) -> int:

@@ -18,6 +18,9 @@ def read_settings(chosen: Namespace) -> SolverParameter:
     solver = settings(chosen.solver, net_file.read(chosen.model) if chosen.model else None)
     solver.train_state.level = chosen.level
     solver.train_state.stage.extend(flags.stages(chosen))
+    if chosen.weights or chosen.snapshot:
+        # They take the place of what the solver file says.  Caffe: tools/caffe.cpp, train.
+        del solver.weights[:]
     if chosen.weights:
         solver.weights.append(chosen.weights)
     if chosen.iterations:

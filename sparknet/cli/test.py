@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.cli import flags, net_file, sources
+from sparknet.cli import caffe_flags, flags, net_file, sources
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.errors import DataError
 from sparknet.summary.json_lines import as_json
@@ -37,6 +37,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help=f"records for the net, in place of what its data layers read: {sources.HELP}",
     )
     flags.add_gpu(parser)
+    caffe_flags.add_unused(parser)
     flags.add_json(parser)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import flags, net_file
+from sparknet.cli import caffe_flags, flags, net_file
 from sparknet.cli.verb import Verb, WrongUse
 
 if TYPE_CHECKING:
@@ -33,13 +33,16 @@ def _arguments(parser: ArgumentParser) -> None:
     flags.add_precision(parser)
     flags.add_threads(parser)
     flags.add_gpu(parser)
+    caffe_flags.add_unused(parser)
     flags.add_json(parser)
+    add("forward_only", action="store_true", help="leave the backward pass out")
     parser.add_argument(
         "--trace", metavar="FILE", help="also write a trace for chrome://tracing or Perfetto"
     )
 
 
 def _execute(chosen: Namespace) -> int:
+    from sparknet.caffe.solvers.report import say as report_line
     from sparknet.caffe.timing import fill_inputs, measure
     from sparknet.cli import time_report
     from sparknet.native.machine import measure_machine
@@ -49,6 +52,8 @@ def _execute(chosen: Namespace) -> int:
         raise WrongUse("give -model, or a -solver that names its net")
     if chosen.solver and chosen.phase == "test":
         raise WrongUse("a solver updates in the train phase only")
+    if chosen.solver and chosen.forward_only:
+        raise WrongUse("a solver updates after a backward pass only: leave -forward_only out")
     flags.use_threads(chosen)
     net, update = _solver(chosen) if chosen.solver else (_net(chosen), None)
     if chosen.weights:
@@ -57,10 +62,14 @@ def _execute(chosen: Namespace) -> int:
     machine = measure_machine()
     fill_inputs(net)
     _say(f"measuring {chosen.iterations} iterations of {net.name or 'the net'}")
-    timing = measure(net, chosen.iterations, chosen.phase == "train", update)
+    backward = chosen.phase == "train" and not chosen.forward_only
+    timing = measure(net, chosen.iterations, backward, update)
     if chosen.trace:
         _write_trace(chosen.trace, timing)
     report = time_report.report(timing, machine, chosen.phase, net.precision)
+    if chosen.program == "caffe":
+        for line in time_report.caffe_lines(report):
+            report_line(line)
     print(time_report.as_json(report) if chosen.json else time_report.as_table(report))
     return 0
 

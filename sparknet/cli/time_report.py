@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sparknet.caffe.timing import Timing
@@ -121,6 +121,21 @@ def _types(layers: Sequence[Row], total: float) -> list[Row]:
 
 def as_json(found: dict[str, Any]) -> str:
     return json.dumps(found, indent=1)
+
+
+def caffe_lines(found: dict[str, Any]) -> Iterator[str]:
+    """What `caffe time` logs, for programs that read it.  Caffe: tools/caffe.cpp, time."""
+    yield "*** Benchmark begins ***"
+    yield f"Testing for {found['iterations']} iterations."
+    yield "Average time per layer: "
+    for row in found["layers"]:
+        for name in PASSES[:2]:
+            yield f"{row['name']:>10}\t{name}: {row[f'{name}_ms']:g} ms."
+    yield f"Average Forward pass: {found['forward_ms']:g} ms."
+    yield f"Average Backward pass: {found['backward_ms']:g} ms."
+    yield f"Average Forward-Backward: {found['step_ms']:g} ms."
+    yield f"Total Time: {found['step_ms'] * found['iterations']:g} ms."
+    yield "*** Benchmark ends ***"
 
 
 def as_table(found: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from sparknet.cli import flags, train_spark, train_workers
+from sparknet.cli import caffe_flags, flags, train_spark, train_workers
 from sparknet.cli.interrupts import EFFECTS
 from sparknet.cli.verb import Verb, WrongUse
 
@@ -27,6 +27,7 @@ def _arguments(parser: ArgumentParser) -> None:
             help=f"what {name.upper()} does; '{default}' by default",
         )
     flags.add_gpu(parser)
+    caffe_flags.add_unused(parser)
     train_workers.add(parser)
     train_spark.add(parser)
 

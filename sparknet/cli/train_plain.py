@@ -26,13 +26,14 @@ class Stopped(Exception):
 def train(chosen: Namespace) -> int:
     """The exit status: 130 where a signal stopped it, after a snapshot."""
     from sparknet.caffe import get_solver
+    from sparknet.caffe.modes import NO_GPU
     from sparknet.caffe.solvers.nets import weight_files
     from sparknet.caffe.solvers.report import say
     from sparknet.weights import check_names
 
     settings = read_settings(chosen)
-    if settings.HasField("solver_mode") and settings.solver_mode == settings.GPU:
-        say("solver_mode is GPU: sparknet has no GPU engine and computes on the CPU")
+    if not chosen.gpu and settings.HasField("solver_mode") and settings.solver_mode == settings.GPU:
+        say(f"solver_mode is GPU: {NO_GPU}")
     _check_snapshots(settings)
     solver = get_solver(settings, precision=chosen.precision, keep_blobs=False)
     check_names(solver.net, weight_files(settings))

@@ -27,14 +27,18 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _execute(chosen: Namespace) -> int:
+    return upgrade(chosen.old, chosen.new, chosen.kind, "sparknet upgrade")
+
+
+def upgrade(old: str, new: str, kind: str | None, program: str) -> int:
+    """Upgrade a file; 1 where something could not be translated, which is said on stderr."""
     from sparknet.proto import UpgradeWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UpgradeWarning)
-        kind = chosen.kind or _kind(chosen.old)
-        _UPGRADES[kind](chosen.old, chosen.new)
+        _UPGRADES[kind or _kind(old)](old, new)
     for warning in caught:
-        print(f"sparknet upgrade: {warning.message}", file=sys.stderr)
+        print(f"{program}: {warning.message}", file=sys.stderr)
     return 1 if any(issubclass(w.category, UpgradeWarning) for w in caught) else 0
 
 

@@ -109,6 +109,20 @@ def recolored(planes: Pixels, color: bool) -> Pixels:
     return grey[np.newaxis]
 
 
+def encode(pixels: Pixels, kind: str, name: str) -> bytes:
+    """An image as `decode` gives it, as a file of a kind such as "png" or "jpg"."""
+    from PIL import Image
+
+    form = Image.registered_extensions().get(f".{kind}")
+    if form not in Image.SAVE:
+        raise FileError(name, f"cannot be encoded as '{kind}'")
+    planes = pixels[0] if len(pixels) == 1 else pixels[::-1].transpose(1, 2, 0)
+    file = io.BytesIO()
+    # OpenCV's quality of JPEGs.
+    Image.fromarray(np.ascontiguousarray(planes)).save(file, form, quality=95)
+    return file.getvalue()
+
+
 def _pixels(picture: Any, name: str, color: bool | None) -> Pixels:
     """Height x width of grey, or height x width x 3 or 4."""
     if color is None:

@@ -34,7 +34,7 @@ def said(*words: str) -> str:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("sparknet d", "draw doctor"),
+        ("sparknet d", "draw doctor device_query"),
         ("sparknet time --ph", "--phase"),
         ("sparknet time -phase t", "train test"),
         ("sparknet completion z", "zsh"),

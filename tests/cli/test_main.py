@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from sparknet import __version__
-from sparknet.cli import VERBS, command, main
+from sparknet.cli import VERBS, command, glog, main
 from sparknet.cli.completion import flags_of, subcommands
+from sparknet.cli.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,6 +54,10 @@ def test_the_guide_knows_no_flag_that_is_not_there() -> None:
     known = {"--json", "--help"}
     for parser in subcommands(command()).values():
         known |= {flag for action, _ in flags_of(parser) for flag in action.option_strings}
+    known |= {f"--{name}" for name in glog.SWITCHES | glog.VALUED}
+    known |= {
+        f"--{no}{name}" for tool in TOOLS.values() for name in tool.flags for no in ("", "no")
+    }
     for flag in re.findall(r"(?<![\w-])--[a-z][a-z_-]+", guide):
         assert flag in known, f"docs/cli.md speaks of {flag}"
 

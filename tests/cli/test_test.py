@@ -97,10 +97,3 @@ def test_refusals(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
     assert error[1].startswith("hint: give --data")
     assert main(["test", *deploy, "--data", task.path("lmdb")]) == 1
     assert "neither a loss nor an accuracy" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as caught:
-        main(["test", "-model", model, "-gpu", "0"])
-    assert caught.value.code == 2
-    assert capsys.readouterr().err.splitlines() == [
-        "sparknet test: -gpu 0: sparknet has no GPU engine",
-        "hint: leave -gpu out; the net runs on all CPU cores",
-    ]

@@ -177,12 +177,6 @@ def test_refusals(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is missing or cannot be written" in err
 
 
-def test_the_gpu_is_not_there(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["train", "-solver", fresh.path("solver.prototxt"), "--gpu=all"])
-    assert "has no GPU engine" in capsys.readouterr().err
-
-
 def test_inputs_that_nothing_fills(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
     """They would stay zero, and the loss fall all the same."""
     net = fresh.folder / "net.prototxt"

@@ -1,0 +1,83 @@
+"""The flags of the `caffe` program, which every verb of it takes, before the verb too."""
+
+from __future__ import annotations
+
+import sys
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace
+from collections import deque
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sparknet.cli import glog
+from sparknet.cli.gflags import Word, words_of
+
+VALUED = (
+    "gpu",
+    "solver",
+    "model",
+    "phase",
+    "level",
+    "stage",
+    "snapshot",
+    "weights",
+    "iterations",
+    "sigint_effect",
+    "sighup_effect",
+)
+SWITCHES = ("forward_only",)
+
+
+def arranged(words: Sequence[str], untouched: Collection[str]) -> list[str]:
+    """The verb first, then Caffe's flags that stood before it; glog's flags are obeyed and go.
+
+    What follows an `untouched` verb is somebody else's.
+    """
+    line, front = deque(words), list[str]()
+    for word in words_of(line, {*SWITCHES, *glog.SWITCHES}, {*VALUED, *glog.VALUED}):
+        if not word.is_flag:
+            rest = list(line) if word.raw in untouched else _rest(line)
+            return [word.raw, *front, *rest]
+        if word.flag is None:
+            return list(words)
+        front += _kept(word)
+    return [*front, *line]
+
+
+def _rest(line: deque[str]) -> list[str]:
+    kept: list[str] = []
+    for word in words_of(line, {*SWITCHES, *glog.SWITCHES}, glog.VALUED):
+        kept += _kept(word)
+    return [*kept, *line]
+
+
+def _kept(word: Word) -> list[str]:
+    """What argparse is to see of it."""
+    if word.flag is None:
+        return [word.raw]
+    if word.flag in SWITCHES:
+        return [f"--{word.flag}"] if word.value == "true" else []
+    if word.flag in VALUED:
+        return [f"--{word.flag}={word.value}"]
+    glog.obey(word.flag, word.value)
+    return []
+
+
+def add_unused(parser: ArgumentParser) -> None:
+    """Take the flags of `caffe` that this verb has no use for, as `caffe` does."""
+    known = parser._option_string_actions
+    for name in VALUED:
+        if f"--{name}" not in known:
+            parser.add_argument(
+                f"-{name}", f"--{name}", action=_Unused, dest=SUPPRESS, help=SUPPRESS
+            )
+
+
+class _Unused(Action):
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        print(f"{parser.prog}: {option_string} changes nothing here", file=sys.stderr)
