@@ -71,16 +71,12 @@ class SparkModel:
         if not hasattr(data, "mapInArrow"):
             raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
         session = session_of(data, "the data")
-        if not isinstance(prefix, str) or not isinstance(best, (str, NoneType)):
-            raise SparkError(f"prefix and best are columns' names, not {prefix!r} and {best!r}")
+        predicted = self.asked(outputs, columns=columns, prefix=prefix, best=best, batch=batch)
         tested = self.net.tested
-        chosen = self._outputs(tested, outputs)
+        chosen = [output.blob for output in predicted]
         mapping = self._mapping(tested, chosen, data.columns, named(columns))
         check_kinds(data, mapping.values(), "the data")
         rows = batch or tested.batch
-        if rows < 1:
-            raise SparkError(f"batch is {rows}: at least one record is needed")
-        predicted = [_output(tested, name, prefix + name) for name in chosen]
         prediction = Prediction(
             weights=self._send(session),
             net=portable_net(tested.described),
@@ -95,6 +91,27 @@ class SparkModel:
         rows = data.toDF(*map(plain, data.columns))
         made = rows.mapInArrow(partial(predict, prediction=prediction), _plain(schema))
         return made.toDF(*schema.names)
+
+    def asked(
+        self,
+        outputs: Sequence[str] | None = None,
+        *,
+        columns: dict[str, str] | None = None,
+        prefix: str = "",
+        best: str | None = None,
+        batch: int | None = None,
+    ) -> list[Output]:
+        """The columns that `transform` adds; it refuses what no data could make right."""
+        check_keywords(outputs, columns=columns, prefix=prefix, best=best, batch=batch)
+        tested = self.net.tested
+        entries = [entry.name for entry in tested.entries]
+        for name in named(columns):
+            if name not in entries:
+                near = did_you_mean(name, entries)
+                raise SparkError(
+                    f"columns names '{name}', but the net's inputs are {entries}{near}"
+                )
+        return [_output(tested, name, prefix + name) for name in self._outputs(tested, outputs)]
 
     def save(self, path: StrPath) -> None:
         """Write a caffemodel, and beside it the net as a .prototxt; `SparkModel(path)` reads it."""
@@ -112,8 +129,6 @@ class SparkModel:
         if wanted is None:
             lost = dependent(tested.described, _targets(tested))
             return last_blobs(tested.described, lost)
-        if isinstance(wanted, str) or not wanted:
-            raise SparkError(f"outputs is {wanted!r}: a list of the net's blobs is needed")
         for name in wanted:
             if name not in tested.net.blobs:
                 near = did_you_mean(name, tested.net.blobs)
@@ -124,17 +139,10 @@ class SparkModel:
         self, tested: FedNet, outputs: Sequence[str], has: Sequence[str], columns: dict[str, str]
     ) -> dict[str, str]:
         """Input → column, of the inputs that the outputs depend on."""
-        entries = [entry.name for entry in tested.entries]
-        for name in columns:
-            if name not in entries:
-                near = did_you_mean(name, entries)
-                raise SparkError(
-                    f"columns names '{name}', but the net's inputs are {entries}{near}"
-                )
         needed = [
-            name
-            for name in entries
-            if not dependent(tested.described, [name]).keys().isdisjoint(outputs)
+            entry.name
+            for entry in tested.entries
+            if not dependent(tested.described, [entry.name]).keys().isdisjoint(outputs)
         ]
         mapping = {name: (self.columns | columns).get(name, name) for name in needed}
         for name, column in mapping.items():
@@ -161,6 +169,26 @@ class SparkModel:
             for layer in tested.described.layer
         ]
         return Model(tested.described, arrays)
+
+
+def check_keywords(
+    outputs: Any = None,
+    *,
+    columns: Any = None,
+    prefix: Any = "",
+    best: Any = None,
+    batch: Any = None,
+) -> None:
+    """SparkError if a keyword of `SparkModel.transform` is of a kind that no net could take."""
+    if outputs is not None:
+        is_list = isinstance(outputs, (list, tuple))
+        if not outputs or not is_list or not all(isinstance(one, str) for one in outputs):
+            raise SparkError(f"outputs is {outputs!r}: a list of the net's blobs is needed")
+    named(columns)
+    if not isinstance(prefix, str) or not isinstance(best, (str, NoneType)):
+        raise SparkError(f"prefix and best are columns' names, not {prefix!r} and {best!r}")
+    if batch is not None and (type(batch) is not int or batch < 1):
+        raise SparkError(f"batch is {batch!r}: a whole number, at least 1, is needed")
 
 
 def _net(source: Any, weights: Any) -> Net:

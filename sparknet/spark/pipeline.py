@@ -5,14 +5,18 @@ A module of its own: its classes cannot be defined without pyspark.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from inspect import signature
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param
 
 from sparknet.errors import SparkError
-from sparknet.spark.model import SparkModel
+from sparknet.proto.suggest import did_you_mean
+from sparknet.spark.model import SparkModel, check_keywords
 from sparknet.spark.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -31,6 +35,17 @@ _PARAMS = {
 }
 """Settings of Trainer that a grid may vary, and what explainParams says of them."""
 
+_OUTPUT = tuple(signature(check_keywords).parameters)
+"""What `SparkModel.transform` takes beside the data."""
+_ELSEWHERE = {
+    **{field.name: "a setting of Trainer: give it to that" for field in fields(Trainer)},
+    "featuresCol": "said by Trainer's columns={'data': …}",
+    "labelCol": "said by Trainer's columns={'label': …}",
+    "predictionCol": "called best here",
+    "validationIndicatorCol": "called validation here",
+}
+"""Where other keywords belong that people try."""
+
 
 class NetEstimator(Estimator):  # type: ignore[misc]
     """A stage that trains as ``trainer`` does; ``output`` is what `SparkModel.transform` is given.
@@ -40,6 +55,14 @@ class NetEstimator(Estimator):  # type: ignore[misc]
 
     def __init__(self, trainer: Trainer, validation: str | None = None, **output: Any) -> None:
         super().__init__()
+        if not isinstance(trainer, Trainer):
+            raise SparkError(
+                f"NetEstimator takes a Trainer, not {_shown(trainer)}: "
+                "NetEstimator(Trainer(solver, …), …)"
+            )
+        if not isinstance(validation, (str, NoneType)):
+            raise SparkError(f"validation is {validation!r}: the name of a column is needed")
+        _check(output, "NetEstimator", ["validation"])
         self.trainer, self.validation, self.output = trainer, validation, output
         for name, said in _PARAMS.items():
             setattr(self, name, Param(self, name, said))
@@ -47,6 +70,8 @@ class NetEstimator(Estimator):  # type: ignore[misc]
 
     def _fit(self, dataset: DataFrame) -> NetModel:
         changed = {name: self.getOrDefault(name) for name in _PARAMS if self.isSet(name)}
+        trainer = replace(self.trainer, **changed)
+        SparkModel(trainer.solver).asked(**self.output)  # what would be refused after training
         learned, held = dataset, None
         if self.validation is not None:
             if self.validation not in dataset.columns:
@@ -54,7 +79,7 @@ class NetEstimator(Estimator):  # type: ignore[misc]
             self._check_nulls(dataset)
             held = dataset.where(dataset[self.validation])
             learned = dataset.where(~dataset[self.validation])
-        trained = replace(self.trainer, **changed).fit(learned, held)
+        trained = trainer.fit(learned, held)
         return NetModel(trained.model, **self.output)
 
     def _check_nulls(self, dataset: DataFrame) -> None:
@@ -77,9 +102,33 @@ class NetModel(Model):  # type: ignore[misc]
 
     def __init__(self, model: SparkModel, **output: Any) -> None:
         super().__init__()
+        if not isinstance(model, SparkModel):
+            raise SparkError(f"NetModel takes a SparkModel, not {_shown(model)}")
+        _check(output, "NetModel")
         self.model, self.output = model, output
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         made = self.model.transform(dataset, **self.output)
         best = self.output.get("best")
         return made if best is None else made.withColumn(best, made[best].cast("double"))
+
+
+def _check(output: dict[str, Any], stage: str, more: Sequence[str] = ()) -> None:
+    """SparkError for a keyword that neither the stage nor `SparkModel.transform` takes."""
+    known = [*more, *_OUTPUT]
+    for name in output:
+        if name not in known:
+            said = f"'{name}' is {_ELSEWHERE[name]}; " if name in _ELSEWHERE else ""
+            near = "" if said else did_you_mean(name, known)
+            raise SparkError(
+                f"{stage} has no keyword '{name}': {said}it takes {', '.join(known)}{near}"
+            )
+    check_keywords(**output)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"a {type(value).__name__}"
+
+
+_LONGEST = 60

@@ -14,9 +14,10 @@ from pyspark.ml.evaluation import MulticlassClassificationEvaluator
 from pyspark.ml.feature import VectorAssembler
 from pyspark.ml.tuning import ParamGridBuilder, TrainValidationSplit
 
-from sparknet.errors import SparkError
-from sparknet.spark import Trainer
-from sparknet.spark.pipeline import NetEstimator
+from sparknet.errors import SparkError, SpecError
+from sparknet.net import Net
+from sparknet.spark import SparkModel, Trainer
+from sparknet.spark.pipeline import NetEstimator, NetModel
 
 SOLVER = """net_param { name: "points"
   layer { name: "data" type: "Input" top: "data" top: "label"
@@ -27,9 +28,11 @@ SOLVER = """net_param { name: "points"
   base_lr: 0.2 momentum: 0.9 lr_policy: "fixed" random_seed: 1 max_iter: 20"""
 
 
+COLUMNS = {"data": "features", "label": "side"}
+
+
 def estimator(**settings: Any) -> NetEstimator:
-    columns = {"data": "features", "label": "side"}
-    return NetEstimator(Trainer(SOLVER, columns=columns), best="prediction", **settings)
+    return NetEstimator(Trainer(SOLVER, columns=COLUMNS), best="prediction", **settings)
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +91,50 @@ def test_rows_of_which_nobody_says_whether_they_are_held_out(assembled: Any) -> 
     assert count > 0
     with pytest.raises(SparkError, match=f"column 'held', .* is null in {count} rows: fill it"):
         estimator(validation="held").fit(unknown)
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ({"weightCol": "w"}, "no keyword 'weightCol': it takes validation, outputs, columns, pref"),
+        ({"featuresCol": "x"}, r"'featuresCol' is said by Trainer's columns=\{'data': …\}; it"),
+        ({"predictionCol": "p"}, "'predictionCol' is called best here"),
+        ({"steps": 3}, "'steps' is a setting of Trainer: give it to that"),
+        ({"bets": "p"}, "no keyword 'bets': .*; did you mean 'best'"),
+        ({"outputs": "ip"}, "outputs is 'ip': a list"),
+        ({"batch": 0}, "batch is 0: a whole number, at least 1"),
+        ({"columns": ["x"]}, r"columns is \['x'\]: a dict"),
+        ({"best": 1}, "prefix and best are columns' names"),
+        ({"validation": 1}, "validation is 1: the name of a column"),
+    ],
+)
+def test_keywords_are_checked_before_anything_is_trained(output: Any, said: str) -> None:
+    with pytest.raises(SparkError, match=said):
+        NetEstimator(Trainer(SOLVER), **output)
+
+
+def test_what_a_stage_is_made_from() -> None:
+    with pytest.raises(SparkError, match=r"takes a Trainer, not a str: NetEstimator\(Trainer\("):
+        NetEstimator(SOLVER)  # type: ignore[arg-type]
+    with pytest.raises(SparkError, match="NetModel takes a SparkModel, not 'x'"):
+        NetModel("x")  # type: ignore[arg-type]
+    with pytest.raises(SparkError, match="NetModel has no keyword 'validation'"):
+        NetModel(SparkModel(Net(SOLVER)), validation="held")
+
+
+@pytest.mark.parametrize(
+    ("output", "kind", "said"),
+    [
+        ({"outputs": ["pi"]}, SpecError, "the net has no blob 'pi'"),
+        ({"outputs": ["loss"]}, SparkError, "blob 'loss' is .*: no row for each"),
+        ({"columns": {"dat": "features"}}, SparkError, "columns names 'dat'.*did you mean 'data'"),
+    ],
+)
+def test_what_the_net_has_not_is_told_before_it_is_trained(
+    assembled: Any, output: Any, kind: type[Exception], said: str
+) -> None:
+    heard: list[Any] = []
+    trainer = Trainer(SOLVER, columns=COLUMNS, on_event=heard.append)
+    with pytest.raises(kind, match=said):
+        NetEstimator(trainer, **output).fit(assembled)
+    assert not heard
