@@ -17,9 +17,10 @@ A net is written in Python or comes as Caffe's prototxt, with a solver that says
 >>> net.train(100) < 0.3  # the mean loss
 True
 
+Every layer type has a builder here, which a star import brings and `dir(sparknet)` lists.
+
 `train` does so by several processes of this machine, `sparknet.spark.Trainer` by the workers of a
-Spark cluster.  `sparknet.dsl` has a builder for every layer type, `sparknet.dist` the strategies by
-which workers synchronise, `sparknet.models` well-known nets, `sparknet.summary` progress and plots;
+Spark cluster.  `sparknet.dist` has the strategies by which workers synchronise, `sparknet.models` well-known nets, `sparknet.summary` progress and plots;
 `sparknet.caffe` is a pycaffe.
 
 Names are loaded when they are first used, so that ``import sparknet`` stays cheap.
@@ -43,7 +44,6 @@ _HOMES = {
         "NetParams",
         "PoolLayer",
         "RDDLayer",
-        "SoftmaxWithLoss",
         "SolverParams",
     ),
     "sparknet.net": ("Net",),
@@ -53,66 +53,55 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ROOMS = ("caffe", "dist", "dsl", "errors", "graph", "models", "spark", "summary")
 
-__all__ = [
-    "ActivationLayer",
-    "ConvLayer",
-    "LinearLayer",
-    "Model",
-    "NDArray",
-    "Net",
-    "NetParams",
-    "PoolLayer",
-    "RDDLayer",
-    "SoftmaxWithLoss",
-    "SolverParams",
-    "SparkNetError",
-    "WeightCollection",
-    "__version__",
-    "caffe",
-    "dist",
-    "dsl",
-    "errors",
-    "graph",
-    "models",
-    "read_model",
-    "read_net",
-    "read_solver",
-    "spark",
-    "summary",
-    "train",
-    "write_model",
-]
-
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"sparknet.{name}")
-    if name in _HOME_OF:
+    if name == "__all__":
+        value: Any = sorted({"__version__", *_ROOMS, *_HOME_OF, *_builders()})
+    elif name in _HOME_OF:
         value = getattr(import_module(_HOME_OF[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'sparknet' has no attribute {name!r}")
+    elif not name.startswith("_") and name in _builders():
+        value = getattr(import_module("sparknet.dsl"), name)
+    else:
+        raise AttributeError(f"module 'sparknet' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def _builders() -> list[str]:
+    """What `sparknet.dsl` has: a builder for every layer type, and SparkNet's own names."""
+    names: list[str] = import_module("sparknet.dsl").__all__
+    return names
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(__getattr__("__all__"))
 
 
 if TYPE_CHECKING:
-    from sparknet import caffe, dist, dsl, errors, graph, models, spark, summary
-    from sparknet.dist import train
-    from sparknet.dsl import (
-        ActivationLayer,
-        ConvLayer,
-        LinearLayer,
-        NetParams,
-        PoolLayer,
-        RDDLayer,
-        SoftmaxWithLoss,
-        SolverParams,
-    )
-    from sparknet.errors import SparkNetError
-    from sparknet.native import NDArray
-    from sparknet.net import Net
-    from sparknet.proto import Model, read_model, read_net, read_solver, write_model
-    from sparknet.weights import WeightCollection
+    from sparknet import caffe as caffe
+    from sparknet import dist as dist
+    from sparknet import dsl as dsl
+    from sparknet import errors as errors
+    from sparknet import graph as graph
+    from sparknet import models as models
+    from sparknet import spark as spark
+    from sparknet import summary as summary
+    from sparknet.dist import train as train
+    from sparknet.dsl import ActivationLayer as ActivationLayer
+    from sparknet.dsl import ConvLayer as ConvLayer
+    from sparknet.dsl import LinearLayer as LinearLayer
+    from sparknet.dsl import NetParams as NetParams
+    from sparknet.dsl import PoolLayer as PoolLayer
+    from sparknet.dsl import RDDLayer as RDDLayer
+    from sparknet.dsl import SolverParams as SolverParams
+    from sparknet.errors import SparkNetError as SparkNetError
+    from sparknet.native import NDArray as NDArray
+    from sparknet.net import Net as Net
+    from sparknet.proto import Model as Model
+    from sparknet.proto import read_model as read_model
+    from sparknet.proto import read_net as read_net
+    from sparknet.proto import read_solver as read_solver
+    from sparknet.proto import write_model as write_model
+    from sparknet.weights import WeightCollection as WeightCollection

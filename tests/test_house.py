@@ -145,8 +145,21 @@ def test_public_names_are_pinned() -> None:
     for name in sparknet.__all__:
         assert getattr(sparknet, name) is not None
     assert sorted(sparknet.__all__) == dir(sparknet)
+    assert len(set(sparknet.__all__)) == len(sparknet.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = sparknet.nothing  # type: ignore[attr-defined]
+
+
+def test_every_builder_is_found_in_one_way() -> None:
+    """By name, by a star import, and by the tab key; the same object as in sparknet.dsl."""
+    from sparknet import Accuracy, Power, ReLU, dsl
+
+    assert (Accuracy, Power, ReLU) == (dsl.Accuracy, dsl.Power, dsl.ReLU)
+    assert set(dsl.__all__) <= set(sparknet.__all__)
+    assert dir(dsl) == sorted(dsl.__all__)
+    space: dict[str, object] = {}
+    exec("from sparknet import *", space)
+    assert set(sparknet.__all__) <= set(space)
 
 
 def test_import_is_cheap() -> None:
