@@ -8,44 +8,44 @@ from __future__ import annotations
 
 import sys
 
-from sparknet.caffe import io, proto
-from sparknet.caffe.blob import Blob
-from sparknet.caffe.classifier import Classifier
-from sparknet.caffe.detector import Detector
-from sparknet.caffe.modes import (
+from sparknet.caffe import _caffe, io, proto, pycaffe
+from sparknet.caffe._caffe import (
+    NCCL,
+    AdaDeltaSolver,
+    AdaGradSolver,
+    AdamSolver,
+    Blob,
+    Layer,
+    NesterovSolver,
+    Net,
+    RMSPropSolver,
+    SGDSolver,
+    Timer,
+    __version__,
+    get_solver,
     has_nccl,
     init_log,
+    layer_type_list,
     log,
     set_device,
     set_mode_cpu,
     set_mode_gpu,
     set_multiprocess,
+    set_random_seed,
     set_solver_count,
     set_solver_rank,
     solver_count,
     solver_rank,
 )
-from sparknet.caffe.net import Net
+from sparknet.caffe.classifier import Classifier
+from sparknet.caffe.detector import Detector
 from sparknet.caffe.net_spec import NetSpec, layers, params, to_proto
 from sparknet.caffe.proto.caffe_pb2 import TEST, TRAIN
-from sparknet.caffe.random import set_random_seed
-from sparknet.caffe.solvers import (
-    AdaDeltaSolver,
-    AdaGradSolver,
-    AdamSolver,
-    NesterovSolver,
-    RMSPropSolver,
-    SGDSolver,
-    get_solver,
-    solver_from_text,
-)
-from sparknet.caffe.timer import Timer
-from sparknet.layers.user_layer import UserLayer as Layer
+from sparknet.caffe.solvers import solver_from_text
 from sparknet.layers.user_layer import use_caffe
 
-__version__ = "1.0.0"
-
 __all__ = [
+    "NCCL",
     "TEST",
     "TRAIN",
     "AdaDeltaSolver",
@@ -62,6 +62,7 @@ __all__ = [
     "SGDSolver",
     "Timer",
     "__version__",
+    "_caffe",
     "get_solver",
     "has_nccl",
     "init_log",
@@ -71,6 +72,7 @@ __all__ = [
     "log",
     "params",
     "proto",
+    "pycaffe",
     "set_device",
     "set_mode_cpu",
     "set_mode_gpu",
@@ -85,10 +87,3 @@ __all__ = [
 ]
 
 use_caffe(sys.modules[__name__])
-
-
-def layer_type_list() -> list[str]:
-    """Every layer type, sorted by name."""
-    from sparknet.layers import LAYERS
-
-    return sorted(LAYERS)

@@ -21,7 +21,7 @@ Arrays = dict[str, Any]
 def forward_all(net: Net, blobs: Sequence[str] | None, given: Mapping[str, Any]) -> Arrays:
     """Outputs for each input, the padding cut off."""
     outs: dict[str, list[Any]] = {}
-    for batch in _batches(net, given):
+    for batch in batches(net, given):
         _collect(outs, net.forward(blobs=blobs, **batch))
     return _joined(outs, _length(given))
 
@@ -34,14 +34,14 @@ def forward_backward_all(
     backward = {name: given[name] for name in net.outputs if name in given}
     outs: dict[str, list[Any]] = {}
     grads: dict[str, list[Any]] = {}
-    steps = zip(_batches(net, forward), _or_empty(_batches(net, backward)), strict=False)
+    steps = zip(batches(net, forward), _or_empty(batches(net, backward)), strict=False)
     for batch, tops in steps:
         _collect(outs, net.forward(blobs=blobs, **batch))
         _collect(grads, net.backward(diffs=diffs, **tops))
     return _joined(outs, _length(given)), _joined(grads, _length(given))
 
 
-def _batches(net: Net, arrays: Mapping[str, Any]) -> Iterator[Arrays]:
+def batches(net: Net, arrays: Mapping[str, Any]) -> Iterator[Arrays]:
     """Batches of the net's size; the last one padded with zeros."""
     if not arrays:
         return

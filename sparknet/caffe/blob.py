@@ -14,6 +14,7 @@ from sparknet.errors import ArrayError
 from sparknet.layers import Shape
 from sparknet.layers.layer import MAX_AXES, MAX_COUNT, count, shape_text
 from sparknet.layers.sizes import Sizes
+from sparknet.layers.user_layer import ShapeBlob
 from sparknet.native import NDArray
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ class Blob(Sizes):
 
     @abstractmethod
     def reshape(self, *shape: int) -> None: ...
+
+
+Blob.register(ShapeBlob)  # what Python layers see in setup, and what add_blob makes
 
 
 class EngineBlob(Blob):

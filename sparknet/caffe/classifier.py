@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+import sparknet.caffe as caffe
 from sparknet.caffe.io import Transformer, oversample, resize_image
 from sparknet.caffe.net import Net, StrPath
 from sparknet.errors import SpecError
 from sparknet.proto import caffe_pb2
+
+__all__ = ["Classifier", "caffe", "np"]
 
 CROPS = 10
 """Crops that `oversample` makes of an image."""

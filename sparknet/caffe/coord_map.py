@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.caffe.net_spec import Function, Top, layers
+from sparknet.caffe.net_spec import Function, Top
+from sparknet.caffe.net_spec import layers as L
 from sparknet.errors import SpecError
 
 Map = tuple[Any, Any, Any]
@@ -162,7 +163,7 @@ def crop(top_from: Top, top_to: Top) -> Top:
     if not np.allclose(whole, offset, rtol=0, atol=1e-9):
         raise CropError(f"cannot crop a fraction of a pixel (offset {offset.tolist()})")
     first = 2 if axis is None else axis + 1
-    top: Top = layers.Crop(
+    top: Top = L.Crop(
         top_from, top_to, crop_param={"axis": first, "offset": whole.astype(int).tolist()}
     )
     return top

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+import sparknet.caffe as caffe
 from sparknet.caffe.classifier import image_transformer
 from sparknet.caffe.io import load_image, resize_image
 from sparknet.caffe.net import Net, StrPath
 from sparknet.errors import MissingExtra
 from sparknet.proto import caffe_pb2
+
+__all__ = ["Detector", "caffe", "np", "os"]
 
 
 class Detector(Net):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from sparknet.caffe.arrays import (
     array_to_blobproto,
     array_to_datum,
@@ -10,6 +12,7 @@ from sparknet.caffe.arrays import (
     blobprotovector_str_to_arraylist,
     datum_to_array,
 )
+from sparknet.caffe.borrowed import resize, skimage, zoom
 from sparknet.caffe.images import load_image, oversample
 from sparknet.caffe.resize import resize_image
 from sparknet.caffe.transformer import Transformer
@@ -29,6 +32,10 @@ __all__ = [
     "caffe_pb2",
     "datum_to_array",
     "load_image",
+    "np",
     "oversample",
+    "resize",
     "resize_image",
+    "skimage",
+    "zoom",
 ]

@@ -6,6 +6,8 @@ import logging
 import sys
 import warnings
 
+from sparknet.layers import LAYERS
+
 _logger = logging.getLogger("sparknet.caffe")
 _LINE = "%(levelname).1s%(asctime)s.%(msecs)03d000 %(process)5d caffe] %(message)s"
 _TIME = "%m%d %H:%M:%S"
@@ -62,6 +64,11 @@ def set_solver_rank(rank: int) -> None:
 def set_multiprocess(multiprocess: bool) -> None:
     """Only kept: parallel training goes through sparknet's own strategies."""
     _ranks["multiprocess"] = multiprocess
+
+
+def layer_type_list() -> list[str]:
+    """Every layer type, sorted by name."""
+    return sorted(LAYERS)
 
 
 def has_nccl() -> bool:

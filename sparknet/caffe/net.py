@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from sparknet.caffe import batched, weights_io
-from sparknet.caffe.blob import Blob, ParamBlob
+from sparknet.caffe.blob import Blob
 from sparknet.caffe.callbacks import Callback, Callbacks
 from sparknet.caffe.filling import fill
 from sparknet.caffe.random import next_seed
 from sparknet.caffe.runtime import Runtime
+from sparknet.caffe.vectors import DtypeVec, IntVec, LayerVec, StringVec
 from sparknet.errors import LayerError, SpecError
-from sparknet.graph import Graph, build, build_in_state
+from sparknet.graph import Graph, Node, build, build_in_state
+from sparknet.layers.user_layer import BlobVec, UserLayer
 from sparknet.native import NDArray
 from sparknet.proto import caffe_pb2, read_net
 
@@ -26,15 +28,22 @@ StrPath = str | os.PathLike[str]
 Arrays = dict[str, Any]
 
 
-class LayerView:
+class LayerView(UserLayer):
     """One entry of ``net.layers``: a type and its parameter blobs.
 
     A Python layer's entry is the user's own object, as in pycaffe.
     """
 
-    def __init__(self, type_name: str, blobs: list[ParamBlob]) -> None:
-        self.type = type_name
+    def __init__(self, node: Node, blobs: BlobVec) -> None:
+        self.type = node.type
         self.blobs = blobs
+        self._node = node
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        """Give the tops the shapes that this layer makes of the bottoms'."""
+        plan = self._node.layer.infer([tuple(blob.shape) for blob in bottom])
+        for blob, shape in zip(top, plan.tops, strict=True):
+            blob.reshape(*shape)
 
     def __repr__(self) -> str:
         return f"<{self.type} layer, {len(self.blobs)} parameter blob(s)>"
@@ -100,21 +109,20 @@ class Net:
             zip(graph.blob_names, self._runtime.blobs, strict=True)
         )
         pairs = list(zip(graph.nodes, self._runtime.params, strict=True))
-        self.params: OrderedDict[str, list[ParamBlob]] = OrderedDict(
+        self.params: OrderedDict[str, BlobVec] = OrderedDict(
             (node.name, own) for node, own in pairs if own
         )
         users = self._runtime.user_layers()
-        self.layers: list[Any] = [
-            users.get(number) or LayerView(node.type, own)
-            for number, (node, own) in enumerate(pairs)
-        ]
-        self._layer_names = graph.layers
-        self._blob_names = list(graph.blob_names)
+        self.layers = LayerVec(
+            users.get(number) or LayerView(node, own) for number, (node, own) in enumerate(pairs)
+        )
+        self._layer_names = StringVec(graph.layers)
+        self._blob_names = StringVec(graph.blob_names)
         self.inputs = list(graph.inputs)
         self.outputs = list(graph.outputs)
-        self._blobs = list(self._runtime.blobs)
-        self._inputs = [self._blob_names.index(name) for name in self.inputs]
-        self._outputs = [self._blob_names.index(name) for name in self.outputs]
+        self._blobs = BlobVec(self._runtime.blobs)
+        self._inputs = IntVec(self._blob_names.index(name) for name in self.inputs)
+        self._outputs = IntVec(self._blob_names.index(name) for name in self.outputs)
 
     # -- what it is ----------------------------------------------------------------------
 
@@ -153,6 +161,10 @@ class Net:
         return OrderedDict((name, weights.get(name, 0.0)) for name in self._blob_names)
 
     @property
+    def _blob_loss_weights(self) -> DtypeVec:
+        return DtypeVec(self.blob_loss_weights.values())
+
+    @property
     def layer_dict(self) -> OrderedDict[str, Any]:
         return OrderedDict(zip(self._layer_names, self.layers, strict=True))
 
@@ -164,11 +176,11 @@ class Net:
     def bottom_names(self) -> OrderedDict[str, list[str]]:
         return OrderedDict((node.name, list(node.bottoms)) for node in self.graph.nodes)
 
-    def _bottom_ids(self, layer: int) -> list[int]:
-        return list(self.graph.nodes[layer].bottom_ids)
+    def _bottom_ids(self, layer: int) -> IntVec:
+        return IntVec(self.graph.nodes[layer].bottom_ids)
 
-    def _top_ids(self, layer: int) -> list[int]:
-        return list(self.graph.nodes[layer].top_ids)
+    def _top_ids(self, layer: int) -> IntVec:
+        return IntVec(self.graph.nodes[layer].top_ids)
 
     # -- passes --------------------------------------------------------------------------
 
@@ -276,6 +288,10 @@ class Net:
         if name not in self.blobs:
             raise SpecError(f"the net has no blob '{name}'")
         return self.blobs[name]
+
+    def _batch(self, blobs: Arrays) -> Iterator[Arrays]:
+        """The arrays in batches of the net's size, the last one padded with zeros."""
+        return batched.batches(self, blobs)
 
     def forward_all(self, blobs: Sequence[str] | None = None, **kwargs: Any) -> Arrays:
         """Run any number of inputs in batches; outputs for each, the padding cut off."""

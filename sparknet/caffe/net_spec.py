@@ -6,26 +6,32 @@ The interface, the automatic names and the order of the layers are pycaffe's
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 from sparknet.caffe.assign import FieldValueError, UnknownFieldError, assign, assign_proto
+from sparknet.caffe.borrowed import protobuf, six
 from sparknet.errors import SpecError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 
 __all__ = [
+    "Counter",
     "Function",
     "Layers",
     "NetSpec",
+    "OrderedDict",
     "Parameters",
     "Top",
     "assign_proto",
+    "caffe_pb2",
     "layers",
     "param_name_dict",
     "params",
+    "protobuf",
+    "six",
     "to_proto",
 ]
 

@@ -25,6 +25,7 @@ from sparknet.graph import Graph, Node
 from sparknet.layers import Shape
 from sparknet.layers.fillers import fill
 from sparknet.layers.layer import TRAIN, count
+from sparknet.layers.user_layer import BlobVec, RawBlobVec
 from sparknet.native import NDArray
 from sparknet.native.net import NativeNet
 
@@ -136,10 +137,10 @@ class Runtime:
             self.blobs.append(EngineBlob(self, self.native.add_blob(name, shape)))
 
     def _make_layers(self) -> None:
-        self.params: list[list[ParamBlob]] = []
+        self.params: list[BlobVec] = []
         self._hosts: dict[int, Host] = {}
         for number, node in enumerate(self.graph.nodes):
-            own = [self.param(ref.learnable, ref.shape) for ref in node.params]
+            own = BlobVec(self.param(ref.learnable, ref.shape) for ref in node.params)
             self.params.append(own)
             ids = [self._native_params[ref.learnable, ref.shape] for ref in node.params]
             kind = "Host" if node.type in HOSTS else node.type
@@ -200,8 +201,8 @@ class Runtime:
                 node = self.graph.nodes[number]
                 host.reshape(self._of(node.bottom_ids), self._of(node.top_ids))
 
-    def _of(self, ids: Sequence[int]) -> list[Blob]:
-        return [self.blobs[blob] for blob in ids]
+    def _of(self, ids: Sequence[int]) -> RawBlobVec:
+        return RawBlobVec(self.blobs[blob] for blob in ids)
 
     # -- shapes --------------------------------------------------------------------------
 

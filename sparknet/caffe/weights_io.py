@@ -23,7 +23,10 @@ def copy_from(runtime: Runtime, path: StrPath) -> None:
 
 def copy_model(runtime: Runtime, model: Model) -> None:
     graph = runtime.graph
-    targets = {node.name: [ref.shape for ref in node.params] for node in graph.nodes}
+    targets = {
+        node.name: [blob.shape for blob in own]
+        for node, own in zip(graph.nodes, runtime.params, strict=True)
+    }
     shared = {
         (node.name, index)
         for node in graph.nodes

@@ -9,7 +9,7 @@ from typing import Any
 from sparknet.errors import LayerError
 from sparknet.layers.fillers import constant
 from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least
-from sparknet.layers.user_layer import ShapeBlob, ShapeBlobs, caffe_importable
+from sparknet.layers.user_layer import BlobVec, Phase, RawBlobVec, ShapeBlob, caffe_importable
 from sparknet.proto import caffe_pb2
 
 
@@ -33,9 +33,9 @@ class Python(Layer):
         """The user's object, once `infer` has made it."""
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        bottom = [ShapeBlob(shape) for shape in bottoms]
+        bottom = RawBlobVec(ShapeBlob(shape) for shape in bottoms)
         shared = dict(zip(self.parameter.bottom, bottom, strict=False))
-        top = [shared.get(name) or ShapeBlob() for name in self.parameter.top]
+        top = RawBlobVec(shared.get(name) or ShapeBlob() for name in self.parameter.top)
         with caffe_importable():
             if self.instance is None:
                 instance = self._call(self._make)
@@ -64,9 +64,9 @@ class Python(Layer):
         module = importlib.import_module(options.module)
         instance = getattr(module, options.layer)(self.parameter)
         if not hasattr(instance, "blobs"):
-            instance.blobs = ShapeBlobs()
-        instance.param_str = options.param_str
-        instance.phase = self.phase
+            instance.blobs = BlobVec()
+        instance.param_str = instance.param_str_ = options.param_str
+        instance.phase = Phase(self.phase)
         return instance
 
     def _call(self, work: Callable[[], Any]) -> Any:

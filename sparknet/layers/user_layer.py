@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from enum import IntEnum
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +23,16 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 
 _caffe: ModuleType | None = None
 _import_lock = threading.RLock()
+
+
+class Phase(IntEnum):
+    """``self.phase``: a number, as in Caffe, whose text is its name, as in the forks of 2015."""
+
+    TRAIN = TRAIN
+    TEST = TEST
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class ShapeBlob(Sizes):
@@ -58,20 +69,29 @@ class ShapeBlob(Sizes):
         return self._arrays[name]
 
 
-class ShapeBlobs(list[ShapeBlob]):
-    """``self.blobs`` of a Python layer."""
+class RawBlobVec(list[Any]):
+    """The ``bottom`` or ``top`` of a Python layer."""
+
+
+class BlobVec(list[Any]):
+    """The parameters of a layer."""
 
     def add_blob(self, *dims: int) -> None:
         self.append(ShapeBlob(dims))
 
 
 class UserLayer:
-    """The base class of Python layers: pycaffe's ``Layer``."""
+    """The base class of Python layers: pycaffe's ``Layer``.
+
+    A layer defines ``forward(bottom, top)``, and ``backward(top, propagate_down, bottom)`` if
+    gradients come to it.
+    """
 
     def __init__(self, parameter: caffe_pb2.LayerParameter | None = None) -> None:
-        self.blobs: Any = ShapeBlobs()
+        self.blobs = BlobVec()
         self.param_str = parameter.python_param.param_str if parameter is not None else ""
-        self.phase = TRAIN
+        self.param_str_ = self.param_str
+        self.phase = Phase.TRAIN
         self.type = "Python"
 
     def setup(self, bottom: Any, top: Any) -> None:
@@ -79,12 +99,6 @@ class UserLayer:
 
     def reshape(self, bottom: Any, top: Any) -> None:
         """Called before every forward pass: give the tops their shapes."""
-
-    def forward(self, bottom: Any, top: Any) -> None:
-        """Compute the tops."""
-
-    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
-        """Compute the gradients of the bottoms that ask for one."""
 
 
 def use_caffe(module: ModuleType | None) -> None:

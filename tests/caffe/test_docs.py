@@ -25,8 +25,6 @@ def test_examples_run(tmp_path: Path) -> None:
 def test_every_name_exists(page: str) -> None:
     made = {"net": caffe.Net, "solver": caffe.SGDSolver, "blob": caffe.Blob, "caffe": caffe}
     for owner, name in re.findall(r"`(net|solver|blob|caffe)\.(\w+)", guide(page)):
-        if name == "NCCL":  # said not to be there
-            continue
         instance = owner == "net" and name in vars(caffe.Net.from_proto(parse_net(""), caffe.TEST))
         instance |= (owner, name) == ("solver", "param")
         assert instance or hasattr(made[owner], name), f"{page}: {owner}.{name}"

@@ -215,3 +215,11 @@ def test_nothing_of_a_net_stays() -> None:
     del net
     gc.collect()
     assert layer() is None
+
+
+def test_layers_of_2015() -> None:
+    for phase, factor in ((caffe.TRAIN, 3), (caffe.TEST, 6)):
+        net = make(source() + python("Of2015", "x", "y", text="3"), phase)
+        np.testing.assert_array_equal(net.forward(x=x())["y"], factor * x())
+    with pytest.raises(AttributeError, match="'Of2015' object has no attribute 'backward'"):
+        net.backward(y=x())

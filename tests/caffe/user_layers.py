@@ -143,3 +143,19 @@ class Failing(caffe.Layer):
 
     def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
         self._at("backward")
+
+
+class Of2015(caffe.Layer):
+    """As the layers of py-faster-rcnn's time are written; it has no backward."""
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        assert type(bottom) is type(top) is caffe._caffe.RawBlobVec
+        self.factor = {"TRAIN": 1, "TEST": 2}[str(self.phase)] * float(self.param_str_)
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(*bottom[0].data.shape)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        assert type(bottom) is type(top) is caffe._caffe.RawBlobVec
+        assert self.phase in (caffe.TRAIN, caffe.TEST)
+        top[0].data[...] = self.factor * bottom[0].data

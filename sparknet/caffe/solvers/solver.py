@@ -16,6 +16,7 @@ from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import Progress, say, say_outputs
 from sparknet.caffe.solvers.snapshot import StrPath
 from sparknet.caffe.solvers.source import Source, settings
+from sparknet.caffe.vectors import NetVec
 from sparknet.native import NDArray
 from sparknet.proto import check_construction
 from sparknet.proto.solver import check_step
@@ -52,7 +53,8 @@ class Solver(ABC):
         self.param.type = self.type
         check_construction(self.param)
         snapshot.check_place(self.param)
-        self._net, self._test_nets = nets.build(self.param, precision, keep_blobs)
+        self._net, tests = nets.build(self.param, precision, keep_blobs)
+        self._test_nets = NetVec(tests)
         self._flat = Flat(self._net, self.histories)
         self._iter = 0
         self._current_step = 0
@@ -71,7 +73,7 @@ class Solver(ABC):
         return self._net
 
     @property
-    def test_nets(self) -> list[Net]:
+    def test_nets(self) -> NetVec:
         """The nets for testing; the trained weights are theirs from the first test on."""
         return self._test_nets
 

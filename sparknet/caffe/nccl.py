@@ -1,0 +1,32 @@
+"""NCCL: pycaffe's training on several GPUs, which an engine for the CPU does not have."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from sparknet.errors import SparkNetError
+
+
+class NoNCCLError(SparkNetError, RuntimeError):
+    """A program wants to train on several GPUs by pycaffe's own way."""
+
+
+def _refuse() -> NoReturn:
+    raise NoNCCLError(
+        "caffe.NCCL trains on several GPUs, and sparknet has no GPU engine: "
+        "train on several workers with sparknet.train or sparknet.spark.Trainer"
+    )
+
+
+class NCCL:
+    """There by name; whatever is done with it says what to use instead."""
+
+    def __init__(self, solver: Any, uid: Any) -> None:
+        _refuse()
+
+    @staticmethod
+    def new_uid() -> bytes:
+        _refuse()
+
+    def bcast(self) -> None:
+        _refuse()
