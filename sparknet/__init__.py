@@ -20,8 +20,9 @@ True
 Every layer type has a builder here, which a star import brings and `dir(sparknet)` lists.
 
 `train` does so by several processes of this machine, `sparknet.spark.Trainer` by the workers of a
-Spark cluster.  `sparknet.dist` has the strategies by which workers synchronise, `sparknet.models` well-known nets, `sparknet.summary` progress and plots;
-`sparknet.caffe` is a pycaffe.
+Spark cluster.  `sparknet.dist` has the strategies by which workers synchronise,
+`sparknet.models` well-known nets, `sparknet.summary` progress and plots; `sparknet.caffe` is a
+pycaffe.
 
 Names are loaded when they are first used, so that ``import sparknet`` stays cheap.
 """
