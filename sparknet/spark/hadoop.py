@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlparse
+from typing import TYPE_CHECKING
 
 from sparknet.dist.store import Buffer, FolderStore, Store
 from sparknet.errors import FileError, SparkError
 from sparknet.spark.job import is_classic
+from sparknet.spark.remote import local_path, said_by_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,11 +27,8 @@ def open_store(session: SparkSession, path: str | os.PathLike[str]) -> Store:
     FileError where it cannot be: before there is anything to write.
     """
     url = os.fspath(path)
-    parsed = urlparse(url)
-    if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
-        return _folder(unquote(parsed.path))
-    if len(parsed.scheme) < 2:  # none, or a drive letter
-        return _folder(url)
+    if (here := local_path(path)) is not None:
+        return _folder(here)
     if not is_classic(session):
         raise SparkError(
             f"snapshots cannot go to {url} under Spark Connect, where the driver has no Hadoop: "
@@ -112,13 +108,4 @@ class HadoopStore(Store):
                 return []
             return [status.getPath().getName() for status in self._system.listStatus(root)]
 
-    @contextmanager
-    def _named(self, path: str) -> Iterator[None]:
-        """Turns what the JVM says into one sentence with the path."""
-        from py4j.protocol import Py4JJavaError
-
-        try:
-            yield
-        except Py4JJavaError as error:
-            said: Any = error.java_exception
-            raise FileError(path, str(said.getMessage() or said.toString())) from error
+    _named = staticmethod(said_by_java)

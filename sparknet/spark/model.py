@@ -24,6 +24,7 @@ from sparknet.spark.files import send
 from sparknet.spark.kinds import check_kinds, named, plain
 from sparknet.spark.portable import portable_net
 from sparknet.spark.prediction import Output, Prediction, predict
+from sparknet.spark.remote import fetched, written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +37,7 @@ _SUFFIXES = (".caffemodel", ".h5")
 class SparkModel:
     """``SparkModel(net, weights=None)``: a `Net` or all that one is made from, or a caffemodel.
 
+    Files may lie wherever Spark can read: hdfs://…, s3a://….
     A net for training will do: it is run as it is for testing, through its transform_param, and
     what only its losses and accuracies need is not asked for.  ``columns`` maps its inputs to
     the data's columns wherever `transform` is not told otherwise.
@@ -114,11 +116,17 @@ class SparkModel:
         return [_output(tested, name, prefix + name) for name in self._outputs(tested, outputs)]
 
     def save(self, path: StrPath) -> None:
-        """Write a caffemodel, and beside it the net as a .prototxt; `SparkModel(path)` reads it."""
-        if Path(path).suffix not in _SUFFIXES:
+        """Write a caffemodel, and beside it the net as a .prototxt; `SparkModel(path)` reads it.
+
+        The path is any that Spark can write.
+        """
+        name = next(filter(None, (_stem(path, suffix) for suffix in _SUFFIXES)), None)
+        if name is None:
             raise FileError(path, f"a model is saved as one of {', '.join(_SUFFIXES)}")
-        write_model(path, self._model())
-        write_text(Path(path).with_suffix(".prototxt"), self.net.tested.described)
+        with written(path) as file:
+            write_model(file, self._model())
+        with written(f"{name}.prototxt") as file:
+            write_text(file, self.net.tested.described)
 
     def __repr__(self) -> str:
         return f"<SparkModel '{self.net.tested.described.name}'>"
@@ -192,12 +200,27 @@ def check_keywords(
 
 
 def _net(source: Any, weights: Any) -> Net:
-    """A net; a caffemodel alone is its own description."""
-    if isinstance(source, (str, os.PathLike)) and weights is None:
-        path = Path(source)
-        if path.suffix in _SUFFIXES:
-            return Net(read_model(path).net, path)
-    return Net(source, weights)
+    """A net of files that may lie where only Spark can read.
+
+    A caffemodel alone is its own description; beside one of HDF5, which holds none, lies the net.
+    """
+    if weights is None and isinstance(source, (str, os.PathLike)):
+        if (name := _stem(source, ".h5")) is not None:
+            source, weights = f"{name}.prototxt", source
+        elif _stem(source, ".caffemodel") is not None:
+            weights = source
+    with fetched(source) as description, fetched(weights) as given:
+        net = read_model(given).net if source is weights is not None else description
+        made = Net(net, given)
+        if description is not source or given is not weights:
+            _ = made.net  # reads the copies
+    return made
+
+
+def _stem(path: StrPath, suffix: str) -> str | None:
+    """A path or URL without its suffix; None if it has another."""
+    text = os.fspath(path)
+    return text.removesuffix(suffix) if Path(text).suffix == suffix else None
 
 
 def _targets(tested: FedNet) -> list[str]:

@@ -101,6 +101,18 @@ def local_session(
     return session
 
 
+def running_session() -> SparkSession | None:
+    """The session of this process, whatever thread started it; None if there is none."""
+    builder = _pyspark().SparkSession
+    session: SparkSession | None = builder.getActiveSession()
+    if session is None:
+        from pyspark import SparkContext
+
+        if SparkContext._active_spark_context is not None:
+            session = builder.builder.getOrCreate()
+    return session
+
+
 def _pyspark() -> Any:
     try:
         from pyspark import sql

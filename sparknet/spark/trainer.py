@@ -28,6 +28,7 @@ from sparknet.spark.hadoop import open_store
 from sparknet.spark.kinds import named
 from sparknet.spark.model import SparkModel
 from sparknet.spark.portable import portable_solver
+from sparknet.spark.remote import fetched
 from sparknet.spark.run import Run
 
 StrPath = str | os.PathLike[str]
@@ -102,8 +103,9 @@ class Trainer:
         store = None if self.snapshots is None else open_store(session, self.snapshots)
         resumed = Resumed.newest(store) if resume else None
         kept_seed = None if resumed is None else resumed.seed
-        net = trainee(self.solver, self.init_weights, kept_seed, self.precision)
-        check_engine(net)
+        with fetched(self.init_weights, session) as given:
+            net = trainee(self.solver, given, kept_seed, self.precision)
+            check_engine(net)  # makes the net, with these weights
         strategy = make_strategy(self.strategy).settings()
         if resumed is not None:
             resumed.check(

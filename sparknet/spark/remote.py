@@ -1,0 +1,127 @@
+"""Single files behind a scheme that Hadoop knows (hdfs://, s3a:// …), copied to and fro."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+from sparknet.errors import FileError, SparkError, SparkNetError, bare
+from sparknet.spark.job import is_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+StrPath = str | os.PathLike[str]
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^\s{}]*")
+
+
+def local_path(path: StrPath) -> str | None:
+    """The path on this machine that a path or a file: URL names; None if it lies elsewhere."""
+    text = os.fspath(path)
+    parsed = urlparse(text)
+    if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
+        return unquote(parsed.path)
+    return text if len(parsed.scheme) < 2 else None  # none, or a drive letter
+
+
+@contextmanager
+def fetched(source: Any, session: SparkSession | None = None) -> Iterator[Any]:
+    """What a net or weights are made from; of a file behind a scheme a copy, while this lasts."""
+    if not isinstance(source, (str, os.PathLike)) or not _URL.fullmatch(os.fspath(source)):
+        yield source
+        return
+    url = os.fspath(source)
+    if (path := local_path(url)) is not None:
+        yield path
+        return
+    remote = _Remote(url, session)
+    with tempfile.TemporaryDirectory(prefix="sparknet-fetched-") as folder:
+        copy = Path(folder, Path(url).name)
+        remote.fetch(copy)
+        try:
+            yield str(copy)
+        except SparkNetError as error:
+            raise _named(error, str(copy), url) from error
+
+
+@contextmanager
+def written(path: StrPath, session: SparkSession | None = None) -> Iterator[Path]:
+    """Where to write the file that shall lie at ``path``: it is there whole or not at all."""
+    here = local_path(path)
+    if here is not None:
+        yield Path(here)
+        return
+    remote = _Remote(os.fspath(path), session)
+    with tempfile.TemporaryDirectory(prefix="sparknet-staging-") as folder:
+        copy = Path(folder, Path(path).name)
+        yield copy
+        remote.put(copy)
+
+
+@contextmanager
+def said_by_java(path: str) -> Iterator[None]:
+    """Turns what the JVM says into one sentence with the path."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        said: Any = error.java_exception
+        message = str(said.getMessage() or said.toString())
+        raise FileError(path, message.removeprefix(f"{path}: ")) from error
+
+
+class _Remote:
+    """One file on a file system of Hadoop's."""
+
+    def __init__(self, url: str, session: SparkSession | None) -> None:
+        self._url = url
+        session = session or _session(url)
+        if not is_classic(session):
+            raise SparkError(
+                f"{url} cannot be reached under Spark Connect, where the driver has no Hadoop: "
+                "name a file of this machine"
+            )
+        self._path = session._jvm.org.apache.hadoop.fs.Path
+        with said_by_java(url):
+            settings = session._jsparkSession.sessionState().newHadoopConf()
+            self._system = self._path(url).getFileSystem(settings)
+
+    def fetch(self, copy: Path) -> None:
+        with said_by_java(self._url):
+            local = self._path(copy.as_uri())
+            self._system.copyToLocalFile(False, self._path(self._url), local, True)
+
+    def put(self, copy: Path) -> None:
+        done = self._path(self._url)
+        with said_by_java(self._url):
+            draft = self._path(done.getParent(), f".{done.getName()}.draft")
+            self._system.copyFromLocalFile(False, True, self._path(copy.as_uri()), draft)
+            self._system.delete(done, False)
+            if not self._system.rename(draft, done):
+                raise FileError(self._url, "cannot be given its name")
+
+
+def _session(url: str) -> SparkSession:
+    from sparknet.spark.session import running_session
+
+    session = running_session()
+    if session is None:
+        raise SparkError(f"{url} is reached through Spark, and no session runs: start one first")
+    return session
+
+
+def _named(error: SparkNetError, copy: str, url: str) -> SparkNetError:
+    """The error of reading a copy, by the name of what was copied."""
+    found = bare(type(error), str(error).replace(copy, url))
+    vars(found).update(vars(error))
+    if hasattr(found, "path"):
+        found.path = url
+    return found

@@ -1,0 +1,111 @@
+"""Models on file systems that only Spark reaches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspark")
+
+from sparknet.errors import FileError, SparkError
+from sparknet.net import Net
+from sparknet.spark import SparkModel, Trainer
+from sparknet.spark.remote import fetched, written
+from tests.spark.digits import records, solver, tuples
+
+
+@pytest.fixture
+def far(spark: Any, tmp_path: Path) -> Iterator[str]:
+    """A URL that no open() understands: a mount table of Hadoop's, onto a folder."""
+    mount = f"fs.viewfs.mounttable.{tmp_path.name}.link./models"
+    spark.conf.set(mount, tmp_path.as_uri())
+    yield f"viewfs://{tmp_path.name}/models"
+    spark.conf.unset(mount)
+
+
+def test_a_model_goes_there_and_back(far: str, tmp_path: Path) -> None:
+    net = Net(solver())
+    for _ in range(2):  # over an older one
+        SparkModel(net).save(f"{far}/digits.caffemodel")
+    found = {path.name for path in tmp_path.iterdir() if not path.name.endswith(".crc")}
+    assert found == {"digits.caffemodel", "digits.prototxt"}
+    images = {"data": records(7)[0]}
+    expected = net.forward(images, ["ip"])["ip"]
+    for model in (
+        SparkModel(f"{far}/digits.caffemodel"),
+        SparkModel(f"{far}/digits.prototxt", f"{far}/digits.caffemodel"),
+        SparkModel((tmp_path / "digits.caffemodel").as_uri()),
+    ):
+        np.testing.assert_array_equal(model.net.forward(images, ["ip"])["ip"], expected)
+
+
+def test_a_file_url_is_a_local_path(tmp_path: Path) -> None:
+    """Without a session."""
+    place = tmp_path / "with space"
+    place.mkdir()
+    SparkModel(Net(solver())).save(f"{place.as_uri()}/digits.h5")
+    assert {path.name for path in place.iterdir()} == {"digits.h5", "digits.prototxt"}
+    assert SparkModel(f"{place.as_uri()}/digits.h5").net.inputs.keys() == {"data", "label"}
+
+
+def test_training_begins_with_weights_from_there(spark: Any, far: str) -> None:
+    net = Net(solver())
+    SparkModel(net).save(f"{far}/digits.caffemodel")
+    data = spark.sparkContext.parallelize(tuples(40), 1)
+    begun = Trainer(solver(), workers=1, steps=0, init_weights=f"{far}/digits.caffemodel").fit(data)
+    assert begun.weights.allclose(net.get_weights(), 0, 0)
+
+
+def test_what_is_wrong_there_is_told_by_its_url(far: str, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=f"^{far}/none.caffemodel: .*does not exist"):
+        SparkModel(f"{far}/none.caffemodel")
+    (tmp_path / "cut.caffemodel").write_bytes(b"nothing")
+    with pytest.raises(FileError, match=f"^{far}/cut.caffemodel: ") as raised:
+        SparkModel(f"{far}/cut.caffemodel")
+    assert raised.value.path == f"{far}/cut.caffemodel"
+    with pytest.raises(FileError, match=r'nosuch://there/x\.h5: No FileSystem for scheme "nosuch"'):
+        SparkModel(Net(solver())).save("nosuch://there/x.h5")
+
+
+def test_what_fails_leaves_the_older_file(far: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("older")
+
+    def fail() -> None:
+        with written(f"{far}/x") as file:
+            file.write_text("newer")
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        fail()
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["older"]
+
+
+def test_any_thread_finds_the_session(far: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("here")
+    read: list[str] = []
+
+    def look() -> None:
+        with fetched(f"{far}/x") as copy:
+            read.append(Path(copy).read_text())
+
+    other = threading.Thread(target=look)
+    other.start()
+    other.join()
+    assert read == ["here"]
+
+
+def test_without_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparknet.spark.session.running_session", lambda: None)
+    with pytest.raises(SparkError, match=r"^hdfs://there/x\.prototxt is reached .*no session"):
+        SparkModel("hdfs://there/x.h5")
+
+
+def test_texts_and_objects_are_no_urls() -> None:
+    for source in ("name: 'http://x' layer { }", "a/b.prototxt", None, 3):
+        with fetched(source) as found:
+            assert found is source
