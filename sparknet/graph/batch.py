@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from sparknet.graph.records import Outline
+from sparknet.layers import LAYERS, TRAIN, Shape
+from sparknet.layers.source import Source
 from sparknet.proto import caffe_pb2
-
-_SOURCES = (
-    "data_param",
-    "hdf5_data_param",
-    "image_data_param",
-    "memory_data_param",
-    "window_data_param",
-)
 
 
 def set_batch(net: caffe_pb2.NetParameter, batch: int) -> None:
     """Change the batch size of every layer that brings data in, in place.
 
-    It is the first axis; in nets with LSTM or RNN layers, where time comes first, the second.
+    It is the size of the axis on which records lie: the first, or the second of what goes to
+    recurrent layers.
     """
-    axis = 1 if any(layer.type in {"LSTM", "RNN"} for layer in net.layer) else 0
+    sized = {
+        top: shape
+        for layer in net.layer
+        for top, shape in zip(layer.top, _shapes(layer, len(layer.top)), strict=False)
+    }
+    lists: dict[str, Shape] = {top: tuple(shape.dim) for top, shape in sized.items()}
+    for top, axis in Outline(net.layer, TRAIN).input_axes(lists).items():
+        if axis < len(lists[top]):
+            sized[top].dim[axis] = batch
     for layer in net.layer:
-        for shape in [*layer.input_param.shape, *layer.dummy_data_param.shape]:
-            if len(shape.dim) > axis:
-                shape.dim[axis] = batch
         for index in range(len(layer.dummy_data_param.num)):
             layer.dummy_data_param.num[index] = batch
-        for field in _SOURCES:
-            if layer.HasField(field):
-                getattr(layer, field).batch_size = batch
+        kind = LAYERS.get(layer.type)
+        if kind is not None and issubclass(kind, Source) and kind.batches and kind.field:
+            getattr(layer, kind.field).batch_size = batch
+
+
+def _shapes(layer: caffe_pb2.LayerParameter, tops: int) -> list[caffe_pb2.BlobShape]:
+    """The shape of each top, where the description says it; one may be that of all."""
+    shapes = [*layer.input_param.shape, *layer.dummy_data_param.shape]
+    return shapes * tops if len(shapes) == 1 else shapes

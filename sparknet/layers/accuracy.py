@@ -20,6 +20,8 @@ class Accuracy(Layer):
     bottoms = exactly(2)
     tops = between(1, 2)
     gradient = False
+    judges = True
+    classes = 1
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         scores, labels = bottoms

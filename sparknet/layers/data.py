@@ -22,6 +22,7 @@ class Data(Source):
     field = "data_param"
     fields = ("transform_param",)
     tops = between(1, 2)
+    reads = batches = pictures = True
 
     def survey(self) -> Plan:
         options = self.options

@@ -22,6 +22,7 @@ class DetectionOutput(Layer):
     fields = ("transform_param",)
     bottoms = between(3, 4)
     gradient = False
+    numbered = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

@@ -16,6 +16,7 @@ class DummyData(Source):
 
     type = "DummyData"
     field = "dummy_data_param"
+    fills = True
 
     def survey(self) -> Plan:
         shapes = self._shapes(len(self.parameter.top))

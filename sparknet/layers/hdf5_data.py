@@ -15,6 +15,7 @@ class HDF5Data(Source):
 
     type = "HDF5Data"
     field = "hdf5_data_param"
+    reads = batches = True
 
     def survey(self) -> Plan:
         if self.parameter.HasField("transform_param"):

@@ -14,6 +14,7 @@ class HingeLoss(Loss):
 
     type = "HingeLoss"
     field = "hinge_loss_param"
+    classes = 1
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         check_one_label_each(self, bottoms[1])

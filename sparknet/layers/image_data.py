@@ -19,6 +19,7 @@ class ImageData(Source):
     field = "image_data_param"
     fields = ("transform_param",)
     tops = exactly(2)
+    reads = batches = pictures = True
 
     def survey(self) -> Plan:
         options = self.options

@@ -26,6 +26,7 @@ class InfogainLoss(Loss):
     fields = ("loss_param",)
     bottoms = between(2, 3)
     tops = between(1, 2)
+    classes = 1
 
     def force_backward(self, bottom: int) -> bool:
         return bottom == 0

@@ -14,6 +14,9 @@ class InnerProduct(Layer):
     type = "InnerProduct"
     field = "inner_product_param"
 
+    def vectors(self, bottoms: Sequence[Shape]) -> tuple[Shape, ...]:
+        return (bottoms[0][self.axis(self.options.axis, bottoms[0]) :],)
+
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
         outputs = options.num_output

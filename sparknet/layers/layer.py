@@ -95,6 +95,19 @@ class Layer(ABC):
     """The layer has a backward pass.  False: Accuracy, ArgMax, data layers …"""
     frozen: ClassVar[bool] = False
     """The blobs are statistics: a missing ``param { }`` entry means ``lr_mult: 0`` (BatchNorm)."""
+    records: ClassVar[bool] = False
+    """The tops are places for records: what the type brings may come from elsewhere."""
+    time_first: ClassVar[bool] = False
+    """Time is axis 0 of the first bottom, and records lie side by side on axis 1 (LSTM, RNN)."""
+    judges: ClassVar[bool] = False
+    """Compares what a net says with what is right: losses and Accuracy."""
+    classes: ClassVar[int | None] = None
+    """The bottom that holds numbers of classes."""
+    numbered: ClassVar[bool] = False
+    """Rows of the top begin with the number of their record, which has any number of them
+    (DetectionOutput)."""
+    user_code: ClassVar[bool] = False
+    """Only a user's own code can say what shapes the tops have (Python)."""
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         self.parameter = parameter
@@ -125,6 +138,11 @@ class Layer(ABC):
     def force_backward(self, bottom: int) -> bool:
         """Whether ``force_backward`` reaches this bottom (Caffe's AllowForceBackward)."""
         return True
+
+    def vectors(self, bottoms: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Axes of the bottoms that are one vector for the weights, which know the place of each
+        value: other sizes with the same product would be other values."""
+        return ()
 
     def check_params(self, specs: Sequence[caffe_pb2.ParamSpec]) -> None:  # noqa: B027
         """Refuse ``param { }`` entries that this type cannot honour (BatchNorm)."""

@@ -16,6 +16,7 @@ class Loss(Layer):
     bottoms = exactly(2)
     auto_tops = True
     loss = True
+    judges = True
 
     def force_backward(self, bottom: int) -> bool:
         return bottom != 1

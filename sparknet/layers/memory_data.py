@@ -13,6 +13,7 @@ class MemoryData(Source):
     field = "memory_data_param"
     fields = ("transform_param",)
     tops = exactly(2)
+    batches = True
 
     def survey(self) -> Plan:
         options = self.options

@@ -13,6 +13,7 @@ class MultinomialLogisticLoss(Loss):
     """Caffe: multinomial_logistic_loss_layer.cpp.  Values: num, channels."""
 
     type = "MultinomialLogisticLoss"
+    classes = 1
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         check_one_label_each(self, bottoms[1])

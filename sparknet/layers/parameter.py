@@ -14,6 +14,7 @@ class Parameter(Source):
     field = "parameter_param"
     tops = exactly(1)
     gradient = True
+    records = False
 
     def survey(self) -> Plan:
         shape = self.declared(self.options.shape)

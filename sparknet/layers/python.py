@@ -26,6 +26,7 @@ class Python(Layer):
     bottoms = at_least(0)
     tops = at_least(0)
     in_place = True
+    user_code = True
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         super().__init__(parameter, phase)

@@ -25,6 +25,7 @@ class Recurrent(Layer):
     field = "recurrent_param"
     bottoms = at_least(2)
     tops = at_least(1)
+    time_first = True
     states: ClassVar[int]
     """How many hidden states the type carries from step to step."""
 
@@ -41,6 +42,10 @@ class Recurrent(Layer):
         if bottom == 0:
             return True
         return bottom == 2 and len(self.parameter.bottom) > 2 + self.exposed
+
+    def vectors(self, bottoms: Sequence[Shape]) -> tuple[Shape, ...]:
+        static = bottoms[2 : len(bottoms) - self.exposed]
+        return (bottoms[0][2:], *(shape[1:] for shape in static))
 
     @abstractmethod
     def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:

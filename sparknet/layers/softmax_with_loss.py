@@ -20,6 +20,7 @@ class SoftmaxWithLoss(Loss):
     field = "softmax_param"
     fields = ("loss_param",)
     tops = between(1, 2)
+    classes = 1
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)

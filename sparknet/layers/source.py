@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import ClassVar
 
 from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, at_least, exactly
 from sparknet.proto import caffe_pb2
@@ -16,6 +17,15 @@ class Source(Layer):
     bottoms = exactly(0)
     tops = at_least(1)
     gradient = False
+    records = True
+    reads: ClassVar[bool] = False
+    """It has a file, which says what records look like unless data does."""
+    fills: ClassVar[bool] = False
+    """It makes its values itself, and need not be fed."""
+    batches: ClassVar[bool] = False
+    """Its options have batch_size."""
+    pictures: ClassVar[bool] = False
+    """Its tops are an image and the number of its class."""
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         super().__init__(parameter, phase)

@@ -19,6 +19,7 @@ class WindowData(Source):
     field = "window_data_param"
     fields = ("transform_param",)
     tops = exactly(2)
+    reads = batches = pictures = True
 
     def survey(self) -> Plan:
         options = self.options

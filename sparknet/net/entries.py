@@ -7,31 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparknet.errors import LayerError, SpecError
-from sparknet.layers import Layer, Shape, make
+from sparknet.graph.records import Outline
+from sparknet.layers import LAYERS, Layer, Shape, make
+from sparknet.layers.input import Input
+from sparknet.layers.source import Source
 from sparknet.layers.transform import Transform
 from sparknet.proto import caffe_pb2
 
 NetMessage = caffe_pb2.NetParameter
 LayerMessage = caffe_pb2.LayerParameter
-
-INPUT = "Input"
-DUMMY = "DummyData"
-_BATCH_FIELDS = {
-    "Data": "data_param",
-    "ImageData": "image_data_param",
-    "HDF5Data": "hdf5_data_param",
-    "MemoryData": "memory_data_param",
-    "WindowData": "window_data_param",
-}
-_READERS = frozenset(_BATCH_FIELDS) - {"MemoryData"}
-"""Their files say what records look like, unless data does."""
-SOURCES = frozenset({INPUT, DUMMY, *_BATCH_FIELDS})
-"""Layers without bottoms whose tops are places for records."""
-RECURRENT = frozenset({"LSTM", "RNN"})
-LABELLED = frozenset(
-    {"Accuracy", "HingeLoss", "InfogainLoss", "MultinomialLogisticLoss", "SoftmaxWithLoss"}
-)
-"""Layers whose second bottom is the number of a class."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +32,7 @@ class Entry:
     transform: Transform | None = field(default=None, repr=False, compare=False)
     """What its transform_param does to a record on the way in."""
     axis: int = 0
-    """Where records lie side by side: 1 in nets with LSTM or RNN layers, where time comes first."""
+    """Where records lie side by side: 1 where time comes first, on the way to LSTM or RNN layers."""
     is_label: bool = False
     """Whether its values are numbers of classes."""
 
@@ -73,47 +57,92 @@ class Entry:
         return (*self.shape[: self.axis], rows, *self.shape[self.axis + 1 :])
 
 
-def source_layers(net: NetMessage) -> list[LayerMessage]:
-    return [layer for layer in net.layer if layer.type in SOURCES]
+@dataclass(frozen=True)
+class Place:
+    """A top of a data layer or an Input layer: where records may enter, whatever their shape."""
+
+    name: str
+    kind: type[Source]
+    is_read: bool
+    """Whether any layer reads it: nobody misses a column that none does."""
+
+    @property
+    def is_optional(self) -> bool:
+        return self.kind.fills or not self.is_read
 
 
-def find_entries(net: NetMessage, phase: int, records: Mapping[str, Shape]) -> list[Entry]:
-    """The entries of a filtered net; `records` are shapes of records that are known."""
-    recurrent = any(layer.type in RECURRENT for layer in net.layer)
-    labels = {layer.bottom[1] for layer in net.layer if layer.type in LABELLED and layer.bottom[1:]}
+def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[Source]]]:
+    """The layers that records may take the place of."""
+    found = ((layer, LAYERS.get(layer.type)) for layer in net.layer)
     return [
-        Entry(
-            name,
-            shape,
-            layer.name,
-            layer.type,
-            transform,
-            1 if recurrent and len(shape) > 1 else 0,
-            name in labels,
-        )
-        for layer in source_layers(net)
-        for name, shape, transform in _tops(layer, phase, records)
+        (layer, kind)
+        for layer, kind in found
+        if kind is not None and issubclass(kind, Source) and kind.records
     ]
 
 
+def find_places(net: NetMessage, others: Sequence[NetMessage] = ()) -> list[Place]:
+    """The places of a filtered net, which it reads or one of the `others` that are fed the same.
+
+    In a net that reads none of them, all count as read.
+    """
+    read = {name for one in (net, *others) for layer in one.layer for name in layer.bottom}
+    tops = [(top, kind) for layer, kind in source_layers(net) for top in layer.top]
+    idle = not any(top in read for top, _ in tops)
+    return [Place(top, kind, idle or top in read) for top, kind in tops]
+
+
+def find_entries(
+    net: NetMessage, places: Sequence[Place], phase: int, records: Mapping[str, Shape]
+) -> list[Entry]:
+    """The entries of a filtered net, those places that are read; `records` are shapes of records
+    that are known.
+    """
+    read = {place.name for place in places if place.is_read}
+    tops = [
+        (name, layer, shape, transform)
+        for layer, kind in source_layers(net)
+        for name, shape, transform in _tops(layer, kind, phase, records)
+        if name in read
+    ]
+    axes = Outline(net.layer, phase).input_axes({name: shape for name, _, shape, _ in tops})
+    labels = set(_labels(net))
+    return [
+        Entry(name, shape, layer.name, layer.type, transform, axes[name], name in labels)
+        for name, layer, shape, transform in tops
+    ]
+
+
+def _labels(net: NetMessage) -> Iterator[str]:
+    """Blobs whose values are numbers of classes."""
+    for layer in net.layer:
+        place = LAYERS[layer.type].classes if layer.type in LAYERS else None
+        if place is not None and place < len(layer.bottom):
+            yield layer.bottom[place]
+
+
 def with_inputs(net: NetMessage, entries: Sequence[Entry]) -> NetMessage:
-    """The net with an Input layer in the place of each data layer."""
+    """The net with an Input layer of its entries in the place of each data layer."""
     shapes = {entry.name: entry.shape for entry in entries}
     changed = NetMessage()
     changed.CopyFrom(net)
-    for layer in source_layers(changed):
-        tops = list(layer.top)
-        plain = LayerMessage(name=layer.name, type=INPUT, top=tops)
+    for layer, _ in source_layers(changed):
+        tops = [top for top in layer.top if top in shapes]
+        plain = LayerMessage(name=layer.name, type=Input.type, top=tops)
         for top in tops:
             plain.input_param.shape.add().dim.extend(shapes[top])
         layer.CopyFrom(plain)
+    for index in reversed(range(len(changed.layer))):
+        if changed.layer[index].type == Input.type and not changed.layer[index].top:
+            del changed.layer[index]
     return changed
 
 
 def only_layers(net: NetMessage, tops: Sequence[str]) -> NetMessage:
     """The net of the data layers alone that make these blobs."""
     alone = NetMessage(name=f"{net.name} (data)")
-    alone.layer.extend(layer for layer in source_layers(net) if set(layer.top).intersection(tops))
+    found = (layer for layer, _ in source_layers(net))
+    alone.layer.extend(layer for layer in found if set(layer.top).intersection(tops))
     return alone
 
 
@@ -127,14 +156,14 @@ def adapted(entry: Entry, values: Any) -> Entry:
 
 
 def _tops(
-    layer: LayerMessage, phase: int, records: Mapping[str, Shape]
+    layer: LayerMessage, kind: type[Source], phase: int, records: Mapping[str, Shape]
 ) -> Iterator[tuple[str, Shape, Transform | None]]:
     made = make(layer, phase)
     transform = None
-    if layer.HasField("transform_param") and layer.type not in (INPUT, DUMMY):
+    if layer.HasField("transform_param") and kind.batches:
         transform = Transform(made, layer.transform_param)
-    if layer.type in _READERS and any(top in records for top in layer.top):
-        shapes = tuple(_shapes_by_records(layer, transform, records))
+    if kind.reads and any(top in records for top in layer.top):
+        shapes = tuple(_shapes_by_records(layer, kind, transform, records))
     else:
         shapes = _shapes_by_layer(made)
     for number, (top, shape) in enumerate(zip(layer.top, shapes, strict=True)):
@@ -151,18 +180,22 @@ def _shapes_by_layer(made: Layer) -> tuple[Shape, ...]:
 
 
 def _shapes_by_records(
-    layer: LayerMessage, transform: Transform | None, records: Mapping[str, Shape]
+    layer: LayerMessage,
+    kind: type[Source],
+    transform: Transform | None,
+    records: Mapping[str, Shape],
 ) -> Iterator[Shape]:
-    batch = getattr(layer, _BATCH_FIELDS[layer.type]).batch_size
+    assert kind.field is not None
+    batch = getattr(layer, kind.field).batch_size
     if batch < 1:
         raise LayerError(layer.name, f"batch_size is {batch}, it must be at least 1")
     for number, top in enumerate(layer.top):
         known: Any = records.get(top)
-        if known is None and layer.type != "HDF5Data" and number == 1:
+        if known is None and kind.pictures and number == 1:
             known = ()
         if known is None:
             raise LayerError(layer.name, f"the data has no column '{top}'")
-        if number == 0 and layer.type != "HDF5Data":
+        if kind.pictures and number == 0:
             known = (1, 1, 1, *known)[-3:]
             known = transform.output(known) if transform else known
         yield (batch, *known)

@@ -11,15 +11,13 @@ from sparknet.errors import DataError, SpecError
 from sparknet.layers import Shape
 from sparknet.net.backend import Backend
 from sparknet.net.entries import (
-    DUMMY,
-    INPUT,
     Entry,
     NetMessage,
     UnknownShape,
     adapted,
     find_entries,
+    find_places,
     only_layers,
-    source_layers,
     with_inputs,
 )
 from sparknet.net.feed import Feed, reshape
@@ -32,7 +30,7 @@ from sparknet.proto.suggest import did_you_mean
 class FedNet:
     """One net of a description, made when it is first needed: shapes may come with the data.
 
-    `what` is what its data is called.
+    `what` is what its data is called; `others` are nets that are fed from the same records.
     """
 
     def __init__(
@@ -43,11 +41,12 @@ class FedNet:
         backend: Backend,
         seed: int,
         what: str,
+        others: Sequence[NetMessage] = (),
     ) -> None:
         self.described, self.phase, self.what = described, phase, what
         self._make, self._backend, self._seed = make, backend, seed
-        self.tops = [(top, layer.type) for layer in source_layers(described) for top in layer.top]
-        """Names of the entries and the types of their layers."""
+        self.places = find_places(described, others)
+        """Where records may enter; those that are read become entries when shapes are known."""
         self.records: dict[str, Shape] = {}
         """Shapes of records that are known from data."""
         self.is_shared = False
@@ -68,7 +67,7 @@ class FedNet:
     @property
     def entries(self) -> list[Entry]:
         if self._entries is None:
-            self._entries = find_entries(self.described, self.phase, self.records)
+            self._entries = find_entries(self.described, self.places, self.phase, self.records)
         return self._entries
 
     @property
@@ -120,7 +119,7 @@ class FedNet:
 
     def set_data(self, data: Any, transformed: bool) -> Mapping[str, Shape]:
         """Take records from here; the shapes of its records, where they were asked for."""
-        rows = open_rows(data, lambda: self.known_entries, default_columns(self.tops))
+        rows = open_rows(data, lambda: self.known_entries, default_columns(self.places))
         shapes: Mapping[str, Shape] = {}
         if rows.again or self.known_entries is None:
             shapes = rows.shapes()
@@ -129,10 +128,10 @@ class FedNet:
         return shapes
 
     def _check_columns(self, columns: Mapping[str, Any]) -> None:
-        for name, kind in self.tops:
-            if name not in columns and kind != DUMMY:
+        for place in self.places:
+            if place.name not in columns and not place.is_optional:
                 held = ", ".join(f"'{column}'" for column in columns) or "none"
-                raise DataError(f"the {self.what} has no column '{name}'; it has {held}")
+                raise DataError(f"the {self.what} has no column '{place.name}'; it has {held}")
 
     def fill(self, endless: bool = True) -> int:
         """The next batch into the net; the number of its records, 0 behind the last."""
@@ -159,7 +158,11 @@ class FedNet:
     ) -> int:
         feed = Feed(entries, self.phase, self._seed, transformed)
         rows = feed.write(self.net, block, self.taken)
-        dummies = [name for name, kind in self.tops if kind == DUMMY and name not in block]
+        dummies = [
+            place.name
+            for place in self.places
+            if place.kind.fills and place.is_read and place.name not in block
+        ]
         for name, values in (self._own_batch(dummies) if dummies else {}).items():
             data = self.net.blobs[name].data
             data[...] = values[tuple(map(slice, data.shape))]
@@ -169,12 +172,12 @@ class FedNet:
 
     def _fill_by_itself(self) -> int:
         """The net's own data layers read their files, as in Caffe."""
-        for name, kind in self.tops:
-            if kind in (INPUT, "MemoryData"):
-                raise DataError(f"no {self.what} is set, and '{name}' has none of its own")
-        if not self.tops:  # Python layers, say, that bring what they like
+        for place in self.places:
+            if not (place.kind.reads or place.kind.fills):
+                raise DataError(f"no {self.what} is set, and '{place.name}' has none of its own")
+        if not self.places:  # Python layers, say, that bring what they like
             return int(next(iter(self.net.blobs.values())).shape[0])
-        batch = self._own_batch([name for name, _ in self.tops])
+        batch = self._own_batch([place.name for place in self.places if place.is_read])
         reshape(self.net, {name: values.shape for name, values in batch.items()})
         for name, values in batch.items():
             self.net.blobs[name].data[...] = values
@@ -191,22 +194,24 @@ class FedNet:
 
     def forward(self, batch: Any, outputs: Sequence[str] | None) -> dict[str, Array]:
         """Run a batch of any size; columns that the outputs do not depend on may be missing."""
-        columns = columns_of(batch, default_columns(self.tops))
+        columns = columns_of(batch, default_columns(self.places))
         if not is_batch(columns, self.known_entries):
             columns = {name: values[None] for name, values in columns.items()}
         for name, values in columns.items() if self._entries is None else ():
             self.records.setdefault(name, values.shape[1:])
         wanted = self._outputs(columns, outputs)
         self._write([adapted(entry, columns.get(entry.name)) for entry in self.entries], columns)
-        for name, kind in self.tops:
-            if name not in columns and kind != DUMMY:
-                self.net.blobs[name].data[...] = 0
+        for place in self.places:
+            if place.name not in columns and not place.is_optional:
+                self.net.blobs[place.name].data[...] = 0
         made = self.net.forward(blobs=wanted)
         return {name: np.array(made[name]) for name in wanted}
 
     def _outputs(self, given: Mapping[str, Any], outputs: Sequence[str] | None) -> list[str]:
-        missing = [name for name, kind in self.tops if name not in given and kind != DUMMY]
-        if missing and not any(name in given for name, _ in self.tops):
+        missing = [
+            place.name for place in self.places if place.name not in given and not place.is_optional
+        ]
+        if missing and not any(place.name in given for place in self.places):
             raise DataError(f"the batch has none of the net's inputs: {', '.join(missing)}")
         lost = dependent(self.described, missing)
         if outputs is None:

@@ -103,7 +103,8 @@ class Net:
     def inputs(self) -> dict[str, Entry]:
         """The places where records enter, by name, in the order of a tuple's parts."""
         entries = {entry.name: entry for entry in self._main.entries}
-        return {name: entries[name] for name in default_columns(self._main.tops)}
+        names = default_columns(self._main.places)
+        return {name: entries[name] for name in names if name in entries}
 
     @property
     def precision(self) -> str:
@@ -277,7 +278,8 @@ class Net:
     # -- inside --------------------------------------------------------------------------
 
     def _fed(self, described: NetMessage, phase: int, make: Any, what: str) -> FedNet:
-        return FedNet(described, phase, make, self._backend, self._seed, what)
+        others = (self._description.main, *self._description.tests)
+        return FedNet(described, phase, make, self._backend, self._seed, what, others)
 
     def _make_main(self, net: NetMessage) -> Any:
         if self.settings is None:
@@ -309,7 +311,8 @@ class Net:
             fed.is_shared = True
 
     def __repr__(self) -> str:
-        inputs = ", ".join(default_columns(self._main.tops)) or "none"
+        read = (place for place in self._main.places if place.is_read)
+        inputs = ", ".join(default_columns(read)) or "none"
         kind = "" if self.settings is None else f"{self.settings.type} "
         return f"<{kind}Net '{self._description.main.name}', inputs: {inputs}>"
 

@@ -14,7 +14,7 @@ from sparknet.layers import Shape
 from sparknet.layers.layer import shape_text
 from sparknet.loaders.opening import open_records
 from sparknet.loaders.source import ArrayRecords
-from sparknet.net.entries import DUMMY, Entry
+from sparknet.net.entries import Entry, Place
 
 Array = np.ndarray[Any, Any]
 Block = dict[str, Array]
@@ -63,9 +63,9 @@ def open_rows(data: Any, entries: Entries, names: Sequence[str]) -> Rows:
     )
 
 
-def default_columns(tops: Iterable[tuple[str, str]]) -> list[str]:
-    """What the parts of a tuple are called: the entries in order, DummyData's last."""
-    return [name for name, kind in sorted(tops, key=lambda top: top[1] == DUMMY)]
+def default_columns(places: Iterable[Place]) -> list[str]:
+    """What the parts of a tuple are called: the places in order, those that fill themselves last."""
+    return [place.name for place in sorted(places, key=lambda place: place.kind.fills)]
 
 
 def columns_of(item: Any, names: Sequence[str]) -> Block:

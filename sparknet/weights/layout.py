@@ -8,14 +8,11 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from sparknet.errors import ArrayError, WeightsError
-from sparknet.layers import Shape
+from sparknet.layers import LAYERS, Shape
 from sparknet.layers.layer import count, shape_text
 from sparknet.native import NDArray
 
 Span = tuple[int, int]
-
-STATISTICS = frozenset({"BatchNorm"})
-"""Layer types whose blobs are no weights: running sums, which no gradient moves."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +48,10 @@ class Layout:
 
     @cached_property
     def statistics(self) -> tuple[Span, ...]:
-        """The parts of the flat buffer that are BatchNorm's running sums, in order."""
-        held = (layer for layer in self.layers if layer.type in STATISTICS)
+        """The parts of the flat buffer that are running sums, which no gradient moves, in order."""
+        held = (
+            layer for layer in self.layers if layer.type in LAYERS and LAYERS[layer.type].frozen
+        )
         merged: list[Span] = []
         for begin, end in sorted({span for layer in held for span in layer.spans}):
             if merged and merged[-1][1] >= begin:

@@ -1,0 +1,129 @@
+"""On which axis of each blob records lie side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparknet.graph.records import Outline
+from sparknet.layers import TEST, Shape
+from sparknet.proto import parse_net
+from tests.graph.nets import dense, layer, text
+
+RECURRENT = "recurrent_param { num_output: 6 }"
+CLASSES = "inner_product_param { num_output: 4 axis: 2 }"
+
+
+def lstm(name: str, bottoms: str, top: str, more: str = "") -> str:
+    return layer("LSTM", name, bottoms, top, f"recurrent_param {{ num_output: 6 {more} }}")
+
+
+def axes(inputs: dict[str, Shape], *layers: str) -> tuple[dict[str, int], dict[str, int]]:
+    outline = Outline(parse_net(text(*layers)).layer, TEST)
+    found = outline.input_axes(inputs)
+    shapes, blobs = outline.axes(inputs, found)
+    assert shapes.items() >= inputs.items()
+    return found, {name: axis for name, axis in blobs.items() if name not in inputs}
+
+
+@pytest.mark.parametrize("steps", [5, 3, 1])
+@pytest.mark.parametrize("records", [3, 1])
+def test_static_inputs_have_no_time(steps: int, records: int) -> None:
+    inputs = {"x": (steps, records, 7), "cont": (steps, records), "still": (records, 9)}
+    found, blobs = axes(inputs, lstm("r", "x cont still", "y"))
+    assert found == {"x": 1, "cont": 1, "still": 0}
+    assert blobs == {"y": 1}
+
+
+def test_exposed_states() -> None:
+    inputs = {"x": (5, 3, 7), "cont": (5, 3), "h": (1, 3, 6), "c": (1, 3, 6)}
+    found, blobs = axes(inputs, lstm("r", "x cont h c", "y h1 c1", "expose_hidden: true"))
+    assert set(found.values()) == {1}
+    assert blobs == {"y": 1, "h1": 1, "c1": 1}
+
+
+@pytest.mark.parametrize("batch", [4, 8, 3, 1])
+def test_images_come_by_a_permute(batch: int) -> None:
+    """CRNN: columns of pixels become time.  Sizes that are alike by chance decide nothing."""
+    found, blobs = axes(
+        {"image": (batch, 3, 4, 8), "cont": (8, batch), "label": (8, batch)},
+        layer(
+            "Convolution",
+            "c",
+            "image",
+            "conv",
+            "convolution_param { num_output: 2 kernel_size: 3 pad: 1 }",
+        ),
+        layer("Permute", "p", "conv", "columns", "permute_param { order: [3, 0, 1, 2] }"),
+        lstm("r", "columns cont", "y"),
+        layer("InnerProduct", "ip", "y", "ip", CLASSES),
+        layer("SoftmaxWithLoss", "l", "ip label", "loss", "softmax_param { axis: 2 }"),
+    )
+    assert found == {"image": 0, "cont": 1, "label": 1}
+    assert blobs == {"conv": 0, "columns": 1, "y": 1, "ip": 1}
+
+
+@pytest.mark.parametrize(("steps", "records"), [(5, 3), (4, 4)])
+@pytest.mark.parametrize("first", [True, False])
+def test_labels_lie_as_what_they_are_compared_with(steps: int, records: int, first: bool) -> None:
+    """Whichever input is described first, and for Accuracy, which compares but a count, too."""
+    inputs: dict[str, Shape] = {"label": (steps, records)} if first else {}
+    inputs |= {"x": (steps, records, 7), "cont": (steps, records), "label": (steps, records)}
+    found, _ = axes(
+        inputs,
+        lstm("r", "x cont", "y"),
+        layer("InnerProduct", "ip", "y", "ip", CLASSES),
+        layer("Accuracy", "a", "ip label", "a", "accuracy_param { axis: 2 }"),
+    )
+    assert found == {"x": 1, "cont": 1, "label": 1}
+
+
+@pytest.mark.parametrize("records", [3, 5, 1])
+def test_the_last_step_alone_has_records_first(records: int) -> None:
+    found, blobs = axes(
+        {"words": (5, records), "cont": (5, records), "label": (records,)},
+        layer("Embed", "e", "words", "x", "embed_param { num_output: 7 input_dim: 9 }"),
+        lstm("r", "x cont", "y"),
+        layer("Slice", "s", "y", "early last", "slice_param { axis: 0 slice_point: 4 }"),
+        layer("Reshape", "f", "last", "flat", "reshape_param { shape { dim: [-1, 6] } }"),
+        dense("ip", "flat", "ip"),
+        layer("Softmax", "p", "ip", "prob"),
+        layer("SoftmaxWithLoss", "l", "ip label", "loss"),
+    )
+    assert found == {"words": 1, "cont": 1, "label": 0}
+    assert blobs == {"x": 1, "y": 1, "early": 1, "last": 1, "flat": 0, "ip": 0, "prob": 0}
+
+
+def test_frames_of_videos() -> None:
+    """LRCN: as many frames as steps times clips, cut into both by a Reshape."""
+    found, blobs = axes(
+        {"frames": (12, 3, 8, 8), "cont": (4, 3)},
+        dense("ip", "frames", "features"),
+        layer("Reshape", "f", "features", "x", "reshape_param { shape { dim: [4, -1, 2] } }"),
+        lstm("r", "x cont", "y"),
+    )
+    assert found == {"frames": 0, "cont": 1}
+    assert blobs == {"features": 0, "x": 1, "y": 1}
+
+
+def test_nets_without_time() -> None:
+    found, blobs = axes(
+        {"image": (2, 2, 2, 2), "label": (2, 2)},
+        layer("Permute", "p", "image", "last", "permute_param { order: [1, 2, 3, 0] }"),
+        layer("Flatten", "f", "image", "flat"),
+        layer("Reduction", "s", "flat", "sum"),
+        layer("Flatten", "m", "image", "mixed", "flatten_param { axis: 0 end_axis: 1 }"),
+    )
+    assert found == {"image": 0, "label": 0}
+    assert blobs == {"last": 3, "flat": 0}
+
+
+def test_a_user_s_own_code_is_not_run() -> None:
+    """No module of this name exists: who imported it would be told so."""
+    found, blobs = axes(
+        {"x": (5, 3, 7), "cont": (5, 3)},
+        lstm("r", "x cont", "y"),
+        layer("Python", "u", "y", "own", 'python_param { module: "no" layer: "No" }'),
+        dense("ip", "own", "ip"),
+    )
+    assert found == {"x": 1, "cont": 1}
+    assert blobs == {"y": 1}
