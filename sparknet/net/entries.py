@@ -32,7 +32,7 @@ class Entry:
     transform: Transform | None = field(default=None, repr=False, compare=False)
     """What its transform_param does to a record on the way in."""
     axis: int = 0
-    """Where records lie side by side: 1 where time comes first, on the way to LSTM or RNN layers."""
+    """Where records lie side by side: 1 where time comes first, on the way to LSTM or RNN."""
     is_label: bool = False
     """Whether its values are numbers of classes."""
 

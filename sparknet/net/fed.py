@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import DataError, SpecError
-from sparknet.layers import Shape
+from sparknet.layers import LAYERS, Shape
 from sparknet.net.backend import Backend
 from sparknet.net.entries import (
     Entry,
@@ -107,12 +107,12 @@ class FedNet:
     @property
     def measures(self) -> set[str]:
         """Tops that have no axis of records, whatever their shapes: Accuracy's per class."""
-        layers = self.described.layer
-        return {top for layer in layers if layer.type == "Accuracy" for top in layer.top}
+        kinds = ((layer, LAYERS[layer.type]) for layer in self.described.layer)
+        return {top for layer, kind in kinds if kind.judges and not kind.loss for top in layer.top}
 
     def measured(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs that are computed, less those that are records themselves."""
-        given = {name for name, _ in self.tops}
+        given = {place.name for place in self.places}
         return {name: values for name, values in outputs.items() if name not in given}
 
     # -- data ----------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def open_rows(data: Any, entries: Entries, names: Sequence[str]) -> Rows:
 
 
 def default_columns(places: Iterable[Place]) -> list[str]:
-    """What the parts of a tuple are called: the places in order, those that fill themselves last."""
+    """What the parts of a tuple are called: the places in order, DummyData's last."""
     return [place.name for place in sorted(places, key=lambda place: place.kind.fills)]
 
 

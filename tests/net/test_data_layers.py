@@ -241,3 +241,34 @@ def test_python_layers_bring_their_own_records() -> None:
     assert net.train(30) > net.train(10)
     assert net.taken == 320
     assert net.test()["accuracy"] > 0.8
+
+
+UNREAD = """
+layer { name: "images" type: "Data" top: "data" top: "label"
+  data_param { source: "some_lmdb" batch_size: 4 } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+"""
+
+
+def test_labels_that_nothing_reads_are_neither_input_nor_output() -> None:
+    """A data layer brings them; who feeds the net needs not, and may."""
+    net = Net(UNREAD)
+    images = np.random.default_rng(0).integers(0, 256, (6, 1, 3, 3), np.uint8)
+    found = net.forward({"data": images})
+    assert list(net.inputs) == list(net.net.inputs) == ["data"]
+    assert list(found) == ["ip"]
+    for data in ({"data": images, "label": np.zeros(6)}, (images, np.zeros(6)), (images,)):
+        np.testing.assert_array_equal(net.forward(data)["ip"], found["ip"])
+    net.set_validation_data((images,))
+    assert net.fill() == 4
+    assert repr(net) == "<Net '', inputs: data>"
+
+
+def test_labels_that_only_a_test_net_reads_are_asked_for_in_training() -> None:
+    """Both are fed from the same columns."""
+    accuracy = """layer { name: "a" type: "Accuracy" bottom: "ip" bottom: "label" top: "a"
+      include { phase: TEST } }"""
+    net = Net(f"net_param {{ {UNREAD + accuracy} }} base_lr: 0.1 lr_policy: 'fixed'")
+    net.set_validation_data({"data": np.zeros((4, 1, 3, 3)), "label": np.zeros(4)})
+    assert list(net.inputs) == ["data", "label"]

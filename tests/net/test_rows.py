@@ -316,3 +316,63 @@ def test_only_class_numbers_must_be_whole() -> None:
     """
     out = Net(inputs + text).forward((X[:, 0], X[:, 0] + 0.5))
     assert float(out["loss"]) == pytest.approx(0.125)
+
+
+CRNN = """
+layer { name: "in" type: "Input" top: "image" top: "cont" top: "label" input_param {
+  shape { dim: [4, 1, 3, 5] } shape { dim: [5, 4] } shape { dim: [5, 4] } } }
+layer { name: "conv" type: "Convolution" bottom: "image" top: "conv" convolution_param {
+  num_output: 2 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "columns" type: "Permute" bottom: "conv" top: "columns"
+  permute_param { order: [3, 0, 1, 2] } }
+layer { name: "lstm" type: "LSTM" bottom: "columns" bottom: "cont" top: "lstm"
+  recurrent_param { num_output: 6 weight_filler { type: "xavier" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "lstm" top: "ip"
+  inner_product_param { num_output: 3 axis: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss"
+  softmax_param { axis: 2 } }
+"""
+
+
+def test_images_that_become_sequences() -> None:
+    """CRNN: records are first in the images, and side by side behind time in what follows."""
+    net = Net(CRNN, seed=1)
+    rng = np.random.default_rng(0)
+    images, cont = rng.normal(size=(9, 1, 3, 5)), np.tile([0, 1, 1, 1, 1], (9, 1))
+    label = rng.integers(0, 3, (9, 5))
+    assert {name: entry.axis for name, entry in net.inputs.items()} == {
+        "image": 0,
+        "cont": 1,
+        "label": 1,
+    }
+    net.set_validation_data([(i, c, y) for i, c, y in zip(images, cont, label, strict=True)])
+    assert net.batch_size == net.fill() == 4
+    blobs = net.net.blobs
+    np.testing.assert_allclose(blobs["image"].data, images[:4], rtol=1e-6)
+    np.testing.assert_array_equal(blobs["label"].data, label[:4].T)
+    whole = net.forward({"image": images, "cont": cont}, ["ip"])["ip"]
+    assert whole.shape == (5, 9, 3)
+    for number in (0, 8):
+        alone = net.forward({"image": images[number], "cont": cont[number]}, ["ip"])["ip"]
+        np.testing.assert_allclose(alone[:, 0], whole[:, number], rtol=1e-5, atol=1e-6)
+    loss = net.test()["loss"]
+    exps = np.exp(whole - whole.max(2, keepdims=True))
+    right = np.take_along_axis(exps / exps.sum(2, keepdims=True), label.T[..., None], 2)
+    assert loss == pytest.approx(-np.log(right).mean(), rel=1e-4)
+
+
+def test_static_inputs_of_recurrent_layers_have_no_time() -> None:
+    text = """
+    layer { name: "in" type: "Input" top: "x" top: "cont" top: "still" input_param {
+      shape { dim: [3, 4, 2] } shape { dim: [3, 4] } shape { dim: [4, 5] } } }
+    layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" bottom: "still" top: "lstm"
+      recurrent_param { num_output: 5 weight_filler { type: "xavier" } } }
+    """
+    net = Net(text, seed=1)
+    rng = np.random.default_rng(0)
+    x, still, cont = rng.normal(size=(7, 3, 2)), rng.normal(size=(7, 5)), np.tile([0, 1, 1], (7, 1))
+    whole = net.forward({"x": x, "cont": cont, "still": still})["lstm"]
+    assert whole.shape == (3, 7, 5)
+    np.testing.assert_allclose(net.net.blobs["still"].data, still, rtol=1e-6)
+    alone = net.forward({"x": x[6], "cont": cont[6], "still": still[6]})["lstm"]
+    np.testing.assert_allclose(alone[:, 0], whole[:, 6], rtol=1e-5, atol=1e-6)
