@@ -4,7 +4,8 @@
 The copy goes through the same loopback, between as many processes: in a mean over K each sends
 and receives 2 (K - 1) / K of the buffer, half before and half after the averaging.  In the copy
 each process sends as much to the next one in a circle, and receives as much, at once, with
-nothing computed.  Both take turns; the ratio is of two neighbouring turns.
+nothing computed.  The mean is taken with each way to seal what travels;
+all take turns, and the ratios are of turns of one round.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ import socket
 import statistics
 import threading
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
-from sparknet.dist.auth import make_secret
+from sparknet.dist.handshake import make_secret
 from sparknet.dist.mesh import Listener
+from sparknet.dist.seal import AES_GCM, GMAC, HMAC, NONE
 from sparknet.dist.tcp import TcpComm
 from sparknet.native import NDArray, set_threads
 
@@ -28,7 +33,7 @@ FLOATS = 61_000_000
 PIECE = 1 << 20
 WARM_UP = 2
 
-Pair = tuple[float, float]
+SEALS = [NONE, GMAC, HMAC, AES_GCM]
 
 
 class Circle:
@@ -53,28 +58,41 @@ class Circle:
 def worker(rank: int, size: int, floats: int, rounds: int, secret: bytes, main: Connection) -> None:
     """Meets the others, takes both in turn, and sends its pairs of seconds home."""
     set_threads(max((os.cpu_count() or 1) // size, 1))
-    listener, server = Listener(), socket.create_server(("127.0.0.1", 0))
-    main.send((listener.address, server.getsockname()))
+    server = socket.create_server(("127.0.0.1", 0))
+    listeners = [Listener() for _ in SEALS]
+    main.send(([listener.address for listener in listeners], server.getsockname()))
     addresses, servers = main.recv()
     circle = Circle(server, servers[(rank + 1) % size], 8 * floats * (size - 1) // size)
     buffer = NDArray.full((floats,), float(rank))
-    with TcpComm.connect(listener, rank, addresses, secret) as comm:
-        pairs: list[Pair] = []
+    with ExitStack() as stack:
+        comms = [
+            stack.enter_context(
+                TcpComm.connect(
+                    listener, rank, [one[number] for one in addresses], secret, seal=SEALS[number]
+                )
+            )
+            for number, listener in enumerate(listeners)
+        ]
+        turns: list[list[float]] = []
         for _ in range(rounds + WARM_UP):
-            comm.barrier()
-            begun = time.perf_counter()
-            circle.copy()
-            comm.barrier()
-            copied = time.perf_counter()
-            comm.mean(buffer)
-            comm.barrier()
-            pairs.append((time.perf_counter() - copied, copied - begun))
+            comms[0].barrier()
+            seconds = [_seconds(circle.copy, comms[0])]
+            seconds += [_seconds(partial(comm.mean, buffer), comm) for comm in comms]
+            turns.append(seconds)
         assert float(buffer[0]) == float(buffer[floats - 1]) == (size - 1) / 2
-    main.send(pairs[WARM_UP:])
+    main.send(turns[WARM_UP:])
 
 
-def measured(size: int, floats: int, rounds: int) -> list[Pair]:
-    """Seconds of a mean and of a copy, by round, as worker 0 saw them."""
+def _seconds(work: Callable[[], None], comm: TcpComm) -> float:
+    """Until all processes have done it."""
+    begun = time.perf_counter()
+    work()
+    comm.barrier()
+    return time.perf_counter() - begun
+
+
+def measured(size: int, floats: int, rounds: int) -> list[list[float]]:
+    """Seconds of a copy and of a mean with each seal, by round, as worker 0 saw them."""
     context, secret = get_context("spawn"), make_secret()
     ends, processes = [], []
     for rank in range(size):
@@ -86,7 +104,7 @@ def measured(size: int, floats: int, rounds: int) -> list[Pair]:
     places = [end.recv() for end in ends]
     for end in ends:
         end.send(([listener for listener, _ in places], [server for _, server in places]))
-    found: list[list[Pair]] = [end.recv() for end in ends]
+    found: list[list[list[float]]] = [end.recv() for end in ends]
     for process in processes:
         process.join()
     return found[0]
@@ -105,12 +123,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     print(f"\nmean of {4e-6 * options.floats:.1f} MB over processes; seconds: median (range)")
-    print(f"{'workers':<8} {'mean':<24} {'plain copy':<24} ratio")
+    print(f"{'workers':<8} {'seal':<8} {'mean':<24} {'to the plain copy':<24} to no seal")
     for size in options.workers:
-        pairs = measured(size, options.floats, options.rounds)
-        means, copies = ([pair[i] for pair in pairs] for i in (0, 1))
-        ratios = [mean / copy for mean, copy in pairs]
-        print(f"{size:<8} {spread(means):<24} {spread(copies):<24} {spread(ratios, 2)}", flush=True)
+        turns = measured(size, options.floats, options.rounds)
+        print(f"{size:<8} {'copy':<8} {spread([turn[0] for turn in turns])}", flush=True)
+        for number, seal in enumerate(SEALS, 1):
+            means = spread([turn[number] for turn in turns])
+            to_copy = spread([turn[number] / turn[0] for turn in turns], 2)
+            to_none = spread([turn[number] / turn[1] for turn in turns], 2)
+            print(f"{size:<8} {seal:<8} {means:<24} {to_copy:<24} {to_none}", flush=True)
 
 
 if __name__ == "__main__":

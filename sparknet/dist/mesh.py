@@ -2,21 +2,21 @@
 
 Each worker binds a port (`Listener`), its address goes to the others by whatever means there is
 (a pipe, a line to Spark's driver), and `connect` makes four connections for each pair: one for what
-all do together, one for each side's requests, one for signs of life.  Then the port is closed:
-no stranger can reach a run that is under way.
+all do together, one for each side's requests, one for heartbeats.  Then the port is closed: no
+stranger can reach a run that is under way.
 """
 
 from __future__ import annotations
 
 import socket
-import struct
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from hashlib import sha256
 
-from sparknet.dist.auth import answer, ask
+from sparknet.dist.acceptor import STRANGERS, Acceptor, close_listener, open_port
+from sparknet.dist.handshake import MESH, Caller, Keys, dial
+from sparknet.dist.seal import HMAC
+from sparknet.dist.wire import Wire
 from sparknet.errors import CommError
 
 Address = tuple[str, int]
@@ -25,28 +25,17 @@ TOGETHER, UPWARD, DOWNWARD, PULSE = range(4)
 """Channels: UPWARD takes the requests of the lower rank, DOWNWARD those of the higher."""
 CHANNELS = (TOGETHER, UPWARD, DOWNWARD, PULSE)
 
-_WHO = struct.Struct("!IIH")
-"""Caller's rank, listener's rank, channel; behind it, what run it is."""
-_RUN = 16
-_STRANGERS = 64
-"""Callers beyond those awaited that may be in their handshakes at once."""
-_QUEUE = 1024
-"""Callers that the system holds until they are looked at."""
-_HANDSHAKE = 10.0
-
 
 class Listener:
     """A bound port that waits for the others."""
 
     def __init__(self, host: str = "127.0.0.1", ports: Sequence[int] = (0,)) -> None:
-        self._socket = _bound(host, ports)
+        self._socket = open_port(host, ports)
         name = self._socket.getsockname()
         self.address: Address = (name[0], name[1])
 
     def close(self) -> None:
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
+        close_listener(self._socket)
 
     def connect(
         self,
@@ -55,167 +44,100 @@ class Listener:
         secret: bytes,
         deadline: float,
         run: str = "",
-    ) -> list[list[socket.socket]]:
+        seal: str = HMAC,
+    ) -> list[list[Wire]]:
         """By rank, the connections of each channel; none for this worker itself.
 
         The port is closed afterwards, whatever happens.
         """
-        meeting = _Meeting(rank, len(addresses), secret, run)
-        accepting = threading.Thread(target=self._accept, args=(meeting,), daemon=True)
-        accepting.start()
+        meeting = _Meeting(rank, len(addresses), run, seal)
+        limit = STRANGERS + len(addresses) * len(CHANNELS)
+        acceptor = Acceptor(self._socket, secret, meeting.expects, meeting.admit, limit)
         try:
             until = time.monotonic() + deadline
             for other in range(rank):
-                meeting.call(other, addresses[other], until)
-            meeting.wait(until, deadline, addresses)
+                meeting.call(other, addresses[other], secret, until)
+            meeting.wait(until, deadline, addresses, acceptor)
         except BaseException:
             meeting.abandon()
             raise
         finally:
-            self.close()
-            accepting.join()
-            meeting.dismiss()
+            acceptor.close()
         return meeting.found()
-
-    def _accept(self, meeting: _Meeting) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except ConnectionAbortedError:  # by a caller that was in the queue
-                continue
-            except OSError:
-                return
-            meeting.receive(connection)
 
 
 class _Meeting:
     """Who has come so far."""
 
-    def __init__(self, rank: int, size: int, secret: bytes, run: str) -> None:
-        self._rank, self._size, self._secret = rank, size, secret
-        self._run = sha256(run.encode()).digest()[:_RUN]
-        self._table: dict[tuple[int, int], socket.socket] = {}
+    def __init__(self, rank: int, size: int, run: str, seal: str) -> None:
+        self._rank, self._size, self._run, self._seal = rank, size, run, seal
+        self._awaited = {
+            Caller(MESH, run, other, rank, channel).packed(): (other, channel)
+            for other in range(rank + 1, size)
+            for channel in CHANNELS
+        }
+        self._table: dict[tuple[int, int], Wire] = {}
         self._changed = threading.Condition()
         self._over = False
-        self._callers: dict[socket.socket, threading.Thread] = {}
-        """Those in their handshakes, the oldest first."""
 
-    def call(self, other: int, address: Address, until: float) -> None:
+    def call(self, other: int, address: Address, secret: bytes, until: float) -> None:
         for channel in CHANNELS:
-            who = _WHO.pack(self._rank, other, channel) + self._run
-            left = max(until - time.monotonic(), 0.001)
+            who = Caller(MESH, self._run, self._rank, other, channel)
             try:
-                connection = socket.create_connection(address, left)
+                connection, keys = dial(address, secret, who, until - time.monotonic())
+            except CommError as error:
+                raise CommError(f"worker {other} at {_text(address)}: {error}") from error
             except OSError as error:
                 raise CommError(
                     f"worker {other} at {_text(address)} cannot be reached: {error}"
                 ) from error
-            try:
-                answer(connection, self._secret, who, left)
-            except (OSError, CommError) as error:
-                connection.close()
-                raise CommError(f"worker {other} at {_text(address)}: {error}") from error
-            self._keep(other, channel, connection)
+            self._table[other, channel] = Wire(connection, keys, self._seal)
 
-    def receive(self, connection: socket.socket) -> None:
-        """Look at a caller in a thread of its own: it may be a stranger, and slow.
-
-        One too many drives out the one that has taken longest, since a worker takes no time.
-        """
-        thread = threading.Thread(target=self._look, args=(connection,), daemon=True)
+    def expects(self, who: bytes) -> bool:
         with self._changed:
-            if len(self._callers) >= _STRANGERS + self._size * len(CHANNELS):
-                _hang_up(next(iter(self._callers)))
-            self._callers[connection] = thread
-        thread.start()
+            return who in self._awaited and not self._over
 
-    def dismiss(self) -> None:
-        """Nobody else is awaited: strangers that are still here have to go."""
+    def admit(self, connection: socket.socket, who: bytes, keys: Keys) -> None:
+        wire = Wire(connection, keys, self._seal)
         with self._changed:
-            left = dict(self._callers)
-            for connection in left:
-                _hang_up(connection)
-        for thread in left.values():
-            thread.join()
-
-    def _look(self, connection: socket.socket) -> None:
-        kept = False
-        try:
-            kept = self._admit(ask(connection, self._secret, _HANDSHAKE), connection)
-        except OSError:  # a CommError is one too
-            pass
-        finally:
-            with self._changed:
-                del self._callers[connection]
-                if not kept:
-                    connection.close()
-
-    def _admit(self, who: bytes, connection: socket.socket) -> bool:
-        rank, listener, channel = _WHO.unpack_from(who)
-        known = (
-            who[_WHO.size : _WHO.size + _RUN] == self._run
-            and listener == self._rank
-            and self._rank < rank < self._size
-            and channel in CHANNELS
-        )
-        return known and self._keep(rank, channel, connection)
-
-    def _keep(self, rank: int, channel: int, connection: socket.socket) -> bool:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with self._changed:
-            if self._over or (rank, channel) in self._table:
-                return False
-            self._table[rank, channel] = connection
+            if self._over:
+                wire.close()
+                return
+            self._table[self._awaited.pop(who)] = wire
             self._changed.notify_all()
-            return True
 
-    def wait(self, until: float, deadline: float, addresses: Sequence[Address]) -> None:
+    def wait(
+        self, until: float, deadline: float, addresses: Sequence[Address], acceptor: Acceptor
+    ) -> None:
         wanted = (self._size - 1) * len(CHANNELS)
         with self._changed:
             self._changed.wait_for(
                 lambda: len(self._table) == wanted, max(until - time.monotonic(), 0)
             )
             self._over = True
-            missing = [
-                rank
-                for rank in range(self._size)
-                if rank != self._rank and any((rank, one) not in self._table for one in CHANNELS)
-            ]
+            missing = sorted(rank for rank, _ in self._awaited.values())
         if missing:
             raise CommError(
                 f"worker {missing[0]} at {_text(addresses[missing[0]])} did not come "
-                f"within {deadline:g} s"
+                f"within {deadline:g} s{_because(acceptor)}"
             )
 
     def abandon(self) -> None:
         with self._changed:
             self._over = True
-            for connection in self._table.values():
-                connection.close()
+            for wire in self._table.values():
+                wire.close()
 
-    def found(self) -> list[list[socket.socket]]:
+    def found(self) -> list[list[Wire]]:
         return [
             [] if rank == self._rank else [self._table[rank, channel] for channel in CHANNELS]
             for rank in range(self._size)
         ]
 
 
-def _bound(host: str, ports: Sequence[int]) -> socket.socket:
-    """Listening on the first of the ports that is free."""
-    failure: OSError | None = None
-    for port in ports:
-        try:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            return socket.create_server((host, port), family=family, backlog=_QUEUE)
-        except OSError as error:
-            failure = error
-    raise CommError(f"no port of {list(ports)} can be opened on '{host}': {failure}")
-
-
-def _hang_up(connection: socket.socket) -> None:
-    """Wake whoever reads it; who does closes it."""
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+def _because(acceptor: Acceptor) -> str:
+    seconds, reason = acceptor.trouble
+    return f": this worker could take no connection for {seconds:.0f} s ({reason})" if reason else ""
 
 
 def _text(address: Address) -> str:

@@ -21,6 +21,7 @@ from sparknet.dist.job import Job, open_shared
 from sparknet.dist.learner import NetFeed, SolverLearner
 from sparknet.dist.mesh import Address, Listener
 from sparknet.dist.plan import Hooks, Validate
+from sparknet.dist.seal import choose_seal
 from sparknet.dist.store import FolderStore
 from sparknet.dist.tcp import TcpComm
 from sparknet.dist.worker import Outcome, work
@@ -97,7 +98,10 @@ def run(boss: Boss) -> Outcome:
     net = build(job, records, boss.rank)
     learner = feed(net, job, records, boss.rank, boss.size)
     addresses = boss.exchange_addresses(listener.address)
-    with TcpComm.connect(listener, boss.rank, addresses, boss.secret, job.deadline) as comm:
+    seal = choose_seal("sealed")
+    with TcpComm.connect(
+        listener, boss.rank, addresses, boss.secret, job.deadline, seal=seal
+    ) as comm:
         outcome = work(learner, job.make_strategy(), comm, job.make_plan(), hooks(boss, net, comm))
     if boss.rank == 0:
         NDArray.map(job.trained, learner.weights.shape, mode="w+").copy_from(learner.weights)

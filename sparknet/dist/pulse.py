@@ -1,8 +1,9 @@
-"""Pulse: signs of life between workers, so that one that is gone is told from one that is slow.
+"""Pulse: heartbeats between workers, so that one that is gone is told from one that is slow.
 
-A thread sends a byte to every other worker four times within the deadline, and listens for
+A thread sends a heartbeat to every other worker four times within the deadline, and listens for
 theirs.  Who was silent for longer, or hung up without a good-bye, is lost: whatever waits for
-it is woken.
+it is woken.  A worker that was itself paused (a suspended machine, a stopped container) has heard
+nobody meanwhile, and gives the others their time again.
 """
 
 from __future__ import annotations
@@ -15,87 +16,130 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-_ALIVE, _GOODBYE = b".", b"!"
-_LOST = struct.Struct("!cI")
-_FOUND = b"#"
-"""Ahead of the rank of a worker that the sender found lost."""
+from sparknet.dist.threads import start
+from sparknet.dist.wire import Wire
+
+_MESSAGE = struct.Struct("!cI")
+"""What it is, and which worker it is about."""
+_ALIVE, _GOODBYE, _FOUND = b".", b"!", b"#"
 _READ = 4096
 
 Lost = Callable[[int, str], None]
 
 
+class _Peer:
+    """One other worker, as its heartbeats tell of it."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        wire.connection.setblocking(False)
+        self._size = wire.sealed_size(_MESSAGE.size)
+        self._unsent = b""
+        self._unread = b""
+        self.heard = time.monotonic()
+
+    @property
+    def connection(self) -> socket.socket:
+        return self._wire.connection
+
+    def tell(self, kind: bytes, rank: int = 0) -> None:
+        """Whatever does not fit in the system's buffer goes with the next message."""
+        self._unsent += self._wire.sealed(_MESSAGE.pack(kind, rank))
+        with suppress(OSError):
+            self._unsent = self._unsent[self.connection.send(self._unsent) :]
+
+    def read(self) -> list[tuple[bytes, int]]:
+        """Messages that have come; OSError or EOFError if there will be no more."""
+        try:
+            piece = self.connection.recv(_READ)
+        except BlockingIOError:
+            return []
+        if not piece:
+            raise EOFError("its process ended")
+        self._unread += piece
+        found = []
+        while len(self._unread) >= self._size:
+            sealed, self._unread = self._unread[: self._size], self._unread[self._size :]
+            found.append(_MESSAGE.unpack(self._wire.opened(sealed)))
+        return found
+
+
 class Pulse:
     """Watches the others, by rank."""
 
-    def __init__(self, peers: Mapping[int, socket.socket], deadline: float, lost: Lost) -> None:
-        self._peers, self._deadline, self._lost = dict(peers), deadline, lost
-        self._heard = dict.fromkeys(peers, time.monotonic())
+    def __init__(self, wires: Mapping[int, Wire], deadline: float, lost: Lost) -> None:
+        self._peers = {rank: _Peer(wire) for rank, wire in wires.items()}
+        self._deadline, self._lost = deadline, lost
+        self._beat = deadline / 4
+        self._watched = set(self._peers)
         self._wake, self._woken = socket.socketpair()
-        for connection in self._peers.values():
-            connection.setblocking(False)
         self._thread = threading.Thread(target=self._run, name="sparknet-pulse", daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     def close(self) -> None:
         """Say good-bye and stop."""
-        self._tell(_GOODBYE)
         self._wake.close()
         self._thread.join()
+        self._tell(_GOODBYE)
         self._woken.close()
 
     def _run(self) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._woken, selectors.EVENT_READ, None)
-            for rank, connection in self._peers.items():
-                selector.register(connection, selectors.EVENT_READ, rank)
-            beat = self._deadline / 4
+            for rank, peer in self._peers.items():
+                selector.register(peer.connection, selectors.EVENT_READ, rank)
             next_beat = time.monotonic()
             while True:
                 if time.monotonic() >= next_beat:
                     self._tell(_ALIVE)
-                    next_beat = time.monotonic() + beat
-                for key, _ in selector.select(max(next_beat - time.monotonic(), 0)):
+                    next_beat = time.monotonic() + self._beat
+                events = selector.select(max(next_beat - time.monotonic(), 0))
+                if time.monotonic() > next_beat + self._beat:
+                    self._forgive()
+                for key, _ in events:
                     if key.data is None:
                         return
                     if not self._hear(key.data):
                         selector.unregister(key.fileobj)
                 self._check()
 
-    def _tell(self, message: bytes) -> None:
-        for connection in self._peers.values():
-            with suppress(OSError):
-                connection.send(message)
+    def _tell(self, kind: bytes, rank: int = 0) -> None:
+        for peer in self._peers.values():
+            peer.tell(kind, rank)
 
     def _report(self, rank: int, reason: str) -> None:
         """Tell the others first: they see this worker's connections close before long."""
-        self._tell(_LOST.pack(_FOUND, rank))
+        self._tell(_FOUND, rank)
         self._lost(rank, reason)
 
     def _hear(self, rank: int) -> bool:
         """Whether there is more to hear from a worker."""
+        peer = self._peers[rank]
         try:
-            said = self._peers[rank].recv(_READ)
-        except BlockingIOError:
-            return True
-        except OSError as error:
-            said = b""
-            reason = error.strerror or str(error)
-        else:
-            reason = "its process ended"
-        if said and said.isascii() and not said.strip(_ALIVE):
-            self._heard[rank] = time.monotonic()
-            return True
-        self._heard.pop(rank, None)
-        said = said.lstrip(_ALIVE)
-        if said.startswith(_FOUND) and len(said) >= _LOST.size:  # a good-bye may follow
-            self._report(_LOST.unpack_from(said)[1], f"as worker {rank} noticed")
-        elif said != _GOODBYE:
-            self._report(rank, reason)
-        return False
+            said = peer.read()
+        except (OSError, EOFError) as error:
+            self._watched.discard(rank)
+            self._report(rank, getattr(error, "strerror", None) or str(error))
+            return False
+        peer.heard = time.monotonic()
+        for kind, about in said:
+            if kind == _ALIVE:
+                continue
+            self._watched.discard(rank)
+            if kind == _FOUND:  # a good-bye may follow
+                self._report(about, f"as worker {rank} noticed")
+            return False
+        return True
+
+    def _forgive(self) -> None:
+        """This process was paused: the others may have been heard of meanwhile, had it listened."""
+        now = time.monotonic()
+        for peer in self._peers.values():
+            peer.heard = now
 
     def _check(self) -> None:
         now = time.monotonic()
-        for rank, heard in list(self._heard.items()):
-            if now - heard > self._deadline:
-                del self._heard[rank]
-                self._report(rank, f"no sign of life for {self._deadline:g} s")
+        for rank in list(self._watched):
+            if now - self._peers[rank].heard > self._deadline:
+                self._watched.discard(rank)
+                self._report(rank, f"no heartbeat for {self._deadline:g} s")

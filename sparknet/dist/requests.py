@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import struct
 import threading
 from collections.abc import Mapping
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from sparknet.dist.comm import raw_bytes
 from sparknet.dist.shard import Shard, ShardedServer
+from sparknet.dist.threads import start
+from sparknet.dist.wire import Wire
 from sparknet.errors import CommError, PeerLost
 from sparknet.native import NDArray
 
@@ -25,25 +26,24 @@ _ANSWER = struct.Struct("!QQ")
 _PUSH, _PULL, _END = b"+", b"-", b"."
 
 
-def fill(connection: socket.socket, into: memoryview, rank: int, where: str) -> None:
+def fill(wire: Wire, into: memoryview, rank: int, where: str) -> None:
     """Fill a buffer from a connection."""
-    got = 0
-    while got < into.nbytes:
-        try:
-            count = connection.recv_into(into[got:], 0, socket.MSG_WAITALL)
-        except OSError as error:
-            raise PeerLost(rank, where, error.strerror or str(error)) from None
-        if not count:
-            raise PeerLost(rank, where, "it closed the connection")
-        got += count
+    try:
+        wire.receive(into)
+    except (OSError, EOFError) as error:
+        raise PeerLost(rank, where, _reason(error)) from None
 
 
-def drain(connection: socket.socket, data: bytes | memoryview, rank: int, where: str) -> None:
+def drain(wire: Wire, data: bytes | memoryview, rank: int, where: str) -> None:
     """Send all of a buffer."""
     try:
-        connection.sendall(data)
+        wire.send(data)
     except OSError as error:
-        raise PeerLost(rank, where, error.strerror or str(error)) from None
+        raise PeerLost(rank, where, _reason(error)) from None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 class TcpServer(ShardedServer):
@@ -54,22 +54,22 @@ class TcpServer(ShardedServer):
         comm: TcpComm,
         size: int,
         shard: Shard,
-        asking: Mapping[int, socket.socket],
-        serving: Mapping[int, socket.socket],
+        asking: Mapping[int, Wire],
+        serving: Mapping[int, Wire],
     ) -> None:
         super().__init__(comm.bounds(size))
         self._comm, self._shard, self._asking = comm, shard, asking
         self._threads = [
-            threading.Thread(target=self._serve, args=(one, connection), daemon=True)
-            for one, connection in serving.items()
+            threading.Thread(target=self._serve, args=(one, wire), daemon=True)
+            for one, wire in serving.items()
         ]
         for thread in self._threads:
-            thread.start()
+            start(thread)
 
     def close(self) -> None:
-        for connection in self._asking.values():
+        for wire in self._asking.values():
             with suppress(OSError):
-                connection.sendall(_REQUEST.pack(_END, 0, 0))
+                wire.send(_REQUEST.pack(_END, 0, 0))
         for thread in self._threads:
             thread.join()
 
@@ -97,12 +97,12 @@ class TcpServer(ShardedServer):
 
     def _ask(self, owner: int, what: bytes, version: int, data: memoryview) -> tuple[int, int]:
         begun = perf_counter()
-        connection, where = self._asking[owner], self._comm.where(owner)
+        wire, where = self._asking[owner], self._comm.where(owner)
         with self._comm.guarded("pushing" if what == _PUSH else "pulling"):
-            drain(connection, _REQUEST.pack(what, version, data.nbytes), owner, where)
-            drain(connection, data, owner, where)
+            drain(wire, _REQUEST.pack(what, version, data.nbytes), owner, where)
+            drain(wire, data, owner, where)
             answer = memoryview(bytearray(_ANSWER.size))
-            fill(connection, answer, owner, where)
+            fill(wire, answer, owner, where)
         self._comm.traffic.sent += data.nbytes
         self._comm.traffic.seconds += perf_counter() - begun
         number, length = _ANSWER.unpack(answer)
@@ -110,23 +110,23 @@ class TcpServer(ShardedServer):
 
     # -- answering -----------------------------------------------------------------------
 
-    def _serve(self, one: int, connection: socket.socket) -> None:
+    def _serve(self, one: int, wire: Wire) -> None:
         """Until the other says that it is the end, or is gone; who waits for it notices."""
         begin, end = self._shard.span
         values = NDArray.empty((end - begin,))
         with suppress(OSError):
             while True:
                 request = memoryview(bytearray(_REQUEST.size))
-                fill(connection, request, one, "")
+                fill(wire, request, one, "")
                 what, version, length = _REQUEST.unpack(request)
                 if what == _PUSH and length == values.nbytes:
-                    fill(connection, raw_bytes(values), one, "")
-                    connection.sendall(_ANSWER.pack(self._shard.add(values, version), 0))
+                    fill(wire, raw_bytes(values), one, "")
+                    wire.send(_ANSWER.pack(self._shard.add(values, version), 0))
                 elif what == _PULL and not length:
                     version = self._shard.copy(values)
-                    connection.sendall(_ANSWER.pack(version, values.nbytes))
-                    connection.sendall(raw_bytes(values))
+                    wire.send(_ANSWER.pack(version, values.nbytes))
+                    wire.send(raw_bytes(values))
                 elif what == _END:
                     return
                 else:
-                    connection.shutdown(socket.SHUT_RDWR)
+                    wire.end()

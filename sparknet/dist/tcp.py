@@ -12,7 +12,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
@@ -20,14 +20,17 @@ from sparknet.dist.comm import Accept, Comm, Server, raw_bytes
 from sparknet.dist.mesh import DOWNWARD, PULSE, TOGETHER, UPWARD, Address, Listener
 from sparknet.dist.pulse import Pulse
 from sparknet.dist.requests import TcpServer, fill
+from sparknet.dist.seal import HMAC
 from sparknet.dist.shard import Shard
+from sparknet.dist.threads import start
+from sparknet.dist.wire import RECORD, Wire
 from sparknet.errors import CommError, PeerLost
 from sparknet.native import NDArray
 
 _HEADER = struct.Struct("!QQ")
 """Number of the operation, and how many bytes follow."""
-_CHUNK = 1 << 19
-"""Numbers that are received, averaged and sent on at a time."""
+_CHUNK = RECORD // 4
+"""Numbers that are received, averaged and sent on at a time: a record of the connection."""
 _PATIENCE = 1.0
 """Seconds that the pulse may take to say who is lost, when a connection broke."""
 _LONGEST_OBJECT = 1 << 24
@@ -38,12 +41,12 @@ Piece = memoryview | threading.Event
 class _Sender(threading.Thread):
     """Sends to one worker what is put in its queue, while the main thread receives."""
 
-    def __init__(self, connection: socket.socket, rank: int) -> None:
+    def __init__(self, wire: Wire, rank: int) -> None:
         super().__init__(name=f"sparknet-send-{rank}", daemon=True)
-        self._connection = connection
+        self._wire = wire
         self.queue: SimpleQueue[Piece | None] = SimpleQueue()
         self.failed = False
-        self.start()
+        start(self)
 
     def run(self) -> None:
         while (piece := self.queue.get()) is not None:
@@ -51,7 +54,7 @@ class _Sender(threading.Thread):
                 piece.set()
             elif not self.failed:
                 try:
-                    self._connection.sendall(piece)
+                    self._wire.send(piece)
                 except OSError:
                     self.failed = True
 
@@ -63,18 +66,18 @@ class TcpComm(Comm):
         self,
         rank: int,
         addresses: Sequence[Address],
-        sockets: Sequence[Sequence[socket.socket]],
+        wires: Sequence[Sequence[Wire]],
         deadline: float,
     ) -> None:
         super().__init__(rank, len(addresses), deadline)
-        self._addresses, self._sockets = addresses, sockets
+        self._addresses, self._wires = addresses, wires
         self._others = [one for one in range(self.size) if one != rank]
         self._number = 0
         self._lost: dict[int, str] = {}
         self._known = threading.Event()
         self._closed = False
-        self._senders = {one: _Sender(sockets[one][TOGETHER], one) for one in self._others}
-        pulses = {one: sockets[one][PULSE] for one in self._others}
+        self._senders = {one: _Sender(wires[one][TOGETHER], one) for one in self._others}
+        pulses = {one: wires[one][PULSE] for one in self._others}
         self._pulse = Pulse(pulses, deadline, self._lose)
 
     @classmethod
@@ -86,17 +89,18 @@ class TcpComm(Comm):
         secret: bytes,
         deadline: float = 60.0,
         run: str = "",
+        seal: str = HMAC,
     ) -> TcpComm:
         """Meet the other workers; ``addresses`` are those of their listeners, by rank."""
-        sockets = listener.connect(rank, addresses, secret, deadline, run)
-        return cls(rank, addresses, sockets, deadline)
+        wires = listener.connect(rank, addresses, secret, deadline, run, seal)
+        return cls(rank, addresses, wires, deadline)
 
     def server(self, buffer: NDArray, accept: Accept) -> Server:
         asking, serving = {}, {}
         for one in self._others:
             lower = one < self.rank
-            asking[one] = self._sockets[one][DOWNWARD if lower else UPWARD]
-            serving[one] = self._sockets[one][UPWARD if lower else DOWNWARD]
+            asking[one] = self._wires[one][DOWNWARD if lower else UPWARD]
+            serving[one] = self._wires[one][UPWARD if lower else DOWNWARD]
         shard = Shard(buffer, self.bounds(buffer.size)[self.rank], accept)
         return TcpServer(self, buffer.size, shard, asking, serving)
 
@@ -108,14 +112,13 @@ class TcpComm(Comm):
         for sender in self._senders.values():
             sender.queue.put(None)
         for one in self._others:
-            for connection in self._sockets[one]:
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR if self._lost else socket.SHUT_WR)
+            for wire in self._wires[one]:
+                wire.end(socket.SHUT_RDWR if self._lost else socket.SHUT_WR)
         for sender in self._senders.values():
             sender.join()
         for one in self._others:
-            for connection in self._sockets[one]:
-                connection.close()
+            for wire in self._wires[one]:
+                wire.close()
 
     # -- what goes over the wire -----------------------------------------------------------
 
@@ -162,9 +165,8 @@ class TcpComm(Comm):
         found: list[Any] = [None] * self.size
         found[self.rank] = json.loads(text)
         with self._operation("gathering"):
-            message = _HEADER.pack(self._number, len(text)) + text
             for one in self._others:
-                self._go_on(one, memoryview(message))
+                self._send(one, memoryview(text))
             for one in self._others:
                 length = self._announced(one)
                 if length > _LONGEST_OBJECT:
@@ -210,9 +212,8 @@ class TcpComm(Comm):
         self._lost.setdefault(rank, reason)
         self._known.set()
         for one in self._others:
-            for connection in self._sockets[one][:PULSE]:
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+            for wire in self._wires[one][:PULSE]:
+                wire.end()
 
     def _send(self, one: int, data: memoryview) -> None:
         """Announce and send bytes, behind what is still being sent."""
@@ -259,4 +260,4 @@ class TcpComm(Comm):
         self._fill(one, into)
 
     def _fill(self, one: int, into: memoryview) -> None:
-        fill(self._sockets[one][TOGETHER], into, one, self.where(one))
+        fill(self._wires[one][TOGETHER], into, one, self.where(one))

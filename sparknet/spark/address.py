@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Address = tuple[str, int]
 
+_LOOPBACK = "127.0.0.1"
+
 
 def session_of(data: Any, what: str = "the training data") -> SparkSession:
     """The session of a DataFrame, or the one of an RDD's context; it must not be stopped."""
@@ -48,9 +50,32 @@ def no_data(data: Any, wanted: str = "an RDD or a DataFrame") -> str:
 
 def driver_address(session: SparkSession, port: int) -> Address:
     """The address at which the driver listens, as executors see it."""
-    if is_classic(session):
-        return session.sparkContext.getConf().get("spark.driver.host", "127.0.0.1"), port
-    return _facing(session.client.host, session.client._builder.host), port
+    if not is_classic(session):
+        return _facing(session.client.host, session.client._builder.host), port
+    if is_local(session):
+        return _LOOPBACK, port
+    return session.sparkContext.getConf().get("spark.driver.host", _LOOPBACK), port
+
+
+def bind_address(session: SparkSession) -> str:
+    """The address that the driver's port is bound to: no other interface hears of it."""
+    if not is_classic(session) or is_local(session):
+        return driver_address(session, 0)[0]
+    settings = session.sparkContext.getConf()
+    address: str = settings.get("spark.driver.bindAddress", driver_address(session, 0)[0])
+    return address
+
+
+def is_local(session: SparkSession) -> bool:
+    """Whether all tasks of a classic session run in the driver's own JVM."""
+    return bool(session.sparkContext.master.partition("[")[0] == "local")
+
+
+def is_encrypted(session: SparkSession) -> bool:
+    """Whether Spark itself was told to encrypt what it sends."""
+    settings = session.sparkContext.getConf() if is_classic(session) else session.conf
+    wanted = ("spark.network.crypto.enabled", "spark.ssl.enabled", "spark.ssl.rpc.enabled")
+    return any(str(settings.get(name, "false")).lower() == "true" for name in wanted)
 
 
 def _facing(*hosts: str) -> str:

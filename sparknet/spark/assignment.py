@@ -35,6 +35,8 @@ class Assignment:
     ports: tuple[int, ...]
     deadline: float
     precision: str
+    seal: str
+    """What protects the bytes between workers, and between them and the driver."""
 
     @property
     def identity(self) -> dict[str, Any]:

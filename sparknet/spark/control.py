@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from sparknet.dist.events import Event, OnEvent
+from sparknet.dist.handshake import DRIVER, PREFLIGHT
+from sparknet.dist.line import Gate, Line
+from sparknet.dist.rendezvous import Roll
+from sparknet.dist.seal import HMAC
 from sparknet.dist.store import Buffer, Store
-from sparknet.spark.line import Gate, Line
-from sparknet.spark.roll import Roll
 
 Answer = tuple[dict[str, Any], Buffer]
 
@@ -49,7 +51,10 @@ class Control:
         store: Store | None,
         on_event: OnEvent,
         resume: bool = False,
-        host: str = "",
+        *,
+        run: str = "",
+        seal: str = HMAC,
+        host: str = "127.0.0.1",
     ) -> None:
         self._weights, self._store, self._on_event = weights, store, on_event
         self._resume = resume
@@ -57,8 +62,13 @@ class Control:
         self._lock = threading.Lock()
         self.progress = Progress()
         self._rolls = {"preflight": Roll(), "aside": Roll(), "training": Roll(self._attempt)}
-        self._gate = Gate(secret, self._serve, host)
+        self._gate = Gate(secret, run, seal, self._serve, host)
         self.port = self._gate.port
+
+    @property
+    def trouble(self) -> tuple[float, str]:
+        """For how many seconds no worker could connect, and why; 0 where all is well."""
+        return self._gate.trouble
 
     def interrupt(self) -> None:
         """Ask the workers to snapshot and end after the round at work."""
@@ -80,8 +90,9 @@ class Control:
         """All calls of one worker, until it hangs up."""
         try:
             while (call := line.receive()) is not None:
-                what = self._CALLS.get(str(call.get("call")))
-                if what is None:
+                name = str(call.get("call"))
+                what = self._CALLS.get(name)
+                if what is None or (line.purpose == PREFLIGHT and name != "here"):
                     return
                 try:
                     answer, payload = what(self, call, line)
@@ -94,7 +105,10 @@ class Control:
 
     def _here(self, call: dict[str, Any], line: Line) -> Answer:
         """A worker is there, and all of them have not met yet."""
-        return self._rolls[str(call["place"])].hear(line, call), _NOTHING
+        place = str(call["place"])
+        if (place == "training") != (line.purpose == DRIVER):
+            raise OSError(f"a line of another purpose cannot meet others at '{place}'")
+        return self._rolls[place].hear(line, call), _NOTHING
 
     def _attempt(self) -> dict[str, Any]:
         """All workers are ready: from which snapshot they begin, and which time it is."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import time
+import warnings
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from sparknet.dist.seal import AES_GCM, GMAC, HMAC
 from sparknet.errors import SparkError
 from sparknet.spark import probe
+from sparknet.spark.address import is_local
 from sparknet.spark.job import Job, is_classic
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ def check(
     secret: bytes,
     patience: float = _PATIENCE,
     needed: int = 0,
+    run: str = "",
+    seal: str = HMAC,
 ) -> list[dict[str, Any]]:
     """What each worker found; SparkError with the setting to change if training cannot run.
 
@@ -47,7 +52,7 @@ def check(
     if is_classic(session):
         _check_settings(session, workers, patience)
     rows = session.range(0, workers, 1, workers)
-    task = partial(probe.look, driver=driver, secret=secret)
+    task = partial(probe.look, driver=driver, secret=secret, run=run)
     look = rows.mapInArrow(task, probe.SCHEMA, barrier=True)
     look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again
     with Job(session, look, "sparknet: preflight") as job:
@@ -63,7 +68,7 @@ def check(
         except Exception as error:
             raise translated(error) from error
     for finding in found:
-        _check_finding(finding, driver)
+        _check_finding(finding, driver, seal)
         _check_room(finding, needed)
     return found
 
@@ -76,6 +81,7 @@ def _check_settings(session: SparkSession, workers: int, patience: float) -> Non
             "spark.dynamicAllocation.enabled is true, and a barrier stage cannot run with it: "
             "set it to false and spark.executor.instances to what the workers need"
         )
+    _warn_of_clear_secrets(session)
     slots = _awaited_slots(session, workers, min(patience, _STARTING))
     if slots < workers:
         cpus = settings.get("spark.task.cpus", "1")
@@ -84,6 +90,20 @@ def _check_settings(session: SparkSession, workers: int, patience: float) -> Non
             f"(spark.master is {context.master}, spark.task.cpus {cpus}): set workers={slots} "
             "or start Spark with more cores"
         )
+
+
+def _warn_of_clear_secrets(session: SparkSession) -> None:
+    settings = session.sparkContext.getConf()
+    private = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
+    authenticated = settings.get("spark.authenticate", "false") == "true"
+    encrypted = any(settings.get(name, "false") == "true" for name in private)
+    if is_local(session) or (authenticated and encrypted):
+        return
+    warnings.warn(
+        "Spark sends this run's secret to the executors in clear, so that who reads the network "
+        "can join the run: set spark.authenticate and spark.network.crypto.enabled to true",
+        stacklevel=2,
+    )
 
 
 def _awaited_slots(session: SparkSession, workers: int, patience: float) -> int:
@@ -102,7 +122,7 @@ def slots_of(session: SparkSession) -> int:
     return int(scala.maxNumConcurrentTasks(profile))
 
 
-def _check_finding(finding: dict[str, Any], driver: Address) -> None:
+def _check_finding(finding: dict[str, Any], driver: Address, seal: str) -> None:
     mine = probe.machine()
     where = _where(finding)
     for what, name in (("sparknet", "sparknet"), ("onednn", "oneDNN")):
@@ -111,6 +131,11 @@ def _check_finding(finding: dict[str, Any], driver: Address) -> None:
                 f"{where} has {name} {finding[what]}, the driver {mine[what]}: "
                 "install the same on both"
             )
+    if seal in (GMAC, AES_GCM) and finding["seal"] == HMAC:
+        raise SparkError(
+            f"{where} has no package 'cryptography', with which the driver protects what travels: "
+            "install the same on both"
+        )
     for host, port in finding["unreached"]:
         if (host, port) == driver:
             raise SparkError(

@@ -10,10 +10,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from sparknet.dist.acceptor import open_port
+from sparknet.dist.handshake import PREFLIGHT
+from sparknet.dist.line import Line
+from sparknet.dist.rendezvous import Presence
+from sparknet.dist.seal import choose_seal
 from sparknet.errors import CommError
 from sparknet.spark.footprint import room
-from sparknet.spark.line import Line
-from sparknet.spark.roll import Presence
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +31,7 @@ Address = tuple[str, int]
 
 
 def look(
-    batches: Iterable[pa.RecordBatch], driver: Address, secret: bytes
+    batches: Iterable[pa.RecordBatch], driver: Address, secret: bytes, run: str
 ) -> Iterator[pa.RecordBatch]:
     """One finding from each task, after all of them tried to reach each other."""
     import pyarrow as pa
@@ -38,25 +41,26 @@ def look(
         pass
     context = BarrierTaskContext.get()
     worker, size = context.partitionId(), len(context.getTaskInfos())
-    finding = {"worker": worker, "unreached": _unreached(driver, secret, worker, size), **machine()}
+    finding = {"worker": worker, "unreached": _unreached(driver, secret, run, worker, size)}
+    finding |= machine()
     finding["room"] = room()
     yield pa.RecordBatch.from_pydict({"finding": [json.dumps(finding)]})
 
 
-def _unreached(driver: Address, secret: bytes, worker: int, size: int) -> list[Address]:
+def _unreached(driver: Address, secret: bytes, run: str, worker: int, size: int) -> list[Address]:
     """Whom this task does not reach: the driver, or others of those that do."""
     where = task_host()
     try:
-        line = Line.to(*driver, secret)
+        line = Line.to(driver, secret, run, worker, purpose=PREFLIGHT)
     except CommError:
         return [driver]
-    with closing(line), closing(socket.create_server(("", 0))) as listener:
+    with closing(line), closing(_port(where)) as listener:
         mine = where, listener.getsockname()[1]
         try:
-            with Presence(line, "preflight", worker, size, where, _MEETING) as presence:
+            with Presence(line, "preflight", size, where, _MEETING) as presence:
                 everybody = presence.meet(mine, _MEETING)["workers"]
             unreached = [address for address in everybody if not _reaches(address)]
-            with Presence(line, "aside", worker, size, where, _MEETING) as presence:
+            with Presence(line, "aside", size, where, _MEETING) as presence:
                 presence.meet()
         except CommError:  # who could not come says why
             return []
@@ -81,10 +85,19 @@ def machine() -> dict[str, Any]:
     return {
         "sparknet": sparknet.__version__,
         "onednn": ".".join(map(str, onednn_version())),
+        "seal": choose_seal("sealed"),
         "python": platform.python_version(),
         "host": socket.gethostname(),
         "process": os.getpid(),
     }
+
+
+def _port(host: str) -> socket.socket:
+    """One that workers would listen at: on the address that Spark knows this executor by."""
+    try:
+        return open_port(host, (0,))
+    except CommError:  # as seen from outside, of a container
+        return open_port("", (0,))
 
 
 def _reaches(address: Address) -> bool:

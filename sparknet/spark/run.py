@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.dist.auth import make_secret
 from sparknet.dist.events import Event, OnEvent, tell
 from sparknet.dist.failure import error_of
+from sparknet.dist.handshake import make_secret
 from sparknet.dist.worker import Outcome
 from sparknet.errors import CommError, OutOfMemory, SparkError, SparkNetError
 from sparknet.native import NDArray

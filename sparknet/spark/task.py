@@ -14,8 +14,10 @@ import numpy as np
 from sparknet.dist.comm import Comm
 from sparknet.dist.failure import failure
 from sparknet.dist.learner import NetFeed, SolverLearner
+from sparknet.dist.line import Line
 from sparknet.dist.mesh import Listener
 from sparknet.dist.plan import Hooks, Validate
+from sparknet.dist.rendezvous import Presence
 from sparknet.dist.tcp import TcpComm
 from sparknet.dist.worker import Outcome, work
 from sparknet.errors import CommError, SparkError
@@ -27,9 +29,7 @@ from sparknet.net import Net
 from sparknet.spark.assignment import Assignment
 from sparknet.spark.control import DriverStore
 from sparknet.spark.ingest import Part, ingest
-from sparknet.spark.line import Line
 from sparknet.spark.probe import task_host
-from sparknet.spark.roll import Presence
 from sparknet.spark.scratch import scratch
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def train(batches: Iterable[pa.RecordBatch], assignment: Assignment) -> Iterator
     context = BarrierTaskContext.get()
     rank = context.partitionId()
     set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    with closing(Line.to(*assignment.driver, assignment.secret)) as line:
+    with closing(_line(assignment, rank)) as line:
         try:
             with scratch(assignment.run) as folder:
                 _Worker(context, line, assignment, folder).run(batches)
@@ -57,6 +57,10 @@ def train(batches: Iterable[pa.RecordBatch], assignment: Assignment) -> Iterator
             _tell(line, rank, error)
             raise
     yield pa.RecordBatch.from_pydict({"worker": pa.array([rank], pa.int32())})
+
+
+def _line(given: Assignment, rank: int) -> Line:
+    return Line.to(given.driver, given.secret, given.run, rank, given.seal)
 
 
 def _tell(line: Line, rank: int, error: Exception) -> None:
@@ -83,9 +87,7 @@ class _Worker:
     def run(self, batches: Iterable[pa.RecordBatch]) -> Outcome:
         given = self.assignment
         where = f"{task_host()} (process {os.getpid()})"
-        with Presence(
-            self.line, "training", self.rank, self.size, where, given.deadline
-        ) as presence:
+        with Presence(self.line, "training", self.size, where, given.deadline) as presence:
             self._say("reading", worker=self.rank, where=where)
             part = ingest(batches, self.folder / "records", given.mapping, given.shapes)
             listener, host = _listener(given.ports)
@@ -101,7 +103,7 @@ class _Worker:
         run = f"{given.run}/{met['attempt']}"
         addresses = [(host, port) for host, port, _ in met["workers"]]
         with TcpComm.connect(
-            listener, self.rank, addresses, given.secret, given.deadline, run
+            listener, self.rank, addresses, given.secret, given.deadline, run, given.seal
         ) as comm:
             self._introduce(comm, part, met)
             outcome = self._train(comm, part, met["resume"])

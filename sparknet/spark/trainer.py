@@ -13,13 +13,14 @@ import numpy as np
 from sparknet.dist import training
 from sparknet.dist.events import OnEvent
 from sparknet.dist.plan import Plan
+from sparknet.dist.seal import choose_seal
 from sparknet.dist.snapshot import Resumed
 from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.dist.trainee import check_engine, last_step, seed_of, settings, trainee
 from sparknet.errors import SettingError
 from sparknet.net import Net
 from sparknet.spark import preflight
-from sparknet.spark.address import driver_address, session_of
+from sparknet.spark.address import bind_address, driver_address, is_encrypted, session_of
 from sparknet.spark.assignment import Assignment
 from sparknet.spark.control import Control
 from sparknet.spark.footprint import footprint
@@ -63,9 +64,14 @@ class Trainer:
 
     ``snapshots`` is any path that Spark can write, which gets one every ``snapshot_every`` rounds;
     ``keep`` of them stay.  A run that lost a worker goes on from the newest one.  A worker that
-    gives no sign of life for ``deadline`` seconds is taken for lost.  ``ports`` are those that
+    sends no heartbeat for ``deadline`` seconds is taken for lost.  ``ports`` are those that
     workers may listen on, for firewalled clusters.  Each event (`sparknet.dist.events`) is passed
     to ``on_event``.
+
+    Nobody can change what travels between the workers and the driver without being noticed.
+    ``protection="encrypted"`` makes it unreadable as well, which is the default where Spark itself
+    encrypts (spark.network.crypto.enabled, spark.ssl.enabled); "none" saves the time that
+    it takes: docs/comm.md.
     """
 
     solver: Any
@@ -89,6 +95,7 @@ class Trainer:
     ports: Sequence[int] = (0,)
     deadline: float = 60.0
     precision: str = "float32"
+    protection: Literal["sealed", "encrypted", "none"] | None = None
     on_event: OnEvent | None = None
 
     def fit(self, data: Any, validation: Any = None, resume: bool = False) -> Trained:
@@ -125,7 +132,18 @@ class Trainer:
             mapped(held, entries, self.columns, "the validation data")
         weights = np.asarray(net.net.flat_params).data.cast("B")
         run = Run(session, f"sparknet: training {net.net.name}", self.on_event)
-        with Control(run.secret, weights, store, run.hear, resume) as control:
+        usual = "encrypted" if is_encrypted(session) else "sealed"
+        seal = choose_seal(self.protection or usual)
+        with Control(
+            run.secret,
+            weights,
+            store,
+            run.hear,
+            resume,
+            run=run.id,
+            seal=seal,
+            host=bind_address(session),
+        ) as control:
             assignment = Assignment(
                 run=run.id,
                 driver=driver_address(session, control.port),
@@ -144,9 +162,18 @@ class Trainer:
                 ports=tuple(self.ports),
                 deadline=self.deadline,
                 precision=net.precision if isinstance(self.solver, Net) else self.precision,
+                seal=seal,
             )
             needed = footprint(net)
-            preflight.check(session, self.workers, assignment.driver, run.secret, needed=needed)
+            preflight.check(
+                session,
+                self.workers,
+                assignment.driver,
+                run.secret,
+                needed=needed,
+                run=run.id,
+                seal=seal,
+            )
             rows = numbered(training, held, mapping, self.workers)
             run.train(control, rows, assignment, self.workers)
             outcome, trained = run.result(control)

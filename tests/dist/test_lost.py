@@ -64,7 +64,7 @@ def test_a_stopped_worker_is_noticed_within_the_deadline() -> None:
     with peers(1, SHORT) as (comm, (other,)):
         other.signal(signal.SIGSTOP)
         begun = monotonic()
-        with pytest.raises(PeerLost, match="no sign of life for 2 s") as caught:
+        with pytest.raises(PeerLost, match="no heartbeat for 2 s") as caught:
             mean(comm, BIG // 4)
         assert SHORT / 2 < monotonic() - begun < 2 * SHORT + 1
         assert (caught.value.rank, caught.value.phase) == (1, "gathering")

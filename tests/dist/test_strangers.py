@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from sparknet.dist import auth
-from sparknet.dist.mesh import _WHO, Address, Listener
+from sparknet.dist.handshake import DRIVER, MESH, Caller, call
+from sparknet.dist.mesh import Address, Listener
 from sparknet.dist.tcp import TcpComm
 from sparknet.errors import CommError
 from sparknet.native import NDArray
@@ -47,13 +47,13 @@ def hang_up(address: Address) -> list[socket.socket]:
     return []
 
 
-def claim(secret: bytes, rank: int, listener: int, channel: int, run: bytes) -> Any:
-    """A caller that says it is so and so; it is turned away before or after its proof."""
+def claim(secret: bytes, who: Caller) -> Any:
+    """A caller that says it is so and so; it is turned away."""
 
     def act(address: Address) -> list[socket.socket]:
         connection = dialled(address)
         with suppress(CommError, OSError):
-            auth.answer(connection, secret, _WHO.pack(rank, listener, channel) + run, SOON)
+            call(connection, secret, who, SOON)
         return [connection]
 
     return act
@@ -67,11 +67,12 @@ STRANGERS: dict[str, Callable[[Address], list[socket.socket]]] = {
     "half a handshake": say(b"x" * 40),
     "many": many,
     "gone at once": hang_up,
-    "wrong secret": claim(b"another secret", 1, 0, 0, b""),
-    "right secret, another run": claim(SECRET, 1, 0, 0, b"another run here"),
-    "right secret, a rank too many": claim(SECRET, 2, 0, 0, b""),
-    "right secret, no such channel": claim(SECRET, 1, 0, 99, b""),
-    "right secret, another listener": claim(SECRET, 1, 1, 0, b""),
+    "wrong secret": claim(b"another secret", Caller(MESH, "", 1, 0, 0)),
+    "right secret, another run": claim(SECRET, Caller(MESH, "another run", 1, 0, 0)),
+    "right secret, a rank too many": claim(SECRET, Caller(MESH, "", 2, 0, 0)),
+    "right secret, no such channel": claim(SECRET, Caller(MESH, "", 1, 0, 99)),
+    "right secret, another listener": claim(SECRET, Caller(MESH, "", 1, 1, 0)),
+    "right secret, another purpose": claim(SECRET, Caller(DRIVER, "", 1, 0, 0)),
 }
 
 

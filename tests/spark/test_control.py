@@ -6,18 +6,20 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sparknet.dist.auth import make_secret
+from sparknet.dist.handshake import DRIVER, MESH, PREFLIGHT, Caller, call, dial, make_secret
+from sparknet.dist.line import Line
+from sparknet.dist.rendezvous import Presence
+from sparknet.dist.seal import HMAC
 from sparknet.dist.store import FolderStore
+from sparknet.dist.wire import Wire
 from sparknet.errors import CommError
 from sparknet.spark.control import Control, DriverStore
-from sparknet.spark.line import Line
-from sparknet.spark.roll import Presence
 
 SECRET = make_secret()
 
@@ -36,9 +38,13 @@ def control(tmp_path: Path, events: list[Any]) -> Iterator[Control]:
     assert threading.active_count() == threads
 
 
+def called(control: Control, secret: bytes = SECRET) -> Line:
+    return Line.to(("127.0.0.1", control.port), secret, "", 0)
+
+
 @pytest.fixture
 def line(control: Control) -> Iterator[Line]:
-    line = Line.to("127.0.0.1", control.port, SECRET)
+    line = called(control)
     yield line
     line.close()
 
@@ -86,7 +92,7 @@ def test_a_store_at_the_driver(line: Line, tmp_path: Path) -> None:
 
 
 def begin(line: Line) -> dict[str, Any]:
-    return Presence(line, "training", 0, 1, "a", 60.0).meet()
+    return Presence(line, "training", 1, "a", 60.0).meet()
 
 
 def test_a_run_starts_from_the_newest_snapshot_only_when_run_again(
@@ -97,7 +103,7 @@ def test_a_run_starts_from_the_newest_snapshot_only_when_run_again(
     store.commit(2)
     assert begin(line) == {"workers": [None], "resume": None, "attempt": 1}
     line.call("failed", failure={"worker": 0, "type": "PeerLost", "message": "gone"})
-    with closing(Line.to("127.0.0.1", control.port, SECRET)) as another:
+    with closing(called(control)) as another:
         assert begin(another) == {"workers": [None], "resume": 2, "attempt": 2}
 
 
@@ -114,37 +120,38 @@ def strange(port: int, said: bytes) -> bytes:
         connection.sendall(said)
         connection.settimeout(10)
         found = b""
-        while piece := connection.recv(4096):
-            found += piece
+        with suppress(ConnectionResetError):  # with what it has not read
+            while piece := connection.recv(4096):
+                found += piece
         return found
 
 
 def test_strangers_are_hung_up_on(control: Control, line: Line) -> None:
     with pytest.raises(CommError, match="does not take this worker"):
-        Line.to("127.0.0.1", control.port, b"wrong")
+        called(control, b"wrong")
     assert len(strange(control.port, b"GET / HTTP/1.1\r\n" * 6)) == 48
     assert line.call("interrupted")[0] == {"interrupted": False}
 
 
 def test_nonsense_from_one_who_knows_the_secret(control: Control, line: Line) -> None:
     for said in (struct.pack("!IQ", 1 << 31, 0), struct.pack("!IQ", 3, 0) + b"[1]", b"xx"):
-        other = Line.to("127.0.0.1", control.port, SECRET)
-        other._socket.sendall(said)
+        other = called(control)
+        other._wire.send(said)
         if len(said) > 2:
-            assert other._socket.recv(1) == b""
+            assert other._wire.connection.recv(1) == b""
         other.close()
     with pytest.raises(CommError, match="hung up"):
-        Line.to("127.0.0.1", control.port, SECRET).call("nothing")
+        called(control).call("nothing")
     assert line.call("interrupted")[0] == {"interrupted": False}
 
 
 def test_a_driver_that_is_gone(tmp_path: Path) -> None:
     with Control(SECRET, memoryview(b""), None, lambda _: None) as control:
-        line = Line.to("127.0.0.1", control.port, SECRET)
+        line = called(control)
     with pytest.raises(CommError, match="the driver"):
         line.call("interrupted")
     with pytest.raises(CommError, match="cannot be reached"):
-        Line.to("127.0.0.1", control.port, SECRET)
+        called(control)
 
 
 def test_a_driver_with_too_many_open_files_hears_callers_later(control: Control) -> None:
@@ -154,8 +161,58 @@ def test_a_driver_with_too_many_open_files_hears_callers_later(control: Control)
         resource.setrlimit(resource.RLIMIT_NOFILE, (caller.fileno() + 1, hard))
         try:
             caller.connect(("127.0.0.1", control.port))
-            control._gate._accepting.join(0.3)
+            while not control.trouble[0]:
+                pass
+            assert control.trouble[1] == "Too many open files"
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        with closing(Line(caller, SECRET, server=False)) as line:
-            assert line.call("initial")[1] == bytes(range(100))
+        keys = call(caller, SECRET, Caller(DRIVER, "", 0))
+        assert Line(Wire(caller, keys, HMAC), 0, DRIVER).call("initial")[1] == bytes(range(100))
+    assert control.trouble == (0.0, "")
+
+
+def test_a_driver_without_threads_hears_callers_later(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = threading.Event()
+    start = threading.Thread.start
+
+    def once(thread: threading.Thread) -> None:
+        if not refused.is_set() and thread.name.startswith("sparknet-line"):
+            refused.set()
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", once)
+    with closing(called(control)) as line:
+        assert line.call("initial")[1] == bytes(range(100))
+    assert refused.is_set()
+
+
+def test_silent_strangers_do_not_keep_a_worker_out(control: Control) -> None:
+    address = "127.0.0.1", control.port
+    with ExitStack() as strangers:
+        for _ in range(200):
+            strangers.enter_context(socket.create_connection(address))
+        with closing(called(control)) as line:
+            assert line.call("interrupted")[0] == {"interrupted": False}
+
+
+def test_a_preflight_line_cannot_be_used_for_more(control: Control) -> None:
+    address = "127.0.0.1", control.port
+    with (
+        closing(Line.to(address, SECRET, "", 0, purpose=PREFLIGHT)) as line,
+        pytest.raises(CommError, match="hung up"),
+    ):
+        line.call("initial")
+    with (
+        closing(Line.to(address, SECRET, "", 0, purpose=PREFLIGHT)) as line,
+        pytest.raises(CommError, match="another purpose"),
+    ):
+        Presence(line, "training", 1, "a", 60.0).meet()
+
+
+@pytest.mark.parametrize("who", [Caller(MESH, "", 0), Caller(DRIVER, "other", 0)])
+def test_a_caller_of_another_purpose_or_run_is_no_worker(control: Control, who: Caller) -> None:
+    with pytest.raises(CommError, match="does not take this worker"):
+        dial(("127.0.0.1", control.port), SECRET, who)

@@ -117,7 +117,7 @@ def test_a_worker_that_hangs_is_noticed_within_the_deadline(
     result = driver.fit(saboteur, **settings)
     assert result.get("weights") == whole["weights"], result
     (failure,) = driver.kinds("failure")
-    assert re.search("(no sign of life for|did not come within) 3 s", failure["message"])
+    assert re.search("(no heartbeat for|did not come within) 3 s", failure["message"])
     until(lambda: not alive(saboteur.workers[1]), "what hung is killed")
 
 

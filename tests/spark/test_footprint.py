@@ -43,7 +43,7 @@ def test_values_that_two_layers_read_count_once_and_those_of_a_frozen_one_do_not
 
 LIMITED = """
 import json
-from sparknet.dist.auth import make_secret
+from sparknet.dist.handshake import make_secret
 from sparknet.errors import SparkError
 from sparknet.spark import Trainer, local_session, preflight
 from sparknet.spark.control import Control

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import sparknet
-from sparknet.dist.auth import make_secret
+from sparknet.dist.handshake import make_secret
 from sparknet.errors import SparkError
 from sparknet.spark import preflight
 from sparknet.spark.control import Control

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from sparknet.dist.auth import make_secret
+from sparknet.dist.handshake import make_secret
+from sparknet.dist.line import Line
+from sparknet.dist.rendezvous import Presence
 from sparknet.errors import CommError, PeerLost
 from sparknet.spark.control import Control
-from sparknet.spark.line import Line
-from sparknet.spark.roll import Presence
 
 SECRET = make_secret()
 QUICK, SLOW = 0.2, 60.0
-"""Deadlines: one that passes soon, and one whose signs of life are far apart."""
+"""Deadlines: one that passes soon, and one whose heartbeats are far apart."""
 
 
 @pytest.fixture
@@ -27,18 +27,23 @@ def control() -> Iterator[Control]:
 
 
 @pytest.fixture
-def new_line(control: Control) -> Iterator[Callable[[], Line]]:
+def new_line(control: Control) -> Iterator[Callable[[int], Line]]:
+    """Lines of workers, by rank."""
+
+    def dialled(rank: int) -> Line:
+        return Line.to(("127.0.0.1", control.port), SECRET, "", rank)
+
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(closing(Line.to("127.0.0.1", control.port, SECRET)))
+        yield lambda rank: stack.enter_context(closing(dialled(rank)))
 
 
-def present(line: Line, worker: int, size: int, deadline: float = SLOW) -> Presence:
-    return Presence(line, "training", worker, size, f"{'ab'[worker]} (process 7)", deadline)
+def present(line: Line, size: int, deadline: float = SLOW) -> Presence:
+    return Presence(line, "training", size, f"{'ab'[line.rank]} (process 7)", deadline)
 
 
 def hang(mute: Line) -> None:
     """Worker 1 says one thing, and nothing more."""
-    present(mute, 1, 2)._call()
+    present(mute, 2)._call()
 
 
 def together(presences: list[Presence]) -> list[dict[str, Any]]:
@@ -52,59 +57,59 @@ def together(presences: list[Presence]) -> list[dict[str, Any]]:
         return list(pool.map(meet, range(len(presences))))
 
 
-def test_all_hear_what_all_say(new_line: Callable[[], Line]) -> None:
+def test_all_hear_what_all_say(new_line: Callable[[int], Line]) -> None:
     met = {"workers": ["from 0", "from 1"], "attempt": 1, "resume": None}
-    assert together([present(new_line(), rank, 2) for rank in range(2)]) == [met, met]
+    assert together([present(new_line(rank), 2) for rank in range(2)]) == [met, met]
 
 
-def test_one_that_hangs_before_it_is_ready(new_line: Callable[[], Line]) -> None:
-    hang(new_line())
+def test_one_that_hangs_before_it_is_ready(new_line: Callable[[int], Line]) -> None:
+    hang(new_line(1))
     with (
-        present(new_line(), 0, 2, QUICK) as presence,
-        pytest.raises(PeerLost, match=r"worker 1 on b \(process 7\) is lost: no sign of life"),
+        present(new_line(0), 2, QUICK) as presence,
+        pytest.raises(PeerLost, match=r"worker 1 on b \(process 7\) is lost: no heartbeat"),
     ):
         presence.meet()
 
 
-def test_one_that_is_gone_is_not_waited_for(new_line: Callable[[], Line]) -> None:
-    gone = new_line()
+def test_one_that_is_gone_is_not_waited_for(new_line: Callable[[int], Line]) -> None:
+    gone = new_line(1)
     hang(gone)
-    with present(new_line(), 0, 2) as presence:
+    with present(new_line(0), 2) as presence:
         gone.close()
         with pytest.raises(PeerLost, match=r"worker 1 on b .* is lost: its process ended"):
             presence.meet()
 
 
-def test_who_waits_in_vain_gives_up(new_line: Callable[[], Line]) -> None:
+def test_who_waits_in_vain_gives_up(new_line: Callable[[int], Line]) -> None:
     with (
-        present(new_line(), 0, 2) as presence,
+        present(new_line(0), 2) as presence,
         pytest.raises(CommError, match="not all workers came within 0 s"),
     ):
         presence.meet(patience=0)
 
 
-def test_the_next_attempt_does_not_mind_who_hung_in_the_last(new_line: Callable[[], Line]) -> None:
-    hung, failed = new_line(), new_line()
+def test_the_next_attempt_does_not_mind_who_hung_in_the_last(new_line: Callable[[int], Line]) -> None:
+    hung, failed = new_line(1), new_line(0)
     hang(hung)
-    present(failed, 0, 2)._call()
+    present(failed, 2)._call()
     failed.call("failed", failure={"worker": 0, "type": "PeerLost", "message": "gone"})
-    with present(new_line(), 0, 1, QUICK) as presence:
+    with present(new_line(0), 1, QUICK) as presence:
         assert presence.meet()["attempt"] == 1
     with pytest.raises(PeerLost, match=r"worker 0 on a .* is lost: it failed: gone"):
-        present(hung, 1, 2).meet()
+        present(hung, 2).meet()
 
 
-def test_workers_of_two_attempts_do_not_meet(new_line: Callable[[], Line]) -> None:
+def test_workers_of_two_attempts_do_not_meet(new_line: Callable[[int], Line]) -> None:
     """One of the first is late, and its stage is run again already."""
-    late = new_line()
+    late = new_line(1)
     hang(late)
-    met = together([present(new_line(), rank, 2) for rank in range(2)])
+    met = together([present(new_line(rank), 2) for rank in range(2)])
     assert met[0]["workers"] == ["from 0", "from 1"]
     with pytest.raises(PeerLost, match=r"worker 1 on b .* is lost: it was started again"):
-        present(late, 1, 2).meet()
+        present(late, 2).meet()
 
 
-def test_each_attempt_has_its_number(new_line: Callable[[], Line]) -> None:
+def test_each_attempt_has_its_number(new_line: Callable[[int], Line]) -> None:
     """Also when the first hung after it had met: its line is still there."""
-    attempts = [present(new_line(), 0, 1).meet()["attempt"] for _ in range(2)]
+    attempts = [present(new_line(0), 1).meet()["attempt"] for _ in range(2)]
     assert attempts == [1, 2]

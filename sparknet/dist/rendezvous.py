@@ -15,7 +15,8 @@ from math import inf
 from typing import Any
 
 from sparknet.errors import CommError, PeerLost
-from sparknet.spark.line import Line
+from sparknet.dist.line import Line
+from sparknet.dist.threads import start
 
 _POLL = 0.05
 """Seconds between two questions of a worker that waits for the others."""
@@ -51,11 +52,14 @@ class Roll:
         self._over: dict[Line, Loss] = {}
         """Lines of attempts that are over, and who ended them."""
         self._met: Json | None = None
+        self._heard = time.monotonic()
+        """When any of them was heard of."""
         self._lock = threading.Lock()
 
     def hear(self, line: Line, call: Json) -> Json:
         """A task says that it is there; what all said when they are ready, or who is lost."""
         with self._lock:
+            self._forgive(float(call["deadline"]))
             if line not in self._entries and line not in self._over:
                 self._enter(line, call)
             if line in self._over:
@@ -83,7 +87,7 @@ class Roll:
 
     def _enter(self, line: Line, call: Json) -> None:
         """A task that is new; those that have met, or have its number, are of an older attempt."""
-        entry = _Entry(int(call["worker"]), str(call["where"]))
+        entry = _Entry(line.rank, str(call["where"]))
         loss = entry.lost("it was started again")
         if self._met is not None:
             self._end(loss)
@@ -104,23 +108,30 @@ class Roll:
             return None
         return {"workers": [ready[worker] for worker in range(size)], **self._begin()}
 
+    def _forgive(self, deadline: float) -> None:
+        """Nobody was heard of for long: this process was paused, and the others not heard."""
+        now = time.monotonic()
+        if now - self._heard > deadline / 2:
+            for entry in self._entries.values():
+                entry.heard = now
+        self._heard = now
+
     def _silent(self, call: Json) -> Loss | None:
         quiet = time.monotonic() - float(call["deadline"])
         late = (entry for entry in self._entries.values() if entry.heard < quiet)
-        said = f"no sign of life for {float(call['deadline']):g} s"
+        said = f"no heartbeat for {float(call['deadline']):g} s"
         return next((entry.lost(said) for entry in late), None)
 
 
 class Presence:
-    """The worker's side: signs of life from the beginning until all have met at ``place``."""
+    """The worker's side: heartbeats from the beginning until all have met at ``place``."""
 
     def __init__(
-        self, line: Line, place: str, worker: int, size: int, where: str, deadline: float
+        self, line: Line, place: str, size: int, where: str, deadline: float
     ) -> None:
         self._line, self._deadline = line, deadline
         self._said: Json = {
             "place": place,
-            "worker": worker,
             "of": size,
             "where": where,
             "deadline": deadline,
@@ -132,7 +143,7 @@ class Presence:
 
     def __enter__(self) -> Presence:
         self._call()
-        self._thread.start()
+        start(self._thread)
         return self
 
     def __exit__(self, *_: object) -> None:

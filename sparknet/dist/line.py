@@ -1,0 +1,214 @@
+"""Lines between a run's workers and its driver: calls of JSON and bytes, over TCP."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from sparknet.dist.acceptor import Acceptor, open_port
+from sparknet.dist.handshake import DRIVER, PREFLIGHT, Caller, Keys, dial
+from sparknet.dist.seal import HMAC
+from sparknet.dist.wire import RECORD, Wire
+from sparknet.errors import CommError
+
+_HEADER = struct.Struct("!IQ")
+"""Length of the JSON object, length of the bytes behind it."""
+_LONGEST_OBJECT = 1 << 20
+_WORKERS = 1 << 16
+"""No run has as many."""
+
+
+class Line:
+    """One connection, after both ends have shown that they know the secret."""
+
+    def __init__(self, wire: Wire, rank: int, purpose: int) -> None:
+        self._wire = wire
+        self.rank, self.purpose = rank, purpose
+        """Of the worker, as its handshake has shown."""
+        wire.connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._lock = threading.Lock()
+        self._ahead = 0
+
+    @classmethod
+    def to(
+        cls,
+        address: tuple[str, int],
+        secret: bytes,
+        run: str,
+        rank: int,
+        seal: str = HMAC,
+        purpose: int = DRIVER,
+    ) -> Line:
+        """Connect to the driver.  What PREFLIGHT says is short, and sealed as all can."""
+        try:
+            connection, keys = dial(address, secret, Caller(purpose, run, rank))
+        except CommError:
+            raise
+        except OSError as error:
+            host, port = address
+            raise CommError(f"the driver at {host}:{port} cannot be reached: {error}") from error
+        return cls(Wire(connection, keys, seal), rank, purpose)
+
+    def call(
+        self, what: str, parts: Sequence[memoryview] = (), **arguments: Any
+    ) -> tuple[dict[str, Any], bytearray]:
+        """Ask the other end; what it answers.  Any thread."""
+        with self._lock:
+            try:
+                self._send_object({"call": what, **arguments}, sum(part.nbytes for part in parts))
+                for piece in _in_records(parts):
+                    self._wire.send(piece)
+                said = self.receive()
+                if said is None:
+                    raise CommError(f"the driver hung up while it was asked for '{what}'")
+                payload = bytearray(self._ahead)
+                self.receive_into(memoryview(payload))
+            except (OSError, EOFError) as error:
+                raise CommError(f"the driver is gone (call '{what}'): {error}") from error
+        if "error" in said:
+            raise CommError(f"the driver refused '{what}': {said['error']}")
+        return said, payload
+
+    def send(self, message: dict[str, Any], payload: Any = b"") -> None:
+        """Answer a call."""
+        view = memoryview(payload).cast("B")
+        self._send_object(message, view.nbytes)
+        self._wire.send(view)
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next object, or None when the other end has hung up."""
+        header = memoryview(bytearray(_HEADER.size))
+        try:
+            self._wire.receive(header)
+        except EOFError:
+            return None
+        length, self._ahead = _HEADER.unpack(header)
+        if length > _LONGEST_OBJECT:
+            raise CommError(f"a message of {length} bytes is refused")
+        text = bytearray(length)
+        self._wire.receive(memoryview(text))
+        message = json.loads(text)
+        if not isinstance(message, dict):
+            raise CommError("a message that is no object is refused")
+        return message
+
+    def receive_into(self, view: memoryview) -> None:
+        """The bytes behind the last object: as many as are expected, or none are taken."""
+        if self._ahead != view.nbytes:
+            raise CommError(f"{self._ahead} bytes came where {view.nbytes} were expected")
+        self._ahead = 0
+        self._wire.receive(view)
+
+    def chunks(self, size: int) -> Iterator[memoryview]:
+        """The bytes behind the last object, piece by piece."""
+        if self._ahead != size:
+            raise CommError(f"{self._ahead} bytes came where {size} were expected")
+        chunk = memoryview(bytearray(min(size, RECORD)))
+        while self._ahead:
+            piece = chunk[: min(self._ahead, RECORD)]
+            self._wire.receive(piece)
+            self._ahead -= piece.nbytes
+            yield piece
+
+    def end(self) -> None:
+        """Wake whoever waits for it."""
+        self._wire.end()
+
+    def close(self) -> None:
+        self._wire.end()
+        self._wire.close()
+
+    def _send_object(self, message: dict[str, Any], more: int) -> None:
+        text = json.dumps(message).encode()
+        self._wire.send(_HEADER.pack(len(text), more))
+        self._wire.send(text)
+
+
+def _in_records(parts: Sequence[memoryview]) -> Iterator[memoryview]:
+    """Buffers one after the other, as the records of a single one."""
+    pieces = [part.cast("B") for part in parts if part.nbytes]
+    if len(pieces) == 1:
+        yield pieces[0]
+        return
+    record = bytearray()
+    for piece in pieces:
+        begin = 0
+        while begin < piece.nbytes:
+            taken = piece[begin : begin + RECORD - len(record)]
+            begin += taken.nbytes
+            record += taken
+            if len(record) == RECORD:
+                yield memoryview(record)
+                record = bytearray()
+    if record:
+        yield memoryview(record)
+
+
+class Gate:
+    """A port, and a thread for each line that comes in through it."""
+
+    def __init__(
+        self, secret: bytes, run: str, seal: str, serve: Callable[[Line], None], host: str
+    ) -> None:
+        self._run, self._seal, self._serve = run, seal, serve
+        self._open: set[Line] = set()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        listener = open_port(host, (0,))
+        self.port: int = listener.getsockname()[1]
+        self._acceptor = Acceptor(listener, secret, self._expects, self._admit)
+
+    @property
+    def trouble(self) -> tuple[float, str]:
+        """For how many seconds no line could be opened, and why; 0 where all is well."""
+        return self._acceptor.trouble
+
+    def close(self) -> None:
+        """Close the port and all lines; their threads end."""
+        self._acceptor.close()
+        with self._lock:
+            self._closed = True
+            for line in self._open:
+                line.end()
+        for thread in self._threads:
+            thread.join()
+
+    def _expects(self, who: bytes) -> bool:
+        return self._caller(who) is not None
+
+    def _caller(self, who: bytes) -> Caller | None:
+        caller = Caller.unpacked(who, self._run)
+        of_ours = caller.purpose in (DRIVER, PREFLIGHT) and caller.rank < _WORKERS
+        return caller if of_ours and caller.packed() == who else None
+
+    def _admit(self, connection: socket.socket, who: bytes, keys: Keys) -> None:
+        caller = self._caller(who)
+        assert caller is not None
+        seal = self._seal if caller.purpose == DRIVER else HMAC
+        line = Line(Wire(connection, keys, seal), caller.rank, caller.purpose)
+        name = f"sparknet-line-{line.rank}"
+        thread = threading.Thread(target=self._handle, args=(line,), name=name, daemon=True)
+        thread.start()
+        with self._lock:
+            self._threads = [one for one in self._threads if one.is_alive()] + [thread]
+
+    def _handle(self, line: Line) -> None:
+        """Who talks nonsense is hung up on."""
+        with closing(line):
+            with self._lock:
+                if self._closed:
+                    return
+                self._open.add(line)
+            try:
+                self._serve(line)
+            except (OSError, EOFError, ValueError, KeyError, TypeError):
+                pass
+            finally:
+                with self._lock:
+                    self._open.discard(line)

@@ -1,0 +1,28 @@
+"""Threads that start although the system has none to give for a moment."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from sparknet.dist.handshake import PAUSE
+from sparknet.errors import CommError
+
+PATIENCE = 10.0
+"""Seconds until it is said that no thread can be started."""
+
+
+def start(thread: threading.Thread, patience: float = PATIENCE) -> None:
+    """Start a thread; CommError where the system refuses for so many seconds."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            thread.start()
+            return
+        except RuntimeError as error:
+            if time.monotonic() > until:
+                raise CommError(
+                    f"no thread can be started for {patience:g} s ({error}): raise the limit of "
+                    "processes (ulimit -u, or a container's pids limit)"
+                ) from error
+        time.sleep(PAUSE)
