@@ -7,17 +7,19 @@
         from caffe.proto import caffe_pb2
 
 `install` and `uninstall` do the same without a block.  The modules are the very same objects
-under both names.
+under both names.  What this package does not have is looked for in the folders named caffe on
+``sys.path``: a fork's own ``caffe.model_libs`` is found there and shadows nothing.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -50,15 +52,53 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname.startswith(f"{HOME}."):
+            return _forks(fullname)
         if not _aliased(fullname):
             return None
         home = HOME + fullname[len(ALIAS) :]
-        found = find_spec(home)
+        found = _ours(home)
         if found is None:
+            _look_elsewhere(fullname.rpartition(".")[0])
             return None
         spec = ModuleSpec(fullname, _Loader(home), origin=found.origin)
         spec.submodule_search_locations = found.submodule_search_locations
         return spec
+
+
+def _ours(home: str) -> ModuleSpec | None:
+    """A module of this package itself, whatever else its packages' paths are extended with."""
+    if home == HOME:
+        return find_spec(home)
+    parent = sys.modules.get(home.rpartition(".")[0])
+    return PathFinder.find_spec(home, parent.__path__[:1]) if parent is not None else None
+
+
+def _forks(name: str) -> ModuleSpec | None:
+    """A fork's module by its name in this package, which ``from caffe import model_libs`` uses."""
+    if _ours(name) is not None:
+        return None
+    alias = ALIAS + name[len(HOME) :]
+    _look_elsewhere(alias.rpartition(".")[0])
+    parent = sys.modules.get(name.rpartition(".")[0])
+    if parent is None or PathFinder.find_spec(alias, parent.__path__[1:]) is None:
+        return None
+    return ModuleSpec(name, _Loader(alias))
+
+
+def _look_elsewhere(package: str) -> None:
+    """Extend a package by the folders of its name on ``sys.path``, a fork's ``python/caffe``.
+
+    The import that goes on finds there what this package does not have: ``caffe.model_libs``.
+    """
+    module = sys.modules.get(HOME + package[len(ALIAS) :])
+    if module is None:
+        return
+    inside = package.replace(".", os.sep)
+    for entry in sys.path:
+        folder = os.path.join(entry or os.curdir, inside)  # noqa: PTH118 - entries are strings
+        if folder not in module.__path__ and os.path.isdir(folder):  # noqa: PTH112
+            module.__path__.append(folder)
 
 
 _finder = _Finder()
@@ -92,8 +132,21 @@ def uninstall() -> None:
     if _holders:
         return
     sys.meta_path.remove(_finder)
-    for name in [name for name in sys.modules if _aliased(name)]:
-        del sys.modules[name]
+    for name in sorted(name for name in sys.modules if _aliased(name)):
+        _forget(name, sys.modules.pop(name))
+
+
+def _forget(name: str, module: ModuleType) -> None:
+    """Leave no trace of a fork's module, nor of where it was found."""
+    home = HOME + name[len(ALIAS) :]
+    if not _aliased(module.__name__):
+        if hasattr(module, "__path__"):
+            del module.__path__[1:]
+        return
+    sys.modules.pop(home, None)
+    parent, _, own = home.rpartition(".")
+    if vars(sys.modules.get(parent, module)).get(own) is module:
+        delattr(sys.modules[parent], own)
 
 
 @contextmanager

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
 import sparknet.caffe
 from sparknet.caffe import alias
+from tests.goldens import ROOT
 
 
 def test_the_same_objects_under_both_names() -> None:
@@ -62,3 +65,69 @@ def test_first_import_through_the_alias() -> None:
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True
     )
     assert (done.stdout.split(), done.stderr) == (["True", "1", "sparknet.caffe.draw"], "")
+
+
+FORK = {
+    "caffe/model_libs.py": "from caffe import layers as L, params as P\n"
+    "from caffe.proto import caffe_pb2\nfrom .sub.inner import DEEP\n"
+    "def relu(bottom): return L.ReLU(bottom)\n",
+    "caffe/__init__.py": "raise ImportError('the fork itself was imported')\n",
+    "caffe/net_spec.py": "raise ImportError('the fork shadows')\n",
+    "caffe/_caffe.py": "raise ImportError('the fork shadows')\n",
+    "caffe/sub/__init__.py": "",
+    "caffe/sub/inner.py": "DEEP = 7\n",
+    "caffe/proto/more_pb2.py": "MORE = 8\n",
+}
+
+
+@pytest.fixture
+def fork(tmp_path: Path) -> Path:
+    for name, text in FORK.items():
+        path = tmp_path / "python" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "python"
+
+
+def test_a_forks_own_modules(fork: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = list(sparknet.caffe.__path__)
+    with alias.installed():
+        import caffe
+
+        with pytest.raises(ModuleNotFoundError, match=r"caffe\.model_libs"):
+            import caffe.model_libs
+        monkeypatch.syspath_prepend(str(fork))
+        import caffe.model_libs
+        import caffe.net_spec
+        from caffe import model_libs
+        from caffe.proto import more_pb2
+
+        assert model_libs is caffe.model_libs
+        assert caffe.model_libs.__name__ == "caffe.model_libs"
+        assert (caffe.model_libs.DEEP, more_pb2.MORE) == (7, 8)
+        assert caffe.model_libs.caffe_pb2 is caffe.proto.caffe_pb2
+        assert caffe.net_spec is sparknet.caffe.net_spec
+        assert caffe._caffe is sparknet.caffe._caffe
+        assert caffe.model_libs.relu(caffe.layers.Input()).fn.type_name == "ReLU"
+        assert str(fork / "caffe") in caffe.__path__
+    assert list(sparknet.caffe.__path__) == before
+    assert not hasattr(sparknet.caffe, "model_libs")
+    assert not [name for name in sys.modules if name.split(".")[0] == "caffe"]
+
+
+@pytest.mark.parametrize("where", ["beside", "PYTHONPATH", "inserted"])
+def test_a_forks_own_modules_in_a_script(where: str, fork: Path, tmp_path: Path) -> None:
+    folder = fork if where == "beside" else tmp_path / "examples"
+    folder.mkdir(exist_ok=True)
+    script = folder / "ssd.py"
+    path = f"import sys\nsys.path.insert(0, {str(fork)!r})\n" if where == "inserted" else ""
+    script.write_text(f"{path}import caffe\nfrom caffe.model_libs import *\nprint(DEEP, L, P)\n")
+    paths = [str(ROOT)] + [str(fork)] * (where == "PYTHONPATH")
+    done = subprocess.run(
+        [sys.executable, "-m", "sparknet", "run", str(script)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    assert (done.stderr, done.stdout[:2]) == ("", "7 ")
