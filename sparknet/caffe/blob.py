@@ -94,16 +94,22 @@ def _checked(shape: Sequence[Any]) -> Shape:
 
 
 class ParamBlob(Blob):
-    """A learnable blob: a part of the net's flat buffers."""
+    """A learnable blob: a part of the net's flat buffers.
 
-    def __init__(self, data: NDArray, diff: NDArray) -> None:
-        self.array = data
-        self._diff = np.asarray(diff)
+    Reshaped to another number of values it has memory of its own, and stands in ``apart``: it
+    can be filled and saved, but the net does not compute with it.
+    """
+
+    def __init__(self, data: NDArray, diff: NDArray, apart: set[ParamBlob]) -> None:
+        self.array = self._built = data
+        self._diff = self._built_diff = np.asarray(diff)
         self._view: ReferenceType[Array] | None = None
+        self._apart = apart
 
     def share(self, other: ParamBlob) -> None:
         """Look at another parameter's values from now on; the gradient stays one's own."""
-        self.array, self._view = other.array, None
+        self.array = self._built = other.array
+        self._view = None
 
     def shares_with(self, flat: NDArray) -> bool:
         begin = flat.address
@@ -128,8 +134,17 @@ class ParamBlob(Blob):
         return self.array.shape
 
     def reshape(self, *shape: int) -> None:
-        if tuple(shape) != self.shape:
-            raise ArrayError(
-                f"a parameter cannot change its shape from {shape_text(self.shape)} "
-                f"to {shape_text(shape)}"
-            )
+        """As many values stay what they are; another number of them are zeros."""
+        sizes = _checked(shape)
+        if sizes == self.shape:
+            return
+        if count(sizes) == count(self._built.shape):
+            self.array = self._built.reshape(sizes)
+            self._diff = self._built_diff.reshape(sizes)
+            self._apart.discard(self)
+        elif count(sizes) == self.count:
+            self.array, self._diff = self.array.reshape(sizes), self._diff.reshape(sizes)
+        else:
+            self.array, self._diff = NDArray.zeros(sizes), np.zeros(sizes, np.float32)
+            self._apart.add(self)
+        self._view = None

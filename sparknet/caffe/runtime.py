@@ -20,11 +20,11 @@ from sparknet.caffe.blob import Blob, EngineBlob, ParamBlob
 from sparknet.caffe.host import HOSTS, Host, make_host
 from sparknet.caffe.host.python import PythonHost
 from sparknet.caffe.precision import available
-from sparknet.errors import SpecError
+from sparknet.errors import SpecError, WeightsError
 from sparknet.graph import Graph, Node
 from sparknet.layers import Shape
 from sparknet.layers.fillers import fill
-from sparknet.layers.layer import TRAIN, count
+from sparknet.layers.layer import TRAIN, count, shape_text
 from sparknet.layers.user_layer import BlobVec, RawBlobVec
 from sparknet.native import NDArray
 from sparknet.native.net import NativeNet
@@ -101,6 +101,7 @@ class Runtime:
             data[part] = fill(param.filler, param.shape, rng).ravel()
         self._native_params: dict[tuple[int, Shape], int] = {}
         self._param_blobs: dict[tuple[int, Shape], ParamBlob] = {}
+        self._apart: set[ParamBlob] = set()
 
     def param(self, learnable: int, shape: Shape) -> ParamBlob:
         """A parameter under one of the shapes that share it."""
@@ -109,9 +110,22 @@ class Runtime:
             begin, end = self.offsets[learnable], self.offsets[learnable + 1]
             data = self.flat_data[begin:end].reshape(shape)
             diff = self.flat_diff[begin:end].reshape(shape)
-            self._param_blobs[key] = ParamBlob(data, diff)
+            self._param_blobs[key] = ParamBlob(data, diff, self._apart)
             self._native_params[key] = self.native.add_param(data, diff)
         return self._param_blobs[key]
+
+    def _check_params(self) -> None:
+        """Refuse to compute with a parameter of more or fewer values than its layer has."""
+        if not self._apart:
+            return
+        for node, own in zip(self.graph.nodes, self.params, strict=True):
+            for number, blob in enumerate(own):
+                if blob in self._apart:
+                    raise WeightsError(
+                        node.name,
+                        f"parameter {number} was reshaped to {shape_text(blob.shape)}: save the "
+                        "net, and load the file into a net whose layer has that shape",
+                    )
 
     @_alone
     def share_params(self, other: Runtime) -> None:
@@ -119,6 +133,8 @@ class Runtime:
 
         Where every parameter is found there, the flat buffer is the other's too.
         """
+        self._check_params()
+        other._check_params()
         theirs = dict(zip(other.graph.layers, other.params, strict=True))
         for node, own in zip(self.graph.nodes, self.params, strict=True):
             for ref, mine, source in zip(node.params, own, theirs.get(node.name, ()), strict=False):
@@ -245,6 +261,7 @@ class Runtime:
 
     @_alone
     def forward(self, first: int, last: int) -> float:
+        self._check_params()
         if self._stale:
             self.reshape()
         loss = 0.0
@@ -280,6 +297,7 @@ class Runtime:
         """
         if not self.has_backward:
             raise SpecError("a net for testing made with keep_blobs=False has no backward pass")
+        self._check_params()
         if anew and not self._clears_unseen:
             self.clear_param_diffs()
             anew = False

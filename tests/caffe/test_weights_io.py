@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,3 +108,66 @@ def test_share_with() -> None:
     assert not one.params["ip"][1].diff.any()
     with pytest.raises(WeightsError, match="layer 'ip'"):
         make(TEXT.replace("num_output: 13", "num_output: 12")).share_with(one)
+
+
+def stored(path: str) -> dict[str, Any]:
+    model = read_model(path)
+    return {layer.name: own for layer, own in zip(model.net.layer, model.arrays, strict=True)}
+
+
+def test_a_parameter_in_another_shape(tmp_path: Path) -> None:
+    """As many values are the same values; another number of them are for the file."""
+    net, path = make(), str(tmp_path / "net.caffemodel")
+    weights = net.params["ip"][0]
+    before, loss = weights.data.copy(), float(net.forward()["loss"])
+    weights.reshape(13, 11, 8, 9)
+    assert weights.diff.shape == weights.data.shape == (13, 11, 8, 9)
+    np.testing.assert_array_equal(weights.data.ravel(), before.ravel())
+    assert float(net.forward()["loss"]) == loss
+    weights.data[...] *= 2
+    assert float(net.forward()["loss"]) != loss
+    net.save(path)
+    assert stored(path)["ip"][0].shape == (13, 11, 8, 9)
+
+    weights.reshape(4, 3)
+    assert weights.data.shape == weights.diff.shape == (4, 3)
+    assert not weights.data.any()
+    weights.data[...] = 7
+    net.save(path)
+    assert (stored(path)["ip"][0] == 7).all()
+    other = make()
+    other.params["ip"][0].reshape(4, 3)
+    for use in (net.forward, net.backward, lambda: other.share_with(net)):
+        with pytest.raises(WeightsError, match=r"layer 'ip': parameter 0 was reshaped to 4 x 3"):
+            use()
+    weights.reshape(*before.shape)
+    np.testing.assert_array_equal(weights.data, 2 * before)
+    assert np.shares_memory(weights.data, np.asarray(net.flat_params))
+    net.forward()
+
+
+@pytest.mark.parametrize("suffix", [".caffemodel", ".h5"])
+def test_a_blob_added_by_hand(suffix: str, tmp_path: Path) -> None:
+    """How scripts that fold BatchNorm away give a convolution the bias that it did not have."""
+    text = TEXT.replace("num_output: 11", "num_output: 11 bias_term: false")
+    text = text.replace("param { decay_mult: 1 } param { decay_mult: 0 }", "")
+    net, path = make(text), str(tmp_path / f"net{suffix}")
+    net.params["conv"].add_blob(11)
+    assert net.layer_dict["conv"].blobs is net.params["conv"]
+    net.params["conv"][1].data[...] = np.arange(11)
+    net.params["ip"].add_blob()
+    net.params["ip"][2].reshape(2, 3)
+    loss = float(net.forward()["loss"])
+    net.save(path)
+    saved = stored(path)
+    assert [blob.shape for blob in saved["conv"]] == [(11, 2, 2, 2), (11,)]
+    assert [blob.shape for blob in saved["ip"]] == [(13, 792), (13,), (2, 3)]
+    del net.params["ip"][2]
+    net.save(path)
+    other = make()
+    other.copy_from(path)
+    np.testing.assert_array_equal(other.params["conv"][1].data, np.arange(11))
+    net.params["conv"][1].data[...] = 0
+    net.copy_from(path)
+    np.testing.assert_array_equal(net.params["conv"][1].data, np.arange(11))
+    assert float(net.forward()["loss"]) == loss
