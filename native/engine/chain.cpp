@@ -86,11 +86,7 @@ void Net::find_chain(Layer& head) {
 // Somebody wants a blob to have values that chains left out.
 void Net::follow_wants() {
     wants_changed_ = false;
-    std::vector<const Layer*> before;
-    for (const Layer& layer : layers) before.push_back(layer.fused_last);
-    find_fusions();
-    for (Layer& layer : layers)
-        if (layer.fused_last != before[layer.index] && layer.prepared) make_ready(layer);
+    follow_fusions();
     find_last_readers();
 }
 

@@ -1,6 +1,8 @@
 // Which layers in a row are computed at once, and how to get back to one by one.
 #include "fusion.hpp"
 
+#include <tuple>
+
 namespace sn {
 
 namespace {
@@ -35,7 +37,6 @@ void Net::find_fusions() {
         layer.fused_relu = layer.fused_scale = layer.fused_into = layer.fused_last = nullptr;
         layer.fused_affine.clear();
         layer.fused_sum = nullptr, layer.fused_other = nullptr;
-        layer.fused = false;
     }
     for (auto& head : layers) {
         if (head.fused_into) continue;
@@ -56,6 +57,29 @@ void Net::find_fusions() {
     }
 }
 
+// Finds them again, and makes those ready whose followers are others than before.
+void Net::follow_fusions() {
+    const auto chain = [](const Layer& layer) {
+        return std::make_tuple(layer.fused_scale, layer.fused_relu, layer.fused_last,
+                               layer.fused_sum, layer.fused_other, layer.fused_affine);
+    };
+    std::vector<decltype(chain(layers[0]))> before;
+    for (const Layer& layer : layers) before.push_back(chain(layer));
+    find_fusions();
+    for (Layer& layer : layers) {
+        if (chain(layer) == before[layer.index]) continue;
+        if (layer.is_ready()) make_ready(layer);
+        layer.fused = false;
+    }
+}
+
+// Whether a layer can compute what follows it too: a part of the net may have other shapes by now.
+bool Net::are_ready(const Layer& head) const {
+    for (size_t i = head.index; i <= head.fused_last->index; ++i)
+        if (!layers[i].is_ready()) return false;
+    return true;
+}
+
 Layer* Net::next(const Layer& layer) {
     return layer.index + 1 < layers.size() ? &layers[layer.index + 1] : nullptr;
 }
@@ -63,9 +87,9 @@ Layer* Net::next(const Layer& layer) {
 // Before layers first … last run: who computes others with itself, and who was computed.
 void Net::choose_fusions(size_t first, size_t last) {
     Layer* begun = layers[first].fused_into;
-    if (begun && begun->kernel->fuses_backward()) unfuse(*begun);
+    if (begun && begun->fused && begun->kernel->fuses_backward()) unfuse(*begun);
     for (size_t i = first; i <= last; ++i)
-        if (Layer& head = layers[i]; head.fused_last)
+        if (Layer& head = layers[i]; head.fused_last && head.prepared)
             head.fused = head.kernel->fuses() && head.fused_last->index <= last;
 }
 
@@ -81,6 +105,8 @@ void Net::split_fusions(size_t first, size_t last) {
 // Runs what was computed at once one by one, so that each layer has the notes of its own that its
 // backward pass needs; the result stays what later layers have made of it.
 void Net::unfuse(Layer& head) {
+    if (!head.fused) return;
+    head.fused = are_ready(head);
     if (!head.fused) return;
     Tensor& top = head.fused_last->tops[0]->data;
     const bool is_gone = top.storage().is_gone();

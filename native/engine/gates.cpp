@@ -44,7 +44,7 @@ void Net::find_gates() {
 void Net::choose_gates(size_t first, size_t last) {
     for (Layer& layer : layers)
         layer.gated =
-            layer.gate && layer.index <= first && layer.gate->index >= last &&
+            layer.gate && layer.prepared && layer.index <= first && layer.gate->index >= last &&
             layer.kernel->gates(layer) &&
             !(is_fused(*layer.gate, last) && layer.gate->fused_into->kernel->fuses_backward());
 }

@@ -27,7 +27,10 @@ class Kept {
         if (!needed) return;
         copy_.copy(values);
     }
-    const Tensor& of(const Tensor& values) const { return held_ ? copy_ : values; }
+    // What was kept of other shapes is nobody's.
+    const Tensor& of(const Tensor& values) const {
+        return held_ && copy_.shape() == values.shape() ? copy_ : values;
+    }
     void forget() { copy_.storage().give_back(); }
 
    private:

@@ -88,7 +88,8 @@ bool Layer::is_ready() const {
 }
 
 void Layer::check_ready() const {
-    if (!is_ready()) refuse("was not prepared for the shapes and options that it has now");
+    if (!is_ready())
+        refuse("was not prepared for the shapes and options that it has now; run it forward first");
 }
 
 }  // namespace sn

@@ -41,6 +41,10 @@ struct Blob {
         data.reshape(shape);
         diff.reshape(shape);
     }
+    void extend(const Shape& shape) {
+        data.extend(shape);
+        diff.extend(shape);
+    }
 };
 
 // The blobs on one side of a layer; one that is not there is refused.

@@ -107,12 +107,17 @@ void Net::gather_threads() {
     const int team = threads();
     if (team == threads_) return;
     threads_ = team;
-    for (auto& layer : layers)
-        if (layer.prepared) make_ready(layer);
+    for (auto& layer : layers) {
+        if (layer.is_ready())
+            make_ready(layer);
+        else
+            layer.prepared.reset();
+    }
 }
 
 void Net::make_ready(Layer& layer) {
     layer.prepared.reset();
+    layer.fused = false;
     guarded(layer, [&] {
         if (!layer.kernel) {
             const auto factory = kernels().find(layer.type);
@@ -132,10 +137,10 @@ void Net::make_ready(Layer& layer) {
 void Net::prepare(size_t first, size_t last) {
     pages.clear();
     gather_threads();
-    find_fusions();
+    follow_fusions();
     find_gates();
-    for (size_t i = first; i <= last && i < layers.size(); ++i) layers[i].prepared.reset();
-    for (size_t i = first; i <= last && i < layers.size(); ++i) make_ready(layers[i]);
+    for (size_t i = first; i <= last && i < layers.size(); ++i)
+        if (!layers[i].is_ready()) make_ready(layers[i]);
     find_last_readers();
 }
 
@@ -172,6 +177,7 @@ double Net::forward_layers(size_t first, size_t last) {
         guarded(layer, [&] {
             layer.check_ready();
             check_bottoms(layer);
+            layer.fused = layer.fused && are_ready(layer);
             layer.kernel->forward(layer);
             // Some give their tops the shape that their input asks for.
             if (!layer.is_ready()) layer.note_shapes();

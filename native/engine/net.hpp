@@ -76,6 +76,8 @@ struct Net {
     bool can_add(const Layer& head, const Layer& before, const Layer& sum) const;
     void find_chain(Layer& head);
     void follow_wants();
+    void follow_fusions();
+    bool are_ready(const Layer& head) const;
     void choose_fusions(size_t first, size_t last);
     void split_fusions(size_t first, size_t last);
     void unfuse(Layer& head);

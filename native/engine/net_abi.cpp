@@ -75,6 +75,11 @@ std::vector<T> list(int count, const T* first) {
     return {first, first + count};
 }
 
+sn::Shape axes(int ndim, const int64_t* shape) {
+    if (ndim < 0 || ndim > most_axes) throw std::out_of_range("a blob has at most 32 axes");
+    return list(ndim, shape);
+}
+
 // Options and gradients shape what a kernel makes ready.
 sn::Layer& changed(sn::Net& net, int number) {
     sn::Layer& layer = layer_at(net, number);
@@ -143,10 +148,11 @@ sn_status sn_net_add_blob(int* out, sn_net* net, const char* name) {
 }
 
 sn_status sn_net_reshape_blob(sn_net* net, int blob, int ndim, const int64_t* shape) {
-    return guard(net, [&](sn::Net& n) {
-        if (ndim < 0 || ndim > most_axes) throw std::out_of_range("a blob has at most 32 axes");
-        at(n.blobs, blob, "blob").reshape(list(ndim, shape));
-    });
+    return guard(net, [&](sn::Net& n) { at(n.blobs, blob, "blob").reshape(axes(ndim, shape)); });
+}
+
+sn_status sn_net_extend_blob(sn_net* net, int blob, int ndim, const int64_t* shape) {
+    return guard(net, [&](sn::Net& n) { at(n.blobs, blob, "blob").extend(axes(ndim, shape)); });
 }
 
 sn_status sn_net_add_param(int* out, sn_net* net, const sn_array* data, const sn_array* diff) {
@@ -166,8 +172,8 @@ sn_status sn_net_share_param(sn_net* net, int param, const sn_array* data) {
         auto values = hold(data, shape);
         if (shape != blob.shape()) throw std::out_of_range("a shared parameter differs in shape");
         blob.data.share(std::make_shared<sn::Storage>(std::move(values)));
-        for (auto& layer : n.layers)
-            if (std::count(layer.params.begin(), layer.params.end(), &blob)) layer.prepared.reset();
+        // Blobs that look at the parameter's values look at the new ones.
+        for (auto& layer : n.layers) layer.prepared.reset();
     });
 }
 

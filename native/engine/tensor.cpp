@@ -119,6 +119,18 @@ void Storage::resize(size_t values) {
     size_ = values;
 }
 
+void Storage::extend(size_t values) {
+    if (values == size_) return;
+    if (gone_ || (!plain_ && plain_valid_)) return resize(values);
+    edit();
+    const auto before = plain_;
+    const size_t known = size_;
+    resize(values);
+    if (plain_) return;
+    allocate(true);
+    std::copy_n(before.get(), known, plain_.get());
+}
+
 void Storage::allocate(bool zeros) {
     if (plain_) return;
     if (capacity_ > SIZE_MAX / sizeof(float) / 2) throw std::bad_alloc();
@@ -352,14 +364,21 @@ void Storage::settle() {
     if (exposed_) edit();
 }
 
+// Values that others look at too are not this tensor's to lose.
 void Tensor::reshape(const Shape& shape) {
+    if (storage_.use_count() > 1) return extend(shape);
     storage_->resize(static_cast<size_t>(sn::count(shape)));
+    shape_ = shape;
+}
+
+void Tensor::extend(const Shape& shape) {
+    storage_->extend(static_cast<size_t>(sn::count(shape)));
     shape_ = shape;
 }
 
 Storage& Tensor::values() const {
     const auto wanted = static_cast<size_t>(count());
-    if (storage_->size() < wanted) storage_->resize(wanted);
+    if (storage_->size() < wanted) storage_->extend(wanted);
     return *storage_;
 }
 

@@ -41,8 +41,10 @@ class Storage {
     explicit Storage(std::shared_ptr<const sn_array> values);
 
     size_t size() const { return size_; }
-    // Makes room for at least this many values; rows that fit already are kept.
+    // Makes room for so many values, which are to be written; rows that fit already are kept.
     void resize(size_t values);
+    // The same; the values that there are stay where they are.
+    void extend(size_t values);
 
     float* read();
     float* write();
@@ -133,6 +135,8 @@ class Tensor {
     const Shape& shape() const { return shape_; }
     int64_t count() const { return sn::count(shape_); }
     void reshape(const Shape& shape);
+    // The same; the values that there are stay where they are, as in Caffe's blobs.
+    void extend(const Shape& shape);
     // Looks at another tensor's values under its own shape, of as many values, from now on.
     void share(const Tensor& other);
     void share(std::shared_ptr<Storage> storage);

@@ -232,7 +232,7 @@ class Net:
         self._runtime.native.set_draws(draws)
 
     def _layer_number(self, name: str) -> int:
-        if name not in self.graph.node_index:
+        if name not in self._layer_names:
             raise LayerError(name, "the net has no such layer")
         return self._layer_names.index(name)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from threading import RLock
 from time import perf_counter_ns
@@ -22,6 +22,7 @@ from sparknet.caffe.host.python import PythonHost
 from sparknet.caffe.precision import available
 from sparknet.errors import SpecError, WeightsError
 from sparknet.graph import Graph, Node
+from sparknet.graph.reshape import follow
 from sparknet.layers import Shape
 from sparknet.layers.fillers import fill
 from sparknet.layers.layer import TRAIN, count, shape_text
@@ -30,7 +31,7 @@ from sparknet.native import NDArray
 from sparknet.native.net import NativeNet
 
 RESHAPING = frozenset({"Filter", "DetectionOutput"})
-"""Types whose top shapes depend on data: what follows is inferred anew when they change."""
+"""Types whose top shapes depend on data."""
 
 FORWARD, BACKWARD = 0, 1
 
@@ -67,16 +68,18 @@ class Runtime:
         self, graph: Graph, seed: int, precision: str = "float32", keep_blobs: bool = True
     ) -> None:
         self._lock = RLock()
-        self.graph = graph
+        self.nodes = list(graph.nodes)
+        self._graph: Graph | None = graph
+        self._built = graph
         self.keep_blobs = keep_blobs
         self.seed = seed
         self.generation = 0
-        self._stale = False
         self._host_clocks: tuple[dict[int, float], dict[int, float]] | None = None
         self.precision = available(precision)
         self.native = NativeNet(graph.phase == TRAIN, seed, self.precision == "bf16")
         self._make_params()
         self._make_blobs()
+        self._note_shapes()
         self._make_layers()
         if not keep_blobs:
             self._share_blobs()
@@ -84,7 +87,10 @@ class Runtime:
         runs = sum(segment.host is None for segment in self.segments)
         # One run gives all gradients, and nobody's code sees them before.
         self._clears_unseen = runs == 1 and not self.user_layers()
-        self._prepare(0)
+        if self.nodes:
+            self.native.prepare(0, len(self.nodes) - 1)
+        for number in self._hosts:
+            self._reshape_host(number)
 
     # -- building ------------------------------------------------------------------------
 
@@ -118,7 +124,7 @@ class Runtime:
         """Refuse to compute with a parameter of more or fewer values than its layer has."""
         if not self._apart:
             return
-        for node, own in zip(self.graph.nodes, self.params, strict=True):
+        for node, own in zip(self.nodes, self.params, strict=True):
             for number, blob in enumerate(own):
                 if blob in self._apart:
                     raise WeightsError(
@@ -136,7 +142,7 @@ class Runtime:
         self._check_params()
         other._check_params()
         theirs = dict(zip(other.graph.layers, other.params, strict=True))
-        for node, own in zip(self.graph.nodes, self.params, strict=True):
+        for node, own in zip(self.nodes, self.params, strict=True):
             for ref, mine, source in zip(node.params, own, theirs.get(node.name, ()), strict=False):
                 mine.share(source)
                 number = self._native_params[ref.learnable, ref.shape]
@@ -145,7 +151,8 @@ class Runtime:
             blob.shares_with(other.flat_data) for own in self.params for blob in own
         ):
             self.flat_data = other.flat_data
-        self._prepare(0)
+        # Their kernels were made for the memory of before.
+        self._stale.update(range(len(self.nodes)))
 
     def _make_blobs(self) -> None:
         self.blobs: list[Blob] = []
@@ -155,7 +162,7 @@ class Runtime:
     def _make_layers(self) -> None:
         self.params: list[BlobVec] = []
         self._hosts: dict[int, Host] = {}
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(self.nodes):
             own = BlobVec(self.param(ref.learnable, ref.shape) for ref in node.params)
             self.params.append(own)
             ids = [self._native_params[ref.learnable, ref.shape] for ref in node.params]
@@ -168,7 +175,7 @@ class Runtime:
     def _share_blobs(self) -> None:
         """What comes in, what comes out and what is a loss stays; the rest is lent on."""
         self.native.share_blobs()
-        sources = {top for node in self.graph.nodes if not node.bottom_ids for top in node.top_ids}
+        sources = {top for node in self.nodes if not node.bottom_ids for top in node.top_ids}
         names = self.graph.blob_names
         for blob in sources.union(
             map(names.index, [*self.graph.outputs, *self.graph.loss_weights])
@@ -196,7 +203,7 @@ class Runtime:
 
     def _segments(self) -> Iterator[Segment]:
         first = 0
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(self.nodes):
             if number in self._hosts:
                 if first < number:
                     yield Segment(first, number - 1)
@@ -205,83 +212,127 @@ class Runtime:
             elif node.type in RESHAPING:
                 yield Segment(first, number)
                 first = number + 1
-        if first < len(self.graph.nodes):
-            yield Segment(first, len(self.graph.nodes) - 1)
-
-    def _prepare(self, first: int) -> None:
-        last = len(self.graph.nodes) - 1
-        if first <= last:
-            self.native.prepare(first, last)
-        for number, host in self._hosts.items():
-            if number >= first:
-                node = self.graph.nodes[number]
-                host.reshape(self._of(node.bottom_ids), self._of(node.top_ids))
+        if first < len(self.nodes):
+            yield Segment(first, len(self.nodes) - 1)
 
     def _of(self, ids: Sequence[int]) -> RawBlobVec:
         return RawBlobVec(self.blobs[blob] for blob in ids)
 
     # -- shapes --------------------------------------------------------------------------
 
+    def _note_shapes(self) -> None:
+        self._shapes = list(self._built.blob_shapes)
+        self._users: list[list[int]] = [[] for _ in self._shapes]
+        for number, node in enumerate(self.nodes):
+            for blob in {*node.bottom_ids, *node.top_ids}:
+                self._users[blob].append(number)
+        self._stale: set[int] = set()
+        """Layers by number whose blobs have other shapes than their plans and kernels are for;
+        they follow when they run (Caffe: layer.hpp, Forward)."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph with the shapes that the blobs have now."""
+        if self._graph is None:
+            shapes = tuple(self._shapes)
+            self._graph = replace(self._built, nodes=tuple(self.nodes), blob_shapes=shapes)
+        return self._graph
+
     @_alone
-    def touch(self, blob: int, shape: Sequence[int]) -> None:
-        """A blob was given another shape from outside; the net follows at its next pass."""
-        self.native.reshape_blob(blob, shape)
+    def touch(self, blob: int, shape: Shape) -> None:
+        """Give a blob another shape, as its owner or from outside."""
+        if shape != self._shapes[blob]:
+            self.native.extend_blob(blob, shape)
+            self._changed(blob, shape)
+
+    def _changed(self, blob: int, shape: Shape) -> None:
+        self._shapes[blob] = shape
+        self._stale.update(self._users[blob])
+        self._graph = None
         self.generation += 1
-        self._stale = True
 
     @_alone
     def reshape(self) -> None:
-        """Infer everything anew from the shapes that the inputs have now (Caffe: Net::Reshape)."""
-        sources = {
-            name: self.native.blob_shape(blob)
-            for node in self.graph.nodes
-            if not node.bottom_ids
-            for name, blob in zip(node.tops, node.top_ids, strict=True)
-        }
-        self._follow(self.graph.reshape(sources), 0)
+        """Every layer follows the shapes that its bottoms have now (Caffe: Net::Reshape)."""
+        for segment in self.segments:
+            if segment.host is None:
+                self._follow(segment.first, segment.last)
+            else:
+                self._reshape_host(segment.first)
 
-    def _follow(self, graph: Graph, first: int) -> None:
-        self.graph = graph
-        for blob, shape in enumerate(graph.blob_shapes):
-            self.native.reshape_blob(blob, shape)
-        self.generation += 1
-        self._stale = False
-        for number in range(first, len(graph.nodes)):
-            self._describe(number, graph.nodes[number])
-        self._prepare(first)
+    def _follow(self, first: int, last: int) -> None:
+        """Layers of the engine, about to run, follow the shapes of their bottoms.
 
-    def _follow_data(self, number: int) -> None:
-        """A layer has given its tops other shapes: what comes after it follows."""
-        node = self.graph.nodes[number]
-        now = {blob: self.native.blob_shape(blob) for blob in node.top_ids}
-        if any(self.graph.blob_shapes[blob] != shape for blob, shape in now.items()):
-            self._follow(self.graph.reshape_after(number, now), number + 1)
+        Where one of them refuses, all stay stale.
+        """
+        if not self._stale:
+            return
+        followed = []
+        for number in range(first, last + 1):
+            if number in self._stale:
+                self._follow_layer(number)
+                self.native.set_options(number, self.nodes[number].plan.values)
+                followed.append(number)
+        if followed:
+            self.native.prepare(followed[0], followed[-1])
+            self._stale.difference_update(followed)
+
+    def _follow_layer(self, number: int) -> None:
+        node = self.nodes[number] = follow(self.nodes[number], self._shapes)
+        for blob, shape in zip(node.top_ids, node.plan.tops, strict=True):
+            if shape != self._shapes[blob]:
+                self.native.reshape_blob(blob, shape)
+                self._changed(blob, shape)
+
+    def _reshape_host(self, number: int) -> None:
+        host, node = self._hosts[number], self.nodes[number]
+        # A user's layer says in its `reshape` what follows from its bottoms.
+        if number in self._stale and not isinstance(host, PythonHost):
+            self._follow_layer(number)
+        host.reshape(self._of(node.bottom_ids), self._of(node.top_ids))
+        self._host_is_ready(number)
+
+    def _host_is_ready(self, number: int) -> None:
+        """The layer has given its tops their shapes."""
+        if number in self._stale:
+            self._stale.discard(number)
+            if any(self.nodes[number].loss_weights):
+                self.native.prepare(number, number)
+
+    def _look_at_tops(self, number: int) -> None:
+        """The engine may have given a layer's tops other shapes."""
+        for blob in self.nodes[number].top_ids:
+            shape = self.native.blob_shape(blob)
+            if shape != self._shapes[blob]:
+                self._changed(blob, shape)
+                self._stale.discard(number)
 
     # -- passes --------------------------------------------------------------------------
 
     @_alone
     def forward(self, first: int, last: int) -> float:
         self._check_params()
-        if self._stale:
-            self.reshape()
         loss = 0.0
         for segment in self.segments:
             begin, end = max(first, segment.first), min(last, segment.last)
             if begin > end:
                 continue
-            if segment.host is None:
-                loss += self.native.forward(begin, end)
-            else:
+            if segment.host is not None:
                 with self._timed(FORWARD, begin):
                     loss += self._forward_host(segment.host, begin)
-            if segment.host is not None or self.graph.nodes[end].type in RESHAPING:
-                self._follow_data(end)
+                continue
+            self._follow(begin, end)
+            loss += self.native.forward(begin, end)
+            if self.nodes[end].type in RESHAPING:
+                self._look_at_tops(end)
         return loss
 
     def _forward_host(self, host: Host, number: int) -> float:
-        node = self.graph.nodes[number]
+        self._reshape_host(number)
+        node = self.nodes[number]
         tops = self._of(node.top_ids)
         host.forward(self._of(node.bottom_ids), tops)
+        self._host_is_ready(number)
         return sum(
             float(np.vdot(top.data.astype(np.float64), top.diff))
             for top, weight in zip(tops, node.loss_weights, strict=True)
@@ -307,12 +358,12 @@ class Runtime:
                 continue
             if segment.host is None:
                 self.native.backward(begin, end, anew)
-            elif self.graph.nodes[begin].needs_backward:
+            elif self.nodes[begin].needs_backward:
                 with self._timed(BACKWARD, begin):
                     self._backward_host(segment.host, begin)
 
     def _backward_host(self, host: Host, number: int) -> None:
-        node = self.graph.nodes[number]
+        node = self.nodes[number]
         host.backward(self._of(node.top_ids), list(node.propagate_down), self._of(node.bottom_ids))
 
     # -- clocks --------------------------------------------------------------------------

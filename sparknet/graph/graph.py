@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sparknet.graph.node import Node
 from sparknet.graph.params import Learnable
-from sparknet.graph.reshape import reshape_nodes, reshape_nodes_after
+from sparknet.graph.reshape import reshape_nodes
 from sparknet.layers import Shape
 from sparknet.layers.layer import count
 from sparknet.proto import caffe_pb2
@@ -89,12 +89,4 @@ class Graph:
         others, the layer at fault is named.  Caffe: net.cpp, Reshape.
         """
         nodes, blob_shapes = reshape_nodes(self.nodes, self.blob_shapes, shapes)
-        return replace(self, nodes=nodes, blob_shapes=blob_shapes)
-
-    def reshape_after(self, number: int, tops: Mapping[int, Sequence[int]]) -> Graph:
-        """The same net once layer ``number`` has sized its tops by the data it saw.
-
-        ``tops`` maps blob numbers to shapes; the layers that follow are inferred anew.
-        """
-        nodes, blob_shapes = reshape_nodes_after(self.nodes, self.blob_shapes, number, tops)
         return replace(self, nodes=nodes, blob_shapes=blob_shapes)

@@ -22,37 +22,28 @@ def reshape_nodes(
     return tuple(_reshape_node(node, old, found, wanted) for node in nodes), tuple(found)
 
 
-def reshape_nodes_after(
-    nodes: Sequence[Node], old: Sequence[Shape], number: int, tops: Mapping[int, Sequence[int]]
-) -> tuple[tuple[Node, ...], tuple[Shape, ...]]:
-    """The same when layer ``number`` has given its tops, by blob number, other shapes."""
-    found = list(old)
-    for blob, shape in tops.items():
-        found[blob] = _checked(nodes[number].name, tuple(shape))
-    after = tuple(_reshape_node(node, old, found, {}) for node in nodes[number + 1 :])
-    return (*nodes[: number + 1], *after), tuple(found)
+def follow(node: Node, shapes: Sequence[Shape]) -> Node:
+    """The node for the shapes that the net's blobs have now; ``plan.tops`` says which its own
+    get.  One without bottoms leaves them as they are.  Caffe: layer.hpp, Forward."""
+    if not node.bottom_ids:
+        return replace(node, plan=replace(node.plan, tops=tuple(shapes[j] for j in node.top_ids)))
+    plan = node.layer.plan([shapes[blob] for blob in node.bottom_ids])
+    _check_params(node, plan)
+    return replace(node, plan=plan)
 
 
 def _reshape_node(
     node: Node, old: Sequence[Shape], found: list[Shape], wanted: Mapping[str, Shape]
 ) -> Node:
-    if not node.bottom_ids:
-        plan = _source_plan(node, wanted)
-    elif all(found[blob] == old[blob] for blob in node.bottom_ids):
+    if node.bottom_ids and all(found[blob] == old[blob] for blob in node.bottom_ids):
         return node
-    else:
-        plan = node.layer.plan([found[blob] for blob in node.bottom_ids])
-        _check_params(node, plan)
-    for blob, shape in zip(node.top_ids, plan.tops, strict=True):
+    if not node.bottom_ids:
+        for blob, name in zip(node.top_ids, node.tops, strict=True):
+            found[blob] = wanted.get(name, found[blob])
+    node = follow(node, found)
+    for blob, shape in zip(node.top_ids, node.plan.tops, strict=True):
         found[blob] = shape
-    return replace(node, plan=plan)
-
-
-def _source_plan(node: Node, wanted: Mapping[str, Shape]) -> Plan:
-    tops = tuple(
-        wanted.get(name, shape) for name, shape in zip(node.tops, node.plan.tops, strict=True)
-    )
-    return replace(node.plan, tops=tops)
+    return node
 
 
 def _check_params(node: Node, plan: Plan) -> None:

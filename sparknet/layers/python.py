@@ -14,7 +14,8 @@ from sparknet.proto import caffe_pb2
 
 
 class Python(Layer):
-    """``setup`` runs once, ``reshape`` at every `infer`, both on blobs that have a shape only.
+    """``setup`` runs once, ``reshape`` at every `infer`, both on blobs that have a shape only;
+    tops whose shape ``reshape`` leaves alone keep the one that they have.
 
     Importing the module runs its code, as in Caffe (python_layer.hpp).
     Values: module, layer, param_str, share_in_parallel, blobs (the first values of the
@@ -32,17 +33,22 @@ class Python(Layer):
         super().__init__(parameter, phase)
         self.instance: Any = None
         """The user's object, once `infer` has made it."""
+        self._tops: list[Shape] = [() for _ in parameter.top]
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         bottom = RawBlobVec(ShapeBlob(shape) for shape in bottoms)
         shared = dict(zip(self.parameter.bottom, bottom, strict=False))
-        top = RawBlobVec(shared.get(name) or ShapeBlob() for name in self.parameter.top)
+        top = RawBlobVec(
+            shared.get(name) or ShapeBlob(shape)
+            for name, shape in zip(self.parameter.top, self._tops, strict=True)
+        )
         with caffe_importable():
             if self.instance is None:
                 instance = self._call(self._make)
                 self._call(lambda: instance.setup(bottom, top))
                 self.instance = instance
             self._call(lambda: self.instance.reshape(bottom, top))
+        self._tops = [tuple(blob.shape) for blob in top]
         learned = list(self.instance.blobs)
         options = self.options
         values = {
@@ -53,7 +59,7 @@ class Python(Layer):
             "blobs": tuple(blob.data for blob in learned),
         }
         return Plan(
-            tops=tuple(tuple(blob.shape) for blob in top),
+            tops=tuple(self._tops),
             params=tuple(Param(tuple(blob.shape), constant()) for blob in learned),
             values=values,
         )

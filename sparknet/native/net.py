@@ -60,6 +60,10 @@ class NativeNet:
     def reshape_blob(self, blob: int, shape: Sequence[int]) -> None:
         check(lib.sn_net_reshape_blob(self._net, blob, len(shape), list(shape)))
 
+    def extend_blob(self, blob: int, shape: Sequence[int]) -> None:
+        """`reshape_blob` that leaves the values in their places."""
+        check(lib.sn_net_extend_blob(self._net, blob, len(shape), list(shape)))
+
     def add_param(self, data: NDArray, diff: NDArray) -> int:
         """A parameter over the storage of two arrays."""
         out = ffi.new("int *")

@@ -54,7 +54,10 @@ SN_API sn_status sn_net_want_blob(sn_net* net, int blob);
 /* ---- Building ----------------------------------------------------------------- */
 
 SN_API sn_status sn_net_add_blob(int* out, sn_net* net, const char* name);
+/* Its values are lost where their number changes. */
 SN_API sn_status sn_net_reshape_blob(sn_net* net, int blob, int ndim, const int64_t* shape);
+/* The same; its values stay in their places. */
+SN_API sn_status sn_net_extend_blob(sn_net* net, int blob, int ndim, const int64_t* shape);
 
 /*
  * A learnable blob over two float32 arrays of one shape, row-major without gaps.
@@ -89,8 +92,9 @@ SN_API sn_status sn_layer_set_gradients(sn_net* net, int layer, int backward,
 SN_API sn_status sn_layer_set_loss_weights(sn_net* net, int layer, const float* weights);
 
 /*
- * Makes the kernels of layers first to last ready for the shapes and options that are set.
- * A layer refuses to run until that is done, and again after these have changed.
+ * Makes the kernels of those of the layers first to last ready that are not ready for the shapes
+ * and options that are set.  A layer refuses to run until that is done, and again after these have
+ * changed; the others run.
  */
 SN_API sn_status sn_net_prepare(sn_net* net, int first, int last);
 

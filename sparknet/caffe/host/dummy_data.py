@@ -9,6 +9,7 @@ import numpy as np
 from sparknet.caffe.blob import Blob, ParamBlob
 from sparknet.caffe.host.host import Host
 from sparknet.graph import Node
+from sparknet.layers import Shape
 from sparknet.layers.fillers import fill
 
 
@@ -16,18 +17,16 @@ class DummyDataHost(Host):
     def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
         super().__init__(node, params, seed)
         self.rng = np.random.default_rng(seed)
-        self.filled = False
+        self.filled: list[Shape] = []
 
     def reseed(self, seed: int) -> None:
         super().reseed(seed)
         self.rng = np.random.default_rng(seed)
 
-    def reshape(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
-        self.filled = False
-
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         values = self.node.plan.values
+        shapes = [tuple(top.shape) for top in tops]
         for top, filler, refill in zip(tops, values["fillers"], values["refill"], strict=True):
-            if refill or not self.filled:
+            if refill or self.filled != shapes:
                 top.data[...] = fill(filler, tuple(top.shape), self.rng)
-        self.filled = True
+        self.filled = shapes

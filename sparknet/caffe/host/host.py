@@ -12,8 +12,8 @@ from sparknet.graph import Node
 class Host(ABC):
     """A layer of a runtime; blobs are views of the engine's memory.
 
-    A host may give its tops other shapes in `forward`: what follows is then
-    inferred anew.
+    A host may give its tops other shapes in `reshape` and in `forward`; what follows takes
+    them on when it runs.
     """
 
     def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
@@ -22,7 +22,7 @@ class Host(ABC):
         self.seed = seed
 
     def reshape(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:  # noqa: B027
-        """Shapes are set, or have changed."""
+        """Before the first pass, and before each `forward`."""
 
     @abstractmethod
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None: ...

@@ -29,7 +29,6 @@ class PythonHost(Host):
         self._call(lambda: self.instance.reshape(bottoms, tops))
 
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
-        self._call(lambda: self.instance.reshape(bottoms, tops))
         self._call(lambda: self.instance.forward(bottoms, tops))
 
     def backward(
