@@ -17,7 +17,11 @@ layer { name: "norm1" type: "LRN" bottom: "conv1" top: "norm1" lrn_param { local
 layer { name: "conv2" type: "Convolution" bottom: "norm1" top: "conv2"
   convolution_param { num_output: 16 kernel_size: 3 pad: 1
     weight_filler { type: "gaussian" std: 0.05 } } }
-layer { name: "prob" type: "Softmax" bottom: "conv2" top: "prob" }
+layer { name: "pool2" type: "Pooling" bottom: "conv2" top: "pool2"
+  pooling_param { pool: AVE kernel_size: 12 stride: 12 } }
+layer { name: "classifier" type: "InnerProduct" bottom: "pool2" top: "classifier"
+  inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "prob" type: "Softmax" bottom: "classifier" top: "prob" }
 """)
 
 # The gradient with respect to the input is computed only if the net is forced to.

@@ -39,6 +39,11 @@ SAYS = {
         1 \(34, 28\) grows
         2 \(48, 40\) grows
         image \(48, 40, 3\)""",
+    "style_transfer": r"""
+        gradient agrees with differences: True
+        shapes \(1, 32, 10, 7\) \(1, 10\)
+        falls to a tenth: True
+        a class again: \(1, 10\)""",
     "extract_features": r"""
         features \(50, 4, 4, 4\) float32
         50 features in HDF5 and LMDB, equal one by one""",
@@ -100,6 +105,11 @@ SAYS = {
         Wrote snapshot to: frcnn_iter_50.caffemodel
         Wrote snapshot to: frcnn_iter_100.caffemodel
         (1.00|0.[6789]\d) of 106 regions""",
+    "faster_rcnn_train": r"""
+        images of True sizes, proposals of True numbers
+        \['loss_bbox', 'loss_cls', 'rpn_cls_loss', 'rpn_loss_bbox'\]
+        all four fall: True in all to True
+        proposals find (1.00|0.[789]\d), classes right (1.00|0.[56789]\d)""",
 }
 """What each script says, line after line, other lines between them aside."""
 
