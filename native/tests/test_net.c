@@ -39,6 +39,31 @@ static void stale_shapes_are_refused(void) {
     sn_net_free(net);
 }
 
+/* A part of a net takes other shapes; the rest, computed together with it before, is left alone. */
+static void a_part_takes_other_shapes(void) {
+    for (int train = 0; train < 2; ++train) {
+        sn_net* net = small_net(train, 2);
+        double loss = 0;
+        expect_small(net, 2);
+        /* Two images of 26 in the middle stay where they are when a third comes. */
+        SUCCEEDS(sn_net_extend_blob(net, MIDDLE, 4, SHAPE(3, 20, 6, 6)));
+        EXPECT(value(net, MIDDLE, 0, 2 * 720 - 1) == 26 && value(net, MIDDLE, 0, 2 * 720) == 0);
+        SUCCEEDS(sn_net_reshape_blob(net, OUT, 2, SHAPE(3, 5)));
+        SUCCEEDS(sn_net_prepare(net, RELU, PRODUCT));
+        forward(net, RELU, PRODUCT);
+        EXPECT(value(net, OUT, 0, 0) == 18722 && value(net, OUT, 0, 14) == 2);
+        EXPECT(sn_net_forward(&loss, net, 0, LAYERS - 1) == SN_ERROR_LAYER);
+        EXPECT(sn_net_failed_layer(net) == CONVOLUTION);
+        EXPECT(sn_net_backward(net, LAYERS - 1, 0, 0) == SN_ERROR_LAYER);
+        EXPECT(sn_net_failed_layer(net) == CONVOLUTION);
+        resize_small(net, 2);
+        SUCCEEDS(sn_net_prepare(net, 0, LAYERS - 1));
+        expect_small(net, 2);
+        EXPECT(sn_net_extend_blob(net, MIDDLE, 40, SHAPE(1)) == SN_ERROR_INDEX);
+        sn_net_free(net);
+    }
+}
+
 /* In the test phase ReLU is computed with the convolution, unless the pass ends before it. */
 static void fused(void) {
     sn_net* net = small_net(0, 2);
@@ -181,6 +206,7 @@ int main(void) {
     SUCCEEDS(sn_set_threads(2));
     passes_and_shapes();
     stale_shapes_are_refused();
+    a_part_takes_other_shapes();
     fused();
     views_outlive_nets();
     shared_parameters();
