@@ -28,6 +28,10 @@ function(add_python_module name)
 endfunction()
 
 add_python_module(_buffer buffer.c)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  # It calls nothing of the C library, but auditwheel asks each extension which one it is for.
+  target_link_options(_buffer PRIVATE "LINKER:--no-as-needed")
+endif()
 add_python_module(_sparknet "${generated}")
 target_link_libraries(_sparknet PRIVATE sparknet_core)
 # What cffi writes is not ours to mend.

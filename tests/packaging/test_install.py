@@ -5,7 +5,6 @@ Nothing but the installed files may be needed: no LD_LIBRARY_PATH, no source tre
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -16,44 +15,13 @@ from pathlib import Path
 import pytest
 
 from tests.goldens import ROOT
+from tests.packaging.venvs import make_venv, probe, run
 
 pytestmark = pytest.mark.slow
-
-PROBE = """
-import sparknet.native as native
-from sparknet.proto import caffe_pb2
-assert native.onednn_version() >= (3, 2, 0)
-assert native.NDArray([1, 2, 3]).sum() == 6
-assert caffe_pb2.NetParameter(name="x").name == "x"
-print(native.__file__)
-"""
 
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", "bench-results"
 )
-
-
-def run(*command: object, cwd: Path, path: Path | None = None) -> str:
-    """Runs a program without whatever in our environment could help it."""
-    helpful = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "VIRTUAL_ENV", "CMAKE_PREFIX_PATH")
-    environment = {key: value for key, value in os.environ.items() if key not in helpful}
-    if path is not None:
-        environment["PYTHONPATH"] = str(path)
-    words = [str(word) for word in command]
-    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
-
-
-def probe(python: Path, cwd: Path, path: Path | None = None) -> Path:
-    """Runs the program; returns where it found the native core."""
-    return Path(run(python, "-c", PROBE, cwd=cwd, path=path).strip())
-
-
-def make_venv(folder: Path, python: str = sys.executable) -> Path:
-    """A fresh virtual environment; returns its Python."""
-    run(python, "-m", "venv", folder, cwd=folder.parent)
-    return folder / "bin" / "python"
 
 
 @pytest.fixture
