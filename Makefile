@@ -13,7 +13,7 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto cmake -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow test-cluster bench bench-peers bench-strategies bench-spark lint format docs sanitize fuzz clean setup
+.PHONY: demo test test-slow test-cluster bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize fuzz clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -64,8 +64,17 @@ format: setup
 	@find native \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' \) -print0 \
 		| xargs -0 $(VENV)/bin/clang-format -i
 
-docs: setup
+layers: setup
 	@$(PY) -m docs
+
+docs: setup
+	@echo '==> the documentation as a site: build/site/index.html'
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
+
+wheel: setup
+	@echo '==> a wheel that needs no compiler, in dist'
+	@rm -rf dist
+	@$(PY) .ci/wheel.py dist
 
 sanitize: setup
 	@echo '==> C tests under AddressSanitizer and UBSan'

@@ -1,4 +1,4 @@
-"""``make docs`` writes docs/layers.md again from the registry and the schema."""
+"""``make layers`` writes docs/layers.md again from the registry and the schema."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ GUIDES = sorted(
 
 
 def test_the_layer_reference_is_current() -> None:
-    assert PAGE.read_text() == layers_page(), "run make docs"
+    assert PAGE.read_text() == layers_page(), "run make layers"
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.relative_to(ROOT)))
