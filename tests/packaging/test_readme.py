@@ -1,0 +1,51 @@
+"""README as a stranger reads it: its commands and programs, in order, beside an installed wheel."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.goldens import ROOT
+from tests.packaging.venvs import make_venv, run
+
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks() -> list[tuple[str, str]]:
+    """(language, text) of README's blocks."""
+    return BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+def test_what_is_no_program_is_a_make_target() -> None:
+    targets = re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    plain = [text for language, text in blocks() if language not in {"sh", "python"}]
+    commands = [line for text in plain for line in text.splitlines() if line[:1].strip("# ")]
+    assert commands
+    for command in commands:
+        program, target = command.split()[:2]
+        assert program == "make"
+        assert target in targets
+
+
+@pytest.mark.slow
+def test_its_commands_run_as_they_stand(wheel: Path, tmp_path: Path) -> None:
+    python = make_venv(tmp_path / "venv")
+    folder = tmp_path / "folder"
+    (folder / "dist").mkdir(parents=True)
+    shutil.copy(wheel, folder / "dist")
+    path = os.pathsep.join([str(python.parent), "/usr/bin", "/bin"])
+    programs = [(language, text) for language, text in blocks() if language in {"sh", "python"}]
+    assert len(programs) > 4
+    said = ""
+    for language, text in programs:
+        words = ["bash", "-euc"] if language == "sh" else [python, "-c"]
+        said += run(*words, text, cwd=folder, PATH=path)
+    accuracy = re.search(r"'accuracy': (0\.\d+)", said)
+    assert accuracy, said
+    assert float(accuracy[1]) > 0.9
+    assert (folder / "small.caffemodel").is_file()
+    assert (folder / "lenet" / "solver.prototxt").is_file()
