@@ -1,0 +1,63 @@
+"""`make docs` refuses pages with links that lead nowhere, and a page that is not current."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.goldens import ROOT
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the documentation beside the package."""
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    (tmp_path / "sparknet").symlink_to(ROOT / "sparknet")
+    return tmp_path
+
+
+def build(tree: Path) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "mkdocs", "build"]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(words, cwd=tree, env=environment, capture_output=True, text=True)
+
+
+def test_the_site_is_whole_and_asks_nothing_of_the_network(tree: Path) -> None:
+    done = build(tree)
+    assert done.returncode == 0, done.stderr
+    site = tree / "build" / "site"
+    guides = [path.relative_to(tree / "docs") for path in (tree / "docs").rglob("*.md")]
+    assert len(guides) > 30
+    for guide in guides:
+        name = guide.with_suffix(".html") if guide.name != "README.md" else Path("index.html")
+        text = (site / name).read_text(encoding="utf-8")
+        assert not re.search(r'<(?:script|img)[^>]* src="http|<link[^>]* href="http', text), name
+    spark = (site / "reference" / "spark.html").read_text(encoding="utf-8")
+    assert 'id="sparknet.spark.Trainer.fit"' in spark
+    assert "../examples/" not in (site / "spark.html").read_text(encoding="utf-8")
+
+
+def test_a_link_that_leads_nowhere(tree: Path) -> None:
+    with (tree / "docs" / "threads.md").open("a") as page:
+        page.write("\n[a](nothing.md) [b](spark.md#nothing)\n")
+    done = build(tree)
+    assert done.returncode != 0
+    assert "nothing.md" in done.stderr
+    assert "'spark.md#nothing'" in done.stderr
+
+
+def test_a_page_of_layers_that_is_not_current(tree: Path) -> None:
+    with (tree / "docs" / "layers.md").open("a") as page:
+        page.write("\nwritten by hand\n")
+    done = build(tree)
+    assert done.returncode != 0
+    assert "run make layers" in done.stderr
