@@ -29,6 +29,15 @@ class BatchNorm(Layer):
                     f"it has {spec.lr_mult:g}"
                 )
 
+    @property
+    def by_running(self) -> bool:
+        """Whether it normalises by the running statistics, not by the batch's."""
+        given = self.options.HasField("use_global_stats")
+        return bool(self.options.use_global_stats if given else self.phase == TEST)
+
+    def mixes(self, bottom: Shape, axis: int) -> bool:
+        return not self.by_running
+
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         bottom = bottoms[0]
         if len(bottom) < 2:
@@ -36,9 +45,8 @@ class BatchNorm(Layer):
         options = self.options
         zero = constant(0)
         shapes = ((bottom[1],), (bottom[1],), (1,))
-        given = options.HasField("use_global_stats")
         values = {
-            "use_global_stats": options.use_global_stats if given else self.phase == TEST,
+            "use_global_stats": self.by_running,
             "moving_average_fraction": options.moving_average_fraction,
             "eps": options.eps,
         }

@@ -19,6 +19,9 @@ class BatchReindex(Layer):
     def force_backward(self, bottom: int) -> bool:
         return bottom == 0
 
+    def mixes(self, bottom: Shape, axis: int) -> bool:
+        return True
+
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         data, indices = bottoms
         if len(indices) != 1:

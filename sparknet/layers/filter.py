@@ -21,6 +21,9 @@ class Filter(Layer):
     def force_backward(self, bottom: int) -> bool:
         return bottom != len(self.parameter.bottom) - 1
 
+    def mixes(self, bottom: Shape, axis: int) -> bool:
+        return True
+
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         *data, selector = bottoms
         if len(self.parameter.top) != len(data):

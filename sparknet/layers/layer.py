@@ -139,6 +139,10 @@ class Layer(ABC):
         """Whether ``force_backward`` reaches this bottom (Caffe's AllowForceBackward)."""
         return True
 
+    def mixes(self, bottom: Shape, axis: int) -> bool:
+        """Whether what becomes of a record depends on those beside it on this axis of a bottom."""
+        return False
+
     def vectors(self, bottoms: Sequence[Shape]) -> tuple[Shape, ...]:
         """Axes of the bottoms that are one vector for the weights, which know the place of each
         value: other sizes with the same product would be other values."""

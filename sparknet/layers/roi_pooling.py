@@ -15,6 +15,9 @@ class ROIPooling(Layer):
     field = "roi_pooling_param"
     bottoms = exactly(2)
 
+    def mixes(self, bottom: Shape, axis: int) -> bool:
+        return True
+
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
         size = (options.pooled_h, options.pooled_w)

@@ -24,6 +24,9 @@ class Softmax(Layer):
     field = "softmax_param"
     in_place = True
 
+    def mixes(self, bottom: Shape, axis: int) -> bool:
+        return self.axis(self.options.axis, bottom) == axis
+
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         axis = self.axis(self.options.axis, bottoms[0])
         return Plan(tops=(bottoms[0],), values=around(bottoms[0], axis))

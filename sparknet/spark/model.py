@@ -20,6 +20,7 @@ from sparknet.net.flow import dependent, last_blobs
 from sparknet.proto import Model, read_model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
+from sparknet.spark.batch import batch_for
 from sparknet.spark.files import send
 from sparknet.spark.kinds import check_kinds, named, plain
 from sparknet.spark.portable import portable_net
@@ -67,8 +68,8 @@ class SparkModel:
         A blob of one value a record is a float, any other an array of floats.  ``best`` names a
         column for the number of the largest value of the first output: the class.  ``columns``
         maps the net's inputs to the data's columns, where the names differ; ``prefix`` goes
-        before the names of the blobs.  ``batch`` records go through the net at a time, as many
-        as it is described for unless given.
+        before the names of the blobs.  ``batch`` records go through the net at a time; unless
+        given, as many as it is described for, or up to 64 where it can be reshaped.
         """
         if not hasattr(data, "mapInArrow"):
             raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
@@ -78,7 +79,7 @@ class SparkModel:
         chosen = [output.blob for output in predicted]
         mapping = self._mapping(tested, chosen, data.columns, named(columns))
         check_kinds(data, mapping.values(), "the data")
-        rows = batch or tested.batch
+        rows = batch or batch_for(tested, chosen)
         prediction = Prediction(
             weights=self._send(session),
             net=portable_net(tested.described),
