@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from sparknet.caffe.idle import warn_of_idle
 from sparknet.dist import job as jobs
 from sparknet.dist.crew import Crew
 from sparknet.dist.events import Event, OnEvent, tell
@@ -111,6 +112,8 @@ def train(
         resumed.check(workers=size, strategy=chosen.settings(), order_seed=seed, shuffle=shuffle)
     with tempfile.TemporaryDirectory(prefix="sparknet-") as name:
         shared = _share(net, data, validation, Path(name))
+        if resumed is None:
+            warn_of_idle(net.net)
         count = len(jobs.open_shared(shared["records"]))
         batch_size = net.batch_size * int(settings(net).iter_size)
         plan = Plan(

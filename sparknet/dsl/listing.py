@@ -27,6 +27,7 @@ ACTIVATIONS = {
     "clip": "Clip",
     "relu6": "ReLU6",
 }
+FILLER = "xavier"
 POOLS = {"max": "MAX", "ave": "AVE", "avg": "AVE", "average": "AVE", "stochastic": "STOCHASTIC"}
 
 
@@ -54,13 +55,15 @@ def ConvLayer(  # noqa: N802
     """A Convolution of the blobs `bottoms` (names or layers) with `num_filters` filters.
 
     `kernel`, `stride` and `pad` are one number or one per axis; `options` are Convolution's.
+    Weights start as "xavier" unless `weight_filler` says otherwise.
 
-    >>> ConvLayer("conv1", ["data"], kernel=(5, 3), num_filters=20, weight_filler="xavier").type
+    >>> ConvLayer("conv1", ["data"], kernel=(5, 3), num_filters=20, weight_filler="msra").type
     'Convolution'
     """
     windows = {"kernel_size": kernel, "stride": stride, "pad": pad}
     for word, value in windows.items():
         options.update(_window(word, value))
+    options = _filled(options, "convolution_param")
     return build("Convolution", name, bottoms, num_output=num_filters, **options)  # type: ignore[arg-type]
 
 
@@ -93,11 +96,12 @@ def PoolLayer(  # noqa: N802
 def LinearLayer(name: str, bottoms: object, *, num_outputs: object, **options: object) -> LayerSpec:  # noqa: N802
     """An InnerProduct of the blobs `bottoms`: every input value to each of `num_outputs`.
 
-    `options` are InnerProduct's.
+    `options` are InnerProduct's.  Weights start as "xavier" unless `weight_filler` says otherwise.
 
     >>> LinearLayer("ip1", ["pool1"], num_outputs=500, bias_term=False).type
     'InnerProduct'
     """
+    options = _filled(options, "inner_product_param")
     return build("InnerProduct", name, bottoms, num_output=num_outputs, **options)  # type: ignore[arg-type]
 
 
@@ -113,6 +117,16 @@ def ActivationLayer(  # noqa: N802
     """
     kind = _choice(name, "activation", activation, ACTIVATIONS)
     return build(kind, name, bottoms, **options)  # type: ignore[arg-type]
+
+
+def _filled(options: dict[str, object], group: str) -> dict[str, object]:
+    """With a filler that learns: Caffe's default is 0 everywhere, from which deep nets do not."""
+    whole = options.get(group)
+    if options.get("weight_filler") is None and not (
+        isinstance(whole, Mapping) and "weight_filler" in whole
+    ):
+        return options | {"weight_filler": FILLER}
+    return options
 
 
 def _choice(layer: str, what: str, value: object, known: Mapping[str, str]) -> str:

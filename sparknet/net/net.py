@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.solvers.nets import weight_files
 from sparknet.errors import DataError, SolverError, SpecError
 from sparknet.layers import TEST, TRAIN, Shape
@@ -168,11 +169,18 @@ class Net:
 
     def train(self, steps: int) -> float:
         """Update the weights so often; the mean loss."""
+        self._warn_of_idle(steps)
         losses = 0.0
         for _ in range(steps):
             losses += self.compute_gradients()
             self.apply_update()
         return losses / max(steps, 1)
+
+    def _warn_of_idle(self, steps: int) -> None:
+        if self.settings is None or self.flat_weights is None:
+            return
+        if steps > 0 and self.solver.iter == 0:
+            warn_of_idle(self.net)
 
     def compute_gradients(self) -> float:
         """The gradients of one iteration (all passes of iter_size), and its loss."""

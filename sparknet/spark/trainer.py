@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sparknet.caffe.idle import warn_of_idle
 from sparknet.dist import training
 from sparknet.dist.events import OnEvent
 from sparknet.dist.plan import Plan
@@ -113,6 +114,8 @@ class Trainer:
         with fetched(self.init_weights, session) as given:
             net = trainee(self.solver, given, kept_seed, self.precision)
             check_engine(net)  # makes the net, with these weights
+        if resumed is None:
+            warn_of_idle(net.net)
         strategy = make_strategy(self.strategy).settings()
         if resumed is not None:
             resumed.check(

@@ -52,6 +52,9 @@ layer {
   convolution_param {
     num_output: 20
     kernel_size: 5
+    weight_filler {
+      type: "xavier"
+    }
   }
 }
 layer {
@@ -73,6 +76,9 @@ layer {
   convolution_param {
     num_output: 50
     kernel_size: 5
+    weight_filler {
+      type: "xavier"
+    }
   }
 }
 layer {
@@ -93,6 +99,9 @@ layer {
   top: "ip1"
   inner_product_param {
     num_output: 500
+    weight_filler {
+      type: "xavier"
+    }
   }
 }
 layer {
@@ -108,6 +117,9 @@ layer {
   top: "ip2"
   inner_product_param {
     num_output: 10
+    weight_filler {
+      type: "xavier"
+    }
   }
 }
 layer {
@@ -138,8 +150,8 @@ def test_rdd_layer() -> None:
 
 def test_windows() -> None:
     assert repr(ConvLayer("c", "x", kernel=(5, 3), stride=(2, 1), pad=1, num_filters=4)) == (
-        'Convolution("c", ["x"], num_output=4, pad=1, kernel_h=5, kernel_w=3, '
-        "stride_h=2, stride_w=1)"
+        'Convolution("c", ["x"], num_output=4, pad=1, weight_filler="xavier", '
+        "kernel_h=5, kernel_w=3, stride_h=2, stride_w=1)"
     )
     cube = ConvLayer("c", "x", kernel=(3, 4, 5), num_filters=4).to_proto()
     assert list(cube.convolution_param.kernel_size) == [3, 4, 5]

@@ -87,13 +87,13 @@ net = NetParams(
     "lenet",
     RDDLayer("data", shape=[64, 1, 28, 28]),
     RDDLayer("label", shape=[64]),
-    Convolution("conv1", ["data"], num_output=20, kernel_size=5),
+    Convolution("conv1", ["data"], num_output=20, kernel_size=5, weight_filler="xavier"),
     Pooling("pool1", ["conv1"], pool="MAX", kernel_size=2, stride=2),
-    Convolution("conv2", ["pool1"], num_output=50, kernel_size=5),
+    Convolution("conv2", ["pool1"], num_output=50, kernel_size=5, weight_filler="xavier"),
     Pooling("pool2", ["conv2"], pool="MAX", kernel_size=2, stride=2),
-    InnerProduct("ip1", ["pool2"], num_output=500),
+    InnerProduct("ip1", ["pool2"], num_output=500, weight_filler="xavier"),
     ReLU("relu1", ["ip1"]),
-    InnerProduct("ip2", ["relu1"], num_output=10),
+    InnerProduct("ip2", ["relu1"], num_output=10, weight_filler="xavier"),
     SoftmaxWithLoss("loss", ["ip2", "label"]),
 )
 """

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sparknet.caffe import weights_io
+from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.net import Net
 from sparknet.caffe.solvers import nets, rate, snapshot
 from sparknet.caffe.solvers.flat import Flat
@@ -121,6 +122,8 @@ class Solver(ABC):
     def step(self, iterations: int) -> None:
         """Train for some iterations.  Caffe: solver.cpp, Step."""
         check_step(self.param)
+        if self._iter == 0 and iterations > 0:
+            warn_of_idle(self._net)
         self._progress = Progress(self.param, self._iter)
         for _ in range(iterations):
             unseen = not (self._callbacks or self._tests_are_due() or self._net._is_watched)

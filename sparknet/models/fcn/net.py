@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparknet.dsl import (
     Accuracy,
-    ConvLayer,
+    Convolution,
     Crop,
     Deconvolution,
     Dropout,
@@ -43,7 +43,8 @@ def dense(digit: str, bottom: str, kernel: int) -> list[LayerSpec]:
 def scores() -> list[LayerSpec]:
     """Class scores at 1/32 of the size, upsampled by fixed bilinear kernels and cropped."""
     return [
-        ConvLayer("score_fr", "fc7", kernel=1, num_filters=CLASSES, **BIAS_TWICE),
+        # Scores start at 0, as the published net's do.
+        Convolution("score_fr", "fc7", num_output=CLASSES, kernel_size=1, **BIAS_TWICE),
         Deconvolution(
             "upscore",
             "score_fr",

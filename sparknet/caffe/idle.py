@@ -1,0 +1,71 @@
+"""Layers that cannot learn, as their weights and those of all that follow start at zero."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from itertools import pairwise
+
+from sparknet.caffe.net import Net
+from sparknet.errors import shown
+from sparknet.graph import Node
+
+_MOST = 8
+
+
+class IdleWarning(UserWarning):
+    """Layers of a net that is trained from scratch learn nothing."""
+
+
+def warn_of_idle(net: Net) -> None:
+    """Name the layers that learn nothing.  Caffe trains them without a word: no filler means 0."""
+    if names := idle_layers(net):
+        quoted = [f"'{shown(name)}'" for name in names]
+        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+        many = len(names) > 1
+        warnings.warn(
+            f"{'layers' if many else 'layer'} {', '.join(quoted[:_MOST])}{more} "
+            f"{'learn' if many else 'learns'} nothing: the weights there start at 0, and so do "
+            "those of the layers that follow; give each a weight_filler, such as xavier, or "
+            "weights to begin with",
+            IdleWarning,
+            stacklevel=_outside(),
+        )
+
+
+def idle_layers(net: Net) -> list[str]:
+    """The layers whose weights are 0 and get no gradient: every way to a loss leads through
+    another layer whose weights are 0."""
+    zeros = _zeros(net)
+    live, idle = set[int](), list[str]()
+    for node in reversed(net.graph.nodes):
+        reaches = any(node.loss_weights) or not live.isdisjoint(node.top_ids)
+        if not _is_zero(node, zeros):
+            live.update(node.bottom_ids if reaches else ())
+        elif node.needs_backward and not reaches and any(ref.needs_gradient for ref in node.params):
+            idle.append(node.name)
+    return idle[::-1]
+
+
+def _zeros(net: Net) -> frozenset[int]:
+    """The places of the learnable blobs that are 0."""
+    flat, spans = net.flat_params, pairwise(net._runtime.offsets)
+    return frozenset(
+        place
+        for place, (begin, end) in enumerate(spans)
+        if not flat.subarray([begin], [end]).norm2()
+    )
+
+
+def _is_zero(node: Node, zeros: frozenset[int]) -> bool:
+    """Whether a layer has weights, not only biases or one factor a channel, and they are 0."""
+    weights = [ref for ref in node.params if len(ref.shape) > 1]
+    return bool(weights) and all(ref.learnable in zeros for ref in weights)
+
+
+def _outside() -> int:
+    """The stack level, seen from `warn_of_idle`, of the caller outside this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("sparknet."):
+        level, frame = level + 1, frame.f_back
+    return level
