@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -169,3 +170,18 @@ def test_the_page_is_a_set_of_tables() -> None:
     for kind in ("Permute", "MultiBoxLoss", "Axpy"):
         assert kind in PAGE
         assert kind in caffe.layer_type_list()
+
+
+def test_layers_of_forks() -> None:
+    section = PAGE.split("## Layers of forks")[1].split("\n## ")[0]
+    there, absent = (
+        set(re.findall(r"\w+", re.sub(r"\(.*?\)", "", part, flags=re.DOTALL)))
+        for part in (section.split("With them")[0], section.split("among others:")[1])
+    )
+    types = set(caffe.layer_type_list())
+    assert len(there & types) == 13
+    assert not absent & types
+    for kind in ("AnnotatedData", "DetectionEvaluate", "PSROIPooling", "BN"):
+        assert kind in section
+        with pytest.raises(SpecError, match=f"unknown type '{kind}'"):
+            make(layer(kind, "", "y"))
