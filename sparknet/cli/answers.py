@@ -59,13 +59,13 @@ def answers(
             raise DataError("the net has no output for each input: name blobs by --outputs")
         for row, name in enumerate(names):
             yield [
-                Answer(name, output, _best(output, values[row], top, labels), values[row])
+                Answer(name, output, _best(name, output, values[row], top, labels), values[row])
                 for output, values in made.items()
             ]
 
 
 def _best(
-    output: str, values: Array, top: int, labels: list[str] | None
+    name: str, output: str, values: Array, top: int, labels: list[str] | None
 ) -> tuple[Class, ...] | None:
     """The classes with the highest scores, the lower number first among equals."""
     if not top:
@@ -74,6 +74,8 @@ def _best(
         shown = " x ".join(map(str, values.shape))
         raise DataError(f"'{output}' is {shown} for each input, no classes: --top 0 prints it")
     scores = values.ravel()
+    if np.isnan(scores).any():
+        raise DataError(f"'{output}' became nan for {name}, which is no score: --top 0 prints it")
     if labels is not None and len(labels) < scores.size:
         raise DataError(
             f"there are {len(labels)} labels for the {scores.size} classes of '{output}'"

@@ -171,6 +171,18 @@ def test_a_file_name_that_is_no_text(task: Task, pictures: list[str], tmp_path: 
         assert (b"\\udcff.png" if more == ["--json"] else odd) in found
 
 
+def test_no_class_is_made_of_nothing(
+    task: Task, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    images = task.images[:3].astype(np.float32)
+    images[1, 0, 0, 0] = np.nan
+    np.save(tmp_path / "x.npy", images)
+    assert main(deployed(task, str(tmp_path / "x.npy"))) == 1
+    said = "'prob' became nan for 1, which is no score: --top 0 prints it"
+    assert capsys.readouterr().err == f"sparknet predict: {said}\n"
+    assert len(lines(capsys, deployed(task, "--top=0", str(tmp_path / "x.npy")))) == 3
+
+
 def test_a_file_is_written_whole_or_not(
     task: Task, pictures: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
