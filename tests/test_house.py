@@ -141,6 +141,23 @@ def test_every_layer_type_has_its_file() -> None:
         assert stem == type_name.lower(), f"{type_name} lives in {module}"
 
 
+WITHOUT_TYPES = ("cli", "graph/draw.py", "graph/flops.py", "graph/summary.py", "caffe/timing.py")
+"""Where facts about a layer type are asked of its class: no type is named there."""
+
+
+@pytest.mark.parametrize("place", WITHOUT_TYPES)
+def test_facts_about_layer_types_live_with_the_layers(place: str) -> None:
+    from sparknet.layers import LAYERS
+
+    # In cli "Python" is the language, of which doctor tells.
+    types = set(LAYERS) - ({"Python"} if place == "cli" else set())
+    path = ROOT / place
+    for module in [path] if path.is_file() else sorted(path.rglob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text())):
+            named = isinstance(node, ast.Constant) and node.value in types
+            assert not named, f"{module.name}, line {getattr(node, 'lineno', 0)}, names a type"
+
+
 def test_public_names_are_pinned() -> None:
     for name in sparknet.__all__:
         assert getattr(sparknet, name) is not None

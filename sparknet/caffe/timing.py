@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.caffe.net import Net
-from sparknet.graph import Graph, Node
+from sparknet.graph import Graph
 
 WARM_UP = 2
 """Passes that are not measured: memory is touched, threads start."""
@@ -101,36 +101,10 @@ def fill_inputs(net: Net, seed: int = 1) -> None:
 
 
 def _meaning(graph: Graph, blob: str) -> str:
-    """What the first layer that reads a blob takes it for."""
+    """What the first layer that computes with a blob takes it for."""
     for node in graph.nodes:
         if blob in node.bottoms:
-            place = node.bottoms.index(blob)
-            if node.type == "Split":
+            if node.layer.is_view and node.tops and blob not in node.tops:
                 return _meaning(graph, node.tops[0])
-            return _taken(node, place)
+            return node.layer.takes(node.bottoms.index(blob))
     return "numbers"
-
-
-def _taken(node: Node, place: int) -> str:
-    if node.type in {"LSTM", "RNN"} and place == 1:
-        return "marks"
-    indices = node.type == "Embed" or (place and node.type in _INDEXED)
-    return "indices" if indices else "numbers"
-
-
-_INDEXED = frozenset(
-    {
-        "Accuracy",
-        "BatchReindex",
-        "ContrastiveLoss",
-        "Filter",
-        "HingeLoss",
-        "InfogainLoss",
-        "MultiBoxLoss",
-        "MultinomialLogisticLoss",
-        "ROIPooling",
-        "SigmoidCrossEntropyLoss",
-        "SoftmaxWithLoss",
-    }
-)
-"""Types whose second bottom holds labels or places."""

@@ -38,7 +38,7 @@ def _as_dict(graph: Graph, splits: bool) -> dict[str, Any]:
         "blob_bytes": graph.blob_bytes,
         "inputs": list(graph.inputs),
         "outputs": list(graph.outputs),
-        "layers": [_layer(graph, node) for node in graph.nodes if splits or node.type != "Split"],
+        "layers": [_layer(graph, node) for node in graph.nodes if splits or not node.layer.splits],
     }
 
 

@@ -42,18 +42,14 @@ def of_solver(solver: SolverParameter) -> tuple[Records | None, Records | None]:
 
 
 def _of_net(net: NetParameter) -> Records | None:
-    from sparknet.loaders.opening import open_records as opened
+    """What the first data layer reads that has a data set."""
+    from sparknet.layers import LAYERS
 
     for layer in net.layer:
-        if layer.type == "Data":
-            return opened(layer.data_param.source, kind="datums")
-        if layer.type == "HDF5Data":
-            return opened(layer.hdf5_data_param.source)
-        if layer.type == "ImageData":
-            images = layer.image_data_param
-            size = (images.new_height, images.new_width) if images.new_height else None
-            how = {"size": size, "color": images.is_color}
-            return opened(images.source, images.root_folder, kind="images", **how)
+        if layer.type in LAYERS:
+            records: Records | None = LAYERS[layer.type](layer, net.state.phase).data_set()
+            if records is not None:
+                return records
     return None
 
 

@@ -62,19 +62,10 @@ def report(
     }
 
 
-NARROW = frozenset({"Convolution", "Deconvolution", "InnerProduct", "LSTM", "RNN"})
-"""Types that multiply in bfloat16 in a net that does."""
-
-
 def _peak(node: Node, machine: Machine, precision: str) -> float:
-    """What the layer's arithmetic is held against: depthwise convolutions stay in float32."""
-    narrow = precision == "bf16" and node.type in NARROW and not _is_depthwise(node)
+    """What the layer's arithmetic is held against."""
+    narrow = precision == "bf16" and node.layer.multiplies_narrow(node.plan)
     return machine.bf16_operations if narrow else machine.operations
-
-
-def _is_depthwise(node: Node) -> bool:
-    group = node.plan.values.get("group", 1)
-    return group != 1 and node.plan.params[0].shape[:2] == (group, 1)
 
 
 def _layer(timing: Timing, number: int, machine: Machine, peak: float) -> Row:

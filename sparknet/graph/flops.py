@@ -7,9 +7,7 @@ are what a layer must move if each value comes from memory once and goes back on
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 
 from sparknet.graph.graph import FLOAT_BYTES, Graph
 from sparknet.graph.node import Node
@@ -40,8 +38,7 @@ def work(graph: Graph, node: Node) -> Work:
 
 def forward_flops(graph: Graph, node: Node) -> int:
     """The operations of one forward pass."""
-    rule = _RULES.get(node.type)
-    return 0 if rule is None else 2 * rule(node, *_shapes(graph, node))
+    return 2 * node.layer.products(node.plan, _shapes(graph, node)[0])
 
 
 def _products(node: Node) -> int:
@@ -58,65 +55,21 @@ def _shapes(graph: Graph, node: Node) -> tuple[list[Shape], list[Shape]]:
     )
 
 
-# -- multiplications with an addition each -------------------------------------------------
-
-
-def _convolution(node: Node, bottoms: list[Shape], tops: list[Shape]) -> int:
-    """Each output value takes a window of its group's channels, wherever the window lies."""
-    return sum(map(count, tops)) * prod(node.params[0].shape[1:])
-
-
-def _deconvolution(node: Node, bottoms: list[Shape], tops: list[Shape]) -> int:
-    return sum(map(count, bottoms)) * prod(node.params[0].shape[1:])
-
-
-def _inner_product(node: Node, bottoms: list[Shape], tops: list[Shape]) -> int:
-    rows: int = count(tops[0][: node.plan.values["axis"]])
-    return rows * count(node.params[0].shape)
-
-
-def _recurrent(node: Node, bottoms: list[Shape], tops: list[Shape]) -> int:
-    """Every matrix is used once for each step of each stream, the static input's once a stream."""
-    values = node.plan.values
-    steps, streams, static = values["steps"], values["streams"], values["static_inputs"]
-    matrices = [ref.shape for ref in node.params if len(ref.shape) == 2]
-    fixed = count(matrices.pop(1)) if static else 0
-    total: int = streams * (steps * sum(map(count, matrices)) + fixed)
-    return total
-
-
-_RULES: dict[str, Callable[[Node, list[Shape], list[Shape]], int]] = {
-    "Convolution": _convolution,
-    "DepthwiseConvolution": _convolution,
-    "Deconvolution": _deconvolution,
-    "InnerProduct": _inner_product,
-    "LSTM": _recurrent,
-    "RNN": _recurrent,
-}
-
-
-# -- traffic -------------------------------------------------------------------------------
-
-_VIEWS = frozenset({"Split", "Reshape", "Flatten", "Input", "Silence"})
-"""Types that look at their bottoms' values forward: nothing moves."""
-_GATHERING = frozenset({"Embed"})
-"""Types that read as much of their weights as they write."""
-
-
 def _forward_bytes(graph: Graph, node: Node) -> int:
-    if node.type in _VIEWS:
+    if node.layer.is_view:
         return 0
     bottoms, tops = _shapes(graph, node)
     moved = sum(map(count, bottoms + tops))
-    return FLOAT_BYTES * (moved + (count(tops[0]) if node.type in _GATHERING else node.param_count))
+    return FLOAT_BYTES * (moved + (count(tops[0]) if node.layer.gathers else node.param_count))
 
 
 def _backward_bytes(graph: Graph, node: Node) -> int:
     """Top gradients in, bottom gradients out; with weights also the input and the weights.
 
-    Gradients of weights are added to: in and out.
+    Gradients of weights are added to: in and out.  A view of one blob moves nothing; the
+    gradients of several are added up.
     """
-    if not node.needs_backward or node.type in _VIEWS - {"Split"}:
+    if not node.needs_backward or (node.layer.is_view and len(node.tops) < 2):
         return 0
     bottoms, tops = _shapes(graph, node)
     out = sum(
@@ -124,7 +77,7 @@ def _backward_bytes(graph: Graph, node: Node) -> int:
     )
     learned = sum(count(ref.shape) for ref in node.params if ref.needs_gradient)
     moved = sum(map(count, tops)) + out
-    if node.type in _GATHERING:
+    if node.layer.gathers:
         return FLOAT_BYTES * (moved + 2 * count(tops[0]))
     if learned:
         moved += sum(map(count, bottoms)) + 2 * learned

@@ -16,7 +16,7 @@ def summary(graph: Graph, splits: bool = False) -> str:
     A parameter that an earlier layer owns is marked ``shared`` and counted
     there.  Split layers, which only copy, are shown on request.
     """
-    rows = [_row(graph, node) for node in graph.nodes if splits or node.type != "Split"]
+    rows = [_row(graph, node) for node in graph.nodes if splits or not node.layer.splits]
     lines = _align([HEAD, *rows])
     rule = "-" * max(map(len, lines))
     return "\n".join([lines[0], rule, *lines[1:], rule, _total(graph)])

@@ -16,6 +16,7 @@ class Accuracy(Layer):
     """
 
     type = "Accuracy"
+    labelled = True
     field = "accuracy_param"
     bottoms = exactly(2)
     tops = between(1, 2)

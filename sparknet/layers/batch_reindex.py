@@ -14,6 +14,7 @@ class BatchReindex(Layer):
     """
 
     type = "BatchReindex"
+    labelled = True
     bottoms = exactly(2)
 
     def force_backward(self, bottom: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Layer, Plan, Shape, at_least, shape_text
+from sparknet.layers.layer import Layer, Plan, Shape, at_least, count, shape_text
 from sparknet.layers.learnable import weights
 from sparknet.layers.window import check_outputs, read_window
 
@@ -20,6 +20,23 @@ class Convolution(Layer):
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         return plan_convolution(self, bottoms)
+
+    def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        return window_products(plan, plan.tops)
+
+    def multiplies_narrow(self, plan: Plan) -> bool:
+        return not is_depthwise(plan)
+
+
+def window_products(plan: Plan, values: Sequence[Shape]) -> int:
+    """Each value meets a window of its group's channels, wherever the window lies."""
+    return sum(map(count, values)) * count(plan.params[0].shape[1:])
+
+
+def is_depthwise(plan: Plan) -> bool:
+    """Whether each channel has a window of its own; such layers stay in float32."""
+    group = plan.values["group"]
+    return group != 1 and plan.params[0].shape[:2] == (group, 1)
 
 
 def plan_convolution(layer: Layer, bottoms: Sequence[Shape], reverse: bool = False) -> Plan:

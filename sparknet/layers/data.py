@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sparknet.layers.layer import Plan, Shape, between
 from sparknet.layers.source import Source
 from sparknet.layers.transform import Transform
@@ -39,6 +41,11 @@ class Data(Source):
         }
         tops: tuple[Shape, ...] = ((batch, channels, height, width),)
         return Plan(tops=(*tops, (batch,)) if labels else tops, values=values)
+
+    def data_set(self) -> Any:
+        from sparknet.loaders.opening import open_records
+
+        return open_records(self.options.source, kind="datums")
 
     def _record_shape(self, transform: Transform) -> tuple[int, int, int]:
         options = self.options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.convolution import plan_convolution
+from sparknet.layers.convolution import is_depthwise, plan_convolution, window_products
 from sparknet.layers.layer import Layer, Plan, Shape, at_least
 
 
@@ -19,3 +19,9 @@ class Deconvolution(Layer):
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         return plan_convolution(self, bottoms, reverse=True)
+
+    def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        return window_products(plan, bottoms)
+
+    def multiplies_narrow(self, plan: Plan) -> bool:
+        return not is_depthwise(plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.convolution import plan_convolution
+from sparknet.layers.convolution import plan_convolution, window_products
 from sparknet.layers.layer import Layer, Plan, Shape, at_least
 
 
@@ -19,3 +19,6 @@ class DepthwiseConvolution(Layer):
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         return plan_convolution(self, bottoms)
+
+    def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        return window_products(plan, plan.tops)

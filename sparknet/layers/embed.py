@@ -13,6 +13,7 @@ class Embed(Layer):
 
     type = "Embed"
     field = "embed_param"
+    gathers = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -23,3 +24,6 @@ class Embed(Layer):
         params = weights(self, (rows, outputs), (outputs,))
         values = {"num_output": outputs, "input_dim": rows, "bias_term": options.bias_term}
         return Plan(((*bottoms[0], outputs),), params, values)
+
+    def takes(self, bottom: int) -> str:
+        return "indices"

@@ -15,6 +15,7 @@ class Filter(Layer):
     """
 
     type = "Filter"
+    labelled = True
     bottoms = at_least(2)
     tops = at_least(1)
 

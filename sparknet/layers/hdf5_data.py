@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sparknet.layers.layer import Plan, shape_text
 from sparknet.layers.source import Source
 from sparknet.loaders.hdf5 import dataset_shapes, read_list
@@ -16,6 +18,11 @@ class HDF5Data(Source):
     type = "HDF5Data"
     field = "hdf5_data_param"
     reads = batches = True
+
+    def data_set(self) -> Any:
+        from sparknet.loaders.opening import open_records
+
+        return open_records(self.options.source)
 
     def survey(self) -> Plan:
         if self.parameter.HasField("transform_param"):

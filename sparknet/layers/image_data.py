@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sparknet.layers.layer import Plan, exactly
 from sparknet.layers.source import Source
 from sparknet.layers.transform import Transform
@@ -35,6 +37,14 @@ class ImageData(Source):
             **transform.values(),
         }
         return Plan(tops=((batch, channels, height, width), (batch,)), values=values)
+
+    def data_set(self) -> Any:
+        from sparknet.loaders.opening import open_records
+
+        options = self.options
+        size = (options.new_height, options.new_width) if options.new_height else None
+        how = {"size": size, "color": options.is_color}
+        return open_records(options.source, options.root_folder, kind="images", **how)
 
     def _image_shape(self) -> tuple[int, int, int]:
         options = self.options

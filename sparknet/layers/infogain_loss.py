@@ -22,6 +22,7 @@ class InfogainLoss(Loss):
     """
 
     type = "InfogainLoss"
+    labelled = True
     field = "infogain_loss_param"
     fields = ("loss_param",)
     bottoms = between(2, 3)

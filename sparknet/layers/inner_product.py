@@ -33,3 +33,9 @@ class InnerProduct(Layer):
         }
         params = weights(self, weight, (outputs,))
         return Plan(((*bottoms[0][:axis], outputs),), params, values)
+
+    def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        return count(plan.tops[0][: plan.values["axis"]]) * count(plan.params[0].shape)
+
+    def multiplies_narrow(self, plan: Plan) -> bool:
+        return True

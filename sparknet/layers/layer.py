@@ -108,6 +108,14 @@ class Layer(ABC):
     (DetectionOutput)."""
     user_code: ClassVar[bool] = False
     """Only a user's own code can say what shapes the tops have (Python)."""
+    is_view: ClassVar[bool] = False
+    """Forward the tops are the bottoms' memory, or nothing: no value moves."""
+    splits: ClassVar[bool] = False
+    """Only hands a blob on to several readers: tables and drawings leave the layer out."""
+    gathers: ClassVar[bool] = False
+    """Reads as much of its weights as it writes, not all of them."""
+    labelled: ClassVar[bool] = False
+    """Bottoms after the first hold labels or places, not numbers to compute with."""
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         self.parameter = parameter
@@ -147,6 +155,22 @@ class Layer(ABC):
         """Axes of the bottoms that are one vector for the weights, which know the place of each
         value: other sizes with the same product would be other values."""
         return ()
+
+    def takes(self, bottom: int) -> str:
+        """What a bottom holds: "numbers", "indices", or "marks" of where sequences go on."""
+        return "indices" if self.labelled and bottom else "numbers"
+
+    def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        """Multiplications with an addition each, in the matrix products of a forward pass."""
+        return 0
+
+    def multiplies_narrow(self, plan: Plan) -> bool:
+        """Whether the products are in bfloat16 in a net that multiplies in that."""
+        return False
+
+    def data_set(self) -> Any:
+        """The data set that a data layer reads, as Records (`sparknet.loaders`); None: none."""
+        return None
 
     def check_params(self, specs: Sequence[caffe_pb2.ParamSpec]) -> None:  # noqa: B027
         """Refuse ``param { }`` entries that this type cannot honour (BatchNorm)."""

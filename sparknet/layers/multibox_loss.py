@@ -41,6 +41,7 @@ class MultiBoxLoss(Loss):
     """
 
     type = "MultiBoxLoss"
+    labelled = True
     field = "multibox_loss_param"
     fields = ("loss_param",)
     bottoms = exactly(4)

@@ -75,6 +75,21 @@ class Recurrent(Layer):
         tops = ((steps, streams, hidden), *(state,) * self.exposed)
         return Plan(tops=tops, params=params, values=values)
 
+    def takes(self, bottom: int) -> str:
+        return "marks" if bottom == 1 else "numbers"
+
+    def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        """Every matrix is used once for each step of each stream, the static input's once a
+        stream."""
+        values = plan.values
+        matrices = [param.shape for param in plan.params if len(param.shape) == 2]
+        fixed = count(matrices.pop(1)) if values["static_inputs"] else 0
+        steps, streams = int(values["steps"]), int(values["streams"])
+        return streams * (steps * sum(map(count, matrices)) + fixed)
+
+    def multiplies_narrow(self, plan: Plan) -> bool:
+        return True
+
     def _check_counts(self, bottoms: int) -> None:
         least, tops = 2 + self.exposed, 1 + self.exposed
         exposing = f" (expose_hidden adds {self.exposed})" if self.exposed else ""

@@ -11,6 +11,7 @@ class Reshape(Layer):
     """Caffe: reshape_layer.cpp.  A 0 copies the bottom's size, one -1 takes what is left."""
 
     type = "Reshape"
+    is_view = True
     field = "reshape_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -12,6 +12,7 @@ class ROIPooling(Layer):
     """roi_pooling_layer.cpp of Fast R-CNN.  A region is (image, x1, y1, x2, y2)."""
 
     type = "ROIPooling"
+    labelled = True
     field = "roi_pooling_param"
     bottoms = exactly(2)
 

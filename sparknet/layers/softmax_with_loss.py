@@ -17,6 +17,7 @@ class SoftmaxWithLoss(Loss):
     """
 
     type = "SoftmaxWithLoss"
+    labelled = True
     field = "softmax_param"
     fields = ("loss_param",)
     tops = between(1, 2)

@@ -11,6 +11,7 @@ class Split(Layer):
     """Caffe: split_layer.cpp."""
 
     type = "Split"
+    is_view = splits = True
     tops = at_least(1)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
