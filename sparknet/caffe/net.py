@@ -98,6 +98,7 @@ class Net:
     def _start(
         self, graph: Graph, seed: int | None, precision: str, keep_blobs: bool = True
     ) -> None:
+        self._name: str | None = None
         seed = next_seed() if seed is None else seed
         self._runtime = Runtime(graph, seed, precision, keep_blobs)
         self._callbacks = Callbacks()
@@ -143,7 +144,12 @@ class Net:
 
     @property
     def name(self) -> str:
-        return self.graph.name
+        """The net's own name, or what a program called it (ours, not pycaffe's)."""
+        return self.graph.name if self._name is None else self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
 
     @property
     def flat_params(self) -> NDArray:

@@ -300,3 +300,16 @@ def test_a_net_is_not_pickled() -> None:
 
     with pytest.raises(TypeError, match="a Net cannot be pickled"):
         pickle.dumps(make())
+
+
+def test_programs_put_attributes_of_their_own_on_nets_and_blobs() -> None:
+    """As py-faster-rcnn's test_net.py does with ``net.name``."""
+    net = make()
+    assert net.name == "testnet"
+    net.name, net.classes = "vgg16_iter_70000", ["cat", "dog"]
+    net.blobs["conv"].title = "first"
+    assert (net.name, net.classes, net.blobs["conv"].title) == (
+        "vgg16_iter_70000",
+        ["cat", "dog"],
+        "first",
+    )
