@@ -1,6 +1,7 @@
 // Items picked by their numbers (Caffe: batch_reindex_layer.cpp).
 #include "../engine/layer.hpp"
 #include "indices.hpp"
+#include "no_gradient.hpp"
 #include "rows.hpp"
 
 namespace sn {
@@ -32,7 +33,7 @@ class BatchReindex final : public Kernel {
 
     // Threads share an item's values out, so that no two add to the same one.
     void backward(Layer& layer) override {
-        if (layer.propagate[1]) layer.refuse("no gradient can reach the indices");
+        refuse_gradient_of(layer, 1, "indices");
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();

@@ -1,6 +1,7 @@
 // A row of a table for every index (Caffe: embed_layer.cpp).
 #include "../engine/layer.hpp"
 #include "indices.hpp"
+#include "no_gradient.hpp"
 #include "rows.hpp"
 
 namespace sn {
@@ -34,7 +35,7 @@ class Embed final : public Kernel {
     }
 
     void backward(Layer& layer) override {
-        if (layer.propagate[0]) layer.refuse("no gradient can reach the indices");
+        refuse_gradient_of(layer, 0, "indices");
         const float* dy = layer.top_diff();
         if (layer.learns[0]) add_rows(dy, layer.param_diff(0));
         if (bias_ && layer.learns[1]) add_column_sums(dy, items(), width_, layer.param_diff(1));

@@ -1,6 +1,7 @@
 // The items that a selector marks; how many is known only now, so the tops change their shape
 // in the forward pass (Caffe: filter_layer.cpp).
 #include "../engine/layer.hpp"
+#include "no_gradient.hpp"
 #include "rows.hpp"
 
 namespace sn {
@@ -34,7 +35,7 @@ class Filter final : public Kernel {
     }
 
     void backward(Layer& layer) override {
-        if (layer.propagate[layer.tops.size()]) layer.refuse("no gradient can reach the selector");
+        refuse_gradient_of(layer, layer.tops.size(), "selector");
         for (size_t t = 0; t < layer.tops.size(); ++t) {
             if (!layer.propagate[t]) continue;
             const int64_t inner = count(layer.shape(t), 1, layer.shape(t).size());

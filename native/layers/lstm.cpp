@@ -1,5 +1,6 @@
 // Long short-term memory over a sequence (Caffe: lstm_layer.cpp).
 #include "lstm_cell.hpp"
+#include "no_gradient.hpp"
 #include "recurrence.hpp"
 #include "rows.hpp"
 
@@ -35,7 +36,7 @@ class LSTM final : public Kernel {
     }
 
     void backward(Layer& layer) override {
-        if (layer.propagate[1]) layer.refuse("no gradient can reach the sequence indicators");
+        refuse_gradient_of(layer, 1, "sequence indicators");
         const int64_t state = walk_.state_size();
         const float *dy = layer.top_diff(), *gates = walk_.sums.read();
         float* dsums = walk_.dsums.write();

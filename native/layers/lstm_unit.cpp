@@ -1,6 +1,7 @@
 // One step of an LSTM as a layer (Caffe: lstm_unit_layer.cpp).
 #include "../engine/layer.hpp"
 #include "lstm_cell.hpp"
+#include "no_gradient.hpp"
 #include "rows.hpp"
 
 namespace sn {
@@ -22,7 +23,7 @@ class LSTMUnit final : public Kernel {
     }
 
     void backward(Layer& layer) override {
-        if (layer.propagate[2]) layer.refuse("no gradient can reach the sequence indicators");
+        refuse_gradient_of(layer, 2, "sequence indicators");
         float* cell = layer.propagate[0] ? layer.bottom_diff(0) : spare_.data();
         float* sums = layer.propagate[1] ? layer.bottom_diff(1) : spare_.data() + streams_ * units_;
         lstm_backward(streams_, units_, layer.bottom(0), gates_.data(), squashed_.data(),

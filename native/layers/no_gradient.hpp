@@ -17,7 +17,8 @@ inline void refuse_backward(const Layer& layer) {
 inline void refuse_gradient_of(const Layer& layer, size_t bottom, const std::string& what) {
     if (bottom < layer.propagate.size() && layer.propagate[bottom])
         layer.refuse("has no gradient for the " + what + ", bottom '" +
-                     layer.bottoms[bottom]->name + "'; set propagate_down: false for it");
+                     layer.bottoms[bottom]->name +
+                     "'; leave force_backward out, or set propagate_down: false for it");
 }
 
 }  // namespace sn

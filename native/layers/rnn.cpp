@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "../engine/gemm.hpp"
+#include "no_gradient.hpp"
 #include "recurrence.hpp"
 #include "rows.hpp"
 
@@ -50,7 +51,7 @@ class RNN final : public Kernel {
     }
 
     void backward(Layer& layer) override {
-        if (layer.propagate[1]) layer.refuse("no gradient can reach the sequence indicators");
+        refuse_gradient_of(layer, 1, "sequence indicators");
         backward_outputs(layer);
         const int64_t state = walk_.state_size();
         float *reached = reached_.data(), *dsums = walk_.dsums.write();

@@ -17,9 +17,6 @@ class BatchReindex(Layer):
     labelled = True
     bottoms = exactly(2)
 
-    def force_backward(self, bottom: int) -> bool:
-        return bottom == 0
-
     def mixes(self, bottom: Shape, axis: int) -> bool:
         return True
 

@@ -19,9 +19,6 @@ class Filter(Layer):
     bottoms = at_least(2)
     tops = at_least(1)
 
-    def force_backward(self, bottom: int) -> bool:
-        return bottom != len(self.parameter.bottom) - 1
-
     def mixes(self, bottom: Shape, axis: int) -> bool:
         return True
 

@@ -29,9 +29,6 @@ class InfogainLoss(Loss):
     tops = between(1, 2)
     classes = 1
 
-    def force_backward(self, bottom: int) -> bool:
-        return bottom == 0
-
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)
         data, labels = bottoms[:2]

@@ -19,14 +19,24 @@ def input_layer(name: str, shape: Sequence[int]) -> str:
     )
 
 
-def make_net(layer: str, inputs: Mapping[str, Any], phase: int = 0) -> Any:
+def make_net(layer: str, inputs: Mapping[str, Any], phase: int = 0, *, force: bool = True) -> Any:
     """A net of Input layers and the given text, in which every gradient is computed."""
-    text = "force_backward: true\n"
+    text = "force_backward: true\n" if force else ""
     text += "".join(input_layer(name, np.shape(value)) for name, value in inputs.items())
     net = caffe.Net.from_proto(parse_net(text + layer), phase)
     for name, value in inputs.items():
         net.blobs[name].data[...] = value
     return net
+
+
+def biased(*names: str) -> str:
+    """Each of these inputs, x, plus a bias of zeros, xb: x and no other has a gradient, without
+    force_backward, and the bias has the same one."""
+    return "".join(
+        f'layer {{ name: "bias_{name}" type: "Bias" bottom: "{name}" top: "{name}b" '
+        f"bias_param {{ axis: 0 num_axes: -1 }} }}\n"
+        for name in names
+    )
 
 
 def check_gradients(
@@ -40,6 +50,7 @@ def check_gradients(
     tolerance: float = 1e-2,
     kinks: Sequence[float] = (),
     seed: int = 1,
+    force: bool = True,
 ) -> None:
     """Compare every input and parameter gradient with central differences.
 
@@ -47,7 +58,7 @@ def check_gradients(
     where a top has a loss weight).  ``of`` names the inputs to check, all by
     default; values closer than 2 * ``step`` to one of ``kinks`` are skipped.
     """
-    net = make_net(layer, inputs, phase)
+    net = make_net(layer, inputs, phase, force=force)
     for name, values in (params or {}).items():
         for blob, value in zip(net.params[name], values, strict=True):
             blob.data[...] = value

@@ -27,7 +27,9 @@ class MemoryDataHost(Host):
         """Begin anew with these (Caffe: _caffe.cpp, Net_SetInputArrays; pycaffe.py)."""
         values = self.node.plan.values
         shape = (values["channels"], values["height"], values["width"])
-        data, labels = self._floats(data, "data"), self._floats(labels, "labels")
+        self._check_floats(data, "data")
+        self._check_floats(labels, "labels")
+        data, labels = np.ascontiguousarray(data), np.ascontiguousarray(labels)
         if data.ndim != 4 or data.shape[1:] != shape:
             self._refuse(f"data must be N x {shape_text(shape)}; it is {shape_text(data.shape)}")
         if labels.ndim == 0 or labels.size != len(labels) or len(labels) != len(data):
@@ -50,11 +52,11 @@ class MemoryDataHost(Host):
             top.data[...] = batch
         self.position = part.stop % len(self.arrays[0])
 
-    def _floats(self, array: Any, what: str) -> Any:
-        try:
-            return np.ascontiguousarray(array, np.float32)
-        except (ValueError, TypeError) as error:
-            self._refuse(f"{what} cannot be made float32: {error}")
+    def _check_floats(self, array: Any, what: str) -> None:
+        if not isinstance(array, np.ndarray):
+            self._refuse(f"{what} must be a float32 array; it is a {type(array).__name__}")
+        if array.dtype != np.float32:
+            self._refuse(f"{what} must be float32; it is {array.dtype}: use .astype(numpy.float32)")
 
     def _refuse(self, reason: str) -> NoReturn:
         raise LayerError(self.node.name, f"MemoryData: {reason}")

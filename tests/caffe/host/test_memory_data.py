@@ -13,7 +13,7 @@ TEXT = source("MemoryData", memory_data_param="batch_size: 2 channels: 1 height:
 def test_round_and_round() -> None:
     data = np.arange(36, dtype=np.float32).reshape(6, 1, 2, 3)
     made = net(TEXT)
-    made.set_input_arrays(data, np.arange(6))
+    made.set_input_arrays(data, np.arange(6, dtype=np.float32))
     for batch in range(5):
         made.forward()
         part = slice(batch * 2 % 6, batch * 2 % 6 + 2)
@@ -32,7 +32,8 @@ def test_a_loss_learns_the_labels() -> None:
              layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" }""",
         caffe.TRAIN,
     )
-    made.set_input_arrays(np.ones((2, 1, 2, 3)), np.array([0.0, 1.0]).reshape(2, 1, 1, 1))
+    labels = np.array([0.0, 1.0], np.float32).reshape(2, 1, 1, 1)
+    made.set_input_arrays(np.ones((2, 1, 2, 3), np.float32), labels)
     for _ in range(2):
         made.forward()
         made.clear_param_diffs()
@@ -55,7 +56,19 @@ def test_refused(shape: tuple[int, ...], labels: int, says: str) -> None:
     made = net(TEXT)
     with pytest.raises(LayerError, match=f"layer 'src': MemoryData: {says}"):
         made.set_input_arrays(np.zeros(shape, np.float32), np.zeros(labels, np.float32))
-    with pytest.raises(LayerError, match="cannot be made float32"):
+    with pytest.raises(LayerError, match="data must be a float32 array; it is a list"):
         made.set_input_arrays([["a"]], [0])
     with pytest.raises(LayerError, match="has no data yet"):
         made.forward()
+
+
+def test_arrays_of_other_numbers_are_refused() -> None:
+    """Caffe: _caffe.cpp, CheckContiguousArray."""
+    data, labels = np.zeros((2, 1, 2, 3), np.float32), np.zeros(2, np.float32)
+    made = net(TEXT)
+    with pytest.raises(LayerError, match="layer 'src': MemoryData: data must be float32; it is f"):
+        made.set_input_arrays(data.astype(np.float64), labels)
+    with pytest.raises(LayerError, match="labels must be float32; it is int64: use"):
+        made.set_input_arrays(data, labels.astype(np.int64))
+    made.set_input_arrays(data.transpose(0, 1, 3, 2).copy().transpose(0, 1, 3, 2), labels)
+    made.forward()

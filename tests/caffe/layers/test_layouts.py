@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sparknet import native
+from tests.caffe.gradient import biased
 from tests.caffe.layers.passing import backward, build, draw, same
 
 
@@ -154,17 +155,22 @@ def test_threads_in_sequences(kind: str) -> None:
 def test_threads_change_between_the_passes() -> None:
     """What the forward pass found is still there when the engine has made its primitives anew."""
     texts = {
-        'layer { name: "l" type: "BatchReindex" bottom: "x" bottom: "i" top: "y" }': [1, 0, 2],
-        'layer { name: "l" type: "Filter" bottom: "x" bottom: "i" top: "y" }': [0, 1, 1],
+        'layer { name: "l" type: "BatchReindex" bottom: "xb" bottom: "i" top: "y" '
+        "loss_weight: 1 }": [1, 0, 2],
+        'layer { name: "l" type: "Filter" bottom: "xb" bottom: "i" top: "y" loss_weight: 1 }': [
+            0,
+            1,
+            1,
+        ],
     }
     for text, numbers in texts.items():
         diffs = []
         for after in (1, 2):
             native.set_threads(1)
-            net = build(text, {"x": draw(3, 4), "i": np.array(numbers)})
+            net = build(biased("x") + text, {"x": draw(3, 4), "i": np.array(numbers)}, force=False)
             net.forward()
             native.set_threads(after)
             backward(net)
-            diffs.append(np.array(net.blobs["x"].diff))
+            diffs.append(np.array(net.blobs["xb"].diff))
             assert diffs[-1].any()
         np.testing.assert_array_equal(diffs[0], diffs[1])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sparknet.errors import LayerError
 from sparknet.native import set_threads, threads
 from sparknet.proto import write_blob
-from tests.caffe.gradient import check_gradients, make_net
+from tests.caffe.gradient import biased, check_gradients, make_net
 
 FEW = settings(max_examples=60)
 MODES = ["FULL", "VALID", "BATCH_SIZE", "NONE"]
@@ -23,6 +23,11 @@ MODES = ["FULL", "VALID", "BATCH_SIZE", "NONE"]
 def layer(kind: str, bottoms: str, options: str = "", tops: str = 'top: "loss"') -> str:
     names = " ".join(f'bottom: "{name}"' for name in bottoms.split())
     return f'layer {{ name: "l" type: "{kind}" {names} {tops} {options} }}\n'
+
+
+def learned(text: str) -> str:
+    """The text over x and a bias, of which only x has a gradient (`biased`)."""
+    return biased("x") + text.replace('bottom: "x"', 'bottom: "xb"')
 
 
 def loss_of(text: str, inputs: Mapping[str, Any]) -> float:
@@ -78,14 +83,16 @@ def expected(case: Mapping[str, Any], matrix: Any, least: float) -> tuple[float,
 
 
 def compare(text: str, case: Mapping[str, Any], loss: float, dx: Any, **more: Any) -> None:
-    net = make_net(text, {"x": case["x"], "label": case["labels"], **more})
+    text, x = (learned(text), "xb") if more else (text, "x")
+    inputs = {"x": case["x"], "label": case["labels"], **more}
+    net = make_net(text, inputs, force=not more)
     net.forward()
     np.testing.assert_allclose(net.blobs["loss"].data, loss, rtol=1e-4, atol=1e-5)
     if "p" in net.blobs:
         want = softmax(case["x"].astype(np.float32), 1)
         np.testing.assert_allclose(net.blobs["p"].data, want, rtol=1e-4, atol=1e-7)
     net.backward()
-    np.testing.assert_allclose(net.blobs["x"].diff, dx, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(net.blobs[x].diff, dx, rtol=1e-4, atol=1e-5)
 
 
 @given(classified(), st.booleans())
@@ -105,6 +112,16 @@ def test_infogain_loss(case: dict[str, Any], second: bool) -> None:
     tops = 'top: "loss" ' + ('top: "p" loss_weight: 1 loss_weight: 0' if second else "")
     text = layer("InfogainLoss", "x label matrix", case["options"], tops)
     compare(text, case, loss, dx, matrix=matrix)
+
+
+def test_an_infogain_matrix_has_no_gradient() -> None:
+    """Caffe ends: infogain_loss_layer.cpp, Backward_cpu."""
+    inputs = {"x": np.ones((2, 3)), "label": np.zeros(2), "matrix": np.ones((1, 1, 3, 3))}
+    net = make_net(layer("InfogainLoss", "x label matrix"), inputs)
+    net.forward()
+    message = "layer 'l': InfogainLoss: .* the infogain matrix, bottom 'matrix'; leave force_backw"
+    with pytest.raises(LayerError, match=message):
+        net.backward()
 
 
 def test_infogain_matrix_of_a_file(tmp_path: Path) -> None:
@@ -169,7 +186,7 @@ def test_any_axis(kind: str, axis: int) -> None:
     p = np.moveaxis(softmax(x, axis), axis, -1).reshape(-1, classes)
     want = -np.mean(np.log(p[np.arange(len(p)), labels.ravel()]))
     assert loss_of(text, inputs) == pytest.approx(want, rel=1e-5)
-    check_gradients(text, inputs, of=["x"])
+    check_gradients(learned(text), inputs, of=[], force=False)
 
 
 @pytest.mark.parametrize("weight", [1, 0.3])
@@ -211,7 +228,9 @@ def test_gradient(kind: str, options: str, bottoms: str, weight: float) -> None:
     inputs = {name: every[name] for name in bottoms.split()}
     text = layer(kind, bottoms, f"{options} loss_weight: {weight}")
     of = [name for name in inputs if name in "xzp"]
-    check_gradients(text, inputs, of=of, step=1e-3, tolerance=3e-3)
+    force = kind != "InfogainLoss"
+    text, of = (text, of) if force else (learned(text), [])
+    check_gradients(text, inputs, of=of, force=force, step=1e-3, tolerance=3e-3)
 
 
 @given(st.integers(0, 2**31), st.integers(1, 5), st.integers(1, 6), st.sampled_from(["L1", "L2"]))
@@ -267,7 +286,10 @@ CLASSIFIERS = {
 def test_label_out_of_range(kind: str, label: float) -> None:
     inputs = {"x": np.ones((2, 3)), "label": np.zeros(2), "h": np.eye(3)[None, None]}
     bottoms = CLASSIFIERS[kind]
-    net = make_net(layer(kind, bottoms), {name: inputs[name] for name in bottoms.split()})
+    given = {name: inputs[name] for name in bottoms.split()}
+    force = kind != "InfogainLoss"
+    text = layer(kind, bottoms)
+    net = make_net(text if force else learned(text), given, force=force)
     net.forward()
     net.blobs["label"].data[1] = label
     with pytest.raises(
@@ -341,14 +363,15 @@ def test_threads_may_change_between_forward_and_backward(kind: str) -> None:
     inputs = {"x": rng.normal(size=(4, 3)), "label": rng.integers(0, 3, 4)}
     if kind == "InfogainLoss":
         inputs["h"] = rng.uniform(size=(1, 1, 3, 3))
-    net = make_net(layer(kind, " ".join(inputs)), inputs)
+    net = make_net(learned(layer(kind, " ".join(inputs))), inputs, force=False)
     before = threads()
     try:
         net.forward()
         net.backward()
-        want = np.array(net.blobs["x"].diff)
+        want = np.array(net.blobs["xb"].diff)
         set_threads(before + 1)
         net.backward()
     finally:
         set_threads(before)
-    assert np.array_equal(net.blobs["x"].diff, want)
+    assert want.any()
+    assert np.array_equal(net.blobs["xb"].diff, want)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import check_gradients
+from tests.caffe.gradient import biased, check_gradients
 from tests.caffe.layers.passing import backward, build, draw, same, set_params
 
 EMBED = (
@@ -14,9 +14,12 @@ EMBED = (
     "input_dim: 5 num_output: 3 bias_term: {} }} }}"
 )
 LOSS = 'layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }'
-REINDEX = 'layer { name: "pick" type: "BatchReindex" bottom: "x" bottom: "i" top: "y" }'
-FILTER = (
-    'layer { name: "keep" type: "Filter" bottom: "x" bottom: "z" bottom: "s" top: "y" top: "w" }'
+REINDEX = biased("x") + (
+    'layer { name: "pick" type: "BatchReindex" bottom: "xb" bottom: "i" top: "y" loss_weight: 1 }'
+)
+FILTER = biased("x", "z") + (
+    'layer { name: "keep" type: "Filter" bottom: "xb" bottom: "zb" bottom: "s" '
+    'top: "y" top: "w" loss_weight: 1 loss_weight: 1 }'
 )
 BAD = [5, 7, -1, 1e30, float("nan"), float("inf"), -float("inf")]
 
@@ -59,18 +62,18 @@ def test_embed_refuses_a_gradient() -> None:
 def test_batch_reindex(indices: list[int]) -> None:
     x = draw(5, 2, 3)
     inputs = {"x": x, "i": np.array(indices, np.float32)}
-    net = build(REINDEX, inputs)
+    net = build(REINDEX, inputs, force=False)
     net.forward()
     same(net.blobs["y"].data, x[indices], 0, 0)
     given, want = backward(net)["y"], np.zeros_like(x)
     np.add.at(want, np.array(indices, int), given)
-    same(net.blobs["x"].diff, want)
-    check_gradients(REINDEX, inputs, of=["x"])
+    same(net.blobs["xb"].diff, want)
+    check_gradients(REINDEX, inputs, of=[], force=False)
 
 
 @pytest.mark.parametrize("value", BAD)
 def test_batch_reindex_refuses(value: float) -> None:
-    net = build(REINDEX, {"x": draw(5, 2), "i": np.array([1, value], np.float32)})
+    net = build(REINDEX, {"x": draw(5, 2), "i": np.array([1, value], np.float32)}, force=False)
     with pytest.raises(LayerError, match=r"'pick'.*index .*5 items"):
         net.forward()
     net.backward()
@@ -79,9 +82,11 @@ def test_batch_reindex_refuses(value: float) -> None:
 def test_filter_follows_its_selector() -> None:
     x, z = draw(4, 2, 3), draw(4, seed=3)
     net = build(
-        FILTER + 'layer { name: "sum" type: "Reduction" bottom: "y" top: "t" '
-        "reduction_param { axis: 1 } }",
+        FILTER.replace("loss_weight: 1", "loss_weight: 0", 1)
+        + 'layer { name: "sum" type: "Reduction" bottom: "y" top: "t" '
+        "loss_weight: 1 reduction_param { axis: 1 } }",
         {"x": x, "z": z, "s": np.zeros(4)},
+        force=False,
     )
     for marks in (
         [1, 0, -2, 0],
@@ -97,7 +102,7 @@ def test_filter_follows_its_selector() -> None:
         same(net.blobs["w"].data, z[kept], 0, 0)
         same(net.blobs["t"].data, x[kept].reshape(len(kept), 6).sum(1))
         given = backward(net)
-        for blob, diff in (("x", np.repeat(given["t"], 6)), ("z", given["w"])):
+        for blob, diff in (("xb", np.repeat(given["t"], 6)), ("zb", given["w"])):
             want = np.zeros_like(net.blobs[blob].data)
             want[kept] = diff.reshape(want[kept].shape)
             same(net.blobs[blob].diff, want, 0, 0)
@@ -105,4 +110,25 @@ def test_filter_follows_its_selector() -> None:
 
 def test_filter_gradient() -> None:
     inputs = {"x": draw(4, 2), "z": draw(4, 1, 2), "s": np.array([[1], [0], [1], [1]])}
-    check_gradients(FILTER, inputs, of=["x", "z"])
+    check_gradients(FILTER, inputs, of=[], force=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs", "message"),
+    [
+        (REINDEX, {"x": (3, 2), "i": (2,)}, "'pick': BatchReindex: .* the indices, bottom 'i'"),
+        (
+            FILTER,
+            {"x": (3, 2), "z": (3,), "s": (3,)},
+            "'keep': Filter: .* the selector, bottom 's'",
+        ),
+    ],
+)
+def test_what_selects_has_no_gradient(
+    text: str, inputs: dict[str, tuple[int, ...]], message: str
+) -> None:
+    """Caffe ends: batch_reindex_layer.cpp and filter_layer.cpp, Backward_cpu."""
+    net = build(text, {name: np.ones(shape, np.float32) for name, shape in inputs.items()})
+    net.forward()
+    with pytest.raises(LayerError, match=f"layer {message}; leave force_backward out"):
+        net.backward()
