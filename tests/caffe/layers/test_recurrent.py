@@ -249,3 +249,36 @@ def test_no_gradient_to_cont() -> None:
     net.forward()
     with pytest.raises(LayerError, match=r"'l'.*sequence indicators"):
         net.backward()
+
+
+@pytest.mark.parametrize("expose", [False, True])
+@pytest.mark.parametrize("kind", STATES)
+def test_a_static_input_that_is_forced(kind: str, expose: bool) -> None:
+    """Frozen weights, other numbers of streams: its gradient is that of the objective."""
+    frozen = "param { lr_mult: 0 } " * len(params(kind, True))
+    net = build(
+        layer(kind, True, expose).replace("recurrent_param", f"{frozen} recurrent_param"),
+        inputs(kind, True, expose, CONTS["starts"]),
+    )
+    set_params(net, {"l": params(kind, True)})
+    cont = np.array([[0], [1], [1], [0]], np.float32)
+    for streams in (STREAMS, 1, STREAMS + 2):
+        shapes = {"x": (STEPS, streams, INPUTS), "cont": (STEPS, streams), "s": (streams, FIXED)}
+        shapes |= {f"{name}0": (1, streams, UNITS) for name in (STATES[kind] if expose else ())}
+        for seed, (name, shape) in enumerate(shapes.items()):
+            net.blobs[name].reshape(*shape)
+            net.blobs[name].data[...] = cont if name == "cont" else draw(*shape, seed=seed)
+
+        net.forward()
+        weights = draw(STEPS, streams, UNITS, seed=9)
+        net.blobs["y"].diff[...] = weights
+        got = np.array(net.backward()["s"])
+        assert np.abs(got).max() > 0.01
+        values = net.blobs["s"].data
+        for place in np.ndindex(streams, FIXED):
+            values[place] += 1e-2
+            above = np.sum(net.forward()["y"].astype(np.float64) * weights)
+            values[place] -= 2e-2
+            below = np.sum(net.forward()["y"].astype(np.float64) * weights)
+            values[place] += 1e-2
+            np.testing.assert_allclose(got[place], (above - below) / 2e-2, rtol=1e-2, atol=1e-2)
