@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from threading import RLock
 from time import perf_counter_ns
@@ -20,6 +20,7 @@ from sparknet.caffe.blob import Blob, EngineBlob, ParamBlob
 from sparknet.caffe.host import HOSTS, Host, make_host
 from sparknet.caffe.host.python import PythonHost
 from sparknet.caffe.precision import available
+from sparknet.caffe.segments import RESHAPING, cut
 from sparknet.errors import SpecError, WeightsError
 from sparknet.graph import Graph, Node
 from sparknet.graph.reshape import follow
@@ -29,9 +30,6 @@ from sparknet.layers.layer import TRAIN, count, shape_text
 from sparknet.layers.user_layer import BlobVec, RawBlobVec
 from sparknet.native import NDArray
 from sparknet.native.net import NativeNet
-
-RESHAPING = frozenset({"Filter", "DetectionOutput"})
-"""Types whose top shapes depend on data."""
 
 FORWARD, BACKWARD = 0, 1
 
@@ -50,15 +48,6 @@ def _alone(
             return method(self, *args, **kwargs)
 
     return locked
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Layers first … last, in one native call; or one layer that lives in Python."""
-
-    first: int
-    last: int
-    host: Host | None = None
 
 
 class Runtime:
@@ -83,7 +72,7 @@ class Runtime:
         self._make_layers()
         if not keep_blobs:
             self._share_blobs()
-        self.segments = list(self._segments())
+        self.segments = list(cut(self.nodes, self._hosts))
         runs = sum(segment.host is None for segment in self.segments)
         # One run gives all gradients, and nobody's code sees them before.
         self._clears_unseen = runs == 1 and not self.user_layers()
@@ -200,20 +189,6 @@ class Runtime:
         """The users' own objects, by layer number."""
         hosts = self._hosts.items()
         return {number: host.instance for number, host in hosts if isinstance(host, PythonHost)}
-
-    def _segments(self) -> Iterator[Segment]:
-        first = 0
-        for number, node in enumerate(self.nodes):
-            if number in self._hosts:
-                if first < number:
-                    yield Segment(first, number - 1)
-                yield Segment(number, number, self._hosts[number])
-                first = number + 1
-            elif node.type in RESHAPING:
-                yield Segment(first, number)
-                first = number + 1
-        if first < len(self.nodes):
-            yield Segment(first, len(self.nodes) - 1)
 
     def _of(self, ids: Sequence[int]) -> RawBlobVec:
         return RawBlobVec(self.blobs[blob] for blob in ids)
