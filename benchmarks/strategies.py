@@ -114,14 +114,14 @@ def measure(name: str, strategy: Strategy, workers: int, steps: int, run: Run = 
         name,
         trained.outcome.metrics["accuracy"],
         trained.outcome.iteration,
-        _agreements(trained.net, strategy, rounds, workers),
+        _synchronisations(trained.net, strategy, rounds, workers),
         stop["total_bytes_sent"] / workers / 1e6,
         stop["communication"],
         stop["total_seconds"],
     )
 
 
-def _agreements(net: Net, strategy: Strategy, rounds: list[Any], workers: int) -> int:
+def _synchronisations(net: Net, strategy: Strategy, rounds: list[Any], workers: int) -> int:
     """How often weights or gradients travelled."""
     if isinstance(strategy, AllReduce | Downpour):
         return sum(event["steps"] for event in rounds)
@@ -135,7 +135,7 @@ def table(rows: list[Row], workers: int, steps: int) -> str:
         f"LeNet, {workers} workers, batches of {BATCH} each, {steps * BATCH:,} samples in all, "
         f"{TRAINED:,} digits to train on, 1,500 to test on:",
         "",
-        "| strategy | accuracy | against one worker | steps of each | agreements | "
+        "| strategy | accuracy | against one worker | steps of each | synchronisations | "
         "MB sent by each | time in communication |",
         "|---|---|---|---|---|---|---|",
     ]
