@@ -50,6 +50,9 @@ def _arguments(parser: ArgumentParser) -> None:
     records.add_argument("source", metavar="SOURCE", nargs="+", help=sources.HELP)
     _destination(records)
     _order(records)
+    snapshot = _kind(kinds, "snapshot", "the weights of a snapshot, as a caffemodel", _snapshot)
+    snapshot.add_argument("path", metavar="PATH", help="of a snapshot, a run or several runs")
+    snapshot.add_argument("out", metavar="OUT.caffemodel", help="HDF5 if its name ends in .h5")
     mean = _kind(kinds, "mean", "the mean image of a database or other records", _mean)
     mean.add_argument("source", metavar="SOURCE")
     mean.add_argument("out", metavar="OUT.binaryproto")
@@ -173,6 +176,16 @@ def _pictures(
         yield f"_{name}", value, label
 
 
+def _snapshot(chosen: Namespace) -> int:
+    from sparknet.dist.runs import FolderRuns, find
+    from sparknet.dist.snapshot import model
+
+    store, round = find(FolderRuns, chosen.path)
+    model(store, round).save(chosen.out)
+    print(f"{chosen.out}: the weights of {store.path(round)}", file=sys.stderr)
+    return 0
+
+
 def _mean(chosen: Namespace) -> int:
     from sparknet.loaders import Datums, mean_of
     from sparknet.proto import write_blob
@@ -191,7 +204,7 @@ def _mean(chosen: Namespace) -> int:
 
 VERB = Verb(
     "convert",
-    "Convert data sets to an LMDB or LevelDB that Data layers read, or to a block file.",
+    "Convert data sets for Data layers or to a block file, and snapshots to caffemodels.",
     _arguments,
     _execute,
 )

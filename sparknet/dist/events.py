@@ -8,8 +8,8 @@ of records is not known.
 ``start``
     net (its name), workers, strategy (its name), settings (the strategy's), round, iteration,
     steps (the iteration at which training ends) and seconds (both may be None), records,
-    batch_size (records that one worker takes in an iteration), resumed (a snapshot's path, or
-    None)
+    batch_size (records that one worker takes in an iteration), run (the path of the folder that
+    its snapshots lie in, or None), resumed (the path of the snapshot it goes on from, or None)
 
 ``round``
     round, iteration, epoch, warmup (true where worker 0 trains alone, before the first round),
@@ -38,17 +38,30 @@ of records is not known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparknet.errors import ListenerError
+
+_logger = logging.getLogger("sparknet.dist")
 
 Event = dict[str, Any]
 OnEvent = Callable[[Event], None]
 
 
+def resumption(event: Mapping[str, Any]) -> str | None:
+    """What a start says that goes on from a snapshot."""
+    if event["event"] != "start" or not event.get("resumed"):
+        return None
+    run, _, round = str(event["resumed"]).rpartition("/")
+    return f"resuming {run} from {round}, iteration {event['iteration']}"
+
+
 def tell(listener: OnEvent | None, event: Event) -> None:
     """Pass an event on; whatever the listener raises is its own error."""
+    if said := resumption(event):
+        _logger.info(said)
     if listener is None:
         return
     try:

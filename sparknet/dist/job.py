@@ -45,13 +45,11 @@ class Job:
     threads: int
     deadline: float
     snapshots: str | None
+    """The run's own folder."""
     resume: int | None
+    identity: Json
+    """What a snapshot must share with the run that it is for, beside workers and strategy."""
     precision: str = "float32"
-
-    @property
-    def identity(self) -> Json:
-        """What a snapshot must share with the run that it is for, beside net and strategy."""
-        return {"seed": self.seed, "order_seed": self.order_seed, "shuffle": self.shuffle}
 
     @property
     def trained(self) -> Path:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from sparknet.dist.events import OnEvent
 from sparknet.dist.store import Store
 from sparknet.errors import SettingError
+from sparknet.weights import Layout
 
 ENDLESS = 1 << 62
 
@@ -101,3 +102,7 @@ class Hooks:
     """The round of the snapshot to go on from: the same on all workers."""
     identity: dict[str, Any] = field(default_factory=dict)
     """What else, as JSON, a snapshot must share with the run that it is for."""
+    own: bool = False
+    """Whether the snapshot to go on from is this very run's: then its data is not compared."""
+    layout: Layout | None = None
+    """Of the learner's weights."""

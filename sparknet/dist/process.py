@@ -31,6 +31,7 @@ from sparknet.loaders.order import Order
 from sparknet.loaders.source import Records, Subset
 from sparknet.native import NDArray, set_threads
 from sparknet.net import Net
+from sparknet.weights import layout_of
 
 
 class Boss:
@@ -137,7 +138,15 @@ def hooks(boss: Boss, net: Net, comm: Comm) -> Hooks:
     if job.validation is not None:
         validate = validation(net, open_shared(job.validation), comm)
     store = None if job.snapshots is None else FolderStore(job.snapshots)
-    return Hooks(say, validate, boss.stopping.is_set, store, job.resume, job.identity)
+    return Hooks(
+        say,
+        validate,
+        boss.stopping.is_set,
+        store,
+        job.resume,
+        job.identity,
+        layout=layout_of(net.net),
+    )
 
 
 def validation(net: Net, records: Records, comm: Comm) -> Validate:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -21,8 +21,9 @@ import numpy as np
 
 from sparknet.dist.comm import Comm
 from sparknet.dist.store import Buffer, Store
-from sparknet.errors import FileError, SettingError
+from sparknet.errors import FileError
 from sparknet.native import NDArray
+from sparknet.weights import LayerBlobs, Layout, WeightCollection
 
 MAGIC = b"SNSTATE1"
 FRONT = len(MAGIC) + 8
@@ -31,6 +32,9 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 DIGEST = 32
 FLOAT = np.dtype("<f4")
+
+_DIGESTS = {"net": "net has layers that are", "data": "data has records that are"}
+"""Parts of a run's identity that say nothing to people."""
 
 Json = dict[str, Any]
 
@@ -48,27 +52,31 @@ class Saved:
 class Resumed:
     """The snapshot that a run goes on from."""
 
+    store: Store
+    """The run's."""
     round: int
-    path: str
     run: Json
     """What run it is of."""
+
+    @property
+    def path(self) -> str:
+        return self.store.path(self.round)
 
     @property
     def seed(self) -> int:
         return int(self.run["seed"])
 
-    def check(self, **mine: Any) -> None:
+    def check(self, mine: Mapping[str, Any]) -> None:
         """FileError if it is of another run than one of which this is known, before it begins."""
         _check_run(self.path, self.run, mine)
 
     @classmethod
     def newest(cls, store: Store | None) -> Resumed | None:
-        if store is None:
-            raise SettingError("resume needs snapshots, the path where they are")
-        round = newest(store)
-        if round is None:
+        """Of a run, if there is any."""
+        round = None if store is None else newest(store)
+        if store is None or round is None:
             return None
-        return cls(round, store.path(round), read_manifest(store, round)["run"])
+        return cls(store, round, read_manifest(store, round)["run"])
 
 
 def save(
@@ -78,8 +86,12 @@ def save(
     run: Mapping[str, Any],
     arrays: Mapping[str, NDArray],
     numbers: Json,
+    layout: Layout | None = None,
 ) -> Saved:
-    """Write one together: each worker its arrays and numbers.  ``run`` says what run it is of."""
+    """Write one together: each worker its arrays and numbers.  ``run`` says what run it is of.
+
+    ``layout`` is that of the weights, for those who want nothing else of it.
+    """
     if comm.rank == 0:
         store.begin(round)
     comm.barrier()  # nobody writes before there is room
@@ -89,6 +101,8 @@ def save(
     files = comm.gather({"bytes": size, "digest": _digest(parts)})
     if comm.rank == 0:
         body = {"format": FORMAT, "round": round, "run": dict(run), "files": files}
+        if layout is not None:
+            body["layers"] = [asdict(layer) for layer in layout.layers]
         store.put(round, MANIFEST, [_sealed(body)])
         store.commit(round)
     comm.barrier()
@@ -109,16 +123,8 @@ def load(
     """
     manifest = read_manifest(store, round)
     _check_run(store.path(round), manifest["run"], run)
-    name = file_name(comm.rank)
-    path, expected = store.path(round, name), manifest["files"][comm.rank]
-    data = memoryview(store.get(round, name))
-    if len(data) != expected["bytes"]:
-        fault = f"is cut short: {expected['bytes']} bytes written, {len(data)} there"
-        raise FileError(path, f"{fault}; {_instead(store, round)}")
-    if _digest([data]) != expected["digest"]:
-        fault = "is damaged: its digest is not the one that was written down"
-        raise FileError(path, f"{fault}; {_instead(store, round)}")
-    numbers, found = _parsed(path, data)
+    path = store.path(round, file_name(comm.rank))
+    numbers, found = _read(store, round, manifest, comm.rank)
     for key in optional:
         if key not in found or key not in arrays:
             found.pop(key, None)
@@ -129,6 +135,39 @@ def load(
     for key, target in arrays.items():
         target.copy_from(NDArray.view(found[key]))
     return numbers
+
+
+def model(store: Store, round: int) -> WeightCollection:
+    """The weights that training would have given, had it ended with a snapshot."""
+    manifest = read_manifest(store, round)
+    numbers, found = _read(store, round, manifest, 0)
+    if "layers" not in manifest or "model" not in numbers:
+        fault = "does not say which weights are the model: an earlier version wrote it"
+        raise FileError(store.path(round), f"{fault}; resume it and let it end")
+    layers = (
+        LayerBlobs(
+            one["name"], tuple(map(tuple, one["shapes"])), tuple(one["begins"]), one["type"]
+        )
+        for one in manifest["layers"]
+    )
+    flat = NDArray.view(found[numbers["model"]])
+    return WeightCollection(Layout(tuple(layers)), flat)
+
+
+def _read(
+    store: Store, round: int, manifest: Json, rank: int
+) -> tuple[Json, dict[str, Any]]:
+    """The numbers and arrays of a worker, if they are what was written."""
+    name = file_name(rank)
+    path, expected = store.path(round, name), manifest["files"][rank]
+    data = memoryview(store.get(round, name))
+    if len(data) != expected["bytes"]:
+        fault = f"is cut short: {expected['bytes']} bytes written, {len(data)} there"
+        raise FileError(path, f"{fault}; {_instead(store, round)}")
+    if _digest([data]) != expected["digest"]:
+        fault = "is damaged: its digest is not the one that was written down"
+        raise FileError(path, f"{fault}; {_instead(store, round)}")
+    return _parsed(path, data)
 
 
 def _instead(store: Store, round: int) -> str:
@@ -197,11 +236,21 @@ def _parsed(path: str, data: memoryview) -> tuple[Json, dict[str, Any]]:
 
 
 def _check_run(path: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+    """What an earlier version did not write down cannot be compared."""
     for name in mine:
-        if theirs.get(name) != mine[name]:
-            raise FileError(
-                path, f"is of another run: its {name} is {theirs.get(name)!r}, not {mine[name]!r}"
-            )
+        if name in theirs and theirs[name] != mine[name]:
+            raise FileError(path, f"is of another run: its {_told(name, theirs, mine)}")
+
+
+def _told(name: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+    """What differs, in people's words."""
+    if name in _DIGESTS:
+        return f"{_DIGESTS[name]} not those of this run"
+    if name == "solver":
+        ours, old = mine[name], theirs[name]
+        field = next(field for field in {**old, **ours} if old.get(field) != ours.get(field))
+        return f"solver's {_told(field, old, ours)}"
+    return f"{name} is {theirs.get(name)!r}, not {mine.get(name)!r}"
 
 
 def _sealed(body: Json) -> bytes:

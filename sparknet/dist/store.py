@@ -1,4 +1,4 @@
-"""Store: where snapshots lie.  One folder per round; a folder that is not complete has no name."""
+"""Store: where a run's snapshots lie.  One folder per round; one that is not complete has no name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparknet.errors import FileError
 
 Buffer = bytes | memoryview
 
-_DONE = re.compile(r"round-(\d{8,})")
+ROUND = re.compile(r"round-(\d{8,})")
 _DRAFT = re.compile(r"\.round-(\d{8,})\.draft")
 
 
@@ -53,6 +53,11 @@ class Store(ABC):
     def path(self, round: int, name: str = "") -> str:
         """How messages call a snapshot, or a file of it."""
 
+    @property
+    def place(self) -> str:
+        """How messages call the run."""
+        return self.path(0).rpartition("/")[0]
+
 
 class FolderStore(Store):
     """Snapshots in a folder that all workers reach."""
@@ -60,24 +65,15 @@ class FolderStore(Store):
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder).absolute()
 
-    def prepare(self) -> None:
-        """Make the folder; FileError where nothing could be written, before there is anything."""
-        if self.folder.exists() and not self.folder.is_dir():
-            raise FileError(self.folder, "is a file, where a folder for snapshots is needed")
-        with _named(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(self.folder, os.W_OK | os.X_OK):
-            raise FileError(self.folder, "cannot be written: snapshots go there")
-
     def begin(self, round: int) -> None:
         draft = self._draft(round)
         shutil.rmtree(draft, ignore_errors=True)
-        with _named(draft):
+        with named(draft):
             draft.mkdir(parents=True)
 
     def put(self, round: int, name: str, parts: Iterable[Buffer]) -> None:
         path = self._draft(round) / name
-        with _named(path), path.open("wb") as file:
+        with named(path), path.open("wb") as file:
             for part in parts:
                 file.write(part)
             file.flush()
@@ -85,7 +81,7 @@ class FolderStore(Store):
 
     def commit(self, round: int) -> None:
         done = Path(self.path(round))
-        with _named(done):
+        with named(done):
             if done.exists():
                 shutil.rmtree(done)
             _sync(self._draft(round))
@@ -93,11 +89,11 @@ class FolderStore(Store):
             _sync(self.folder)
 
     def rounds(self) -> Sequence[int]:
-        return sorted(number for _, number in self._found(_DONE))
+        return sorted(number for _, number in self._found(ROUND))
 
     def get(self, round: int, name: str) -> Buffer:
         path = Path(self.path(round, name))
-        with _named(path):
+        with named(path):
             return path.read_bytes()
 
     def drop(self, round: int) -> None:
@@ -133,7 +129,7 @@ def _sync(folder: Path) -> None:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def named(path: Path) -> Iterator[None]:
     """Turns what the system says into one sentence with the path."""
     try:
         yield

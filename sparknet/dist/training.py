@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,9 +12,10 @@ from sparknet.caffe.idle import warn_of_idle
 from sparknet.dist import job as jobs
 from sparknet.dist.crew import Crew
 from sparknet.dist.events import Event, OnEvent, tell
+from sparknet.dist.identity import identity, sampled
 from sparknet.dist.job import Job
 from sparknet.dist.plan import Plan, steps_for
-from sparknet.dist.snapshot import Resumed
+from sparknet.dist.runs import FolderRuns, find_resumed, save_weights
 from sparknet.dist.store import FolderStore
 from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.dist.trainee import check_engine, last_step, seed_of, settings, trainee
@@ -70,8 +71,8 @@ def train(
 
     ``workers`` processes, one for each core unless given, train on ``data`` (Records, their
     path, or arrays by name or in the order of the net's inputs) and agree by ``strategy``: a name
-    or an object of `sparknet.dist`.  ``weights`` are those to begin with, a caffemodel or a
-    WeightCollection.  The records come in an order of chance that ``seed`` decides, or as they
+    or an object of `sparknet.dist`.  ``weights`` are those to begin with: a caffemodel, a
+    WeightCollection, or a folder of snapshots, of which the newest counts.  The records come in an order of chance that ``seed`` decides, or as they
     are stored (``shuffle=False``).  Each worker has ``threads``, a share of the machine's unless
     given.  ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.
 
@@ -81,8 +82,9 @@ def train(
     better or more, as ``goal`` says.  It ends in an error where the loss is ``diverged`` times
     that of the first round, or a worker gives no sign of life for ``deadline`` seconds.
 
-    Every ``snapshot_every`` rounds the folder ``snapshots`` gets one, of which ``keep`` stay;
-    ``resume`` goes on from the newest one there, if there is one.  Each event
+    Every ``snapshot_every`` rounds the run's own folder in ``snapshots`` gets one, of which
+    ``keep`` stay;
+    ``resume`` goes on from the newest one of the newest run there, if there is one.  Each event
     (`sparknet.dist.events`) is passed to ``on_event``.  An interruption (Ctrl-C) lets the workers
     finish their round and snapshot, and is raised again.
 
@@ -103,18 +105,22 @@ def train(
     """
     size = _size(workers)
     chosen = make_strategy(strategy)
-    store = None if snapshots is None else FolderStore(snapshots)
-    resumed = Resumed.newest(store) if resume else None
+    runs = None if snapshots is None else FolderRuns(snapshots)
+    resumed = find_resumed(runs, resume)
     kept_seed = None if resumed is None else resumed.seed
-    net = trainee(solver, weights, kept_seed, precision)
-    last = last_step(net, steps, epochs, seconds)
-    if resumed is not None:
-        resumed.check(workers=size, strategy=chosen.settings(), order_seed=seed, shuffle=shuffle)
     with tempfile.TemporaryDirectory(prefix="sparknet-") as name:
+        if isinstance(weights, (str, os.PathLike)) and Path(weights).is_dir():
+            weights = save_weights(FolderRuns, os.fspath(weights), name)
+        net = trainee(solver, weights, kept_seed, precision)
+        last = last_step(net, steps, epochs, seconds)
+        known = identity(net, seed_of(net, kept_seed), seed, shuffle)
+        if resumed is not None:
+            resumed.check({"workers": size, "strategy": chosen.settings(), **known})
         shared = _share(net, data, validation, Path(name))
         if resumed is None:
             warn_of_idle(net.net)
-        count = len(jobs.open_shared(shared["records"]))
+        records = jobs.open_shared(shared["records"])
+        known["data"], count = sampled(records), len(records)
         batch_size = net.batch_size * int(settings(net).iter_size)
         plan = Plan(
             steps=last if epochs is None else steps_for(epochs, count, batch_size, size),
@@ -132,19 +138,24 @@ def train(
         )
         job = Job(
             **shared,
-            seed=seed_of(net, kept_seed),
+            seed=known["seed"],
             strategy=chosen.settings(),
             plan=asdict(plan),
             order_seed=seed,
             shuffle=shuffle,
             threads=threads or max(1, usable_cores() // size),
             deadline=deadline,
-            snapshots=None if snapshots is None else str(Path(snapshots).absolute()),
+            snapshots=None,
             resume=None if resumed is None else resumed.round,
+            identity=known,
             precision=net.precision,
         )
-        if store is not None:
-            store.prepare()  # behind all that may be refused: it leaves a folder
+        if resumed is not None:
+            resumed.check({"records": count, "batch_size": batch_size, **known})
+        if runs is not None:
+            store = runs.begin() if resumed is None else resumed.store
+            job = replace(job, snapshots=store.place)
+            runs.prepare()  # after all that may be refused: it leaves a folder
         return _run(job, size, net, on_event)
 
 

@@ -20,7 +20,7 @@ from sparknet.native import NDArray
 
 Json = dict[str, Any]
 
-_BEST = "best weights"
+_BEST, _MODEL = "best weights", "model"
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,11 @@ class _Worker:
     def _resume(self, round: int) -> None:
         assert self.hooks.store is not None
         store = self.hooks.store
-        kept = snapshot.load(store, self.comm, round, self._run(), self._arrays(), [_BEST])
+        run = self._run()
+        if self.hooks.own:
+            run.pop("data", None)
+        optional = (_BEST, _MODEL)
+        kept = snapshot.load(store, self.comm, round, run, self._arrays(), optional)
         self.learner.restore(kept["learner"])
         for name, value in kept["strategy"].items():
             setattr(self.state, name, value)
@@ -113,6 +117,19 @@ class _Worker:
             "tally": asdict(self.tally),
             "keeps_best": self.keeps_best,
         }
+
+    def _modelled(self, arrays: dict[str, NDArray]) -> str:
+        """Which of the arrays training would give, did it end here; it is added if it must be."""
+        if self.keeps_best and self.tally.best is not None and self.tally.without_best:
+            return _BEST
+        model = self.learner.weights
+        if self.comm.size > 1:
+            model = self.strategy.model(self.learner, self.comm, self.state)
+        for name, array in arrays.items():
+            if array is model:
+                return name
+        arrays[_MODEL] = model
+        return _MODEL
 
     def _run(self) -> Json:
         """What must be the same for a snapshot to fit."""
@@ -202,7 +219,9 @@ class _Worker:
         begun = perf_counter()
         self.tally.total_seconds = begun - self.begun
         round, arrays = self.state.round, self._arrays()
-        done = snapshot.save(store, self.comm, round, self._run(), arrays, self._numbers())
+        numbers = {**self._numbers(), "model": self._modelled(arrays)}
+        layout = self.hooks.layout
+        done = snapshot.save(store, self.comm, round, self._run(), arrays, numbers, layout)
         self.saved = done.round
         if self.comm.rank == 0:
             snapshot.prune(store, self.plan.keep)
@@ -292,6 +311,7 @@ class _Worker:
             seconds=plan.seconds,
             records=plan.records,
             batch_size=plan.batch_size,
+            run=None if self.hooks.store is None else self.hooks.store.place,
             resumed=self._newest(),
         )
 

@@ -90,6 +90,11 @@ class Net:
         return self._description.solver
 
     @property
+    def described(self) -> NetMessage:
+        """The net that is trained, or the one that runs: every layer of it is meant."""
+        return self._description.main
+
+    @property
     def solver(self) -> Any:
         """The pycaffe solver, of the training net alone; None for a net alone."""
         _ = self._main.net

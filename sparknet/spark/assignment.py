@@ -32,16 +32,13 @@ class Assignment:
     validates: bool
     keeps: bool
     """Whether the driver has a store for snapshots."""
+    identity: dict[str, Any]
+    """What a snapshot must share with the run that it is for, beside workers and strategy."""
     ports: tuple[int, ...]
     deadline: float
     precision: str
     seal: str
     """What protects the bytes between workers, and between them and the driver."""
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What a snapshot must share with the run that it is for, beside net and strategy."""
-        return {"seed": self.seed, "order_seed": self.order_seed, "shuffle": self.shuffle}
 
     def make_strategy(self) -> Strategy:
         settings = dict(self.strategy)

@@ -59,6 +59,7 @@ class Control:
         self._weights, self._store, self._on_event = weights, store, on_event
         self._resume = resume
         self._stop = False
+        self._saved = False
         self._lock = threading.Lock()
         self.progress = Progress()
         self._rolls = {"preflight": Roll(), "aside": Roll(), "training": Roll(self._attempt)}
@@ -111,7 +112,10 @@ class Control:
         return self._rolls[place].hear(line, call), _NOTHING
 
     def _attempt(self) -> dict[str, Any]:
-        """All workers are ready: from which snapshot they begin, and which time it is."""
+        """All workers are ready: from which snapshot they begin, and which time it is.
+
+        The store is the run's own: it holds nothing of another.
+        """
         if self.progress.outcome is not None:
             raise OSError("training is over")
         again = self.progress.starts > 0
@@ -121,7 +125,7 @@ class Control:
             self._store.clean()
             rounds = self._store.rounds() if again or self._resume else ()
             newest = rounds[-1] if rounds else None
-        return {"resume": newest, "attempt": self.progress.starts}
+        return {"resume": newest, "own": self._saved, "attempt": self.progress.starts}
 
     def _initial(self, call: dict[str, Any], line: Line) -> Answer:
         return {}, self._weights
@@ -176,6 +180,7 @@ class Control:
 
     def _commit(self, call: dict[str, Any], line: Line) -> Answer:
         self._kept().commit(int(call["round"]))
+        self._saved = True
         return {}, _NOTHING
 
     def _drop(self, call: dict[str, Any], line: Line) -> Answer:

@@ -7,9 +7,10 @@ import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sparknet.dist.store import Buffer, FolderStore, Store
+from sparknet.dist.runs import FolderRuns, Runs, run_names
+from sparknet.dist.store import ROUND, Buffer, FolderStore, Store
 from sparknet.errors import FileError, SparkError
 from sparknet.spark.job import is_classic
 from sparknet.spark.remote import local_path, said_by_java
@@ -17,42 +18,51 @@ from sparknet.spark.remote import local_path, said_by_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_DONE = re.compile(r"round-(\d{8,})")
 _DRAFT = re.compile(r"\.round-\d{8,}\.draft")
 
 
-def open_store(session: SparkSession, path: str | os.PathLike[str]) -> Store:
-    """The store at a path, made there: a folder of the driver's machine, or behind a scheme.
-
-    FileError where it cannot be: before there is anything to write.
-    """
+def open_runs(session: SparkSession, path: str | os.PathLike[str]) -> Runs:
+    """The runs at a path: a folder of the driver's machine, or behind a scheme."""
     url = os.fspath(path)
     if (here := local_path(path)) is not None:
-        return _folder(here)
+        return FolderRuns(here)
     if not is_classic(session):
         raise SparkError(
-            f"snapshots cannot go to {url} under Spark Connect, where the driver has no Hadoop: "
+            f"snapshots cannot lie at {url} under Spark Connect, where the driver has no Hadoop: "
             "name a folder of this machine"
         )
-    return HadoopStore(session, url)
+    return HadoopRuns(session, url)
 
 
-def _folder(path: str) -> Store:
-    store = FolderStore(path)
-    store.prepare()
-    return store
+class HadoopRuns(Runs):
+    """On a file system behind a scheme."""
+
+    def __init__(self, session: SparkSession, url: str) -> None:
+        self.place = url.rstrip("/")
+        self._path = session._jvm.org.apache.hadoop.fs.Path
+        with said_by_java(self.place):
+            settings = session._jsparkSession.sessionState().newHadoopConf()
+            self._system = self._path(self.place).getFileSystem(settings)
+
+    def prepare(self) -> None:
+        with said_by_java(self.place):
+            self._system.mkdirs(self._path(self.place))
+
+    def names(self) -> list[str]:
+        return run_names(listed(self._system, self._path(self.place), self.place))
+
+    def store(self, name: str) -> HadoopStore:
+        return HadoopStore(self._system, self._path, f"{self.place}/{name}".rstrip("/"))
 
 
 class HadoopStore(Store):
-    """Files are staged in a local folder and copied by the JVM, whole snapshots at a time."""
+    """Files are staged in a local folder and copied by the JVM, whole snapshots at a time.
 
-    def __init__(self, session: SparkSession, url: str) -> None:
-        self._url = url.rstrip("/")
-        self._path = session._jvm.org.apache.hadoop.fs.Path
-        with self._named(self._url):
-            settings = session._jsparkSession.sessionState().newHadoopConf()
-            self._system = self._path(self._url).getFileSystem(settings)
-            self._system.mkdirs(self._path(self._url))
+    ``system`` is a file system of Hadoop, ``path`` its class of paths.
+    """
+
+    def __init__(self, system: Any, path: Any, url: str) -> None:
+        self._system, self._path, self._url = system, path, url
         self._folder = tempfile.TemporaryDirectory(prefix="sparknet-staging-")
         self._staged = FolderStore(self._folder.name)
 
@@ -65,7 +75,7 @@ class HadoopStore(Store):
     def commit(self, round: int) -> None:
         self._staged.commit(round)
         draft, done = self._path(self._draft(round)), self._path(self.path(round))
-        with self._named(self.path(round)):
+        with said_by_java(self.path(round)):
             self._system.delete(draft, True)
             local = self._path(Path(self._staged.path(round)).as_uri())
             self._system.copyFromLocalFile(True, True, local, draft)
@@ -74,24 +84,24 @@ class HadoopStore(Store):
                 raise FileError(self.path(round), "cannot be given its name")
 
     def rounds(self) -> list[int]:
-        return sorted(int(match[1]) for match in map(_DONE.fullmatch, self._names()) if match)
+        return sorted(int(match[1]) for match in map(ROUND.fullmatch, self._names()) if match)
 
     def get(self, round: int, name: str) -> Buffer:
         with tempfile.TemporaryDirectory(prefix="sparknet-fetched-") as folder:
             file = Path(folder, name)
-            with self._named(self.path(round, name)):
+            with said_by_java(self.path(round, name)):
                 remote = self._path(self.path(round, name))
                 self._system.copyToLocalFile(False, remote, self._path(file.as_uri()), True)
             return file.read_bytes()
 
     def drop(self, round: int) -> None:
-        with self._named(self.path(round)):
+        with said_by_java(self.path(round)):
             self._system.delete(self._path(self.path(round)), True)
 
     def clean(self) -> None:
         self._staged.clean()
         for name in filter(_DRAFT.fullmatch, self._names()):
-            with self._named(f"{self._url}/{name}"):
+            with said_by_java(f"{self._url}/{name}"):
                 self._system.delete(self._path(f"{self._url}/{name}"), True)
 
     def path(self, round: int, name: str = "") -> str:
@@ -102,10 +112,12 @@ class HadoopStore(Store):
         return f"{self._url}/.round-{round:08d}.draft"
 
     def _names(self) -> list[str]:
-        root = self._path(self._url)
-        with self._named(self._url):
-            if not self._system.exists(root):
-                return []
-            return [status.getPath().getName() for status in self._system.listStatus(root)]
+        return listed(self._system, self._path(self._url), self._url)
 
-    _named = staticmethod(said_by_java)
+
+def listed(system: Any, root: Any, url: str) -> list[str]:
+    """The names in a folder, if it is one."""
+    with said_by_java(url):
+        if not system.exists(root):
+            return []
+        return [status.getPath().getName() for status in system.listStatus(root)]

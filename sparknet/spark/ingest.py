@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparknet.dist.identity import check_sum
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.source import ArrayRecords, Batch, Column, Records, Subset
 from sparknet.spark.columns import arrays
@@ -36,6 +37,8 @@ class Part:
 
     training: Records
     validation: Records
+    check_sum: int = 0
+    """Of the training records."""
 
 
 def ingest(
@@ -50,6 +53,7 @@ def ingest(
     """
     rows: list[Any] = []
     held: list[Any] = []
+    checks: list[int] = []
 
     read: Callable[[pa.RecordBatch], Batch] = partial(arrays, mapping=mapping, shapes=shapes)
 
@@ -59,7 +63,10 @@ def ingest(
                 # A copy: a view would keep all columns of the batch in memory.
                 rows.append(batch.column(ROW).to_numpy().copy())
                 held.append(batch.column(HELD).to_numpy(zero_copy_only=False))
-                yield placed(read, batch, partial(_place, rows[-1], held[-1]))
+                found = placed(read, batch, partial(_place, rows[-1], held[-1]))
+                kept = ~held[-1]
+                checks.append(check_sum({blob: values[kept] for blob, values in found.items()}))
+                yield found
 
     first = columns()
     begin = next(first, None)
@@ -70,7 +77,8 @@ def ingest(
     blocks = Blocks(path)
     order = np.argsort(np.concatenate(rows), kind="stable")
     aside = np.concatenate(held)[order]
-    return Part(_chosen(blocks, order[~aside]), _chosen(blocks, order[aside]))
+    training, validation = _chosen(blocks, order[~aside]), _chosen(blocks, order[aside])
+    return Part(training, validation, sum(checks))
 
 
 def _place(numbers: Any, held: Any, row: int) -> str:

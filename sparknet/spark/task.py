@@ -31,6 +31,7 @@ from sparknet.spark.control import DriverStore
 from sparknet.spark.ingest import Part, ingest
 from sparknet.spark.probe import task_host
 from sparknet.spark.scratch import scratch
+from sparknet.weights import layout_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +107,7 @@ class _Worker:
             listener, self.rank, addresses, given.secret, given.deadline, run, given.seal
         ) as comm:
             self._introduce(comm, part, met)
-            outcome = self._train(comm, part, met["resume"])
+            outcome = self._train(comm, part, met)
             if self.rank == 0:
                 self.line.call("done", [self._bytes], outcome=vars(outcome))
             comm.barrier()
@@ -129,7 +130,7 @@ class _Worker:
     def _say(self, kind: str, **fields: Any) -> None:
         self.line.call("event", event={"event": kind, "time": time.time(), **fields})
 
-    def _train(self, comm: Comm, part: Part, resume: int | None) -> Outcome:
+    def _train(self, comm: Comm, part: Part, met: dict[str, Any]) -> Outcome:
         given = self.assignment
         net = self._net(comm)
         counts = [int(count) for count in comm.gather(len(part.training))]
@@ -148,7 +149,9 @@ class _Worker:
             plan = given.make_plan(
                 sum(counts), net.batch_size * int(net.settings.iter_size), self.size
             )
-            return work(learner, given.make_strategy(), comm, plan, self._hooks(net, part, resume))
+            hooks = self._hooks(net, part, met)
+            hooks.identity["data"] = sum(comm.gather(part.check_sum))
+            return work(learner, given.make_strategy(), comm, plan, hooks)
 
     def _net(self, comm: Comm) -> Net:
         """The net with the driver's weights; random numbers differ from worker to worker."""
@@ -165,7 +168,7 @@ class _Worker:
     def _bytes(self) -> memoryview:
         return np.asarray(self._weights).data.cast("B")
 
-    def _hooks(self, net: Net, part: Part, resume: int | None) -> Hooks:
+    def _hooks(self, net: Net, part: Part, met: dict[str, Any]) -> Hooks:
         line = self.line
         return Hooks(
             on_event=lambda event: void(line.call("event", event=event)),
@@ -174,8 +177,10 @@ class _Worker:
             if self.rank == 0
             else None,
             store=DriverStore(line) if self.assignment.keeps else None,
-            resume=resume,
-            identity=self.assignment.identity,
+            resume=met["resume"],
+            identity=dict(self.assignment.identity),
+            own=met["own"],
+            layout=layout_of(net.net),
         )
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import KW_ONLY, asdict, dataclass
+from functools import partial
 from math import inf
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from sparknet.caffe.idle import warn_of_idle
 from sparknet.dist import training
 from sparknet.dist.events import OnEvent
+from sparknet.dist.identity import identity
 from sparknet.dist.plan import Plan
+from sparknet.dist.runs import find_resumed, save_weights
 from sparknet.dist.seal import choose_seal
-from sparknet.dist.snapshot import Resumed
 from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.dist.trainee import check_engine, last_step, seed_of, settings, trainee
 from sparknet.errors import SettingError
@@ -26,12 +31,15 @@ from sparknet.spark.assignment import Assignment
 from sparknet.spark.control import Control
 from sparknet.spark.footprint import footprint
 from sparknet.spark.frame import frame, mapped, numbered
-from sparknet.spark.hadoop import open_store
+from sparknet.spark.hadoop import open_runs
 from sparknet.spark.kinds import named
 from sparknet.spark.model import SparkModel
 from sparknet.spark.portable import portable_solver
-from sparknet.spark.remote import fetched
+from sparknet.spark.remote import fetched, local_path
 from sparknet.spark.run import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 StrPath = str | os.PathLike[str]
 
@@ -53,7 +61,8 @@ class Trainer:
     """Trains the net of a solver (whatever `Net` takes) on the workers of a Spark cluster.
 
     ``workers`` tasks run together in one barrier stage and agree by ``strategy``: a name or an
-    object of `sparknet.dist`.  ``init_weights`` is a caffemodel to begin with.  ``columns`` maps
+    object of `sparknet.dist`.  ``init_weights`` is a caffemodel to begin with, or a
+    path of snapshots, of which the newest counts.  ``columns`` maps
     the net's blobs to the data's columns, where the names differ.  The records come in an order
     of chance that ``seed`` decides, or as they are numbered (``shuffle=False``).
     ``precision="bf16"`` multiplies in bfloat16, on those workers that can: docs/precision.md.
@@ -63,8 +72,9 @@ class Trainer:
     it ends after so many validations without a better ``metric``, of which less is better or
     more, as ``goal`` says.
 
-    ``snapshots`` is any path that Spark can write, which gets one every ``snapshot_every`` rounds;
-    ``keep`` of them stay.  A run that lost a worker goes on from the newest one.  A worker that
+    ``snapshots`` is any path that Spark can write, in which each run has a folder of its own; that
+    gets one every ``snapshot_every`` rounds, and ``keep`` of them stay.  A run that lost a worker
+    goes on from its newest one.  A worker that
     sends no heartbeat for ``deadline`` seconds is taken for lost.  ``ports`` are those that
     workers may listen on, for firewalled clusters.  Each event (`sparknet.dist.events`) is passed
     to ``on_event``.
@@ -102,29 +112,28 @@ class Trainer:
     def fit(self, data: Any, validation: Any = None, resume: bool = False) -> Trained:
         """Train on an RDD of tuples or dicts, or on a DataFrame; ``validation`` is another one.
 
-        With ``resume`` it goes on from the newest of the snapshots, if there is one.
+        With ``resume`` it goes on from the newest snapshot of the newest run, if there is one.
         An interruption (Ctrl-C) lets the workers finish their round and snapshot, and is raised
         again.
         """
         self._check()
         session = session_of(data)
-        store = None if self.snapshots is None else open_store(session, self.snapshots)
-        resumed = Resumed.newest(store) if resume else None
+        runs = None if self.snapshots is None else open_runs(session, self.snapshots)
+        resumed = find_resumed(runs, resume)
         kept_seed = None if resumed is None else resumed.seed
-        with fetched(self.init_weights, session) as given:
-            net = trainee(self.solver, given, kept_seed, self.precision)
-            check_engine(net)  # makes the net, with these weights
+        net = self._trainee(session, kept_seed)
         if resumed is None:
             warn_of_idle(net.net)
         strategy = make_strategy(self.strategy).settings()
+        known = identity(net, seed_of(net, kept_seed), self.seed, self.shuffle)
         if resumed is not None:
-            resumed.check(
-                workers=self.workers,
-                strategy=strategy,
-                weights=net.net.flat_params.size,
-                order_seed=self.seed,
-                shuffle=self.shuffle,
-            )
+            size = net.net.flat_params.size
+            mine = {"workers": self.workers, "strategy": strategy, "weights": size}
+            resumed.check({**mine, **known})
+        store = None
+        if runs is not None:
+            runs.prepare()
+            store = runs.begin() if resumed is None else resumed.store
         entries = list(net.inputs)
         wanted = [named(self.columns).get(entry, entry) for entry in entries]
         training = frame(data, wanted, "the training data")
@@ -152,7 +161,7 @@ class Trainer:
                 driver=driver_address(session, control.port),
                 secret=run.secret,
                 solver=portable_solver(settings(net)),
-                seed=seed_of(net, kept_seed),
+                seed=known["seed"],
                 mapping=mapping,
                 shapes={name: entry.stored for name, entry in net.inputs.items()},
                 strategy=strategy,
@@ -162,6 +171,7 @@ class Trainer:
                 shuffle=self.shuffle,
                 validates=held is not None,
                 keeps=store is not None,
+                identity=known,
                 ports=tuple(self.ports),
                 deadline=self.deadline,
                 precision=net.precision if isinstance(self.solver, Net) else self.precision,
@@ -182,6 +192,19 @@ class Trainer:
             outcome, trained = run.result(control)
         net.net.flat_params.copy_from(trained)
         return Trained(net.get_weights(), run.history, net, outcome, self.columns)
+
+    def _trainee(self, session: SparkSession, seed: int | None) -> Net:
+        """The net with the weights to begin with."""
+        weights = self.init_weights
+        with ExitStack() as stack:
+            if weights is not None and _is_folder(weights):
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="sparknet-"))
+                runs_at = partial(open_runs, session)
+                weights = save_weights(runs_at, os.fspath(weights), folder)
+            given = stack.enter_context(fetched(weights, session))
+            net = trainee(self.solver, given, seed, self.precision)
+            check_engine(net)  # makes the net, with these weights
+        return net
 
     def _check(self) -> None:
         """What only the workers would notice."""
@@ -208,6 +231,13 @@ class Trainer:
             keep=self.keep,
             net=net.net.name,
         )
+
+
+def _is_folder(weights: StrPath) -> bool:
+    """Whether it is no file of weights: what lies behind a scheme is told by its name."""
+    if (here := local_path(weights)) is not None:
+        return Path(here).is_dir()
+    return not os.fspath(weights).endswith((".caffemodel", ".h5"))
 
 
 def _is_port(number: object) -> bool:

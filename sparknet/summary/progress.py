@@ -131,6 +131,9 @@ def clock_time(seconds: float) -> str:
 
 def _line(kind: str, event: Event) -> str | None:
     at = f"step {event.get('iteration', 0)}"
+    if kind == "start" and event.get("resumed"):
+        run, round = event["resumed"].rsplit("/", 1)
+        return f"resuming {run} from {round}, iteration {event['iteration']}"
     if kind == "validation":
         shown = single(event["metrics"]).items()
         metrics = ", ".join(f"{name} {value:.4g}" for name, value in shown)

@@ -48,7 +48,7 @@ def test_a_query_over_parquet(fresh: Task, run: Run) -> None:
     assert done.stderr.splitlines()[-1] == f"sparknet train: wrote {fresh.path('out.caffemodel')}"
     assert "step 40/40 100%" in done.stderr
     assert "ERROR" not in done.stderr
-    assert list(fresh.folder.glob("columns_snapshots/round-*"))
+    assert list(fresh.folder.glob("columns_snapshots/run-*/round-*"))
 
 
 def test_no_data_is_told_before_a_spark_is_started(
@@ -90,7 +90,7 @@ def test_ctrl_c_snapshots_and_leaves(fresh: Task) -> None:
     assert process.returncode == 130, errors
     assert '"interrupted"' in rest
     assert "Traceback" not in errors
-    assert list(fresh.folder.glob("columns_snapshots/round-*"))
+    assert list(fresh.folder.glob("columns_snapshots/run-*/round-*"))
 
 
 @pytest.mark.parametrize(

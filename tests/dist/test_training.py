@@ -271,7 +271,7 @@ def test_interruption_snapshots_and_ends(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"workers": 2, "strategy": Averaging(4), "snapshots": tmp_path / "s"}
     with pytest.raises(KeyboardInterrupt, match=r"at iteration \d+; left: .*round-"):
         train(SOLVER, ARRAYS, steps=100_000, on_event=interrupt, **settings)
-    kept = int(next((tmp_path / "s").iterdir()).name.partition("-")[2])
+    kept = int(next((tmp_path / "s").glob("run-*/*")).name.partition("-")[2])
     assert kept >= 3
     resumed = train(SOLVER, ARRAYS, steps=4 * kept + 8, resume=True, **settings)
     assert resumed.history[0]["round"] == kept

@@ -83,7 +83,7 @@ def while_snapshotting(folder: Path, act: Act) -> Act:
         os.kill(saboteur.workers[1], signal.SIGSTOP)
 
         def wait() -> None:
-            until(lambda: any(folder.glob(".round-*.draft")), "a draft of a snapshot")
+            until(lambda: any(folder.rglob(".round-*.draft")), "a draft of a snapshot")
             until(waits(saboteur.workers[0]), "worker 0 waits for worker 1")
             act(saboteur)
             go_on(saboteur.workers[1])

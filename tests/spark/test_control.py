@@ -101,10 +101,10 @@ def test_a_run_starts_from_the_newest_snapshot_only_when_run_again(
     store = DriverStore(line)
     store.begin(2)
     store.commit(2)
-    assert begin(line) == {"workers": [None], "resume": None, "attempt": 1}
+    assert begin(line) == {"workers": [None], "resume": None, "own": True, "attempt": 1}
     line.call("failed", failure={"worker": 0, "type": "PeerLost", "message": "gone"})
     with closing(called(control)) as another:
-        assert begin(another) == {"workers": [None], "resume": 2, "attempt": 2}
+        assert begin(another) == {"workers": [None], "resume": 2, "own": True, "attempt": 2}
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", ".hidden", "", "a/b"])

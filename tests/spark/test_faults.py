@@ -58,7 +58,7 @@ def is_clean(standalone: Cluster, driver: Driver, result: Event, folder: Path) -
     """Nothing of a run is left: neither in the driver nor on the executors nor at the store."""
     assert result["left"] == {"threads": 0, "sockets": result["left"]["sockets"]}
     until(lambda: not standalone.files(), "the workers' files go")
-    assert list(folder.glob(".round-*")) == []
+    assert list(folder.rglob(".round-*")) == []
 
 
 WHO = {"worker 0": kill_worker(0), "executor 1": kill_executor(1)}

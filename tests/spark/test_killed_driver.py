@@ -58,7 +58,7 @@ def test_drivers_killed_one_after_another(
     drivers.append(last)
     result = last.fit(snapshots=str(tmp_path), snapshot_every=2, resume=True)
     assert resumed(last) == [8]
-    assert list(tmp_path.glob(".round-*")) == []
+    assert list(tmp_path.rglob(".round-*")) == []
     assert result["weights"] == last.fit()["weights"]
 
 

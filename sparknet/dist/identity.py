@@ -1,0 +1,95 @@
+"""Identity: what must be the same for a run to go on from a snapshot."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparknet.dist.trainee import settings
+from sparknet.loaders.source import Records
+from sparknet.net import Net
+
+Json = dict[str, Any]
+
+LOOKED_AT = 64
+"""Records of which the check sum of a data set is made where they would have to be read for it."""
+
+_FREE = (
+    "net net_param train_net train_net_param train_state test_net test_net_param test_state "
+    "test_iter test_interval test_compute_loss test_initialization display debug_info "
+    "average_loss snapshot snapshot_prefix snapshot_diff snapshot_format snapshot_after_train "
+    "solver_mode device_id weights max_iter"
+).split()
+"""Settings of a solver that do not change what it does to weights."""
+_PLACES = ("source", "root_folder", "mean_file")
+
+
+def identity(net: Net, seed: int, order_seed: int, shuffle: bool) -> Json:
+    """What is known before training begins; workers, strategy and data are added by them."""
+    return {
+        "seed": seed,
+        "order_seed": order_seed,
+        "shuffle": shuffle,
+        "net": _digest_of(net),
+        "solver": _solver(settings(net)),
+    }
+
+
+def check_sum(batch: Mapping[str, Any]) -> int:
+    """A number that other records do not have, in whatever order they come."""
+    rows = [np.ascontiguousarray(batch[name]) for name in sorted(batch)]
+    flat = [column.reshape(len(column), -1).view(np.uint8) for column in rows if column.size]
+    total = 0
+    for record in zip(*flat, strict=True):
+        check = 0
+        for part in record:
+            check = zlib.crc32(part, check)
+        total += check
+    return total
+
+
+def sampled(records: Records) -> int:
+    """The check sum of some records, evenly spaced."""
+    count = len(records)
+    places = np.linspace(0, count - 1, min(count, LOOKED_AT)).astype(np.int64)
+    return check_sum(records.take(places)) if count else 0
+
+
+def _solver(solver: Any) -> Json:
+    """All settings that matter, defaults too."""
+    free = set(_FREE)
+    if solver.lr_policy == "poly":  # whose rate falls until max_iter
+        free.remove("max_iter")
+    names = (field.name for field in solver.DESCRIPTOR.fields)
+    return {name: _plain(getattr(solver, name)) for name in names if name not in free}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bool, int, str)):
+        return value
+    return float(f"{value:.7g}") if isinstance(value, float) else [_plain(one) for one in value]
+
+
+def _digest_of(net: Net) -> str:
+    """Of the layers, wherever their files lie; a mean or a matrix counts by what is in it."""
+    message = type(net.described)()
+    message.CopyFrom(net.described)
+    total = blake2b(digest_size=16)
+    for layer in message.layer:
+        for field, value in layer.ListFields():
+            for name in _PLACES if field.name.endswith("_param") else ():
+                if getattr(value, name, "") and field.name != "python_param":
+                    if name == "mean_file" or layer.type == "InfogainLoss":
+                        total.update(_contents(getattr(value, name)))
+                    value.ClearField(name)
+    total.update(message.SerializeToString(deterministic=True))
+    return total.hexdigest()
+
+
+def _contents(path: str) -> bytes:
+    return Path(path).read_bytes() if Path(path).is_file() else b""
