@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import DataError, SpecError
+from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, Shape
 from sparknet.net.backend import Backend
 from sparknet.net.entries import (
@@ -77,6 +78,21 @@ class FedNet:
             return self.entries
         except UnknownShape:
             return None
+
+    def layout(self) -> tuple[dict[str, Shape], dict[str, int]]:
+        """The shapes of all blobs for whole batches as they are described, whatever the net has
+        been given last, and the record axis of those that have one."""
+        inputs = {entry.name: entry.shape for entry in self.entries}
+        axes = {entry.name: entry.axis for entry in self.entries}
+        shapes, found = Outline(self.described.layer, self.phase).axes(inputs, axes)
+        unknown = [name for name in self.net.blobs if name not in shapes]
+        if unknown:
+            reshape(self.net, inputs)
+        for name in unknown:  # made by a user's own code, or for one number of records only
+            shapes[name] = tuple(self.net.blobs[name].shape)
+            if shapes[name]:
+                found[name] = 0
+        return shapes, found
 
     @property
     def net(self) -> Any:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from hashlib import blake2b
-from math import prod
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -16,15 +15,16 @@ import numpy as np
 from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.net.fed import FedNet
-from sparknet.net.flow import dependent, last_blobs
+from sparknet.net.flow import dependent, predictions
 from sparknet.proto import Model, read_model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
 from sparknet.spark.batch import batch_for
 from sparknet.spark.files import send
 from sparknet.spark.kinds import check_kinds, named, plain
+from sparknet.spark.outputs import Output, find_outputs
 from sparknet.spark.portable import portable_net
-from sparknet.spark.prediction import Output, Prediction, predict
+from sparknet.spark.prediction import Prediction, predict
 from sparknet.spark.remote import fetched, written
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ class SparkModel:
     ) -> DataFrame:
         """The data with a column for each of ``outputs``, blobs of the net (its own by default).
 
-        A blob of one value a record is a float, any other an array of floats.  ``best`` names a
+        A blob of one value a record is a float, any other an array of floats; a
+        DetectionOutput's is an array of what was found, each the array (label, score, xmin, ymin,
+        xmax, ymax).  ``best`` names a
         column for the number of the largest value of the first output: the class.  ``columns``
         maps the net's inputs to the data's columns, where the names differ; ``prefix`` goes
         before the names of the blobs.  ``batch`` records go through the net at a time; unless
@@ -88,7 +90,6 @@ class SparkModel:
             outputs=predicted,
             best=best,
             batch=rows,
-            axis=_axis(tested),
         )
         schema = _schema(data, predicted, best)
         rows = data.toDF(*map(plain, data.columns))
@@ -114,7 +115,11 @@ class SparkModel:
                 raise SparkError(
                     f"columns names '{name}', but the net's inputs are {entries}{near}"
                 )
-        return [_output(tested, name, prefix + name) for name in self._outputs(tested, outputs)]
+        chosen = self._outputs(tested, outputs)
+        found = find_outputs(tested, {name: prefix + name for name in chosen})
+        if best is not None and found and found[0].is_list:
+            raise SparkError(f"best is of one row a record: '{chosen[0]}' has any number of them")
+        return found
 
     def save(self, path: StrPath) -> None:
         """Write a caffemodel, and beside it the net as a .prototxt; `SparkModel(path)` reads it.
@@ -136,8 +141,7 @@ class SparkModel:
 
     def _outputs(self, tested: FedNet, wanted: Sequence[str] | None) -> list[str]:
         if wanted is None:
-            lost = dependent(tested.described, _targets(tested))
-            return last_blobs(tested.described, lost)
+            return predictions(tested.described, set(tested.net.params))
         for name in wanted:
             if name not in tested.net.blobs:
                 near = did_you_mean(name, tested.net.blobs)
@@ -224,38 +228,12 @@ def _stem(path: StrPath, suffix: str) -> str | None:
     return text.removesuffix(suffix) if Path(text).suffix == suffix else None
 
 
-def _targets(tested: FedNet) -> list[str]:
-    """The inputs that only losses and accuracies read: they are for training."""
-    read_by: dict[str, set[str]] = {}
-    for layer in tested.described.layer:
-        for number, name in enumerate(layer.bottom):
-            judges = number > 0 and layer.type.endswith(("Loss", "Accuracy"))
-            read_by.setdefault(name, set()).add("judge" if judges else layer.type)
-    return [entry.name for entry in tested.entries if read_by.get(entry.name) == {"judge"}]
-
-
-def _axis(tested: FedNet) -> int:
-    return max((entry.axis for entry in tested.entries), default=0)
-
-
-def _output(tested: FedNet, name: str, column: str) -> Output:
-    blobs, axis = tested.net.blobs, _axis(tested)
-    shape = tuple(blobs[name].shape)
-    rows = next(blobs[entry.name].shape[axis] for entry in tested.entries if entry.axis == axis)
-    if len(shape) <= axis or shape[axis] != rows:
-        raise SparkError(f"blob '{name}' is {shape}: no row for each of {rows} records")
-    return Output(name, column, prod(shape) // max(shape[axis], 1) == 1)
-
-
 def _schema(data: DataFrame, outputs: Sequence[Output], best: str | None) -> Any:
     """The data's columns, then those that are predicted."""
-    from pyspark.sql.types import ArrayType, FloatType, IntegerType, StructType
+    from pyspark.sql.types import IntegerType, StructType
 
     schema = StructType(list(data.schema.fields))
-    more: list[tuple[str, Any]] = [
-        (one.column, FloatType() if one.is_number else ArrayType(FloatType(), False))
-        for one in outputs
-    ]
+    more: list[tuple[str, Any]] = [(one.column, one.spark_type()) for one in outputs]
     if best is not None:
         more.append((best, IntegerType()))
     for name, kind in more:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.errors import SparkError
 from sparknet.native import set_threads
 from sparknet.net import Net
 from sparknet.spark.columns import arrays
 from sparknet.spark.kept import kept
+from sparknet.spark.outputs import Output
 from sparknet.spark.places import in_one_line, placed
 from sparknet.spark.portable import Portable
 
@@ -25,16 +25,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int | None, ...]
-
-
-@dataclass(frozen=True)
-class Output:
-    """A blob, and the column that its values become."""
-
-    blob: str
-    column: str
-    is_number: bool
-    """Whether it has one value a record."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +38,6 @@ class Prediction:
     outputs: Sequence[Output]
     best: str | None
     batch: int
-    axis: int
-    """Where records lie side by side in a blob."""
 
     def make_net(self) -> Net:
         from pyspark import SparkFiles
@@ -90,29 +78,9 @@ def _predicted(rows: pa.RecordBatch, given: Prediction) -> pa.RecordBatch:
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
     values: Array | None = None
     for output in given.outputs:
-        found = _rows(made[output.blob], output.blob, given.axis, rows.num_rows)
-        columns[output.column] = _column(found, output)
+        found = output.rows(made[output.blob], rows.num_rows)
+        columns[output.column] = output.values(found, rows.num_rows)
         values = found if values is None else values
     if given.best is not None and values is not None:
         columns[given.best] = pa.array(values.argmax(1).astype(np.int32))
     return pa.RecordBatch.from_pydict(columns)
-
-
-def _rows(made: Array, blob: str, axis: int, count: int) -> Array:
-    """One row a record, of finite values: no class is made of nothing."""
-    if made.ndim <= axis or made.shape[axis] != count:
-        raise SparkError(f"blob '{blob}' became {made.shape} for {count} records")
-    if not np.isfinite(made).all():
-        odd = made[~np.isfinite(made)][0]
-        raise SparkError(f"blob '{blob}' became {odd:g}, though its record has finite values")
-    return np.ascontiguousarray(np.moveaxis(made, axis, 0)).reshape(count, -1)
-
-
-def _column(values: Array, output: Output) -> pa.Array:
-    import pyarrow as pa
-
-    if output.is_number:
-        return pa.array(values[:, 0])
-    count, length = values.shape
-    ends = np.arange(0, (count + 1) * length, length, dtype=np.int32)
-    return pa.ListArray.from_arrays(pa.array(ends), pa.array(values.ravel()))
