@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from sparknet.errors import DataError, SpecError
+from sparknet.errors import DataError, LayerError, SpecError
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, Shape
 from sparknet.net.backend import Backend
@@ -23,7 +24,16 @@ from sparknet.net.entries import (
 )
 from sparknet.net.feed import Feed, reshape
 from sparknet.net.flow import dependent, last_blobs
-from sparknet.net.rows import Array, Block, Rows, columns_of, default_columns, is_batch, open_rows
+from sparknet.net.rows import (
+    Array,
+    Block,
+    Rows,
+    columns_of,
+    default_columns,
+    is_batch,
+    misfit,
+    open_rows,
+)
 from sparknet.net.stream import Stream
 from sparknet.proto.suggest import did_you_mean
 
@@ -216,12 +226,31 @@ class FedNet:
         for name, values in columns.items() if self._entries is None else ():
             self.records.setdefault(name, values.shape[1:])
         wanted = self._outputs(columns, outputs)
-        self._write([adapted(entry, columns.get(entry.name)) for entry in self.entries], columns)
+        entries = [adapted(entry, columns.get(entry.name)) for entry in self.entries]
+        self._check_sizes(entries)
+        self._write(entries, columns)
         for place in self.places:
             if place.name not in columns and not place.is_optional:
                 self.net.blobs[place.name].data[...] = 0
         made = self.net.forward(blobs=wanted)
         return {name: np.array(made[name]) for name in wanted}
+
+    def _check_sizes(self, entries: Sequence[Entry]) -> None:
+        """Refuse records of another shape where a layer would take as many values for others."""
+        pairs = list(zip(self.entries, entries, strict=True))
+        odd = next((pair for pair in pairs if pair[0].record != pair[1].record), None)
+        if odd is None:
+            return
+        outline = Outline(self.described.layer, self.phase)
+        before = outline.vectors({one.name: one.shape for one in self.entries})
+        try:
+            after = outline.vectors({one.name: one.shape for one in entries})
+        except LayerError:  # the net says it itself
+            return
+        for layer, shapes in before.items():
+            for old, new in zip(shapes, after.get(layer, shapes), strict=True):
+                if old != new and prod(old) == prod(new):
+                    raise DataError(misfit(odd[0].name, odd[1].record, odd[0].record))
 
     def _outputs(self, given: Mapping[str, Any], outputs: Sequence[str] | None) -> list[str]:
         missing = [

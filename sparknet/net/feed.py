@@ -10,10 +10,9 @@ import numpy as np
 
 from sparknet.caffe.host.batches import transformation
 from sparknet.errors import DataError
-from sparknet.layers.layer import shape_text
 from sparknet.native.transform import RecordError, Records, Transformation
 from sparknet.net.entries import Entry
-from sparknet.net.rows import Array, fits, fits_loosely
+from sparknet.net.rows import Array, shaped
 
 
 class Feed:
@@ -50,30 +49,12 @@ class Feed:
 
     def _checked(self, entry: Entry, values: Array) -> Array:
         """Rows in the shape that the entry wants them."""
-        shape = values.shape[1:]
         if values.dtype.kind not in "fiub":
             raise DataError(f"column '{entry.name}' holds {values.dtype}, not numbers")
-        if not fits(shape, entry.stored):
-            values = _reshaped(entry, values)
+        values = shaped(entry.name, values, entry.stored)
         if entry.is_label and values.dtype.kind == "f":
             _check_whole(entry, values)
         return values
-
-
-def _reshaped(entry: Entry, values: Array) -> Array:
-    """Rows whose axes of size 1 are others than the entry's."""
-    shape, stored = values.shape[1:], entry.stored
-    if stored[:1] == (1,) and fits(shape, stored[1:]):
-        return values[:, np.newaxis]
-    if fits_loosely(shape, stored) and None not in stored:
-        return values.reshape(len(values), *entry.record)
-    wanted = " x ".join("any" if size is None else str(size) for size in stored) or "one number"
-    hint = ""
-    if len(shape) == len(stored) == 3 and fits((shape[2], *shape[:2]), stored):
-        hint = "; channels come first"
-    raise DataError(
-        f"column '{entry.name}': a record is {shape_text(shape)}, the net wants {wanted}{hint}"
-    )
 
 
 def reshape(net: Any, shapes: Mapping[str, Sequence[int]]) -> None:

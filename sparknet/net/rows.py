@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -236,3 +237,33 @@ def fits_loosely(shape: Shape, record: Pattern) -> bool:
     return fits(
         tuple(size for size in shape if size != 1), tuple(size for size in record if size != 1)
     )
+
+
+def shaped(name: str, values: Array, record: Pattern) -> Array:
+    """A column's rows in the shape that a record has; axes of size 1 may be others.
+
+    Shapes are compared, not the number of values: those of a picture of another size, or with its
+    channels last, would come to lie in other places.
+    """
+    shape = values.shape[1:]
+    if fits(shape, record):
+        return values
+    if record[:1] == (1,) and fits(shape, record[1:]):
+        return values[:, np.newaxis]
+    if fits_loosely(shape, record) and None not in record:
+        return values.reshape(len(values), *(size for size in record if size is not None))
+    raise DataError(misfit(name, shape, record))
+
+
+def misfit(name: str, shape: Shape, record: Pattern) -> str:
+    """The sentence on a record of another shape, and what to do about it."""
+    wanted = " x ".join("any" if size is None else str(size) for size in record) or "one number"
+    hint = ""
+    if len(shape) == len(record) == 3:
+        if shape[2] == record[0] != shape[0]:
+            hint = "; channels come first, so transpose it"
+        elif shape[0] == record[0]:
+            hint = "; resize or crop it"
+    elif None not in record and prod(shape) == prod(size or 0 for size in record):
+        hint = "; arrange it so first"
+    return f"column '{name}': a record is {shape_text(shape)}, the net wants {wanted}{hint}"

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.errors import SparkError
+from sparknet.errors import DataError, SparkError
 from sparknet.loaders.image import decode, recolored
+from sparknet.net.rows import shaped
 from sparknet.spark.kinds import IMAGE, VECTOR, plain
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def column(values: pa.Array, name: str, shape: Shape) -> Array:
         raise SparkError(f"column '{name}' is null: fill such rows, or filter them out")
     of = values.type
     if kind.is_struct(of):
-        return _shaped(_struct(values, name, shape), name, shape)
+        found = _struct(values, name, shape)
+        # A net of plain numbers takes planes one after the other.
+        return _shaped(found if len(shape) != 1 else _flat(found), name, shape)
     if kind.is_binary(of) or kind.is_large_binary(of) or kind.is_fixed_size_binary(of):
         return _shaped(_binary(values, name, shape), name, shape)
     if kind.is_list(of) or kind.is_large_list(of) or kind.is_fixed_size_list(of):
@@ -66,14 +69,21 @@ def column(values: pa.Array, name: str, shape: Shape) -> Array:
 
 
 def _shaped(rows: Array, name: str, shape: Shape) -> Array:
-    """Rows of as many values as a record has; images may have any height and width."""
+    """Rows of the shape that a record has; plain lists need but as many values."""
+    if rows.ndim > 2:
+        try:
+            return shaped(name, rows, shape)
+        except DataError as error:
+            raise SparkError(str(error)) from error
     each = math.prod(rows.shape[1:])
-    if None in shape and rows.shape[1:2] == shape[:1] and rows.ndim == 4:
-        return rows
     sizes = _square(each, shape)
     if each == math.prod(sizes):
         return rows.reshape(len(rows), *sizes)
     raise SparkError(f"column '{name}' has {each} values a row, where {shape} is wanted")
+
+
+def _flat(rows: Array) -> Array:
+    return rows.reshape(len(rows), math.prod(rows.shape[1:]))
 
 
 def _square(values: int, shape: Shape) -> tuple[int, ...]:

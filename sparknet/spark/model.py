@@ -151,13 +151,19 @@ class SparkModel:
     def _mapping(
         self, tested: FedNet, outputs: Sequence[str], has: Sequence[str], columns: dict[str, str]
     ) -> dict[str, str]:
-        """Input → column, of the inputs that the outputs depend on."""
+        """Input → column, of the inputs that the outputs depend on.
+
+        DummyData makes its values itself, unless a column is named for it.
+        """
+        given = self.columns | columns
+        optional = {place.name for place in tested.places if place.is_optional} - given.keys()
         needed = [
             entry.name
             for entry in tested.entries
-            if not dependent(tested.described, [entry.name]).keys().isdisjoint(outputs)
+            if entry.name not in optional
+            and not dependent(tested.described, [entry.name]).keys().isdisjoint(outputs)
         ]
-        mapping = {name: (self.columns | columns).get(name, name) for name in needed}
+        mapping = {name: given.get(name, name) for name in needed}
         for name, column in mapping.items():
             if column not in has:
                 raise SparkError(

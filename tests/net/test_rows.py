@@ -376,3 +376,59 @@ def test_static_inputs_of_recurrent_layers_have_no_time() -> None:
     np.testing.assert_allclose(net.net.blobs["still"].data, still, rtol=1e-6)
     alone = net.forward({"x": x[6], "cont": cont[6], "still": still[6]})["lstm"]
     np.testing.assert_allclose(alone[:, 0], whole[:, 6], rtol=1e-5, atol=1e-6)
+
+
+def picture_net(layers: str) -> str:
+    return f"""
+    layer {{ name: "in" type: "Input" top: "image"
+      input_param {{ shape {{ dim: [2, 3, 8, 8] }} }} }}
+    {layers}
+    layer {{ name: "ip" type: "InnerProduct" bottom: "image" top: "ip"
+      inner_product_param {{ num_output: 2 weight_filler {{ type: "xavier" }} }} }}
+    """
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((3, 4, 16), "a record is 3 x 4 x 16, the net wants 3 x 8 x 8; resize or crop it"),
+        ((8, 8, 3), "a record is 8 x 8 x 3, the net wants 3 x 8 x 8; channels come first"),
+        ((12, 4, 4), "a record is 12 x 4 x 4, the net wants 3 x 8 x 8"),
+    ],
+)
+@pytest.mark.parametrize("way", ["forward", "forward one", "set data", "records", "batches"])
+def test_as_many_values_in_another_shape_are_other_values(
+    shape: tuple[int, ...], message: str, way: str
+) -> None:
+    net = Net(picture_net(""))
+    rows = np.zeros((2, *shape), np.float32)
+
+    def fed(data: Any) -> None:
+        net.set_validation_data(data)
+        net.fill()
+
+    ways: dict[str, Callable[[], Any]] = {
+        "forward": lambda: net.forward({"image": rows}),
+        "forward one": lambda: net.forward({"image": rows[0]}),
+        "set data": lambda: fed({"image": rows}),
+        "records": lambda: fed([{"image": row} for row in rows]),
+        "batches": lambda: fed(iter([{"image": rows}])),
+    }
+    with pytest.raises(DataError, match=f"column 'image': {message}"):
+        ways[way]()
+    assert net.forward({"image": np.zeros((5, 3, 8, 8))})["ip"].shape == (5, 2)
+
+
+def test_shapes_are_compared_where_weights_know_each_place() -> None:
+    """A net that is all convolution takes pictures of any size, of as many values too."""
+    net = Net(
+        picture_net("")
+        .replace("InnerProduct", "Convolution")
+        .replace(
+            "inner_product_param { num_output: 2",
+            "convolution_param { kernel_size: 3 num_output: 2",
+        )
+    )
+    for height, width in ((8, 8), (4, 16), (9, 10)):
+        found = net.forward({"image": np.zeros((2, 3, height, width))})["ip"]
+        assert found.shape == (2, 2, height - 2, width - 2)

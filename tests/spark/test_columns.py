@@ -143,3 +143,32 @@ def test_blobs_by_columns() -> None:
     found = arrays(batch, {"data": "pixels", "label": "digit"}, {"data": (1, 1, 2), "label": ()})
     assert found["data"].shape == (1, 1, 1, 2)
     assert found["label"].tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((3, 4, 16), "a record is 3 x 4 x 16, the net wants 3 x 8 x 8; resize or crop it"),
+        ((8, 8, 3), "a record is 8 x 8 x 3, the net wants 3 x 8 x 8; channels come first"),
+        ((16, 12), "a record is 16 x 12, the net wants 3 x 8 x 8; arrange it so first"),
+    ],
+)
+def test_nested_lists_have_a_shape(sizes: tuple[int, ...], message: str) -> None:
+    rows = np.arange(2 * 192, dtype=np.float32).reshape(2, *sizes)
+    with pytest.raises(SparkError, match=f"column 'x': {message}"):
+        column(pa.array(rows.tolist()), "x", (3, 8, 8))
+    flat = pa.array(rows.reshape(2, -1).tolist())
+    np.testing.assert_array_equal(column(flat, "x", (3, 8, 8)), rows.reshape(2, 3, 8, 8))
+
+
+def test_pictures_of_another_size() -> None:
+    """As many bytes, and still another picture."""
+    image = {"height": 4, "width": 16, "nChannels": 3, "mode": 16, "data": bytes(192)}
+    with pytest.raises(SparkError, match="column 'x': a record is 3 x 4 x 16, the net wants 3 x 8"):
+        column(pa.array([image]), "x", (3, 8, 8))
+    assert column(pa.array([image]), "x", (3, None, None)).shape == (1, 3, 4, 16)
+    assert column(pa.array([image]), "x", (192,)).shape == (1, 192)
+    file = io.BytesIO()
+    pytest.importorskip("PIL.Image").new("RGB", (16, 4)).save(file, "png")
+    with pytest.raises(SparkError, match="column 'x': a record is 3 x 4 x 16, the net wants 3 x 8"):
+        column(pa.array([file.getvalue()], pa.binary()), "x", (3, 8, 8))

@@ -1,0 +1,144 @@
+"""What blobs become in a DataFrame, whatever axis their records lie on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import SparkError
+from sparknet.net import Net
+from sparknet.spark import SparkModel
+from sparknet.spark.outputs import Output, find_outputs
+
+
+def detector(batch: int) -> Net:
+    """Four priors; the four values of a record are the scores of class 1 at each."""
+    text = f"""
+    layer {{ name: "in" type: "Input" top: "data" top: "loc" input_param {{
+      shape {{ dim: [{batch}, 8] }} shape {{ dim: [{batch}, 16] }} }} }}
+    layer {{ name: "fixed" type: "DummyData" top: "map" top: "image" dummy_data_param {{
+      shape {{ dim: [1, 1, 2, 2] }} shape {{ dim: [1, 3, 20, 20] }} }} }}
+    layer {{ name: "priors" type: "PriorBox" bottom: "map" bottom: "image" top: "priors"
+      prior_box_param {{ min_size: 4 }} }}
+    layer {{ name: "found" type: "DetectionOutput" bottom: "loc" bottom: "data" bottom: "priors"
+      top: "found" detection_output_param {{ num_classes: 2 confidence_threshold: 0.5
+      background_label_id: 0 nms_param {{ nms_threshold: 0.4 }} }} }}
+    """
+    return Net(text)
+
+
+SCORES = np.array(
+    [[0, 0, 0, 0], [0.9, 0, 0.8, 0], [0, 0, 0, 0], [0, 0, 0, 0.7], [0.6, 0.6, 0.6, 0.9]]
+)
+
+
+def detections(scores: Any) -> dict[str, Any]:
+    """A batch: what is not class 1 is background; boxes are the priors themselves."""
+    conf = np.stack([1 - scores, scores], 2).reshape(len(scores), -1)
+    return {"data": conf, "loc": np.zeros((len(scores), 16))}
+
+
+def listed(net: Net, batch: int) -> list[Any]:
+    """The column's values over all records, so many at a time."""
+    (output,) = find_outputs(net.tested, {"found": "boxes"})
+    column: list[Any] = []
+    for begin in range(0, len(SCORES), batch):
+        scores = SCORES[begin : begin + batch]
+        made = net.forward(detections(scores), ["found"])["found"]
+        rows = output.rows(made, len(scores))
+        column += output.values(rows, len(scores)).to_pylist()
+    return column
+
+
+def test_detections_are_lists_whatever_the_batch() -> None:
+    pytest.importorskip("pyarrow")
+    expected = [[0.9, 0.8], [0.7], [0.9, 0.6, 0.6, 0.6]]
+    found = listed(detector(2), 5)
+    assert [len(row) for row in found] == [0, 2, 0, 1, 4]
+    for row, scores in zip([row for row in found if row], expected, strict=True):
+        assert [len(one) for one in row] == [6] * len(row)
+        assert [one[0] for one in row] == [1] * len(row)
+        np.testing.assert_allclose([one[1] for one in row], scores, rtol=1e-6)
+    # The first prior: 4 x 4 pixels about the centre of the first of 2 x 2 cells of 10 pixels.
+    np.testing.assert_allclose(found[1][0][2:], [0.15, 0.15, 0.35, 0.35], atol=1e-6)
+    for batch in (1, 2, 3):
+        assert listed(detector(3), batch) == found
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_the_type_of_detections_is_that_of_no_shape(batch: int) -> None:
+    """One box, many or none were found last: the column is the same."""
+    pytest.importorskip("pyspark")
+    net = detector(batch)
+    model = SparkModel(net)
+    for last in (SCORES[:1], SCORES[1:2], SCORES):
+        net.forward(detections(last))
+        (output,) = model.asked()
+        assert output == Output("found", "found", is_list=True)
+        assert output.spark_type().simpleString() == "array<array<float>>"
+    with pytest.raises(SparkError, match="best is of one row a record: 'found' has any number"):
+        model.asked(best="class")
+
+
+def test_other_pictures_change_no_type() -> None:
+    """A net of convolutions has seen pictures of another size."""
+    net = Net("""
+    layer { name: "in" type: "Input" top: "data" input_param { shape { dim: [2, 1, 3, 3] } } }
+    layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+      convolution_param { num_output: 1 kernel_size: 3 } }""")
+    before = find_outputs(net.tested, {"conv": "conv"})
+    net.forward({"data": np.zeros((7, 1, 9, 9))})
+    assert find_outputs(net.tested, {"conv": "conv"}) == before == [Output("conv", "conv", True)]
+
+
+SENTENCES = """
+layer { name: "in" type: "Input" top: "words" top: "cont" top: "label" input_param {
+  shape { dim: [4, 3] } shape { dim: [4, 3] } shape { dim: 3 } } }
+layer { name: "embed" type: "Embed" bottom: "words" top: "vectors" embed_param {
+  num_output: 5 input_dim: 9 weight_filler { type: "gaussian" std: 1 } } }
+layer { name: "lstm" type: "LSTM" bottom: "vectors" bottom: "cont" top: "lstm"
+  recurrent_param { num_output: 6 weight_filler { type: "xavier" } } }
+layer { name: "cut" type: "Slice" bottom: "lstm" top: "early" top: "last"
+  slice_param { axis: 0 slice_point: 3 } }
+layer { name: "flat" type: "Reshape" bottom: "last" top: "flat"
+  reshape_param { shape { dim: [-1, 6] } } }
+layer { name: "ip" type: "InnerProduct" bottom: "flat" top: "ip"
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "silence" type: "Silence" bottom: "early" }
+MORE
+"""
+PROB = 'layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }'
+LOSS = 'layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }'
+
+
+def test_each_output_has_its_own_record_axis() -> None:
+    net = Net(SENTENCES.replace("MORE", PROB), seed=1)
+    found = find_outputs(net.tested, {name: name for name in ("prob", "lstm", "vectors")})
+    assert [output.axis for output in found] == [0, 1, 1]
+    assert [output.blob for output in SparkModel(net).asked()] == ["prob"]
+    with pytest.raises(SparkError, match=r"blob 'loss' is \(\): no row for each of 3 records"):
+        find_outputs(Net(SENTENCES.replace("MORE", LOSS)).tested, {"loss": "loss"})
+
+
+def test_sequences_to_classes_and_detections_on_spark(session: Any) -> None:
+    net = Net(SENTENCES.replace("MORE", LOSS), seed=1)
+    rng = np.random.default_rng(0)
+    words, cont = rng.integers(0, 9, (11, 4)), np.tile([0, 1, 1, 1], (11, 1))
+    rows = [(n, w.tolist(), c.tolist()) for n, (w, c) in enumerate(zip(words, cont, strict=True))]
+    data = session.createDataFrame(rows, "n int, words array<int>, cont array<int>").coalesce(1)
+    predicted = SparkModel(net).transform(data, ["ip", "lstm"], best="guess")
+    made = predicted.orderBy("n").collect()
+    wanted = net.forward({"words": words, "cont": cont}, ["ip", "lstm"])
+    np.testing.assert_allclose([row.ip for row in made], wanted["ip"], rtol=1e-4, atol=1e-6)
+    sequences = wanted["lstm"].transpose(1, 0, 2).reshape(11, -1)
+    np.testing.assert_allclose([row.lstm for row in made], sequences, rtol=1e-4, atol=1e-6)
+    assert [row.guess for row in made] == wanted["ip"].argmax(1).tolist()
+
+    columns = detections(SCORES)
+    boxes = [(n, columns["data"][n].tolist(), columns["loc"][n].tolist()) for n in range(5)]
+    data = session.createDataFrame(boxes, "n int, data array<double>, loc array<double>")
+    model = SparkModel(detector(2))
+    made = model.transform(data.coalesce(1), ["found"]).orderBy("n").collect()
+    assert [row.found for row in made] == listed(detector(5), 5)
