@@ -58,6 +58,7 @@ class FedNet:
         self._make, self._backend, self._seed = make, backend, seed
         self.places = find_places(described, others)
         """Where records may enter; those that are read become entries when shapes are known."""
+        self._filling = {place.name for place in self.places if place.kind.fills}
         self.records: dict[str, Shape] = {}
         """Shapes of records that are known from data."""
         self.is_shared = False
@@ -115,8 +116,9 @@ class FedNet:
 
     @property
     def batch(self) -> int:
-        """Records in a whole batch."""
-        sizes = {entry.name: entry.batch for entry in self.entries}
+        """Records in a whole batch; what fills itself may have any number."""
+        fed = [entry for entry in self.entries if entry.name not in self._filling]
+        sizes = {entry.name: entry.batch for entry in fed or self.entries}
         if not sizes:
             raise DataError("the net has no inputs")
         if len(set(sizes.values())) > 1:
@@ -182,13 +184,16 @@ class FedNet:
     def _write(
         self, entries: Sequence[Entry], block: Mapping[str, Array], transformed: bool = False
     ) -> int:
-        feed = Feed(entries, self.phase, self._seed, transformed)
-        rows = feed.write(self.net, block, self.taken)
-        dummies = [
-            place.name
-            for place in self.places
-            if place.kind.fills and place.is_read and place.name not in block
+        counts = {entry.batch for entry in self.entries if entry.name in block}
+        followers = [
+            entry
+            for entry in entries
+            if entry.name in block or entry.name not in self._filling or entry.batch in counts
         ]
+        feed = Feed(followers, self.phase, self._seed, transformed)
+        rows = feed.write(self.net, block, self.taken)
+        read = [entry.name for entry in self.entries]
+        dummies = [name for name in read if name in self._filling and name not in block]
         for name, values in (self._own_batch(dummies) if dummies else {}).items():
             data = self.net.blobs[name].data
             data[...] = values[tuple(map(slice, data.shape))]

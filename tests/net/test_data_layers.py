@@ -272,3 +272,18 @@ def test_labels_that_only_a_test_net_reads_are_asked_for_in_training() -> None:
     net = Net(f"net_param {{ {UNREAD + accuracy} }} base_lr: 0.1 lr_policy: 'fixed'")
     net.set_validation_data({"data": np.zeros((4, 1, 3, 3)), "label": np.zeros(4)})
     assert list(net.inputs) == ["data", "label"]
+
+
+def test_dummy_data_of_another_number_of_records_stays_as_it_is() -> None:
+    """It says nothing of the batch."""
+    net = Net("""
+    layer { name: "in" type: "Input" top: "data" input_param { shape { dim: [4, 2] } } }
+    layer { name: "fixed" type: "DummyData" top: "fixed" dummy_data_param {
+      shape { dim: [3, 2] } data_filler { value: 5 } } }
+    layer { name: "both" type: "Concat" bottom: "data" bottom: "fixed" top: "both"
+      concat_param { axis: 0 } }""")
+    assert net.batch_size == 4
+    found = net.forward({"data": np.ones((6, 2))})["both"]
+    np.testing.assert_array_equal(found[:, 0], [1] * 6 + [5] * 3)
+    net.set_validation_data({"data": np.ones((5, 2))})
+    assert (net.fill(), net.net.blobs["fixed"].data.shape) == (4, (3, 2))
