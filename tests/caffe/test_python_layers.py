@@ -112,6 +112,35 @@ def test_reshaping_in_forward() -> None:
         assert net.blobs["a"].data.shape == (rows, 2)
 
 
+def test_tops_that_reshape_leaves_alone() -> None:
+    """py-faster-rcnn: shapes come from `setup` and `forward`, while the input's size changes."""
+    text = python("Growing", "", "n") + python("Target", "n", "t") + fully("t", "a", 2)
+    text += fully("n", "s") + python("Pieces", "s", "p") + fully("p", "b", 2)
+    net = make(text, force=False)
+    w, b = (blob.data for blob in net.params["a"])
+    for rows in (1, 2, 3):
+        out = net.forward()
+        np.testing.assert_allclose(out["a"], np.full((1, 3), rows) @ w.T + b, rtol=1e-5)
+        assert out["b"].shape == (rows, 2)
+        assert net.blobs["p"].shape == (rows, 1)
+    net.reshape()
+    assert net.blobs["t"].shape == (1, 3)
+    assert net.blobs["p"].shape == (3, 1)
+    again = make(text, force=False)
+    before = again.layer_dict["target_t"].reshaped
+    again.forward()
+    again.forward()
+    assert again.layer_dict["target_t"].reshaped == before + 2
+
+
+def test_a_python_loss_whose_top_grows_keeps_its_weight() -> None:
+    text = source() + python("Growing", "", "n", "loss_weight: 2") + fully("x", "a")
+    net = make(text, force=False)
+    for rows in (1, 2, 3):
+        assert net._forward(0, len(net.layers) - 1) == 2 * rows * rows * 3
+        assert (net.blobs["n"].diff == 2).all()
+
+
 def test_a_loss() -> None:
     text = source(names="x y") + fully("x", "a") + python("Absolute", "a y", "l", "loss_weight: 2")
     net = make(text, force=False)

@@ -72,6 +72,38 @@ class Growing(caffe.Layer):
         top[0].data[...] = self.rows
 
 
+class Target(caffe.Layer):
+    """The mean of each column, in a top whose shape `setup` gave and nobody changes."""
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        self.reshaped = 0
+        top[0].reshape(1, 3)
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        self.reshaped += 1
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        assert top[0].data.shape == (1, 3)
+        top[0].data[...] = bottom[0].data.mean(0)
+
+
+class Pieces(caffe.Layer):
+    """A column for each row of its bottom; the shape is known in forward alone."""
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(1, 1)
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        pass
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(bottom[0].shape[0], 1)
+        top[0].data[...] = bottom[0].data.sum(1, keepdims=True)
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        bottom[0].diff[...] = top[0].diff
+
+
 class Absolute(caffe.Layer):
     """The sum of absolute differences, as a loss."""
 
