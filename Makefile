@@ -3,6 +3,8 @@
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
+LOWEST_PYTHON ?= $(shell for p in python3.10 python3.11 $(PYTHON); do \
+	$$p -c '' 2>/dev/null && echo $$p && break; done)
 ifeq ($(origin CXX),default)
 CXX := c++
 endif
@@ -13,7 +15,7 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto cmake -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow test-cluster bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize fuzz clean setup
+.PHONY: demo test test-slow test-lowest test-cluster bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize fuzz clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -26,6 +28,12 @@ test: setup
 test-slow: setup
 	@echo '==> slow tests: packaging, long trainings, long fuzzing seeds'
 	@$(PY) -m pytest -m slow --ignore=tests/spark --ignore=tests/examples
+
+test-lowest:
+	@echo '==> tests in a bare copy of the tree, on the lowest versions that pyproject.toml names'
+	@rm -rf build/lowest && mkdir -p build/lowest
+	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -pt build/lowest
+	@$(MAKE) -C build/lowest test VERSIONS=--lowest PYTHON="$(LOWEST_PYTHON)"
 
 test-cluster: setup
 	@echo '==> slow tests on Spark: killed executors and drivers, Connect, spark-submit, examples'
@@ -100,7 +108,7 @@ $(DEPS): pyproject.toml
 	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
 	@test -x $(PY) || { echo '==> creating $(VENV)'; $(PYTHON) -m venv $(VENV); } || { rm -rf $(VENV); echo 'sparknet could not create $(VENV): install the venv module of your Python (Debian and Ubuntu: apt-get install python3-venv)' >&2; exit 1; }
 	@echo '==> installing dependencies into $(VENV) (once)'
-	@$(PY) .ci/requirements.py > $(VENV)/requirements.txt
+	@$(PY) .ci/requirements.py $(VERSIONS) > $(VENV)/requirements.txt
 	@$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements.txt \
 		|| { echo 'sparknet could not download its dependencies: check the network, or point pip at a mirror with PIP_INDEX_URL, and run make again' >&2; exit 1; }
 	@touch $@

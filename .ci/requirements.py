@@ -1,7 +1,8 @@
 """Print what a development environment installs: build and run dependencies and the dev extra.
 
 Reads pyproject.toml, the one place where they are listed; Python 3.10 has no
-TOML reader, so pip's own is used there.
+TOML reader, so pip's own is used there.  With --lowest: of everything the
+lowest release that pyproject.toml allows.
 """
 
 from __future__ import annotations
@@ -9,10 +10,21 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from pip._vendor.packaging.requirements import Requirement
+
 try:
     import tomllib
 except ImportError:
     from pip._vendor import tomli as tomllib  # type: ignore[no-redef]
+
+
+def lowest(wanted: str) -> str:
+    """'>=1.23' becomes '==1.23.*'."""
+    requirement = Requirement(wanted)
+    bounds = [f"=={one.version}.*" for one in requirement.specifier if one.operator == ">="]
+    requirement.specifier &= ",".join(bounds)
+    return str(requirement)
+
 
 project = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text())
 wanted = [
@@ -20,4 +32,6 @@ wanted = [
     *project["project"]["dependencies"],
     *project["project"]["optional-dependencies"]["dev"],
 ]
+if "--lowest" in sys.argv:
+    wanted = [lowest(one) for one in wanted]
 sys.stdout.write("\n".join(dict.fromkeys(wanted)) + "\n")

