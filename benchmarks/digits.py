@@ -22,7 +22,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz")
 TRAINED, ALL = 8500, 10000
-"""The first are for training, the others for testing."""
+"""The first are for training, the others for testing; no picture is behind some of both."""
 
 Array = np.ndarray[Any, Any]
 
@@ -75,7 +75,11 @@ def draw() -> tuple[Array, Array]:
 
     small = load_digits()
     rng = np.random.default_rng(0)
-    chosen = rng.integers(len(small.images), size=ALL)
+    order = rng.permutation(len(small.images))
+    cut = len(order) * TRAINED // ALL
+    chosen = np.concatenate(
+        [rng.choice(order[:cut], TRAINED), rng.choice(order[cut:], ALL - TRAINED)]
+    )
     images = np.pad(small.images[chosen], ((0, 0), (1, 1), (1, 1)))
     return _bent(images, rng), small.target[chosen].astype(np.uint8)
 

@@ -2,7 +2,8 @@
 #
 # The baseline is the processor family's oldest member; hot loops are compiled for newer
 # instruction sets as well and chosen at run time (native/ndarray/kernel.h). Products and
-# sums are never fused: results are the same on every processor.
+# sums are not fused, so that results are the same on every processor; the loops of Winograd
+# convolutions are the exception (native/CMakeLists.txt), and oneDNN chooses for itself.
 
 add_library(sparknet_flags INTERFACE)
 target_compile_options(sparknet_flags INTERFACE -ffp-contract=off -fno-math-errno

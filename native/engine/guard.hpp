@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "../ndarray/failure.h"
+#include "failure.hpp"
 
 namespace sn {
 
@@ -16,6 +17,8 @@ sn_status guarded(Body&& body) noexcept {
     try {
         std::forward<Body>(body)();
         return SN_OK;
+    } catch (const Failure& failure) {
+        return sn_fail(failure.status, "%s", failure.what());
     } catch (const std::bad_alloc&) {
         return sn_fail(SN_ERROR_MEMORY, "there is no memory for this");
     } catch (const dnnl::error& error) {

@@ -29,8 +29,8 @@ sn_status fail(sn_status status, const std::string& message) {
     return sn_fail(status, "%s", message.c_str());
 }
 
-// Runs body under the net's lock, on the threads that there are now; a layer's refusal and a wrong
-// number have statuses of their own.
+// Runs body under the net's lock, on the threads that there are now; a layer's refusal has a status
+// of its own.
 template <class Body>
 sn_status guard(sn_net* net, Body&& body) {
     sn_status status = SN_OK;
@@ -43,10 +43,6 @@ sn_status guard(sn_net* net, Body&& body) {
         } catch (const sn::Refusal& refusal) {
             failed.layer = static_cast<int>(net->net.running);
             status = fail(SN_ERROR_LAYER, refusal.what());
-        } catch (const std::out_of_range& error) {
-            status = fail(SN_ERROR_INDEX, error.what());
-        } catch (const std::length_error& error) {
-            status = fail(SN_ERROR_ARRAY, error.what());
         }
     });
     return other != SN_OK ? other : status;
@@ -55,7 +51,8 @@ sn_status guard(sn_net* net, Body&& body) {
 template <class List>
 auto& at(List& list, int number, const char* what) {
     if (number < 0 || static_cast<size_t>(number) >= list.size())
-        throw std::out_of_range("there is no " + std::string(what) + " " + std::to_string(number));
+        throw sn::Failure(SN_ERROR_INDEX,
+                          "there is no " + std::string(what) + " " + std::to_string(number));
     return list[static_cast<size_t>(number)];
 }
 
@@ -71,12 +68,13 @@ void range(sn::Net& net, int first, int last) {
 // Lists of C: a count and where the first is.
 template <class T>
 std::vector<T> list(int count, const T* first) {
-    if (count < 0) throw std::length_error("a list has fewer than no entries");
+    if (count < 0) throw sn::Failure(SN_ERROR_ARRAY, "a list has fewer than no entries");
     return {first, first + count};
 }
 
 sn::Shape axes(int ndim, const int64_t* shape) {
-    if (ndim < 0 || ndim > most_axes) throw std::out_of_range("a blob has at most 32 axes");
+    if (ndim < 0 || ndim > most_axes)
+        throw sn::Failure(SN_ERROR_ARRAY, "a blob has at most 32 axes");
     return list(ndim, shape);
 }
 
@@ -98,7 +96,7 @@ std::shared_ptr<const sn_array> hold(const sn_array* array, sn::Shape& shape) {
     sn_layout layout;
     sn_array_describe(&layout, array);
     if (layout.dtype != SN_FLOAT32 || !layout.contiguous || layout.readonly)
-        throw std::out_of_range("values need a writable float32 array without gaps");
+        throw sn::Failure(SN_ERROR_ARRAY, "values need a writable float32 array without gaps");
     shape.assign(layout.shape, layout.shape + layout.ndim);
     sn_array* view = nullptr;
     if (sn_array_reshape(&view, array, layout.ndim, layout.shape, 1) != SN_OK)
@@ -119,7 +117,7 @@ sn_status sn_net_create(sn_net** out, int train, uint64_t seed) {
 
 sn_status sn_net_use_bf16(sn_net* net) {
     return guard(net, [&](sn::Net& n) {
-        if (!sn_has_bf16()) throw std::length_error("the processor has no bfloat16");
+        if (!sn_has_bf16()) throw sn::Failure(SN_ERROR_ARRAY, "the processor has no bfloat16");
         n.factors = dnnl::memory::data_type::bf16;
         for (auto& layer : n.layers) layer.prepared.reset();
     });
@@ -159,7 +157,8 @@ sn_status sn_net_add_param(int* out, sn_net* net, const sn_array* data, const sn
     return guard(net, [&](sn::Net& n) {
         sn::Shape shape, other;
         auto values = hold(data, shape), gradient = hold(diff, other);
-        if (shape != other) throw std::out_of_range("a parameter's data and diff differ in shape");
+        if (shape != other)
+            throw sn::Failure(SN_ERROR_ARRAY, "a parameter's data and diff differ in shape");
         n.add_param(shape, std::move(values), std::move(gradient));
         *out = static_cast<int>(n.params.size()) - 1;
     });
@@ -170,7 +169,8 @@ sn_status sn_net_share_param(sn_net* net, int param, const sn_array* data) {
         sn::Blob& blob = at(n.params, param, "parameter");
         sn::Shape shape;
         auto values = hold(data, shape);
-        if (shape != blob.shape()) throw std::out_of_range("a shared parameter differs in shape");
+        if (shape != blob.shape())
+            throw sn::Failure(SN_ERROR_ARRAY, "a shared parameter differs in shape");
         blob.data.share(std::make_shared<sn::Storage>(std::move(values)));
         // Blobs that look at the parameter's values look at the new ones.
         for (auto& layer : n.layers) layer.prepared.reset();
@@ -244,7 +244,8 @@ sn_status sn_net_backward(sn_net* net, int first, int last, int anew) {
     return guard(net, [&](sn::Net& n) {
         range(n, first, last);
         if (!n.keeps_blobs && !n.train)
-            throw std::length_error(
+            throw sn::Failure(
+                SN_ERROR_ARRAY,
                 "a net for testing whose blobs share memory has no backward pass: make it with "
                 "keep_blobs=True");
         n.backward(static_cast<size_t>(first), static_cast<size_t>(last), anew != 0);
@@ -286,10 +287,11 @@ sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff) {
         sn::Tensor& tensor = diff != 0 ? from.diff : from.data;
         n.want(from);
         if (tensor.storage().is_gone())
-            throw std::length_error(std::string("the ") + (diff != 0 ? "gradients" : "values") +
-                                    " of blob '" + from.name +
-                                    "' were given back after their last reader: ask for it before "
-                                    "the pass, or make the net with keep_blobs=True");
+            throw sn::Failure(SN_ERROR_ARRAY,
+                              std::string("the ") + (diff != 0 ? "gradients" : "values") +
+                                  " of blob '" + from.name +
+                                  "' were given back after their last reader: ask for it before "
+                                  "the pass, or make the net with keep_blobs=True");
         auto hold = std::make_unique<std::shared_ptr<float>>(tensor.expose());
         made = sn_array_borrow(
             out, hold->get(), SN_FLOAT32, static_cast<int>(tensor.shape().size()),
@@ -306,7 +308,7 @@ sn_status sn_net_adopt(int* taken, sn_net* net, int blob, const sn_array* values
         sn::Shape shape;
         auto rows = hold(values, shape);
         if (shape != data.shape())
-            throw std::length_error("the array differs from the blob in shape");
+            throw sn::Failure(SN_ERROR_ARRAY, "the array differs from the blob in shape");
         sn_layout layout;
         sn_array_describe(&layout, rows.get());
         *taken = data.adopt({rows, static_cast<float*>(layout.data)});

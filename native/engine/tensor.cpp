@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "channels.hpp"
+#include "failure.hpp"
 #include "parallel.hpp"
 #include "pass.hpp"
 
@@ -42,7 +43,7 @@ int64_t count(const Shape& shape) {
 int64_t count(const Shape& shape, size_t from, size_t to) {
     int64_t total = 1;
     for (size_t i = from; i < to; ++i) {
-        if (shape[i] < 0) throw std::length_error("an axis has a size below zero");
+        if (shape[i] < 0) throw Failure(SN_ERROR_ARRAY, "an axis has a size below zero");
         if (__builtin_mul_overflow(total, shape[i], &total)) throw std::bad_alloc();
     }
     return total;

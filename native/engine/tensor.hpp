@@ -17,7 +17,7 @@ namespace sn {
 
 using Shape = std::vector<int64_t>;
 
-// The product of the sizes; std::length_error below zero, std::bad_alloc beyond any memory.
+// The product of the sizes; Failure below zero, std::bad_alloc beyond any memory.
 int64_t count(const Shape& shape);
 int64_t count(const Shape& shape, size_t from, size_t to);
 

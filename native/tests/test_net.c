@@ -115,7 +115,7 @@ static void views_outlive_nets(void) {
 static void shared_parameters(void) {
     sn_net* net = small_net(1, 1);
     sn_array *zeros = made(SN_FLOAT32, 2, SHAPE(5, 720)), *wrong = made(SN_FLOAT32, 2, SHAPE(5, 7));
-    EXPECT(sn_net_share_param(net, 2, wrong) == SN_ERROR_INDEX);
+    EXPECT(sn_net_share_param(net, 2, wrong) == SN_ERROR_ARRAY);
     EXPECT(sn_net_share_param(net, 4, zeros) == SN_ERROR_INDEX);
     SUCCEEDS(sn_net_share_param(net, 2, zeros));
     double loss = 0;

@@ -9,7 +9,8 @@ import pytest
 from benchmarks.strategies import STRATEGIES, measure
 from sparknet.dist import Averaging
 
-STEPS = 1200
+STEPS = 2000
+"""That one worker makes: DiLoCo is slow to begin."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("mnist")]
 

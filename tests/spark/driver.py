@@ -6,6 +6,7 @@ been looked at; at the end the result goes out.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import sys
@@ -43,7 +44,8 @@ def on_event(event: dict[str, Any]) -> None:
 
 
 def counts() -> dict[str, int]:
-    """What a run could leave in this process."""
+    """What a run could leave in this process; PySpark's sockets go with what held them."""
+    gc.collect()
     files = [str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.exists()]
     return {
         "threads": sum(thread.name.startswith("sparknet") for thread in threading.enumerate()),

@@ -54,9 +54,12 @@ def resumed(driver: Driver) -> list[int]:
     return [int(path.rpartition("-")[2]) if path else 0 for path in paths]
 
 
-def is_clean(standalone: Cluster, driver: Driver, result: Event, folder: Path) -> None:
-    """Nothing of a run is left: neither in the driver nor on the executors nor at the store."""
-    assert result["left"] == {"threads": 0, "sockets": result["left"]["sockets"]}
+def is_clean(standalone: Cluster, result: Event, whole: Event, folder: Path) -> None:
+    """Nothing of a run is left: neither in the driver nor on the executors nor at the store.
+
+    The sockets are those that PySpark keeps after a run without faults.
+    """
+    assert result["left"] == {"threads": 0, "sockets": whole["left"]["sockets"]}
     until(lambda: not standalone.files(), "the workers' files go")
     assert list(folder.rglob(".round-*")) == []
 
@@ -82,7 +85,7 @@ def test_a_killed_worker_costs_no_more_than_since_the_snapshot(
     assert result.get("weights") == whole["weights"], result
     least = {"ingest": 0, "computing": 4, "communicating": 4, "snapshotting": 2, "end": 8}[phase]
     assert all(round >= least for round in resumed(driver)[1:])
-    is_clean(standalone, driver, result, tmp_path)
+    is_clean(standalone, result, whole, tmp_path)
 
 
 def test_a_worker_that_dies_every_time(driver: Driver, standalone: Cluster) -> None:

@@ -1,0 +1,19 @@
+// What goes wrong with a status of its own.
+#pragma once
+
+#include <sparknet/status.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace sn {
+
+class Failure : public std::runtime_error {
+   public:
+    Failure(sn_status status, const std::string& message)
+        : std::runtime_error(message), status(status) {}
+
+    const sn_status status;
+};
+
+}  // namespace sn
