@@ -59,7 +59,7 @@ static void a_part_takes_other_shapes(void) {
         resize_small(net, 2);
         SUCCEEDS(sn_net_prepare(net, 0, LAYERS - 1));
         expect_small(net, 2);
-        EXPECT(sn_net_extend_blob(net, MIDDLE, 40, SHAPE(1)) == SN_ERROR_INDEX);
+        EXPECT(sn_net_extend_blob(net, MIDDLE, 40, SHAPE(1)) == SN_ERROR_ARRAY);
         sn_net_free(net);
     }
 }
