@@ -34,7 +34,7 @@ class HDF5Data(Source):
         if not files:
             self.fail(f"the list '{options.source}' names no file")
         with self.reading("the first file"):
-            shapes = dataset_shapes(files[0], list(self.parameter.top))
+            shapes = dataset_shapes(files[0], list(self.parameter.top), batch)
         for shape in shapes:
             if shape[0] != shapes[0][0]:
                 self.fail(

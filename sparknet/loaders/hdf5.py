@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
-from sparknet.errors import FileError, MissingExtra
+from sparknet.errors import FileError, shown
+from sparknet.loaders.mapped import MOST_GROWTH
+from sparknet.proto.hdf5_members import h5py_module, linked, own_dataset
 
 LARGEST_LIST = 1 << 26
+LARGEST_RECORD = 1 << 28
+"""Bytes.  A small file can announce rows of any size: what was never written reads as zeros."""
+LARGEST_BATCH = 1 << 30
+"""Bytes that one batch may take whatever the file stores."""
+MOST_UNPACKED = 64
+"""A batch larger than that may be this many times what the file stores of its data set."""
 
 
 def read_list(path: str) -> list[str]:
@@ -21,39 +30,78 @@ def read_list(path: str) -> list[str]:
     return file.read_text(encoding="utf-8", errors="surrogateescape").split()
 
 
-def dataset_shapes(path: str, names: Sequence[str]) -> list[tuple[int, ...]]:
-    """The shapes of some data sets; only the headers are read."""
+def dataset_shapes(path: str, names: Sequence[str], batch: int) -> list[tuple[int, ...]]:
+    """The shapes of data sets that are to be read in batches; only the headers are read."""
     with open_hdf5(path) as file:
-        return [_shape(file, path, name) for name in names]
+        datasets = [open_dataset(file, path, name) for name in names]
+        for name, dataset in zip(names, datasets, strict=True):
+            check_batch(path, name, dataset, batch)
+        return [dataset.shape for dataset in datasets]
 
 
 def open_hdf5(path: str) -> Any:
     """An HDF5 file for reading."""
-    h5py = _h5py("reading an HDF5 file")
+    h5py = h5py_module("reading an HDF5 file")
     if not Path(path).is_file():
         raise FileError(path, "does not exist" if not Path(path).exists() else "is no file")
     try:
         return h5py.File(path, "r")
     except (OSError, RuntimeError, ValueError) as error:
-        raise FileError(path, f"is no HDF5 file that can be read: {error}") from error
+        raise FileError(path, f"is no HDF5 file that can be read: {shown(error)}") from error
 
 
-def _shape(file: Any, path: str, name: str) -> tuple[int, ...]:
+def open_dataset(file: Any, path: str, name: str) -> Any:
+    """A data set of numbers in the file itself, examined before memory is taken for its rows."""
+    what = f"data set '{shown(name)}'"
+    *groups, last = [part for part in name.split("/") if part] or [name]
     try:
-        dataset = file[name]
-        shape, kind = dataset.shape, dataset.dtype.kind
-    except (KeyError, AttributeError, OSError, RuntimeError, ValueError, TypeError) as error:
-        raise FileError(path, f"has no data set '{name}'") from error
-    if kind not in "fiu":
-        raise FileError(path, f"data set '{name}' holds no numbers")
-    if not shape:
-        raise FileError(path, f"data set '{name}' needs at least 1 axis")
-    return tuple(int(size) for size in shape)
+        group = file
+        for part in groups:
+            group = linked(group, part, path)
+        dataset = own_dataset(group, last, path, what)
+        _check_values(dataset, path, what)
+        return dataset
+    except FileError:
+        raise
+    except Exception as error:  # h5py raises nearly every builtin exception for a damaged file
+        raise FileError(path, f"has no {what} that can be read: {shown(error)}") from error
+
+
+def _check_values(dataset: Any, path: str, what: str) -> None:
+    if dataset.dtype.kind not in "fiu":
+        raise FileError(path, f"{what} holds no numbers")
+    if not dataset.shape:
+        raise FileError(path, f"{what} needs at least 1 axis")
+    row = dataset.dtype.itemsize * prod(dataset.shape[1:])
+    claimed, stored = row * dataset.shape[0], stored_bytes(dataset)
+    if row > LARGEST_RECORD:
+        raise FileError(path, f"{what} has rows of {row} bytes")
+    if claimed > LARGEST_BATCH + MOST_GROWTH * stored:
+        raise FileError(path, f"{what} claims {claimed} bytes of values, the file stores {stored}")
+    chunk = dataset.dtype.itemsize * prod(dataset.chunks or ())
+    if chunk > LARGEST_BATCH:
+        raise FileError(path, f"{what} has chunks of {chunk} bytes")
+
+
+def check_batch(path: str, name: str, dataset: Any, count: int) -> None:
+    """Refuses more rows at once than memory should be taken for."""
+    size = count * dataset.dtype.itemsize * prod(dataset.shape[1:])
+    stored = stored_bytes(dataset)
+    if size > max(LARGEST_BATCH, MOST_UNPACKED * stored):
+        raise FileError(
+            path,
+            f"{count} rows of data set '{shown(name)}' are {size} bytes, of which the file stores "
+            f"{stored}: take fewer at once",
+        )
+
+
+def stored_bytes(dataset: Any) -> int:
+    return int(min(dataset.id.get_storage_size(), dataset.file.id.get_filesize()))
 
 
 def append_rows(path: str, rows: Mapping[str, Any], anew: bool) -> None:
     """Add rows to the data sets of a file; ``anew`` begins the file."""
-    h5py = _h5py("writing an HDF5 file")
+    h5py = h5py_module("writing an HDF5 file")
     try:
         with h5py.File(path, "w" if anew else "a") as file:
             for name, values in rows.items():
@@ -75,11 +123,3 @@ def append_rows(path: str, rows: Mapping[str, Any], anew: bool) -> None:
         raise
     except (OSError, RuntimeError, ValueError) as error:
         raise FileError(path, f"cannot be written: {error}") from error
-
-
-def _h5py(purpose: str) -> Any:
-    try:
-        import h5py  # type: ignore[import-untyped,unused-ignore]
-    except ImportError as error:
-        raise MissingExtra("h5py", "hdf5", purpose) from error
-    return h5py

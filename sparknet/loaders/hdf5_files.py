@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.loaders.hdf5 import dataset_shapes, open_hdf5
+from sparknet.loaders.hdf5 import check_batch, open_dataset, open_hdf5
 from sparknet.loaders.source import Array, Batch, Column, Indices, Rows, rows_of
+from sparknet.proto.hdf5_members import linked
 from sparknet.proto.source import StrPath
-
-LARGEST_RECORD = 1 << 28
-"""Bytes.  A small file can announce rows of any size: what was never written reads as zeros."""
 
 
 class HDF5File:
@@ -31,18 +29,16 @@ class HDF5File:
             self.names = list(names or _numeric(file, self.path))
             if not self.names:
                 raise FileError(path, "holds no data sets of numbers")
-            shapes = dataset_shapes(self.path, self.names)
+            datasets = [open_dataset(file, self.path, name) for name in self.names]
+            shapes = [dataset.shape for dataset in datasets]
             if len({shape[0] for shape in shapes}) != 1:
                 listed = ", ".join(f"'{n}' {s[0]}" for n, s in zip(self.names, shapes, strict=True))
                 raise FileError(path, f"its data sets must hold as many rows; they hold {listed}")
             self._length = shapes[0][0]
             self._columns = {
-                name: Column(file[name].dtype.newbyteorder("="), shape[1:])
-                for name, shape in zip(self.names, shapes, strict=True)
+                name: Column(dataset.dtype.newbyteorder("="), dataset.shape[1:])
+                for name, dataset in zip(self.names, datasets, strict=True)
             }
-            for name, column in self._columns.items():
-                if column.size > LARGEST_RECORD:
-                    raise FileError(path, f"data set '{name}' has rows of {column.size} bytes")
         self._held: tuple[int, Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -58,7 +54,7 @@ class HDF5File:
     def take(self, indices: Indices) -> Batch:
         rows = rows_of(indices, len(self))
         file = self._open()
-        return {name: self._read(file[name], self._columns[name], rows) for name in self.names}
+        return {name: self._read(file, name, rows) for name in self.names}
 
     def close(self) -> None:
         if self._held is not None:
@@ -71,7 +67,9 @@ class HDF5File:
             self._held = os.getpid(), open_hdf5(self.path)
         return self._held[1]
 
-    def _read(self, dataset: Any, column: Column, rows: Rows) -> Array:
+    def _read(self, file: Any, name: str, rows: Rows) -> Array:
+        column, dataset = self._columns[name], open_dataset(file, self.path, name)
+        check_batch(self.path, name, dataset, len(rows))
         out = np.empty((len(rows), *column.shape), column.dtype)
         # HDF5 wants each row once, in ascending order.
         wanted, places = np.unique(rows, return_inverse=True)
@@ -89,7 +87,12 @@ class HDF5File:
 def _numeric(file: Any, path: str) -> list[str]:
     """The data sets of numbers at the top of a file."""
     try:
-        kinds = {name: getattr(getattr(file[name], "dtype", None), "kind", "O") for name in file}
-    except (KeyError, AttributeError, OSError, RuntimeError, ValueError, TypeError) as error:
+        members = {name: linked(file, name, path) for name in file}
+        kinds = {
+            name: getattr(getattr(m, "dtype", None), "kind", "O") for name, m in members.items()
+        }
+    except FileError:
+        raise
+    except Exception as error:  # h5py raises nearly every builtin exception for a damaged file
         raise FileError(path, f"is a damaged HDF5 file: {shown(error)}") from error
     return [name for name, kind in kinds.items() if kind in "fiu"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError
-from sparknet.loaders.hdf5 import open_hdf5
+from sparknet.loaders.hdf5 import check_batch, open_dataset, open_hdf5
 from sparknet.loaders.mapped import MOST_GROWTH
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -103,20 +103,17 @@ class Rows:
         self._columns, self._held = columns, name
 
     def _column(self, file: Any, name: str, dataset: str, shape: Row) -> Any:
-        try:
-            column = file[dataset]
-            found, kind = tuple(column.shape), column.dtype.kind
-        except (KeyError, AttributeError, OSError, RuntimeError, ValueError, TypeError) as error:
-            raise FileError(name, f"has no data set '{dataset}'") from error
-        if kind not in "fiu" or not found or found[1:] != shape:
+        column = open_dataset(file, name, dataset)
+        if column.shape[1:] != shape:
             wanted = " x ".join(map(str, ("N", *shape)))
-            raise FileError(name, f"data set '{dataset}' is {kind}{found}, not {wanted} numbers")
+            raise FileError(name, f"data set '{dataset}' is {column.shape}, not {wanted} numbers")
         return column
 
     def _read(self, out: Array, column: Any, rows: Any) -> None:
         if isinstance(column, np.ndarray):
             np.take(column, rows, axis=0, out=out)
             return
+        check_batch(str(self._held), column.name.lstrip("/"), column, len(rows))
         # HDF5 wants rows in ascending order.
         order = np.argsort(rows)
         wanted = rows[order]

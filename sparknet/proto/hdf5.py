@@ -6,7 +6,6 @@ once, with its owner. A state is iter, learned_net, current_step and history/<i>
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.errors import FileError, MissingExtra, SparkNetError, WeightsError
+from sparknet.errors import FileError, SparkNetError, WeightsError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import Array, aligned, checked_count
+from sparknet.proto.hdf5_members import h5py_module, linked, own_dataset
 from sparknet.proto.model import LayerArrays, Model
 from sparknet.proto.source import FileSource, Source, StrPath, open_source, replacing
 from sparknet.proto.wire import Piece, load
@@ -116,7 +116,7 @@ class _Reader:
         return [(str(child), self.group(parent, child)) for child in parent]
 
     def group(self, parent: h5py.Group, name: str) -> h5py.Group:
-        found = self._linked(parent, name)
+        found = linked(parent, name, self.path)
         if not isinstance(found, self.h5.Group):
             raise FileError(self.path, f"{name!r} is not a group")
         return found
@@ -131,7 +131,7 @@ class _Reader:
         return [found.get(index) for index in range(max(found, default=-1) + 1)]
 
     def array(self, group: h5py.Group, name: str, what: str) -> Array:
-        dataset = self._dataset(group, name, what)
+        dataset = own_dataset(group, name, self.path, what)
         if dataset.dtype.kind not in "fiu" or dataset.dtype.itemsize > 8:
             raise FileError(self.path, f"{what} holds {dataset.dtype}, numbers are expected")
         shape = self._checked_shape(dataset, what)
@@ -153,7 +153,7 @@ class _Reader:
         return int(dataset.id.get_offset())
 
     def integer(self, name: str) -> int:
-        dataset = self._dataset(self.file, name, f"'{name}'")
+        dataset = own_dataset(self.file, name, self.path, f"'{name}'")
         if dataset.dtype.kind not in "iu" or dataset.dtype.itemsize > 8 or dataset.size != 1:
             raise FileError(self.path, f"'{name}' is not one integer")
         self._checked_shape(dataset, f"'{name}'")
@@ -163,7 +163,7 @@ class _Reader:
         return value
 
     def string(self, name: str) -> str:
-        dataset = self._dataset(self.file, name, f"'{name}'")
+        dataset = own_dataset(self.file, name, self.path, f"'{name}'")
         if dataset.dtype.kind != "S" or dataset.size != 1:
             raise FileError(self.path, f"'{name}' is not a string of fixed length")
         if dataset.dtype.itemsize > _LONGEST_NAME:
@@ -174,21 +174,6 @@ class _Reader:
             return raw.split(b"\0", 1)[0].decode()
         except UnicodeDecodeError as error:
             raise FileError(self.path, f"'{name}' {raw[:40]!r} is not UTF-8") from error
-
-    def _linked(self, parent: h5py.Group, name: str) -> object:
-        if not isinstance(parent.get(name, getlink=True), self.h5.HardLink):
-            raise FileError(self.path, f"{name!r} is missing, or a link to somewhere else")
-        return parent[name]
-
-    def _dataset(self, group: h5py.Group, name: str, what: str) -> h5py.Dataset:
-        dataset = self._linked(group, name)
-        if not isinstance(dataset, self.h5.Dataset):
-            raise FileError(self.path, f"{what} is not a dataset")
-        if dataset.is_virtual or dataset.external:
-            raise FileError(self.path, f"{what} has its values in another file")
-        if dataset.shape is None:
-            raise FileError(self.path, f"{what} has no values")
-        return dataset
 
     def _checked_shape(self, dataset: h5py.Dataset, what: str) -> tuple[int, ...]:
         """The shape, once the file is known to be large enough for it."""
@@ -210,7 +195,7 @@ class _Reader:
 
 @contextmanager
 def _reading(path: StrPath) -> Iterator[_Reader]:
-    h5 = _h5py(f"reading {os.fspath(path)}")
+    h5 = h5py_module(f"reading {os.fspath(path)}")
     try:
         # As a Python file: what libhdf5 opens by name it may remember after damage, and confuse
         # with the next file of that name.
@@ -228,7 +213,7 @@ def _reading(path: StrPath) -> Iterator[_Reader]:
 
 @contextmanager
 def _writing(path: StrPath) -> Iterator[h5py.File]:
-    h5 = _h5py(f"writing {os.fspath(path)}")
+    h5 = h5py_module(f"writing {os.fspath(path)}")
     with replacing(path) as draft, h5.File(draft, "w") as file:
         yield file
 
@@ -257,7 +242,7 @@ def _write_numbered(group: h5py.Group, arrays: LayerArrays) -> None:
 
 def _write_string(file: h5py.File, name: str, text: str) -> None:
     """A string that ends in a zero byte, as Caffe's reader relies on."""
-    h5: Any = _h5py("writing a string")
+    h5: Any = h5py_module("writing a string")
     raw = text.encode()
     kind = h5.h5t.C_S1.copy()
     kind.set_size(len(raw) + 1)
@@ -265,10 +250,3 @@ def _write_string(file: h5py.File, name: str, text: str) -> None:
     space = h5.h5s.create(h5.h5s.SCALAR)
     dataset = h5.h5d.create(file.id, name.encode(), kind, space)
     dataset.write(space, space, np.array(raw, f"S{len(raw) + 1}"), kind)
-
-
-def _h5py(purpose: str) -> ModuleType:
-    try:
-        return importlib.import_module("h5py")
-    except ImportError as error:
-        raise MissingExtra("h5py", "hdf5", purpose) from error

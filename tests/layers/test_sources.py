@@ -283,8 +283,8 @@ def test_hdf5_data(hdf5_shapes: Shapes) -> None:
 @pytest.mark.parametrize(
     ("tops", "options", "says"),
     [
-        ("z", {}, "no data set 'z'"),
-        ("g", {}, "no data set 'g'"),
+        ("z", {}, "data set 'z' is missing"),
+        ("g", {}, "data set 'g' is not a dataset"),
         ("s", {}, "data set 's' holds no numbers"),
         (("scalar",), {}, "needs at least 1 axis"),
         ("xy", {}, "as many rows; their shapes are 5 x 2 x 3, 4"),

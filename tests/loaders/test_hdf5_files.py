@@ -47,7 +47,7 @@ def test_chosen_columns_and_pickling(tmp_path: Path) -> None:
 
 def test_what_does_not_fit(tmp_path: Path) -> None:
     path = write(tmp_path / "some.h5")
-    with pytest.raises(FileError, match="has no data set 'nosuch'"):
+    with pytest.raises(FileError, match="data set 'nosuch' is missing"):
         HDF5File(path, ["nosuch"])
     with pytest.raises(FileError, match="'words' holds no numbers"):
         HDF5File(path, ["words"])

@@ -73,11 +73,11 @@ def test_a_later_file_must_fit(tmp_path: Path) -> None:
 
 
 def test_promises_take_no_memory(tmp_path: Path) -> None:
-    """A file of a few kilobytes that says it holds a terabyte."""
+    """A file of a few kilobytes that says it holds a gigabyte."""
     path = _files(tmp_path, [2])
     with h5py.File(tmp_path / "0.h5", "w") as file:
-        file.create_dataset("data", (1 << 38,), "f4", chunks=(1024,))
-        file.create_dataset("label", (1 << 38,), "f4", chunks=(1024,))
+        file.create_dataset("data", (1 << 28,), "f4", chunks=(1024,))
+        file.create_dataset("label", (1 << 28,), "f4", chunks=(1024,))
     made = net(_text(path, 4))
     made.forward()
     assert made.blobs["data"].data.tolist() == [0] * 4

@@ -1,0 +1,146 @@
+"""HDF5 data of unknown origin: it reads no other file, and takes little memory beyond its own."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from sparknet.errors import FileError, LayerError
+from sparknet.loaders import HDF5File
+from sparknet.loaders.hdf5_rows import Rows
+from tests.caffe.host.nets import net, source
+
+SECRET = np.arange(8, dtype=np.float32).reshape(4, 2)
+
+
+def itself(file: Any) -> None:
+    layout = h5py.VirtualLayout(shape=(4, 2), dtype="f4")
+    layout[:] = h5py.VirtualSource(".", "data", shape=(4, 2))
+    file.create_virtual_dataset("data", layout)
+
+
+def each_other(file: Any) -> None:
+    for name, other in (("data", "b"), ("b", "data")):
+        layout = h5py.VirtualLayout(shape=(4, 2), dtype="f4")
+        layout[:] = h5py.VirtualSource(".", other, shape=(4, 2))
+        file.create_virtual_dataset(name, layout)
+
+
+def external_storage(file: Any) -> None:
+    name = str(Path(file.filename).with_name("secret"))
+    file.create_dataset("data", (4, 2), "f4", external=[(name, 0, 32)])
+
+
+def external_link(file: Any) -> None:
+    file["data"] = h5py.ExternalLink(str(Path(file.filename).with_name("secret.h5")), "data")
+
+
+def link_in_a_group(file: Any) -> None:
+    file["there"] = h5py.ExternalLink(str(Path(file.filename).with_name("secret.h5")), "/")
+
+
+def soft_link(file: Any) -> None:
+    file["data"] = h5py.SoftLink("/data")
+
+
+def endless(file: Any) -> None:
+    file.create_dataset("data", (1 << 62, 1), "u1", chunks=(1 << 20, 1))
+
+
+def unwritten(file: Any) -> None:
+    file.create_dataset("data", (64, 1 << 26), "f4", chunks=(1, 1 << 20))
+
+
+def wide(file: Any) -> None:
+    file.create_dataset("data", (2, 1 << 27), "f4", chunks=(1, 1 << 20))
+
+
+def large_chunks(file: Any) -> None:
+    file.create_dataset(
+        "data", (2, 2), "f4", chunks=(1 << 14, 1 << 15), maxshape=(None, None), compression="gzip"
+    )
+
+
+HOSTILE = [
+    (itself, "in another file"),
+    (each_other, "in another file"),
+    (external_storage, "in another file"),
+    (external_link, "a link"),
+    (soft_link, "a link"),
+    (endless, "claims"),
+    (unwritten, "claims"),
+    (wide, "rows of 536870912 bytes"),
+    (large_chunks, "chunks of"),
+]
+
+
+def made(folder: Path, make: Callable[[Any], None]) -> Path:
+    (folder / "secret").write_bytes(SECRET.tobytes())
+    with h5py.File(folder / "secret.h5", "w") as file:
+        file["data"] = SECRET
+    with h5py.File(folder / "x.h5", "w") as file:
+        make(file)
+    return folder / "x.h5"
+
+
+@pytest.mark.parametrize(("make", "word"), HOSTILE)
+def test_records(tmp_path: Path, make: Callable[[Any], None], word: str) -> None:
+    path = made(tmp_path, make)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for names in (None, ["data"]):
+        with pytest.raises(FileError, match=word):
+            HDF5File(path, names)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+
+
+@pytest.mark.parametrize(("make", "word"), HOSTILE)
+def test_layer(tmp_path: Path, make: Callable[[Any], None], word: str) -> None:
+    path = made(tmp_path, make)
+    (tmp_path / "list.txt").write_text(str(path))
+    options = f"source: '{tmp_path / 'list.txt'}' batch_size: 2"
+    with pytest.raises(LayerError, match=word):
+        net(source("HDF5Data", tops=1, hdf5_data_param=options))
+
+
+@pytest.mark.parametrize(("make", "word"), HOSTILE)
+def test_later_file(tmp_path: Path, make: Callable[[Any], None], word: str) -> None:
+    """The layer looks at its first file alone before it runs."""
+    rows = Rows([str(made(tmp_path, make))], ["data"], [(2,)], False, 0)
+    with pytest.raises(FileError, match=word):
+        rows.fill([np.empty((2, 2), np.float32)])
+
+
+def test_a_group_elsewhere(tmp_path: Path) -> None:
+    path = made(tmp_path, link_in_a_group)
+    with pytest.raises(FileError, match="'there' is a link"):
+        HDF5File(path, ["there/data"])
+
+
+def test_a_file_changed_after_it_was_opened(tmp_path: Path) -> None:
+    path = made(tmp_path, lambda file: file.create_dataset("data", data=SECRET))
+    records = HDF5File(path)
+    path.unlink()
+    made(tmp_path, external_storage)
+    with pytest.raises(FileError, match="in another file"):
+        records.take([0])
+
+
+def test_a_batch_is_bounded(tmp_path: Path) -> None:
+    """Rows that were never written are zeros, as long as a batch of them is small."""
+    path = made(tmp_path, lambda file: file.create_dataset("data", (20, 1 << 22), "f4"))
+    records = HDF5File(path)
+    assert not records.take([3])["data"].any()
+    with pytest.raises(
+        FileError, match="80 rows of data set 'data' are 1342177280 bytes, of which"
+    ):
+        records.take([0] * 80)
+    (tmp_path / "list.txt").write_text(str(path))
+    options = f"source: '{tmp_path / 'list.txt'}' batch_size: 80"
+    with pytest.raises(LayerError, match="take fewer at once"):
+        net(source("HDF5Data", tops=1, hdf5_data_param=options))
