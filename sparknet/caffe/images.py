@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparknet.errors import ArrayError, FileError, MissingExtra
+from sparknet.errors import ArrayError, FileError, shown
+from sparknet.loaders.image import open_image
 
 Array = npt.NDArray[Any]
 
@@ -37,18 +38,14 @@ def load_image(filename: str | os.PathLike[str], color: bool = True) -> Array:
 
 
 def _pixels(filename: str | os.PathLike[str]) -> Array:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("pillow", "images", "reading an image file") from None
-    try:
-        with Image.open(filename) as image:
+    with open_image(os.fspath(filename), str(filename)) as image:
+        try:
             mode = _plain_mode(image)
             return np.asarray(image if image.mode == mode else image.convert(mode))
-    except FileNotFoundError:
-        raise FileError(filename, "no such file or folder") from None
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise FileError(filename, f"is not an image that can be read ({error})") from error
+        except MemoryError:
+            raise
+        except Exception as error:  # Pillow raises many a builtin exception for a damaged file
+            raise FileError(filename, f"is a damaged image: {shown(error)}") from error
 
 
 def _plain_mode(image: Any) -> str:

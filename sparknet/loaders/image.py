@@ -15,6 +15,8 @@ from sparknet.native.transform import resize_image
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 Size = tuple[int, int]
 
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+"""Pillow goes by the content and not by the name, and has Ghostscript run what an EPS file says."""
 LONGEST_LINE = 1 << 16
 DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 CHANNELS = {"1": 1, "L": 1, "I": 1, "F": 1, "I;16": 1, "I;16B": 1, "LA": 4, "RGBA": 4, "PA": 4}
@@ -40,7 +42,7 @@ def open_image(image: str | bytes, name: str) -> Any:
         raise MissingExtra("pillow", "images", "reading images") from error
     file = io.BytesIO(image) if isinstance(image, bytes) else image
     try:
-        return Image.open(file)
+        return Image.open(file, formats=FORMATS)
     except FileNotFoundError as error:
         raise FileError(name, "does not exist") from error
     except MemoryError:
