@@ -34,7 +34,7 @@ class HDF5File:
             if len({shape[0] for shape in shapes}) != 1:
                 listed = ", ".join(f"'{n}' {s[0]}" for n, s in zip(self.names, shapes, strict=True))
                 raise FileError(path, f"its data sets must hold as many rows; they hold {listed}")
-            self._length = shapes[0][0]
+            self._length = int(shapes[0][0])
             self._columns = {
                 name: Column(dataset.dtype.newbyteorder("="), dataset.shape[1:])
                 for name, dataset in zip(self.names, datasets, strict=True)

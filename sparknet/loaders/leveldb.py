@@ -2,22 +2,24 @@
 
 A database is a folder: CURRENT names a manifest, which is a log of edits that say which
 tables and which write-ahead logs are alive.  Records that were never flushed to a table
-are still in a log.  Every length is checked against its file; check sums are not.
+are still in a log.  Every length is checked against its file, and every check sum.
 """
 
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparknet.errors import FileError
-from sparknet.loaders.leveldb_log import Entry, Fields, log_records, replay
+from sparknet.loaders.leveldb_log import Entry, Fields, log_records, opened, replay
 from sparknet.loaders.leveldb_table import Table
 
+MANIFEST_NAME = re.compile(r"MANIFEST-[0-9]{1,20}")
 COMPARATOR = b"leveldb.BytewiseComparator"
-LARGEST_MANIFEST = 1 << 28
+LARGEST_MANIFEST = 1 << 26
 WAITING = -(1 << 80)
 """An age before every other."""
 LOG = -1
@@ -134,7 +136,7 @@ class LevelDB:
     def _unflushed(self) -> list[Entry]:
         entries: list[Entry] = []
         for path in sorted(self.folder.glob("*.log")):
-            if not path.stem.isdigit():
+            if not (path.stem.isascii() and path.stem.isdigit()):
                 continue
             number = int(path.stem)
             if number >= self.version.log or number == self.version.previous_log:
@@ -145,10 +147,10 @@ class LevelDB:
         current = self.folder / "CURRENT"
         if not current.is_file():
             raise FileError(self.path, "is no LevelDB: it has no file CURRENT")
-        with current.open("rb") as file:
+        with opened(current) as file:
             name = file.read(256).decode("latin-1").strip()
         manifest = self.folder / name
-        if not name.startswith("MANIFEST-") or "/" in name or not manifest.is_file():
+        if not MANIFEST_NAME.fullmatch(name) or not manifest.is_file():
             raise FileError(self.path, f"is no LevelDB: CURRENT names {name!r}, which is not there")
         return manifest
 
@@ -157,12 +159,14 @@ def read_manifest(path: Path) -> Version:
     """All edits of a manifest, applied in order (LevelDB: version_edit.cc)."""
     if path.stat().st_size > LARGEST_MANIFEST:
         raise FileError(path, "is too long for a manifest")
-    version = Version()
+    version, record = Version(), None
     for record in log_records(path):
         try:
             apply_edit(version, record, path)
         except ValueError as error:
             raise FileError(path, f"is damaged: {error}") from error
+    if record is None:
+        raise FileError(path, "is cut short: no edit of it is whole")
     return version
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from sparknet.errors import FileError
+from sparknet.loaders.crc32c import masked
 
 Entry = tuple[bytes, int, "bytes | None"]
 """Key, age (the newest is the smallest), value; None marks a deletion."""
@@ -55,7 +57,7 @@ def age(sequence: int, kind: int) -> int:
 def log_records(path: Path) -> Iterator[bytes]:
     """The whole records of a log; one that its writer did not finish is left out."""
     record: list[bytes] | None = None
-    with path.open("rb") as file:
+    with opened(path) as file:
         while block := file.read(BLOCK):
             for kind, piece in _pieces(block, path):
                 if kind == FULL:
@@ -70,6 +72,13 @@ def log_records(path: Path) -> Iterator[bytes]:
                         record = None
 
 
+def opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise FileError(path, f"cannot be opened: {error.strerror}") from error
+
+
 def _pieces(block: bytes, path: Path) -> Iterator[tuple[int, bytes]]:
     at = 0
     while at + HEADER <= len(block):
@@ -78,9 +87,14 @@ def _pieces(block: bytes, path: Path) -> Iterator[tuple[int, bytes]]:
             return
         if not FULL <= kind <= LAST:
             raise FileError(path, f"is damaged: a record of kind {kind}")
+        check_sum = int.from_bytes(block[at : at + 4], "little")
         at += HEADER
         if at + size > len(block):
+            if len(block) == BLOCK:
+                raise FileError(path, "is damaged: a record reaches past its block")
             return
+        if masked(block[at - 1 : at + size]) != check_sum:
+            raise FileError(path, "is damaged: a record does not fit its check sum")
         yield kind, block[at : at + size]
         at += size
 

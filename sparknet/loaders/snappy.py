@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from sparknet.native.transform import snappy_decode
 
+LARGEST = 1 << 28
 MOST_GROWTH = 32
 """No snappy element makes more than about 22 bytes out of one."""
 
 
 def decompress(data: bytes) -> bytes:
-    """The plain bytes; ValueError where the data is damaged."""
+    """The plain bytes; ValueError where the data is damaged, or makes more than 256 MiB."""
     size, at = _varint(data)
     if size > MOST_GROWTH * len(data):
         raise ValueError(f"{len(data)} bytes cannot hold {size}")
+    if size > LARGEST:
+        raise ValueError(f"it unpacks to {size} bytes")
     return snappy_decode(data[at:], size)
 
 

@@ -192,6 +192,11 @@ def snappy_decode(data: bytes, size: int) -> bytes:
     return bytes(out)
 
 
+def crc32c(data: bytes) -> int:
+    """The check sum of some bytes."""
+    return int(lib.sn_crc32c(_bytes(data), len(data)))
+
+
 def _bytes(memory: Any) -> Any:
     return ffi.from_buffer("uint8_t[]", memory)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from sparknet.loaders.crc32c import masked
+
 Write = tuple[bytes, int, "bytes | None"]
 """Key, sequence number, value; None deletes."""
 
@@ -40,6 +42,11 @@ def block(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
     return out + (0).to_bytes(4, "little") + (1).to_bytes(4, "little")
 
 
+def sealed(data: bytes, kind: int = 0) -> bytes:
+    """A block as it lies in a table: with its compression and its check sum."""
+    return data + bytes([kind]) + masked(data + bytes([kind])).to_bytes(4, "little")
+
+
 def table(path: Path, writes: Sequence[Write], per_block: int = 2) -> bytes:
     """A table file; returns its manifest edit, less the tag, level, number and size."""
     rows = [
@@ -51,12 +58,12 @@ def table(path: Path, writes: Sequence[Write], per_block: int = 2) -> bytes:
         part = rows[start : start + per_block]
         data = block(part)
         index.append((part[-1][0], varint(len(out)) + varint(len(data))))
-        out += data + bytes(5)
+        out += sealed(data)
     handles = b""
     for pairs in ([], index):
         data = block(pairs)
         handles += varint(len(out)) + varint(len(data))
-        out += data + bytes(5)
+        out += sealed(data)
     path.write_bytes(out + handles.ljust(40, b"\0") + MAGIC)
     return text(rows[0][0]) + text(rows[-1][0])
 
@@ -72,7 +79,8 @@ def log(records: Iterable[bytes]) -> bytes:
                 continue
             piece, record = record[: room - 7], record[room - 7 :]
             kind = (1 if first else 4) if not record else (2 if first else 3)
-            out += bytes(4) + len(piece).to_bytes(2, "little") + bytes([kind]) + piece
+            body = bytes([kind]) + piece
+            out += masked(body).to_bytes(4, "little") + len(piece).to_bytes(2, "little") + body
             first = False
             if not record:
                 break

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from sparknet.errors import FileError
 from sparknet.loaders import leveldb_writer
-from sparknet.loaders.crc32c import crc32c
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.leveldb_writer import write_leveldb
+from sparknet.native.transform import crc32c
 
 
 def _records(count: int) -> list[tuple[bytes, bytes]]:

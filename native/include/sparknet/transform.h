@@ -76,6 +76,9 @@ SN_API sn_status sn_resize_image(uint8_t* out, int64_t height, int64_t width, co
 /* Decodes a block of snappy's elements, less the length before them, to exactly `size` bytes. */
 SN_API sn_status sn_snappy_decode(uint8_t* out, int64_t size, const uint8_t* in, int64_t in_size);
 
+/* CRC-32C of some bytes. */
+SN_API uint32_t sn_crc32c(const uint8_t* in, int64_t size);
+
 #ifdef __cplusplus
 }
 #endif
