@@ -20,7 +20,7 @@ from sparknet.caffe.blob import Blob, EngineBlob, ParamBlob
 from sparknet.caffe.host import HOSTS, Host, make_host
 from sparknet.caffe.host.python import PythonHost
 from sparknet.caffe.precision import available
-from sparknet.caffe.segments import RESHAPING, cut
+from sparknet.caffe.segments import cut
 from sparknet.errors import SpecError, WeightsError
 from sparknet.graph import Graph, Node
 from sparknet.graph.reshape import follow
@@ -298,7 +298,7 @@ class Runtime:
                 continue
             self._follow(begin, end)
             loss += self.native.forward(begin, end)
-            if self.nodes[end].type in RESHAPING:
+            if self.nodes[end].layer.reshapes:
                 self._look_at_tops(end)
         return loss
 

@@ -9,10 +9,6 @@ from dataclasses import dataclass
 from sparknet.caffe.host import Host
 from sparknet.graph import Node
 
-RESHAPING = frozenset({"Filter", "DetectionOutput"})
-"""Types whose top shapes depend on data: a run ends with them, and what follows takes the shapes
-on."""
-
 
 @dataclass(frozen=True)
 class Segment:
@@ -31,7 +27,8 @@ def cut(nodes: Sequence[Node], hosts: Mapping[int, Host]) -> Iterator[Segment]:
                 yield Segment(first, number - 1)
             yield Segment(number, number, hosts[number])
             first = number + 1
-        elif node.type in RESHAPING:
+        elif node.layer.reshapes:
+            # What follows takes on the shapes that the data has given.
             yield Segment(first, number)
             first = number + 1
     if first < len(nodes):

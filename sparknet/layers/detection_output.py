@@ -23,6 +23,7 @@ class DetectionOutput(Layer):
     bottoms = between(3, 4)
     gradient = False
     numbered = True
+    reshapes = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

@@ -16,6 +16,7 @@ class Filter(Layer):
 
     type = "Filter"
     labelled = True
+    reshapes = True
     bottoms = at_least(2)
     tops = at_least(1)
 

@@ -114,6 +114,8 @@ class Layer(ABC):
     """Only hands a blob on to several readers: tables and drawings leave the layer out."""
     gathers: ClassVar[bool] = False
     """Reads as much of its weights as it writes, not all of them."""
+    reshapes: ClassVar[bool] = False
+    """The shapes of the tops depend on data: they are known after the forward pass (Filter)."""
     labelled: ClassVar[bool] = False
     """Bottoms after the first hold labels or places, not numbers to compute with."""
 

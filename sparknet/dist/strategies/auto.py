@@ -1,9 +1,9 @@
-"""Auto: averaging, in rounds as long as an agreement is worth."""
+"""Auto: averaging, in rounds as long as a synchronisation is worth."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
 from typing import ClassVar, final
 
 from sparknet.dist.codecs import Codec
@@ -11,38 +11,62 @@ from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner
 from sparknet.dist.strategies.averaging import Averaging
 from sparknet.dist.strategies.periodic import Agreed, InnerMomentum
-from sparknet.dist.strategies.strategy import Round, State, Strategy
+from sparknet.dist.strategies.strategy import Meter, Round, State, Strategy
 from sparknet.native import NDArray
 
-_SHORT = 20
-"""Steps up to which resetting or keeping each worker's own momentum costs more than it saves."""
+_SHORT, _VERY_SHORT = 20, 5
+"""Steps of a round from which each worker keeps its own momentum, and down to which it is averaged
+again.  The gap is there because an average sends more: with one bound, the momentum would be
+averaged and kept in turn."""
+
+_MEMORY = 0.9
+"""What a round counts for after the next one."""
+
+_SLACK, _LEAP = 0.1, 2.0
+"""By which part the length must be off to be changed, and the factor that it changes by at most
+after a round: one slow round among many is no reason to train much longer apart."""
+
+Spent = list[float]
+"""What a worker's round took: steps, seconds computing, seconds communicating."""
 
 
 @dataclass
 class Tuned(Agreed):
-    """What was measured, and what was made of it."""
+    """What rounds took, and what was made of it."""
 
-    steps: int = 0
-    """Of a round; 0 while it is being measured."""
-    step_times: list[float] = field(default_factory=list)
-    sync_times: list[float] = field(default_factory=list)
+    length: float = 0.0
+    """Steps of a round in the mean; 0 while single steps are being measured."""
+    owed: float = 0.5
+    """The part of a step by which the rounds so far were too short, and a half, to round by."""
+    averages_momentum: bool = True
+    spent: Spent = field(default_factory=list)
+    """This worker's last round; the other fields are the same on all workers."""
+    seen: int = 0
+    """Rounds whose times all workers know."""
+    rounds: float = 0.0
+    """Rounds that the sums below are of; earlier ones count less."""
+    sums: Spent = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    """Of the means over the workers."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Auto(Strategy):
-    """`Averaging` whose number of steps follows from what steps and agreements cost here.
+    """`Averaging` whose number of steps follows from what steps and synchronisations take here.
 
-    The first rounds measure C, the time of a step, and S, that of an agreement.  A round then
-    has ``ratio`` · S / C steps, so that a share of 1 / (1 + ratio) of the time goes into
-    agreeing: SparkNet's advice is τ ≈ 5 S, S in units of steps (Moritz et al., 2016).
+    With C, the time of a step, and S, that of a synchronisation, a round has ``ratio`` · S / C
+    steps, so that a share of 1 / (1 + ratio) of the time goes into synchronising: SparkNet's
+    advice is τ ≈ 5 S, S in units of steps (Moritz et al., 2016).  The first rounds, of one step
+    each, measure both; later rounds correct them.  S is the mean over the workers and contains
+    the time in which a worker waits for others: where one worker is slower than the rest, rounds
+    become longer, at most ``longest``.
     """
 
     name: ClassVar[str] = "auto"
 
     ratio: float = 5.0
     measured: int = 4
-    """Rounds that are measured; the first of them warms up and does not count."""
+    """Rounds of one step; the first of them warms up and does not count."""
     longest: int = 500
     codec: Codec | None = None
 
@@ -50,36 +74,61 @@ class Auto(Strategy):
         self.need(self.ratio > 0, "ratio", "more than 0")
         self.need(self.measured >= 2, "measured", "at least 2")
         self.need(self.longest >= 1, "longest", "at least 1")
-        self._averaging(1)
+        self._averaging(1, averages_momentum=True)
 
     def start(self, learner: Learner, comm: Comm) -> Tuned:
         return Tuned(center=learner.weights.copy())
 
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
         assert isinstance(state, Tuned)
-        done = self._averaging(state.steps or 1).round(learner, comm, state, most)
-        if state.steps or comm.size == 1:
+        meter, note = Meter(comm), ""
+        if state.spent:
+            note = self._correct(state, comm.gather(state.spent))
+        averaging = self._averaging(_steps(state), state.averages_momentum)
+        done = meter.around(averaging.round(learner, comm, state, most))
+        if comm.size == 1:
             return done
-        state.step_times.append(done.seconds_computing / max(done.steps, 1))
-        state.sync_times.append(done.seconds_communicating)
-        if len(state.sync_times) < self.measured:
-            return done
-        return replace(done, note=self._choose(comm, state))
+        state.spent = [done.steps, done.seconds_computing, done.seconds_communicating]
+        return replace(done, note=note)
 
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
-        return self._averaging(1).extras(learner, comm)
+        return self._averaging(1, averages_momentum=True).extras(learner, comm)
 
-    def _averaging(self, steps: int) -> Averaging:
-        momentum: InnerMomentum = "average" if steps <= _SHORT else "keep"
+    def _averaging(self, steps: int, averages_momentum: bool) -> Averaging:
+        momentum: InnerMomentum = "average" if averages_momentum else "keep"
         return Averaging(steps=steps, momentum=momentum, codec=self.codec)
 
-    def _choose(self, comm: Comm, state: Tuned) -> str:
-        """The same on all workers.  The least agreement is the one that waited for nobody."""
-        step = comm.max(min(state.step_times[1:]))
-        sync = comm.max(min(state.sync_times[1:]))
-        wanted = ceil(self.ratio * sync / step) if step > 0 else self.longest
-        state.steps = min(max(wanted, 1), self.longest)
+    def _correct(self, state: Tuned, spent: Sequence[Spent]) -> str:
+        """Follow what all workers' last round took; what has changed, in words."""
+        state.seen += 1
+        if state.seen == 1:
+            return ""
+        state.rounds = _MEMORY * state.rounds + 1.0
+        means = [sum(values) / len(spent) for values in zip(*spent, strict=True)]
+        state.sums = [_MEMORY * old + new for old, new in zip(state.sums, means, strict=True)]
+        return self._choose(state) if state.seen >= self.measured else ""
+
+    def _choose(self, state: Tuned) -> str:
+        steps, computing, communicating = state.sums
+        step, sync = computing / steps, communicating / state.rounds
+        wanted = self.ratio * sync / step if step > 0 else float(self.longest)
+        length = state.length
+        if length:
+            wanted = min(max(wanted, length / _LEAP), length * _LEAP)
+        wanted = min(max(wanted, 1.0), float(self.longest))
+        if abs(wanted - length) <= _SLACK * length:
+            return ""
+        state.length, state.owed = wanted, 0.5
+        state.averages_momentum = wanted <= (_SHORT if state.averages_momentum else _VERY_SHORT)
         return (
-            f"a step takes {1e3 * step:.3g} ms, an agreement {1e3 * sync:.3g} ms: "
-            f"rounds have {state.steps} steps from now on"
+            f"a step takes {1e3 * step:.3g} ms, a synchronisation {1e3 * sync:.3g} ms: "
+            f"rounds have {wanted:.3g} steps from now on"
         )
+
+
+def _steps(state: Tuned) -> int:
+    """Of the next round: whole steps, whose mean is the length."""
+    state.owed += state.length or 1.0
+    steps = int(state.owed)
+    state.owed -= steps
+    return steps

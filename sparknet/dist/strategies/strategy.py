@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -130,6 +130,15 @@ class Meter:
             traffic.seconds - self._seconds,
             traffic.sent - self._sent,
             divergence,
+        )
+
+    def around(self, inner: Round) -> Round:
+        """A round that others have measured, with what went over the wire before and after it."""
+        traffic = self._comm.traffic
+        return replace(
+            inner,
+            seconds_communicating=traffic.seconds - self._seconds,
+            bytes_sent=traffic.sent - self._sent,
         )
 
 
