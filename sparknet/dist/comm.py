@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.dist.codecs import CODERS, Codec, Errors
+from sparknet.dist.codecs import Codec, Coder
 from sparknet.native import NDArray
 
 Span = tuple[int, int]
@@ -61,7 +61,7 @@ class Comm(ABC):
         self.deadline = deadline
         """Seconds after which a worker that gives no sign of life is taken for lost."""
         self.traffic = Traffic()
-        self._errors: dict[tuple[Codec, int], Errors] = {}
+        self._coders: dict[tuple[Codec, int], Coder] = {}
 
     # -- buffers -------------------------------------------------------------------------
 
@@ -82,13 +82,13 @@ class Comm(ABC):
 
     def feedback(self, codec: Codec, size: int) -> tuple[NDArray, NDArray]:
         """What a codec has rounded off so far, of this worker's buffers and of its means: views."""
-        errors = self._errors_of(codec, size)
-        return NDArray.view(errors.own), NDArray.view(errors.mean)
+        coder = self._coder(codec, size)
+        return coder.own, coder.mean
 
-    def _errors_of(self, codec: Codec, size: int) -> Errors:
-        if (codec, size) not in self._errors:
-            self._errors[codec, size] = Errors(size, self.bounds(size)[self.rank])
-        return self._errors[codec, size]
+    def _coder(self, codec: Codec, size: int) -> Coder:
+        if (codec, size) not in self._coders:
+            self._coders[codec, size] = Coder(codec, size, self.bounds(size)[self.rank])
+        return self._coders[codec, size]
 
     def reduce_scatter_mean(self, buffer: NDArray) -> None:
         """This worker's slice, ``bounds(buffer.size)[rank]``, becomes the mean of all."""
@@ -200,20 +200,19 @@ class Comm(ABC):
     def _mean_coded(self, buffer: NDArray, weights: Sequence[float], codec: Codec) -> None:
         """Both ways coded: slices to their owners, and the owners' means back to all."""
         spans = self.bounds(buffer.size)
-        errors = self._errors_of(codec, buffer.size)
-        coder = CODERS[codec]
-        coded = errors.encode_all(coder, buffer, spans)
+        coder = self._coder(codec, buffer.size)
+        coded = coder.encode_all(buffer, spans)
         size = spans[self.rank][1] - spans[self.rank][0]
-        given = [memoryview(bytearray(coder.length(size))) for _ in self._all]
+        given = [coder.room(size) for _ in self._all]
         given[self.rank] = coded[self.rank]
         self._exchange(coded, given)
-        mean = NDArray.weighted_mean([coder.decode(one, size) for one in given], weights)
-        back = errors.encode_mean(coder, mean)
-        means = [memoryview(bytearray(coder.length(end - begin))) for begin, end in spans]
+        parts = [coder.decode(one, NDArray.empty((size,))) for one in given]
+        back = coder.encode_mean(NDArray.weighted_mean(parts, weights))
+        means = [coder.room(end - begin) for begin, end in spans]
         means[self.rank] = back
         self._exchange([back] * self.size, means)
         for (begin, end), one in zip(spans, means, strict=True):
-            buffer[begin:end].copy_from(coder.decode(one, end - begin))
+            coder.decode(one, buffer[begin:end])
 
     @property
     def _all(self) -> range:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 from sparknet.dist import statistics
-from sparknet.dist.codecs import CODERS, Codec
+from sparknet.dist.codecs import CODES, Codec
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
 from sparknet.dist.strategies.strategy import Meter, Round, State, Strategy
@@ -36,8 +36,8 @@ class Periodic(Strategy):
     def check(self) -> None:
         modes = ("keep", "average", "reset")
         self.need(self.momentum in modes, "momentum", "keep, average or reset")
-        known = ", ".join(CODERS)
-        self.need(self.codec is None or self.codec in CODERS, "codec", f"one of {known}, or None")
+        known = ", ".join(CODES)
+        self.need(self.codec is None or self.codec in CODES, "codec", f"one of {known}, or None")
 
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
         if self.codec is None or comm.size == 1:

@@ -1,0 +1,47 @@
+/*
+ * Codes: float32 numbers in fewer bytes, for what workers send each other.
+ *
+ * What a code loses is added to what is coded next (error feedback), so coding goes over a
+ * buffer and its errors at once. The bits are the same on every processor and for any number
+ * of threads, but for those of NaN.
+ */
+#ifndef SPARKNET_CODES_H
+#define SPARKNET_CODES_H
+
+#include <sparknet/ndarray.h>
+#include <sparknet/status.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sn_code {
+    /* IEEE half precision, rounded to nearest; what is beyond it becomes its largest number. */
+    SN_HALVES = 0,
+    /*
+     * Signed bytes, each block of 256 numbers with a scale, a 127th of its largest magnitude:
+     * all scales, as float32, before all bytes; the last block is filled up with zeros. A block
+     * with a number that is not finite is NaN when it is decoded.
+     */
+    SN_BYTES = 1
+} sn_code;
+
+/* The bytes that so many numbers take. */
+SN_API int64_t sn_code_length(sn_code code, int64_t count);
+
+/*
+ * `out` becomes the code of values + errors, `errors` what it loses. If one of these is not
+ * finite, all errors become 0: a NaN must not come back for ever. Float32 arrays of one shape,
+ * without gaps; they must not share memory.
+ */
+SN_API sn_status sn_encode(void* out, sn_code code, const sn_array* values, sn_array* errors);
+
+/* The numbers of a code, into a float32 array without gaps. */
+SN_API sn_status sn_decode(sn_array* out, sn_code code, const void* data);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,2 @@
+#define SN_TABLE sn_codes_baseline
+#include "codes_loops.h"

@@ -1,0 +1,2 @@
+#define SN_TABLE sn_codes_haswell
+#include "codes_loops.h"

@@ -1,0 +1,43 @@
+"""Codes: float32 numbers in fewer bytes.
+
+native/include/sparknet/codes.h
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparknet.errors import ArrayError
+from sparknet.native.core import check, ffi, lib
+from sparknet.native.ndarray import NDArray
+
+HALVES, BYTES = 0, 1
+
+SCALED = 256
+"""Numbers that share a scale in `BYTES`."""
+
+
+def code_length(code: int, size: int) -> int:
+    """The bytes that so many numbers take."""
+    length: int = lib.sn_code_length(code, size)
+    return length
+
+
+def room(code: int, size: int) -> memoryview:
+    """Memory for the code of so many numbers, with arbitrary contents."""
+    return np.empty(code_length(code, size), np.uint8).data
+
+
+def encode(code: int, values: NDArray, errors: NDArray) -> memoryview:
+    """The code of values + errors; ``errors`` becomes what it loses."""
+    data = room(code, values.size)
+    check(lib.sn_encode(ffi.from_buffer(data), code, values._handle, errors._handle))
+    return data
+
+
+def decode(code: int, data: memoryview, into: NDArray) -> None:
+    """The numbers of a code."""
+    expected = code_length(code, into.size)
+    if data.nbytes != expected:
+        raise ArrayError(f"the code of {into.size} numbers has {expected} bytes, not {data.nbytes}")
+    check(lib.sn_decode(into._handle, code, ffi.from_buffer(data)))
