@@ -16,7 +16,7 @@ void permute_rows(const float* from, const Shape& shape, const std::vector<int64
                   float* to, bool back) {
     const size_t axes = shape.size();
     Shape steps(axes, 1), at(axes, 0);
-    for (size_t i = axes - 1; i > 0; --i) steps[i - 1] = steps[i] * shape[i];
+    for (size_t i = axes; i-- > 1;) steps[i - 1] = steps[i] * shape[i];
     const int64_t total = count(shape);
     for (int64_t k = 0, place = 0; k < total; ++k) {
         if (back)

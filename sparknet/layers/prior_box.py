@@ -33,6 +33,8 @@ class PriorBox(Layer):
         if not layer_h * layer_w:
             self.fail(f"the feature map is empty: {layer_h} x {layer_w}")
         img_h, img_w = self._pair("img_size", "img_h", "img_w") or (image_h, image_w)
+        if not img_h * img_w:
+            self.fail(f"the image is empty: {img_h} x {img_w}")
         steps = self._pair("step", "step_h", "step_w") or (img_h / layer_h, img_w / layer_w)
         values = {
             **sizes,
