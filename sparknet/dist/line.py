@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 from sparknet.dist.acceptor import Acceptor, open_port
@@ -15,6 +16,8 @@ from sparknet.dist.handshake import DRIVER, PREFLIGHT, Caller, Keys, dial
 from sparknet.dist.seal import HMAC
 from sparknet.dist.wire import RECORD, Wire
 from sparknet.errors import CommError
+
+Address = tuple[str, int]
 
 _HEADER = struct.Struct("!IQ")
 """Length of the JSON object, length of the bytes behind it."""
@@ -33,26 +36,6 @@ class Line:
         wire.connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._lock = threading.Lock()
         self._ahead = 0
-
-    @classmethod
-    def to(
-        cls,
-        address: tuple[str, int],
-        secret: bytes,
-        run: str,
-        rank: int,
-        seal: str = HMAC,
-        purpose: int = DRIVER,
-    ) -> Line:
-        """Connect to the driver.  What PREFLIGHT says is short, and sealed as all can."""
-        try:
-            connection, keys = dial(address, secret, Caller(purpose, run, rank))
-        except CommError:
-            raise
-        except OSError as error:
-            host, port = address
-            raise CommError(f"the driver at {host}:{port} cannot be reached: {error}") from error
-        return cls(Wire(connection, keys, seal), rank, purpose)
 
     def call(
         self, what: str, parts: Sequence[memoryview] = (), **arguments: Any
@@ -127,6 +110,29 @@ class Line:
         text = json.dumps(message).encode()
         self._wire.send(_HEADER.pack(len(text), more))
         self._wire.send(text)
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a worker must know to open a line to its run's driver."""
+
+    run: str
+    driver: Address
+    secret: bytes
+    seal: str
+    """What protects the bytes between workers, and between them and the driver."""
+
+    def dial(self, rank: int, purpose: int = DRIVER) -> Line:
+        """Connect.  What PREFLIGHT says is short, and sealed as all can."""
+        try:
+            connection, keys = dial(self.driver, self.secret, Caller(purpose, self.run, rank))
+        except CommError:
+            raise
+        except OSError as error:
+            host, port = self.driver
+            raise CommError(f"the driver at {host}:{port} cannot be reached: {error}") from error
+        seal = self.seal if purpose == DRIVER else HMAC
+        return Line(Wire(connection, keys, seal), rank, purpose)
 
 
 def _in_records(parts: Sequence[memoryview]) -> Iterator[memoryview]:

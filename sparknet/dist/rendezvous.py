@@ -1,4 +1,4 @@
-"""Roll: where workers meet, by their lines to the driver, and who has gone quiet before that.
+"""Rendezvous: where workers meet, by their lines to the driver, and who has gone quiet before that.
 
 Spark's own rendezvous looks once a second, and waits for ever for a Python worker that hangs.
 When they have met they watch each other (`sparknet.dist.pulse`).
@@ -40,7 +40,7 @@ class _Entry:
         return self.worker, self.where, what
 
 
-class Roll:
+class Rendezvous:
     """The driver's side.  A task is known by its line: a stage that is run again has others.
 
     ``begin`` is asked once all workers of an attempt are ready, for what they shall know.

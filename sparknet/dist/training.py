@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from sparknet.caffe.idle import warn_of_idle
-from sparknet.dist import job as jobs
-from sparknet.dist.crew import Crew
-from sparknet.dist.events import Event, OnEvent, tell
+from sparknet.dist.events import Event, OnEvent
 from sparknet.dist.identity import identity, sampled
-from sparknet.dist.job import Job
+from sparknet.dist.local_launcher import LocalWorkers, Place
 from sparknet.dist.plan import Plan, steps_for
+from sparknet.dist.portable import portable_solver
+from sparknet.dist.run import Run
+from sparknet.dist.run_spec import RunSpec
 from sparknet.dist.runs import FolderRuns, find_resumed, save_weights
-from sparknet.dist.store import FolderStore
+from sparknet.dist.seal import choose_seal
+from sparknet.dist.shared_data import open_shared, share_records
 from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.dist.trainee import check_engine, last_step, seed_of, settings, trainee
 from sparknet.dist.worker import Outcome
 from sparknet.errors import SettingError
-from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.weights import WeightCollection
 
@@ -119,7 +120,7 @@ def train(
         shared = _share(net, data, validation, Path(name))
         if resumed is None:
             warn_of_idle(net.net)
-        records = jobs.open_shared(shared["records"])
+        records = open_shared(shared["records"])
         known["data"], count = sampled(records), len(records)
         batch_size = net.batch_size * int(settings(net).iter_size)
         plan = Plan(
@@ -136,27 +137,38 @@ def train(
             batch_size=batch_size,
             net=net.net.name,
         )
-        job = Job(
-            **shared,
-            seed=known["seed"],
-            strategy=chosen.settings(),
-            plan=asdict(plan),
-            order_seed=seed,
-            shuffle=shuffle,
-            threads=threads or max(1, usable_cores() // size),
-            deadline=deadline,
-            snapshots=None,
-            resume=None if resumed is None else resumed.round,
-            identity=known,
-            precision=net.precision,
-        )
         if resumed is not None:
             resumed.check({"records": count, "batch_size": batch_size, **known})
+        store = None
         if runs is not None:
             store = runs.begin() if resumed is None else resumed.store
-            job = replace(job, snapshots=store.place)
             runs.prepare()  # after all that may be refused: it leaves a folder
-        return _run(job, size, net, on_event)
+        seal = choose_seal("sealed")
+        with Run(net.net.flat_params, store, on_event, resume=resume, seal=seal) as run:
+            spec = RunSpec(
+                link=run.link(),
+                solver=portable_solver(settings(net)),
+                seed=known["seed"],
+                precision=net.precision,
+                strategy=chosen.settings(),
+                plan=asdict(plan),
+                epochs=epochs,
+                order_seed=seed,
+                shuffle=shuffle,
+                validates=validation is not None,
+                keeps=store is not None,
+                folder=None if store is None else store.place,
+                identity=known,
+                ports=(0,),
+                deadline=deadline,
+            )
+            share = threads or max(1, usable_cores() // size)
+            places = [
+                Place(spec, rank, size, name, **shared, threads=share) for rank in range(size)
+            ]
+            outcome, trained = run.supervise(LocalWorkers(places, store))
+        net.net.flat_params.copy_from(trained)
+        return Trained(net.get_weights(), run.history, net, outcome)
 
 
 def usable_cores() -> int:
@@ -172,36 +184,10 @@ def _size(workers: int | None) -> int:
 
 def _share(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]:
     """The files that workers map, in a folder that all of them reach."""
-    records = jobs.share_records(data, net, folder / "records")
-    net.set_training_data(jobs.open_shared(records))  # which may tell the shape of the net
+    records = share_records(data, net, folder / "records")
+    net.set_training_data(open_shared(records))  # which may tell the shape of the net
     check_engine(net)
     held_out = None
     if validation is not None:
-        held_out = jobs.share_records(validation, net, folder / "validation")
-    return {
-        "folder": str(folder),
-        "records": records,
-        "validation": held_out,
-        "solver": jobs.share_solver(net, folder / "solver.prototxt"),
-        "weights": jobs.share_weights(net.net.flat_params, folder / "weights"),
-    }
-
-
-def _run(job: Job, size: int, net: Net, on_event: OnEvent | None) -> Trained:
-    history: list[Event] = []
-
-    def hear(event: Event) -> None:
-        history.append(event)
-        tell(on_event, event)
-
-    try:
-        outcome = Crew(job, size, hear).run()
-    finally:
-        if job.snapshots is not None:
-            FolderStore(job.snapshots).clean()
-    if outcome.reason == "interrupted":
-        kept = outcome.snapshot or "no snapshot, as there is no folder for them"
-        raise KeyboardInterrupt(f"interrupted at iteration {outcome.iteration}; left: {kept}")
-    flat = net.net.flat_params
-    flat.copy_from(NDArray.map(job.trained, flat.shape))
-    return Trained(net.get_weights(), history, net, outcome)
+        held_out = share_records(validation, net, folder / "validation")
+    return {"records": records, "validation": held_out}

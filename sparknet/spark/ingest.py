@@ -7,7 +7,6 @@ shuffle's blocks arrived: a stage that is run again trains on the same records i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.dist.identity import check_sum
+from sparknet.dist.worker_main import Part
 from sparknet.loaders.blocks import Blocks, write_blocks
-from sparknet.loaders.source import ArrayRecords, Batch, Column, Records, Subset
+from sparknet.loaders.source import ArrayRecords, Batch, Records, Subset
 from sparknet.spark.columns import arrays
 from sparknet.spark.places import placed
 
@@ -29,16 +29,6 @@ ROW = "__sparknet_row"
 """The column of row numbers."""
 HELD = "__sparknet_held"
 """The column that is true for records of the validation set."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one worker has: its share of the training and of the validation records."""
-
-    training: Records
-    validation: Records
-    check_sum: int = 0
-    """Of the training records."""
 
 
 def ingest(
@@ -106,16 +96,3 @@ def _no_records(shapes: dict[str, Shape]) -> Records:
             for blob, shape in shapes.items()
         }
     )
-
-
-def described(part: Part) -> dict[str, Any]:
-    """What a rank tells the others of its records."""
-    return {
-        "training": len(part.training),
-        "validation": len(part.validation),
-        "columns": {name: _column(column) for name, column in part.training.columns.items()},
-    }
-
-
-def _column(column: Column) -> list[Any]:
-    return [column.dtype.str, list(column.shape)]

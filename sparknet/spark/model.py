@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparknet.dist.portable import portable_net
 from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.net.fed import FedNet
@@ -23,7 +24,6 @@ from sparknet.spark.batch import batch_for
 from sparknet.spark.files import send
 from sparknet.spark.kinds import check_kinds, named, plain
 from sparknet.spark.outputs import Output, find_outputs
-from sparknet.spark.portable import portable_net
 from sparknet.spark.prediction import Prediction, predict
 from sparknet.spark.remote import fetched, written
 

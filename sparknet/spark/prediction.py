@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparknet.dist.portable import Portable
 from sparknet.native import set_threads
 from sparknet.net import Net
 from sparknet.spark.columns import arrays
 from sparknet.spark.kept import kept
 from sparknet.spark.outputs import Output
 from sparknet.spark.places import in_one_line, placed
-from sparknet.spark.portable import Portable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,6 +10,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from sparknet.dist.line import Link
 from sparknet.dist.seal import AES_GCM, GMAC, HMAC
 from sparknet.errors import SparkError
 from sparknet.spark import probe
@@ -35,24 +36,20 @@ Address = tuple[str, int]
 def check(
     session: SparkSession,
     workers: int,
-    driver: Address,
-    secret: bytes,
+    link: Link,
     patience: float = _PATIENCE,
     needed: int = 0,
-    run: str = "",
-    seal: str = HMAC,
 ) -> list[dict[str, Any]]:
     """What each worker found; SparkError with the setting to change if training cannot run.
 
-    ``driver`` is where a `Control` with that secret listens, ``needed`` how many bytes a worker
-    takes at the least.
+    ``needed`` is how many bytes a worker takes at the least.
     """
     if type(workers) is not int or workers < 1:
         raise SparkError(f"workers is {workers!r}: a whole number, at least 1, is needed")
     if is_classic(session):
         _check_settings(session, workers, patience)
     rows = session.range(0, workers, 1, workers)
-    task = partial(probe.look, driver=driver, secret=secret, run=run)
+    task = partial(probe.look, link=link)
     look = rows.mapInArrow(task, probe.SCHEMA, barrier=True)
     look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again
     with Job(session, look, "sparknet: preflight") as job:
@@ -68,7 +65,7 @@ def check(
         except Exception as error:
             raise translated(error) from error
     for finding in found:
-        _check_finding(finding, driver, seal)
+        _check_finding(finding, link.driver, link.seal)
         _check_room(finding, needed)
     return found
 

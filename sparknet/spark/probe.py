@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.dist.acceptor import open_port
 from sparknet.dist.handshake import PREFLIGHT
-from sparknet.dist.line import Line
+from sparknet.dist.line import Link
 from sparknet.dist.rendezvous import Presence
 from sparknet.dist.seal import choose_seal
 from sparknet.errors import CommError
@@ -30,9 +30,7 @@ _MEETING = 30.0
 Address = tuple[str, int]
 
 
-def look(
-    batches: Iterable[pa.RecordBatch], driver: Address, secret: bytes, run: str
-) -> Iterator[pa.RecordBatch]:
+def look(batches: Iterable[pa.RecordBatch], link: Link) -> Iterator[pa.RecordBatch]:
     """One finding from each task, after all of them tried to reach each other."""
     import pyarrow as pa
     from pyspark import BarrierTaskContext
@@ -41,19 +39,19 @@ def look(
         pass
     context = BarrierTaskContext.get()
     worker, size = context.partitionId(), len(context.getTaskInfos())
-    finding = {"worker": worker, "unreached": _unreached(driver, secret, run, worker, size)}
+    finding = {"worker": worker, "unreached": _unreached(link, worker, size)}
     finding |= machine()
     finding["room"] = room()
     yield pa.RecordBatch.from_pydict({"finding": [json.dumps(finding)]})
 
 
-def _unreached(driver: Address, secret: bytes, run: str, worker: int, size: int) -> list[Address]:
+def _unreached(link: Link, worker: int, size: int) -> list[Address]:
     """Whom this task does not reach: the driver, or others of those that do."""
     where = task_host()
     try:
-        line = Line.to(driver, secret, run, worker, purpose=PREFLIGHT)
+        line = link.dial(worker, PREFLIGHT)
     except CommError:
-        return [driver]
+        return [link.driver]
     with closing(line), closing(_port(where)) as listener:
         mine = where, listener.getsockname()[1]
         try:

@@ -12,31 +12,30 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from sparknet.caffe.idle import warn_of_idle
 from sparknet.dist import training
 from sparknet.dist.events import OnEvent
 from sparknet.dist.identity import identity
 from sparknet.dist.plan import Plan
+from sparknet.dist.portable import portable_solver
+from sparknet.dist.run import Run
+from sparknet.dist.run_spec import RunSpec
 from sparknet.dist.runs import find_resumed, save_weights
 from sparknet.dist.seal import choose_seal
 from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.dist.trainee import check_engine, last_step, seed_of, settings, trainee
-from sparknet.errors import SettingError
+from sparknet.errors import SettingError, SparkError
 from sparknet.net import Net
 from sparknet.spark import preflight
 from sparknet.spark.address import bind_address, driver_address, is_encrypted, session_of
-from sparknet.spark.assignment import Assignment
-from sparknet.spark.control import Control
 from sparknet.spark.footprint import footprint
 from sparknet.spark.frame import frame, mapped, numbered
 from sparknet.spark.hadoop import open_runs
 from sparknet.spark.kinds import named
+from sparknet.spark.launcher import SparkWorkers
 from sparknet.spark.model import SparkModel
-from sparknet.spark.portable import portable_solver
 from sparknet.spark.remote import fetched, local_path
-from sparknet.spark.run import Run
+from sparknet.spark.task import Columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,28 +141,23 @@ class Trainer:
         if validation is not None:
             held = frame(validation, wanted, "the validation data")
             mapped(held, entries, self.columns, "the validation data")
-        weights = np.asarray(net.net.flat_params).data.cast("B")
-        run = Run(session, f"sparknet: training {net.net.name}", self.on_event)
         usual = "encrypted" if is_encrypted(session) else "sealed"
         seal = choose_seal(self.protection or usual)
-        with Control(
-            run.secret,
-            weights,
+        flat = net.net.flat_params
+        with Run(
+            flat,
             store,
-            run.hear,
-            resume,
-            run=run.id,
+            self.on_event,
+            resume=resume,
             seal=seal,
             host=bind_address(session),
-        ) as control:
-            assignment = Assignment(
-                run=run.id,
-                driver=driver_address(session, control.port),
-                secret=run.secret,
+            foreign=SparkError,
+        ) as run:
+            spec = RunSpec(
+                link=run.link(driver_address(session, 0)[0]),
                 solver=portable_solver(settings(net)),
                 seed=known["seed"],
-                mapping=mapping,
-                shapes={name: entry.stored for name, entry in net.inputs.items()},
+                precision=net.precision if isinstance(self.solver, Net) else self.precision,
                 strategy=strategy,
                 plan=asdict(self._plan(net, held is not None)),
                 epochs=self.epochs,
@@ -171,26 +165,18 @@ class Trainer:
                 shuffle=self.shuffle,
                 validates=held is not None,
                 keeps=store is not None,
+                folder=None,
                 identity=known,
                 ports=tuple(self.ports),
                 deadline=self.deadline,
-                precision=net.precision if isinstance(self.solver, Net) else self.precision,
-                seal=seal,
             )
-            needed = footprint(net)
-            preflight.check(
-                session,
-                self.workers,
-                assignment.driver,
-                run.secret,
-                needed=needed,
-                run=run.id,
-                seal=seal,
-            )
+            preflight.check(session, self.workers, spec.link, needed=footprint(net))
+            columns = Columns(mapping, {name: one.stored for name, one in net.inputs.items()})
             rows = numbered(training, held, mapping, self.workers)
-            run.train(control, rows, assignment, self.workers)
-            outcome, trained = run.result(control)
-        net.net.flat_params.copy_from(trained)
+            name = f"sparknet: training {net.net.name}"
+            workers = SparkWorkers(session, rows, self.workers, run, spec, columns, name)
+            outcome, trained = run.supervise(workers)
+        flat.copy_from(trained)
         return Trained(net.get_weights(), run.history, net, outcome, self.columns)
 
     def _trainee(self, session: SparkSession, seed: int | None) -> Net:

@@ -66,9 +66,9 @@ def test_events_as_json(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None
     assert main(train(fresh, *words, "--workers", "1", "--json")) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     kinds = [event["event"] for event in events]
-    assert kinds == ["start", "round", "validation", "stop"]
-    assert events[1]["samples"] == 120
-    assert events[2]["records"] == 60
+    assert kinds == ["reading", "workers", "start", "round", "validation", "stop"]
+    assert events[3]["samples"] == 120
+    assert events[4]["records"] == 60
 
 
 def test_ctrl_c_snapshots_and_resume_goes_on(fresh: Task) -> None:
@@ -96,7 +96,8 @@ def test_ctrl_c_snapshots_and_resume_goes_on(fresh: Task) -> None:
     further = str(stop["iteration"] + 10)
     log = fresh.path("log.jsonl")
     assert main(train(fresh, *words, "-iterations", further, "--resume", "--log", log)) == 0
-    start, *events = History.read(log).events
+    events = History.read(log).events
+    start = next(event for event in events if event["event"] == "start")
     assert start["iteration"] == stop["iteration"]
     rounds = [event["iteration"] for event in events if event["event"] == "round"]
     assert [iteration - stop["iteration"] for iteration in rounds] == [5, 10]

@@ -1,6 +1,6 @@
 """A worker process that kills itself in the middle of something: DYING=phase:rank:count.
 
-It is sparknet.dist.process, but that a certain call of a certain worker is its last.
+It is sparknet.dist.local_worker, but that a certain call of a certain worker is its last.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from sparknet.dist import process
+from sparknet.dist import local_worker
 from sparknet.dist.learner import SolverLearner
 from sparknet.dist.store import FolderStore
 from sparknet.dist.tcp import TcpComm
@@ -55,18 +55,18 @@ def halfway(phase: str, method: Callable[..., Any]) -> Callable[..., None]:
 def arm() -> None:
     phase, rank, count = os.environ["DYING"].split(":")
     kind, name = PHASES[phase]
-    run = process.run
+    run = local_worker.run
 
-    def armed(boss: Any) -> Any:
-        if boss.rank == int(rank):
+    def armed(place: Any, line: Any) -> Any:
+        if place.rank == int(rank):
             method = getattr(kind, name)
             how = signal.SIGSTOP if phase == "silent" else signal.SIGKILL
             setattr(kind, name, last(method, int(count), halfway(phase, method), how))
-        return run(boss)
+        return run(place, line)
 
-    process.run = armed
+    local_worker.run = armed
 
 
 if __name__ == "__main__":
     arm()
-    sys.exit(process.main(int(sys.argv[1])))
+    sys.exit(local_worker.main(int(sys.argv[1])))

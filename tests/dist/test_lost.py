@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from time import monotonic
@@ -98,3 +101,23 @@ def test_a_worker_that_computes_for_long_is_not_lost() -> None:
 
         assert in_threads([wait, let_it_go_on_later]) == [None, None]
         assert other.told() == "done"
+
+
+def test_workers_that_were_all_paused_go_on() -> None:
+    """As by a suspended machine: each of them has heard of nobody for longer than the deadline."""
+    with peers(2, SHORT) as (comm, (first, second)):
+        pause = (
+            "import os, signal, sys, time\n"
+            "processes = [int(number) for number in sys.argv[1:]]\n"
+            "for process in processes: os.kill(process, signal.SIGSTOP)\n"
+            f"time.sleep({2 * SHORT})\n"
+            "for process in processes: os.kill(process, signal.SIGCONT)\n"
+        )
+        processes = [os.getpid(), *(one.process.pid for one in (first, second))]
+        command = [sys.executable, "-c", pause, *map(str, processes)]
+        with subprocess.Popen(command) as pausing:
+            pausing.wait()
+        first.tell("mean", 1000)
+        second.tell("mean", 1000)
+        mean(comm)
+        assert [first.told(), second.told()] == ["done", "done"]

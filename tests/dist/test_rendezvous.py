@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from sparknet.dist.handshake import make_secret
-from sparknet.dist.line import Line
+from sparknet.dist.line import Line, Link
 from sparknet.dist.rendezvous import Presence
+from sparknet.dist.seal import HMAC
 from sparknet.errors import CommError, PeerLost
-from sparknet.spark.control import Control
+from sparknet.dist.driver import Driver
 
 SECRET = make_secret()
 QUICK, SLOW = 0.2, 60.0
@@ -21,17 +22,17 @@ QUICK, SLOW = 0.2, 60.0
 
 
 @pytest.fixture
-def control() -> Iterator[Control]:
-    with Control(SECRET, memoryview(b""), None, lambda _: None) as control:
-        yield control
+def driver() -> Iterator[Driver]:
+    with Driver(SECRET, memoryview(b""), None, lambda _: None) as driver:
+        yield driver
 
 
 @pytest.fixture
-def new_line(control: Control) -> Iterator[Callable[[int], Line]]:
+def new_line(driver: Driver) -> Iterator[Callable[[int], Line]]:
     """Lines of workers, by rank."""
 
     def dialled(rank: int) -> Line:
-        return Line.to(("127.0.0.1", control.port), SECRET, "", rank)
+        return Link("", ("127.0.0.1", driver.port), SECRET, HMAC).dial(rank)
 
     with ExitStack() as stack:
         yield lambda rank: stack.enter_context(closing(dialled(rank)))
@@ -58,7 +59,7 @@ def together(presences: list[Presence]) -> list[dict[str, Any]]:
 
 
 def test_all_hear_what_all_say(new_line: Callable[[int], Line]) -> None:
-    met = {"workers": ["from 0", "from 1"], "attempt": 1, "resume": None}
+    met = {"workers": ["from 0", "from 1"], "attempt": 1, "resume": None, "own": False}
     assert together([present(new_line(rank), 2) for rank in range(2)]) == [met, met]
 
 

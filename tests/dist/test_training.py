@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.dist import crew
+from sparknet.dist import local_launcher
+from sparknet.dist.local_launcher import Place
 from sparknet.dist.strategies import AllReduce, Averaging, DynamicAveraging, Strategy
 from sparknet.dist.training import Trained, train
 from sparknet.errors import DataError, Diverged, FileError, ListenerError, PeerLost, SettingError, WorkerError
@@ -39,19 +40,24 @@ ARRAYS = dict(small.records().arrays)
 def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """However a test ends, no worker process and no file of a run outlives it."""
     started = []
-    start = crew._started
+    start = local_launcher._started
 
-    def noted(rank: int, threads: int) -> Any:
-        started.append(start(rank, threads))
+    def noted(place: Place) -> Any:
+        started.append(start(place))
         return started[-1]
 
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(crew, "_started", noted)
+    monkeypatch.setattr(local_launcher, "_started", noted)
     yield
     assert all(member.process.returncode is not None for member in started)
     assert not list(temporary.iterdir())
+
+
+def begun(trained: Trained) -> Any:
+    """What was said when the workers had met."""
+    return next(event for event in trained.history if event["event"] == "start")
 
 
 def weights(trained: Trained) -> Any:
@@ -152,7 +158,7 @@ def test_what_it_gives(tmp_path: Path) -> None:
         on_event=lambda event: seen.append(event["event"]),
     )
     assert seen == [event["event"] for event in trained.history]
-    assert trained.history[0]["records"] == 2 * small.RECORDS
+    assert begun(trained)["records"] == 2 * small.RECORDS
     assert trained.outcome.iteration == 2 * small.RECORDS // (2 * small.BATCH) == 24
     assert trained.history[-2]["metrics"] == trained.outcome.metrics
     assert trained.history[-2]["records"] == small.RECORDS
@@ -194,7 +200,7 @@ def test_what_goes_wrong_in_a_worker_is_raised_here(tmp_path: Path) -> None:
 
 
 def test_an_error_that_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "PROGRAM", "tests.dist.dying")
+    monkeypatch.setattr(local_launcher, "PROGRAM", "tests.dist.dying")
     monkeypatch.setenv("DYING", "computing:0:nonsense")
     with pytest.raises(WorkerError, match=r"ValueError: .*nonsense") as caught:
         train(SOLVER, ARRAYS, workers=1, steps=4)
@@ -214,7 +220,7 @@ def test_a_listener_that_fails_ends_it() -> None:
 
 def test_a_silent_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that hangs is taken for lost after the deadline, and ended."""
-    monkeypatch.setattr(crew, "PROGRAM", "tests.dist.dying")
+    monkeypatch.setattr(local_launcher, "PROGRAM", "tests.dist.dying")
     monkeypatch.setenv("DYING", "silent:1:9")
     with pytest.raises(PeerLost, match=r"worker 1 on 127.* is lost: .*\(worker 0\)"):
         train(SOLVER, ARRAYS, workers=2, steps=40, deadline=2.0)
@@ -229,26 +235,26 @@ def test_a_killed_worker(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Which one it was is said at once; from the last snapshot the run ends as if uncut."""
     settings: dict[str, Any] = {"workers": 2, "strategy": Averaging(4), "snapshot_every": 1}
     with monkeypatch.context() as patch:
-        patch.setattr(crew, "PROGRAM", "tests.dist.dying")
+        patch.setattr(local_launcher, "PROGRAM", "tests.dist.dying")
         patch.setenv("DYING", place)
-        begun = time.monotonic()
+        before = time.monotonic()
         rank = place.split(":")[1]
         with pytest.raises(PeerLost, match=f"worker {rank} on this machine.*killed by SIGKILL"):
             train(SOLVER, ARRAYS, snapshots=tmp_path / "cut", steps=20, **settings)
-        assert time.monotonic() - begun < 30
+        assert time.monotonic() - before < 30
     assert not list((tmp_path / "cut").glob(".*"))
     resumed = train(SOLVER, ARRAYS, snapshots=tmp_path / "cut", steps=20, resume=True, **settings)
-    assert resumed.history[0]["resumed"] is not None
+    assert begun(resumed)["resumed"] is not None
     assert np.array_equal(weights(resumed), uncut(20))
 
 
 def test_a_process_that_hangs_up_and_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "_END", 0.05)
+    monkeypatch.setattr(local_launcher, "_END", 0.05)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        assert crew._end_of(process) == "hung up and does not end"
+        assert local_launcher._end_of(process) == "hung up and does not end"
         process.kill()
         process.wait()
-        assert crew._end_of(process) == "was killed by SIGKILL"
+        assert local_launcher._end_of(process) == "was killed by SIGKILL"
 
 
 _UNCUT: dict[int, Any] = {}
@@ -274,7 +280,7 @@ def test_interruption_snapshots_and_ends(tmp_path: Path) -> None:
     kept = int(next((tmp_path / "s").glob("run-*/*")).name.partition("-")[2])
     assert kept >= 3
     resumed = train(SOLVER, ARRAYS, steps=4 * kept + 8, resume=True, **settings)
-    assert resumed.history[0]["round"] == kept
+    assert begun(resumed)["round"] == kept
     assert np.array_equal(weights(resumed), uncut(4 * kept + 8))
 
 
@@ -282,16 +288,16 @@ def test_interruption_snapshots_and_ends(tmp_path: Path) -> None:
 def test_an_interruption_before_the_workers_have_met(
     started: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They hear of it behind their job, with the addresses still to come."""
-    start = crew._started
+    """They hear of it after their first round."""
+    start = local_launcher._started
 
-    def interrupt(rank: int, threads: int) -> crew.Member:
-        member = start(rank, threads)
-        if rank == started:
+    def interrupt(place: Place) -> Any:
+        member = start(place)
+        if place.rank == started:
             signal.raise_signal(signal.SIGINT)
         return member
 
-    monkeypatch.setattr(crew, "_started", interrupt)
+    monkeypatch.setattr(local_launcher, "_started", interrupt)
     with pytest.raises(KeyboardInterrupt, match=r"at iteration 4; left: .*round-0*1"):
         train(SOLVER, ARRAYS, workers=2, strategy=Averaging(4), steps=10**6, snapshots=tmp_path)
 
@@ -306,7 +312,7 @@ def test_a_snapshot_of_another_run_is_refused(tmp_path: Path) -> None:
 
 PROGRAM = """
 import sys
-from sparknet.dist import crew
+from sparknet.dist import local_launcher
 from sparknet.dist.training import train
 from tests.dist import small
 
@@ -315,8 +321,8 @@ def tell(event):
         print(*[member.process.pid for member in members], flush=True)
 
 members = []
-start = crew._started
-crew._started = lambda *given: members.append(start(*given)) or members[-1]
+start = local_launcher._started
+local_launcher._started = lambda *given: members.append(start(*given)) or members[-1]
 train(sys.argv[1], dict(small.records().arrays), workers=2, steps=10**9, on_event=tell)
 """
 

@@ -44,15 +44,19 @@ def test_values_that_two_layers_read_count_once_and_those_of_a_frozen_one_do_not
 LIMITED = """
 import json
 from sparknet.dist.handshake import make_secret
+from sparknet.dist.line import Link
+from sparknet.dist.seal import HMAC
 from sparknet.errors import SparkError
 from sparknet.spark import Trainer, local_session, preflight
-from sparknet.spark.control import Control
+from sparknet.dist.driver import Driver
 from tests.spark.digits import pixels, solver
 
 spark = local_session(1, config={"spark.executor.pyspark.memory": "700m"})
 secret = make_secret()
-with Control(secret, memoryview(b""), None, print) as control:
-    [found] = preflight.check(spark, 1, ("127.0.0.1", control.port), secret, needed=1 << 20)
+with Driver(secret, memoryview(b""), None, print) as driver:
+    [found] = preflight.check(
+        spark, 1, Link("", ("127.0.0.1", driver.port), secret, HMAC), needed=1 << 20
+    )
 said = []
 try:
     columns = {"data": "pixels", "label": "digit"}

@@ -11,59 +11,63 @@ from typing import Any
 import pytest
 
 import sparknet
+from sparknet.dist.driver import Driver
 from sparknet.dist.handshake import make_secret
+from sparknet.dist.line import Link
+from sparknet.dist.seal import GMAC
 from sparknet.errors import SparkError
 from sparknet.spark import preflight
-from sparknet.spark.control import Control
 from tests.spark.conftest import SLOTS
 
 SECRET = make_secret()
 
 
 @pytest.fixture
-def driver() -> Iterator[tuple[str, int]]:
-    with Control(SECRET, memoryview(b""), None, lambda _: None) as control:
-        yield "127.0.0.1", control.port
+def link() -> Iterator[Link]:
+    with Driver(SECRET, memoryview(b""), None, lambda _: None) as driver:
+        yield linked("127.0.0.1", driver.port)
 
 
-def test_what_the_workers_find(spark: Any, driver: tuple[str, int]) -> None:
-    found = preflight.check(spark, 3, driver, SECRET)
+def linked(host: str, port: int) -> Link:
+    return Link("", (host, port), SECRET, GMAC)
+
+
+def test_what_the_workers_find(spark: Any, link: Link) -> None:
+    found = preflight.check(spark, 3, link)
     assert [finding["worker"] for finding in found] == [0, 1, 2]
     assert len({finding["process"] for finding in found} - {os.getpid()}) == 3
     assert {finding["sparknet"] for finding in found} == {sparknet.__version__}
     assert all(finding["unreached"] == [] for finding in found)
 
 
-def test_too_few_slots(spark: Any, driver: tuple[str, int]) -> None:
+def test_too_few_slots(spark: Any, link: Link) -> None:
     assert preflight.slots_of(spark) == SLOTS
     with pytest.raises(SparkError, match=rf"9 workers need as many slots .* there are {SLOTS} "):
-        preflight.check(spark, 9, driver, SECRET)
+        preflight.check(spark, 9, link)
 
 
-def test_no_workers(spark: Any, driver: tuple[str, int]) -> None:
+def test_no_workers(spark: Any, link: Link) -> None:
     for workers in (0, 2.0, "2", None):
         with pytest.raises(SparkError, match=f"workers is {workers!r}: a whole number"):
-            preflight.check(spark, workers, driver, SECRET)  # type: ignore[arg-type]
+            preflight.check(spark, workers, link)  # type: ignore[arg-type]
 
 
 def test_a_driver_out_of_reach(spark: Any) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         address = listener.getsockname()
     with pytest.raises(SparkError, match=r"cannot reach the driver at 127.0.0.1:\d+: set spark.dr"):
-        preflight.check(spark, 1, address, SECRET)
+        preflight.check(spark, 1, linked(*address))
 
 
-def test_workers_that_do_not_start(spark: Any, driver: tuple[str, int]) -> None:
+def test_workers_that_do_not_start(spark: Any, link: Link) -> None:
     with pytest.raises(SparkError, match=r"2 workers did not start together within 0 s"):
-        preflight.check(spark, 2, driver, SECRET, patience=0)
+        preflight.check(spark, 2, link, patience=0)
 
 
-def test_other_versions(
-    spark: Any, driver: tuple[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_versions(spark: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparknet, "__version__", "9.9")
     with pytest.raises(SparkError, match=r"worker 0 on .* has sparknet .*, the driver 9.9"):
-        preflight.check(spark, 1, driver, SECRET)
+        preflight.check(spark, 1, link)
 
 
 def test_failures_in_one_sentence() -> None:

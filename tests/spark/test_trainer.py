@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.errors import FileError, ListenerError, SettingError, SparkError, SparkNetError
+from sparknet.errors import (
+    DataError,
+    FileError,
+    ListenerError,
+    SettingError,
+    SparkError,
+    SparkNetError,
+)
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.source import ArrayRecords
@@ -133,13 +140,13 @@ def test_fewer_records_than_workers(session: Any) -> None:
 
 def test_no_records(session: Any) -> None:
     empty = frame(session, 10).where("label < 0")
-    with pytest.raises(SparkError, match="the training data has no records"):
+    with pytest.raises(DataError, match="the training data has no records"):
         Trainer(solver()).fit(empty)
 
 
 def test_no_records_to_validate(session: Any) -> None:
     data = frame(session, 40)
-    with pytest.raises(SparkError, match="the validation data has no records"):
+    with pytest.raises(DataError, match="the validation data has no records"):
         Trainer(solver()).fit(data, validation=data.where("label < 0"))
 
 

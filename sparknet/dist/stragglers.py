@@ -1,4 +1,4 @@
-"""Pace: who of the workers computes more slowly than the others, round after round."""
+"""Stragglers: which of the workers computes more slowly than the others, round after round."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Slow:
     """What it took the other workers."""
 
 
-class Pace:
+class Stragglers:
     """Told of rounds as their events describe them."""
 
     def __init__(self) -> None:

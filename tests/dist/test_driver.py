@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from sparknet.dist.handshake import DRIVER, MESH, PREFLIGHT, Caller, call, dial, make_secret
-from sparknet.dist.line import Line
+from sparknet.dist.line import Line, Link
 from sparknet.dist.rendezvous import Presence
 from sparknet.dist.seal import HMAC
 from sparknet.dist.store import FolderStore
 from sparknet.dist.wire import Wire
 from sparknet.errors import CommError
-from sparknet.spark.control import Control, DriverStore
+from sparknet.dist.driver import Driver, DriverStore
 
 SECRET = make_secret()
 
@@ -30,48 +30,48 @@ def events() -> list[Any]:
 
 
 @pytest.fixture
-def control(tmp_path: Path, events: list[Any]) -> Iterator[Control]:
+def driver(tmp_path: Path, events: list[Any]) -> Iterator[Driver]:
     threads = threading.active_count()
     weights = memoryview(bytes(range(100)))
-    with Control(SECRET, weights, FolderStore(tmp_path), events.append) as control:
-        yield control
+    with Driver(SECRET, weights, FolderStore(tmp_path), events.append) as driver:
+        yield driver
     assert threading.active_count() == threads
 
 
-def called(control: Control, secret: bytes = SECRET) -> Line:
-    return Line.to(("127.0.0.1", control.port), secret, "", 0)
+def called(driver: Driver, secret: bytes = SECRET) -> Line:
+    return Link("", ("127.0.0.1", driver.port), secret, HMAC).dial(0)
 
 
 @pytest.fixture
-def line(control: Control) -> Iterator[Line]:
-    line = called(control)
+def line(driver: Driver) -> Iterator[Line]:
+    line = called(driver)
     yield line
     line.close()
 
 
-def test_weights_go_out_and_come_home(control: Control, line: Line) -> None:
+def test_weights_go_out_and_come_home(driver: Driver, line: Line) -> None:
     assert line.call("initial")[1] == bytes(range(100))
     trained = bytes(range(100, 200))
     line.call("done", [memoryview(trained)], outcome={"round": 3})
-    assert control.progress.outcome == {"round": 3}
-    assert control.progress.weights == trained
+    assert driver.progress.outcome == {"round": 3}
+    assert driver.progress.weights == trained
 
 
-def test_weights_of_another_size_are_refused(control: Control, line: Line) -> None:
+def test_weights_of_another_size_are_refused(driver: Driver, line: Line) -> None:
     with pytest.raises(CommError):
         line.call("done", [memoryview(bytes(99))], outcome={})
-    assert control.progress.weights is None
+    assert driver.progress.weights is None
 
 
-def test_events_arrive_in_order(control: Control, line: Line, events: list[Any]) -> None:
+def test_events_arrive_in_order(driver: Driver, line: Line, events: list[Any]) -> None:
     for number in range(20):
         line.call("event", event={"event": "round", "round": number})
     assert [event["round"] for event in events] == list(range(20))
 
 
-def test_interrupts_are_seen(control: Control, line: Line) -> None:
+def test_interrupts_are_seen(driver: Driver, line: Line) -> None:
     assert line.call("interrupted")[0] == {"interrupted": False}
-    control.interrupt()
+    driver.interrupt()
     assert line.call("interrupted")[0] == {"interrupted": True}
 
 
@@ -96,14 +96,14 @@ def begin(line: Line) -> dict[str, Any]:
 
 
 def test_a_run_starts_from_the_newest_snapshot_only_when_run_again(
-    control: Control, line: Line
+    driver: Driver, line: Line
 ) -> None:
     store = DriverStore(line)
     store.begin(2)
     store.commit(2)
     assert begin(line) == {"workers": [None], "resume": None, "own": True, "attempt": 1}
     line.call("failed", failure={"worker": 0, "type": "PeerLost", "message": "gone"})
-    with closing(called(control)) as another:
+    with closing(called(driver)) as another:
         assert begin(another) == {"workers": [None], "resume": 2, "own": True, "attempt": 2}
 
 
@@ -126,53 +126,53 @@ def strange(port: int, said: bytes) -> bytes:
         return found
 
 
-def test_strangers_are_hung_up_on(control: Control, line: Line) -> None:
+def test_strangers_are_hung_up_on(driver: Driver, line: Line) -> None:
     with pytest.raises(CommError, match="does not take this worker"):
-        called(control, b"wrong")
-    assert len(strange(control.port, b"GET / HTTP/1.1\r\n" * 6)) == 48
+        called(driver, b"wrong")
+    assert len(strange(driver.port, b"GET / HTTP/1.1\r\n" * 6)) == 48
     assert line.call("interrupted")[0] == {"interrupted": False}
 
 
-def test_nonsense_from_one_who_knows_the_secret(control: Control, line: Line) -> None:
+def test_nonsense_from_one_who_knows_the_secret(driver: Driver, line: Line) -> None:
     for said in (struct.pack("!IQ", 1 << 31, 0), struct.pack("!IQ", 3, 0) + b"[1]", b"xx"):
-        other = called(control)
+        other = called(driver)
         other._wire.send(said)
         if len(said) > 2:
             assert other._wire.connection.recv(1) == b""
         other.close()
     with pytest.raises(CommError, match="hung up"):
-        called(control).call("nothing")
+        called(driver).call("nothing")
     assert line.call("interrupted")[0] == {"interrupted": False}
 
 
 def test_a_driver_that_is_gone(tmp_path: Path) -> None:
-    with Control(SECRET, memoryview(b""), None, lambda _: None) as control:
-        line = called(control)
+    with Driver(SECRET, memoryview(b""), None, lambda _: None) as driver:
+        line = called(driver)
     with pytest.raises(CommError, match="the driver"):
         line.call("interrupted")
     with pytest.raises(CommError, match="cannot be reached"):
-        called(control)
+        called(driver)
 
 
-def test_a_driver_with_too_many_open_files_hears_callers_later(control: Control) -> None:
+def test_a_driver_with_too_many_open_files_hears_callers_later(driver: Driver) -> None:
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with closing(socket.socket()) as caller:
         resource.setrlimit(resource.RLIMIT_NOFILE, (caller.fileno() + 1, hard))
         try:
-            caller.connect(("127.0.0.1", control.port))
-            while not control.trouble[0]:
+            caller.connect(("127.0.0.1", driver.port))
+            while not driver.trouble[0]:
                 pass
-            assert control.trouble[1] == "Too many open files"
+            assert driver.trouble[1] == "Too many open files"
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         keys = call(caller, SECRET, Caller(DRIVER, "", 0))
         assert Line(Wire(caller, keys, HMAC), 0, DRIVER).call("initial")[1] == bytes(range(100))
-    assert control.trouble == (0.0, "")
+    assert driver.trouble == (0.0, "")
 
 
 def test_a_driver_without_threads_hears_callers_later(
-    control: Control, monkeypatch: pytest.MonkeyPatch
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = threading.Event()
     start = threading.Thread.start
@@ -184,35 +184,35 @@ def test_a_driver_without_threads_hears_callers_later(
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", once)
-    with closing(called(control)) as line:
+    with closing(called(driver)) as line:
         assert line.call("initial")[1] == bytes(range(100))
     assert refused.is_set()
 
 
-def test_silent_strangers_do_not_keep_a_worker_out(control: Control) -> None:
-    address = "127.0.0.1", control.port
+def test_silent_strangers_do_not_keep_a_worker_out(driver: Driver) -> None:
+    address = "127.0.0.1", driver.port
     with ExitStack() as strangers:
         for _ in range(200):
             strangers.enter_context(socket.create_connection(address))
-        with closing(called(control)) as line:
+        with closing(called(driver)) as line:
             assert line.call("interrupted")[0] == {"interrupted": False}
 
 
-def test_a_preflight_line_cannot_be_used_for_more(control: Control) -> None:
-    address = "127.0.0.1", control.port
+def test_a_preflight_line_cannot_be_used_for_more(driver: Driver) -> None:
+    link = Link("", ("127.0.0.1", driver.port), SECRET, HMAC)
     with (
-        closing(Line.to(address, SECRET, "", 0, purpose=PREFLIGHT)) as line,
+        closing(link.dial(0, PREFLIGHT)) as line,
         pytest.raises(CommError, match="hung up"),
     ):
         line.call("initial")
     with (
-        closing(Line.to(address, SECRET, "", 0, purpose=PREFLIGHT)) as line,
+        closing(link.dial(0, PREFLIGHT)) as line,
         pytest.raises(CommError, match="another purpose"),
     ):
         Presence(line, "training", 1, "a", 60.0).meet()
 
 
 @pytest.mark.parametrize("who", [Caller(MESH, "", 0), Caller(DRIVER, "other", 0)])
-def test_a_caller_of_another_purpose_or_run_is_no_worker(control: Control, who: Caller) -> None:
+def test_a_caller_of_another_purpose_or_run_is_no_worker(driver: Driver, who: Caller) -> None:
     with pytest.raises(CommError, match="does not take this worker"):
-        dial(("127.0.0.1", control.port), SECRET, who)
+        dial(("127.0.0.1", driver.port), SECRET, who)

@@ -1,4 +1,4 @@
-"""Job: what the worker processes of a machine are given, as files that they map into memory."""
+"""Records that the worker processes of a machine share, as files that they map into memory."""
 
 from __future__ import annotations
 
@@ -24,51 +24,6 @@ from sparknet.proto import write_text
 BLOCKS = ".blocks"
 LARGEST_PICKLE = 1 << 20
 """Readers of files are pickled if they are no larger: they open their files again."""
-
-Json = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Job:
-    """The same for all workers.  Files are named by their paths."""
-
-    folder: str
-    solver: str
-    weights: str
-    seed: int
-    records: str
-    validation: str | None
-    strategy: Json
-    plan: Json
-    order_seed: int
-    shuffle: bool
-    threads: int
-    deadline: float
-    snapshots: str | None
-    """The run's own folder."""
-    resume: int | None
-    identity: Json
-    """What a snapshot must share with the run that it is for, beside workers and strategy."""
-    precision: str = "float32"
-
-    @property
-    def trained(self) -> Path:
-        """Where worker 0 leaves the weights."""
-        return Path(self.folder) / "trained"
-
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    def make_plan(self) -> Plan:
-        return Plan.of(self.plan)
-
-    def make_strategy(self) -> Strategy:
-        settings = dict(self.strategy)
-        return make_strategy(settings.pop("name"), **settings)
-
-    def open_weights(self, size: int) -> NDArray:
-        return NDArray.map(self.weights, size)
-
 
 def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
     """Data as a user has it: Records, a path, arrays by name or in the net's order, batches."""
@@ -103,17 +58,6 @@ def open_shared(path: str) -> Records:
         return Blocks(path)
     records: Records = pickle.loads(Path(path).read_bytes())
     return records
-
-
-def share_solver(net: Net, path: Path) -> str:
-    assert net.settings is not None
-    write_text(path, net.settings)
-    return str(path)
-
-
-def share_weights(weights: NDArray, path: Path) -> str:
-    NDArray.map(path, weights.shape, mode="w+").copy_from(weights)
-    return str(path)
 
 
 def _pickled(records: Any) -> bytes | None:

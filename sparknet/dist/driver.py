@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from sparknet.dist.events import Event, OnEvent
 from sparknet.dist.handshake import DRIVER, PREFLIGHT
 from sparknet.dist.line import Gate, Line
-from sparknet.dist.rendezvous import Roll
+from sparknet.dist.rendezvous import Rendezvous
 from sparknet.dist.seal import HMAC
 from sparknet.dist.store import Buffer, Store
 
@@ -41,7 +41,7 @@ class Progress:
     """What whoever hears the events raised; nobody hears any more then."""
 
 
-class Control:
+class Driver:
     """Serves a run's workers until it is closed."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Control:
         self._saved = False
         self._lock = threading.Lock()
         self.progress = Progress()
-        self._rolls = {"preflight": Roll(), "aside": Roll(), "training": Roll(self._attempt)}
+        self._places = {"preflight": Rendezvous(), "aside": Rendezvous(), "training": Rendezvous(self._attempt)}
         self._gate = Gate(secret, run, seal, self._serve, host)
         self.port = self._gate.port
 
@@ -79,7 +79,7 @@ class Control:
         """Close the port and all connections, and wait for their threads."""
         self._gate.close()
 
-    def __enter__(self) -> Control:
+    def __enter__(self) -> Driver:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,15 +101,15 @@ class Control:
                     answer, payload = {"error": str(error)}, _NOTHING
                 line.send(answer, payload)
         finally:
-            for roll in self._rolls.values():
-                roll.leave(line)
+            for place in self._places.values():
+                place.leave(line)
 
     def _here(self, call: dict[str, Any], line: Line) -> Answer:
         """A worker is there, and all of them have not met yet."""
         place = str(call["place"])
         if (place == "training") != (line.purpose == DRIVER):
             raise OSError(f"a line of another purpose cannot meet others at '{place}'")
-        return self._rolls[place].hear(line, call), _NOTHING
+        return self._places[place].hear(line, call), _NOTHING
 
     def _attempt(self) -> dict[str, Any]:
         """All workers are ready: from which snapshot they begin, and which time it is.
@@ -152,7 +152,7 @@ class Control:
         if self.progress.broken is not None:  # this is what follows from it
             return {}, _NOTHING
         self.progress.failures.append(call["failure"])
-        self._rolls["training"].fail(line, str(call["failure"]["message"]))
+        self._places["training"].fail(line, str(call["failure"]["message"]))
         self._hear({"event": "failure", "time": time.time(), **call["failure"]})
         return {}, _NOTHING
 
@@ -203,7 +203,7 @@ class Control:
             raise OSError("this run keeps no snapshots")
         return self._store
 
-    _CALLS: ClassVar[dict[str, Callable[[Control, dict[str, Any], Line], Answer]]] = {
+    _CALLS: ClassVar[dict[str, Callable[[Driver, dict[str, Any], Line], Answer]]] = {
         "here": _here,
         "initial": _initial,
         "event": _event,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sparknet.dist import Averaging
+from sparknet.dist.stragglers import Slow, Stragglers
 from sparknet.spark import Trainer
-from sparknet.spark.pace import Pace, Slow
 from sparknet.summary import Progress
 from tests.spark.burner import burning
 from tests.spark.digits import NET, pixels, solver
@@ -21,20 +21,20 @@ def workers(*steps: tuple[float, int]) -> list[dict[str, Any]]:
 
 
 def test_a_worker_is_slow_by_its_steps_for_three_rounds() -> None:
-    pace, slower = Pace(), workers((2.0, 20), (2.0, 10), (2.0, 20))
+    pace, slower = Stragglers(), workers((2.0, 20), (2.0, 10), (2.0, 20))
     found = [pace.slow(slower) for _ in range(5)]
     assert found == [[], [], [Slow(worker=1, seconds=0.2, median=0.1)], [], []]
 
 
 def test_a_good_round_between_begins_anew() -> None:
-    pace, slower, even = Pace(), workers((1.0, 10), (1.6, 10)), workers((1.0, 10), (1.4, 10))
+    pace, slower, even = Stragglers(), workers((1.0, 10), (1.6, 10)), workers((1.0, 10), (1.4, 10))
     found = [pace.slow(one) for one in (slower, slower, even, slower, slower, slower)]
     assert found == [[], [], [], [], [], [Slow(worker=1, seconds=0.16, median=0.1)]]
 
 
 @pytest.mark.parametrize("alone", [workers((3.0, 1)), workers((3.0, 30), (0.0, 0)), []])
 def test_nobody_is_slow_alone(alone: list[dict[str, Any]]) -> None:
-    pace = Pace()
+    pace = Stragglers()
     assert [pace.slow(alone) for _ in range(4)] == [[]] * 4
 
 

@@ -1,29 +1,25 @@
-"""Assignment: what the tasks of a training job are sent.  Small, and of plain values."""
+"""RunSpec: what every worker of a run is given, whoever starts it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from sparknet.dist.line import Link
 from sparknet.dist.plan import Plan, steps_for
+from sparknet.dist.portable import Portable
 from sparknet.dist.strategies import Strategy, make_strategy
-from sparknet.spark.portable import Portable
-
-Shape = tuple[int | None, ...]
-Address = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Assignment:
-    """The same for all workers.  Weights come over the line to the driver."""
+class RunSpec:
+    """The same for all workers: small, and of plain values.  Weights come from the driver."""
 
-    run: str
-    driver: Address
-    secret: bytes
+    link: Link
+    """To the driver."""
     solver: Portable
     seed: int
-    mapping: dict[str, str]
-    shapes: dict[str, Shape]
+    precision: str
     strategy: dict[str, Any]
     plan: dict[str, Any]
     epochs: float | None
@@ -32,13 +28,12 @@ class Assignment:
     validates: bool
     keeps: bool
     """Whether the driver has a store for snapshots."""
+    folder: str | None
+    """Where that store is, if workers reach it themselves."""
     identity: dict[str, Any]
     """What a snapshot must share with the run that it is for, beside workers and strategy."""
     ports: tuple[int, ...]
     deadline: float
-    precision: str
-    seal: str
-    """What protects the bytes between workers, and between them and the driver."""
 
     def make_strategy(self) -> Strategy:
         settings = dict(self.strategy)

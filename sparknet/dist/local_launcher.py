@@ -1,0 +1,147 @@
+"""LocalWorkers: the worker processes of one machine, from their start until none is left."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparknet.dist.failure import Failure
+from sparknet.dist.run import Workers
+from sparknet.dist.run_spec import RunSpec
+from sparknet.dist.snapshot import newest
+from sparknet.dist.store import Store
+from sparknet.errors import PeerLost
+
+PROGRAM = "sparknet.dist.local_worker"
+_END = 10.0
+"""Seconds in which a process that has nothing left to do may end."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a worker process is told."""
+
+    spec: RunSpec
+    rank: int
+    size: int
+    folder: str
+    """Of the run: the process that is left alone removes it."""
+    records: str
+    validation: str | None
+    threads: int
+
+
+@dataclass
+class _Member:
+    """One worker process."""
+
+    rank: int
+    process: subprocess.Popen[bytes]
+    channel: socket.socket
+    """Ends when the process does, and the other way round."""
+    has_ended: bool = False
+
+
+class LocalWorkers(Workers):
+    """One process for each place."""
+
+    restarts = False
+
+    def __init__(self, places: Sequence[Place], store: Store | None) -> None:
+        self._places, self._store = places, store
+        self._members: list[_Member] = []
+        self._selector = selectors.DefaultSelector()
+
+    def __enter__(self) -> LocalWorkers:
+        try:
+            for place in self._places:
+                member = _started(place)
+                self._members.append(member)
+                self._selector.register(member.channel, selectors.EVENT_READ, member)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+        if self._store is not None:
+            self._store.clean()
+
+    def wait(self, seconds: float) -> bool:
+        for key, _ in self._selector.select(seconds):
+            key.data.has_ended = True
+            self._selector.unregister(key.fileobj)
+        return all(member.has_ended for member in self._members)
+
+    @property
+    def some_ended(self) -> bool:
+        return any(member.has_ended for member in self._members)
+
+    def failure(self, said: Sequence[Failure]) -> Exception:
+        """A process that is gone without a word comes before what others say of it."""
+        spoke = {one.worker for one in said}
+        for member in self._members:
+            if member.has_ended and member.rank not in spoke:
+                return self._gone(member)
+        return next((one.error for one in said), self._gone(self._members[0]))
+
+    def _gone(self, member: _Member) -> PeerLost:
+        how = f"process {member.process.pid} {_end_of(member.process)}"
+        return PeerLost(member.rank, "this machine", f"{how}; {self._kept()}")
+
+    def _kept(self) -> str:
+        if self._store is None:
+            return "no snapshots are made"
+        round = newest(self._store)
+        path = None if round is None else self._store.path(round)
+        return "there is no snapshot yet" if path is None else f"resume from {path}"
+
+    def _end(self) -> None:
+        for member in self._members:
+            try:
+                member.process.wait(_END if member.has_ended else 0)
+            except subprocess.TimeoutExpired:
+                member.process.kill()
+                member.process.wait()
+            member.channel.close()
+        self._selector.close()
+
+
+def _started(place: Place) -> _Member:
+    mine, theirs = socket.socketpair()
+    paths = [path or str(Path.cwd()) for path in sys.path]
+    with closing(theirs):
+        process = subprocess.Popen(
+            [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            env={
+                "GLOG_minloglevel": "1",  # each worker would say the same
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(paths),
+                "OMP_NUM_THREADS": str(place.threads),
+            },
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,  # an interruption at the terminal is the parent's to handle
+        )
+    mine.sendall(pickle.dumps(place))
+    return _Member(place.rank, process, mine)
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> str:
+    try:
+        code = process.wait(_END)
+    except subprocess.TimeoutExpired:
+        return "hung up and does not end"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with status {code}"

@@ -1,0 +1,60 @@
+"""A worker process of this machine: python -m sparknet.dist.local_worker FILE_NUMBER
+
+The number is that of a socket to the process that started it (`sparknet.dist.local_launcher`).  If
+that process goes, so does this one.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import socket
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+from sparknet.dist.line import Line
+from sparknet.dist.local_launcher import Place
+from sparknet.dist.shared_data import open_shared
+from sparknet.dist.threads import start
+from sparknet.dist.worker_main import Part, Seat, reporting, take_part
+from sparknet.native import set_threads
+
+
+def main(number: int) -> int:
+    parent = socket.socket(fileno=number)
+    with parent.makefile("rb") as stream:
+        place: Place = pickle.load(stream)  # from the process that started this one
+    start(threading.Thread(target=_leave_with, args=(parent, place.folder), daemon=True))
+    try:
+        reporting(place.spec.link, place.rank, partial(run, place))
+    except Exception:  # the driver has heard it
+        return 1
+    return 0
+
+
+def run(place: Place, line: Line) -> None:
+    set_threads(place.threads)
+    own = Path(place.folder) / f"worker-{place.rank}"
+    own.mkdir()
+    seat = Seat(place.rank, place.size, "127.0.0.1", own)
+    take_part(place.spec, seat, line, partial(_part, place))
+
+
+def _part(place: Place) -> Part:
+    held_out = None if place.validation is None else open_shared(place.validation)
+    return Part(open_shared(place.records), held_out, is_whole=True)
+
+
+def _leave_with(parent: socket.socket, folder: str) -> None:
+    """End when the parent does: nobody waits for this process any more."""
+    while parent.recv(1):
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

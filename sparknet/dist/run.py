@@ -1,0 +1,213 @@
+"""Run: a training run as its driver sees it, whoever starts the workers.
+
+Some events are the driver's own, beside those of `sparknet.dist.events`:
+
+``reading``
+    worker, where (its host and process): it begins to read its records
+
+``workers``
+    attempt (more than 1 after a worker was lost), workers (a dict for each: host, process,
+    records, held_out)
+
+``slow``
+    round, iteration, epoch, worker, where (its host and process), seconds, median (what a step
+    took it, and the others in the middle, in the third slow round)
+
+``failure``
+    worker, type, message (its last words): Spark runs the stage again, from the newest snapshot,
+    unless it would only fail again
+"""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+
+import numpy as np
+
+from sparknet.dist.driver import Driver
+from sparknet.dist.events import Event, OnEvent, tell
+from sparknet.dist.failure import Failure, first_cause
+from sparknet.dist.handshake import make_secret
+from sparknet.dist.line import Link
+from sparknet.dist.store import Store
+from sparknet.dist.stragglers import Stragglers
+from sparknet.dist.worker import Outcome
+from sparknet.errors import CommError, OutOfMemory, SparkNetError, WorkerError
+from sparknet.native import NDArray
+
+_LOOK = 0.2
+"""Seconds between two looks at the workers."""
+_GRACE, _LAST = 10.0, 1.0
+"""Seconds that they may take to end when the weights are there, and when a worker was lost."""
+_WORDS = 2.0
+"""Seconds in which the others may say what became of them, where nobody starts them again."""
+_SHORT = 30.0
+"""Seconds for which the driver may be unable to take workers' connections."""
+
+
+class Workers(ABC):
+    """Those who do the work: entered when they start, left when none may be left."""
+
+    restarts: bool
+    """Whether they are started again when one is lost."""
+
+    @abstractmethod
+    def __enter__(self) -> Workers: ...
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None: ...
+
+    @abstractmethod
+    def wait(self, seconds: float) -> bool:
+        """Wait until something happens; whether all have ended."""
+
+    @property
+    @abstractmethod
+    def some_ended(self) -> bool:
+        """Whether one has ended."""
+
+    @abstractmethod
+    def failure(self, said: Sequence[Failure]) -> Exception:
+        """Why there are no weights, given the workers' last words."""
+
+
+class Run:
+    """Serves the workers of one call of `train` or `Trainer.fit` while it is entered."""
+
+    def __init__(
+        self,
+        weights: NDArray,
+        store: Store | None,
+        on_event: OnEvent | None,
+        *,
+        resume: bool,
+        seal: str,
+        host: str = "127.0.0.1",
+        foreign: type[SparkNetError] = WorkerError,
+    ) -> None:
+        self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
+        self.history: list[Event] = []
+        self._on_event, self._foreign = on_event, foreign
+        self._stragglers = Stragglers()
+        self._hosts: list[str] = []
+        self.driver = Driver(
+            self._secret,
+            np.asarray(weights).data.cast("B"),
+            store,
+            self._hear,
+            resume,
+            run=self._id,
+            seal=seal,
+            host=host,
+        )
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.driver.close()
+
+    def link(self, host: str = "127.0.0.1") -> Link:
+        """For workers who know the driver's machine by that name."""
+        return Link(self._id, (host, self.driver.port), self._secret, self._seal)
+
+    def supervise(self, workers: Workers) -> tuple[Outcome, NDArray]:
+        """Until training has ended: how, and the weights.
+
+        The first interruption (Ctrl-C) ends it after the round at work, with a snapshot; then
+        KeyboardInterrupt is raised again.
+        """
+        with interruptible(self.driver.interrupt), workers:
+            self._watch(workers)
+            if self.driver.progress.outcome is None:
+                raise self._failure(workers)
+        return self._result()
+
+    def _watch(self, workers: Workers) -> None:
+        """Until all have ended, or nothing more is to be expected of them."""
+        late = float("inf")
+        while not workers.wait(_LOOK) and time.monotonic() < late:
+            late = min(late, time.monotonic() + self._patience(workers))
+
+    def _patience(self, workers: Workers) -> float:
+        """Seconds for which the workers are waited for from now on; raises what ends the run."""
+        progress = self.driver.progress
+        if progress.outcome is not None:
+            return _LAST if progress.failures else _GRACE
+        if progress.broken is not None:
+            raise progress.broken
+        seconds, reason = self.driver.trouble
+        if seconds > _SHORT:
+            raise CommError(
+                f"the driver can take no connections from workers for {seconds:.0f} s ({reason}): "
+                "raise the limits of open files (ulimit -n) and of processes"
+            )
+        cause = first_cause(self._failures())
+        if cause is not None and not (workers.restarts and isinstance(cause, OutOfMemory)):
+            raise cause
+        if workers.restarts:
+            return float("inf")
+        return _WORDS if progress.failures or workers.some_ended else float("inf")
+
+    def _failures(self) -> list[Failure]:
+        return [Failure.of(said, self._foreign) for said in tuple(self.driver.progress.failures)]
+
+    def _failure(self, workers: Workers) -> Exception:
+        """Why no worker sent its weights."""
+        progress, failures = self.driver.progress, self._failures()
+        return progress.broken or first_cause(failures) or workers.failure(failures)
+
+    def _result(self) -> tuple[Outcome, NDArray]:
+        progress = self.driver.progress
+        assert progress.weights is not None
+        assert progress.outcome is not None
+        outcome = Outcome(**progress.outcome)
+        if outcome.reason == "interrupted":
+            kept = outcome.snapshot or "no snapshot, as there is no path for them"
+            raise KeyboardInterrupt(f"interrupted at iteration {outcome.iteration}; left: {kept}")
+        return outcome, NDArray.view(np.frombuffer(progress.weights, np.float32))
+
+    def _hear(self, event: Event) -> None:
+        """From the workers, while they work."""
+        self.history.append(event)
+        tell(self._on_event, event)
+        if event["event"] == "workers":
+            self._stragglers = Stragglers()
+            self._hosts = [f"{one['host']} (process {one['process']})" for one in event["workers"]]
+        if event["event"] == "round":
+            for slow in self._slow(event):
+                self._hear(slow)
+
+    def _slow(self, event: Event) -> Iterator[Event]:
+        """An event for each worker that has been slow for some rounds."""
+        shared = {name: event[name] for name in ("time", "round", "iteration", "epoch")}
+        for slow in self._stragglers.slow(event["workers"]):
+            yield {"event": "slow", **shared, "where": self._hosts[slow.worker], **asdict(slow)}
+
+
+@contextmanager
+def interruptible(stop: Callable[[], None]) -> Iterator[None]:
+    """The first interruption (Ctrl-C) asks to stop; the second is KeyboardInterrupt.
+
+    Spark's own handler, which would cancel the job, has no say meanwhile.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def first(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop()
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,264 @@
+"""A worker's part of a run, from its call to the driver to its last word.
+
+The same in a process of this machine (`local_worker`) and in a task of Spark (`sparknet.spark.task`):
+they differ in where the records are.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparknet.dist.comm import Comm
+from sparknet.dist.driver import DriverStore
+from sparknet.dist.failure import failure
+from sparknet.dist.learner import NetFeed, SolverLearner
+from sparknet.dist.line import Line, Link
+from sparknet.dist.mesh import Listener
+from sparknet.dist.plan import Hooks, Validate
+from sparknet.dist.rendezvous import Presence
+from sparknet.dist.run_spec import RunSpec
+from sparknet.dist.store import FolderStore, Store
+from sparknet.dist.tcp import TcpComm
+from sparknet.dist.worker import Outcome, work
+from sparknet.errors import CommError, DataError, SparkNetError
+from sparknet.loaders.batches import Batches
+from sparknet.loaders.order import Order
+from sparknet.loaders.source import ArrayRecords, Records, Subset
+from sparknet.native import NDArray
+from sparknet.net import Net
+from sparknet.weights import layout_of
+
+Json = dict[str, Any]
+
+_LONGEST_TRACE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Part:
+    """The records of one worker."""
+
+    training: Records
+    validation: Records | None
+    check_sum: int = 0
+    """Of the training records; 0 where the driver has made it."""
+    is_whole: bool = False
+    """Whether every worker has all records, and takes its share of them."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where one worker is."""
+
+    rank: int
+    size: int
+    host: str
+    folder: Path
+    """For its files."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.host} (process {os.getpid()})"
+
+
+def reporting(link: Link, rank: int, work: Callable[[Line], None]) -> None:
+    """Do something with a line to the driver, which hears what went wrong in the worker's words."""
+    with closing(link.dial(rank)) as line:
+        try:
+            work(line)
+        except Exception as error:
+            _tell(line, rank, error)
+            raise
+
+
+def _tell(line: Line, rank: int, error: Exception) -> None:
+    foreign = not isinstance(error, SparkNetError)
+    cause = CommError(str(error)) if foreign and _is_loss(error) else error
+    said = {"worker": rank, **failure(cause)}
+    if not isinstance(cause, SparkNetError):
+        said["trace"] = "".join(traceback.format_exception(error))[-_LONGEST_TRACE:]
+    with suppress(CommError):  # it is gone
+        line.call("failed", failure=said)
+
+
+def _is_loss(error: Exception) -> bool:
+    """Whether it says that somebody is gone, the executor's JVM included: no fault of the run's."""
+    of_spark = type(error).__module__.startswith(("pyspark.", "py4j."))
+    return of_spark or isinstance(error, (ConnectionError, EOFError))
+
+
+def take_part(spec: RunSpec, seat: Seat, line: Line, read: Callable[[], Part]) -> None:
+    """Train together with the other workers; ``read`` gives the records."""
+    _Worker(spec, seat, line).run(read)
+
+
+class _Worker:
+    def __init__(self, spec: RunSpec, seat: Seat, line: Line) -> None:
+        self.spec, self.seat, self.line = spec, seat, line
+
+    def run(self, read: Callable[[], Part]) -> None:
+        spec, seat = self.spec, self.seat
+        with Presence(self.line, "training", seat.size, seat.where, spec.deadline) as presence:
+            self._say("reading", worker=seat.rank, where=seat.where)
+            part = read()
+            listener, host = _listener(seat.host, spec.ports)
+            try:
+                met = presence.meet([host, listener.address[1], os.getpid()])
+            except BaseException:
+                listener.close()
+                raise
+        self._join(part, listener, met)
+
+    def _join(self, part: Part, listener: Listener, met: Json) -> None:
+        link, deadline, rank = self.spec.link, self.spec.deadline, self.seat.rank
+        run = f"{link.run}/{met['attempt']}"
+        addresses = [(host, port) for host, port, _ in met["workers"]]
+        with TcpComm.connect(
+            listener, rank, addresses, link.secret, deadline, run, link.seal
+        ) as comm:
+            self._introduce(comm, part, met)
+            outcome = self._train(comm, part, met)
+            if rank == 0:
+                weights = np.asarray(self._weights).data.cast("B")
+                self.line.call("done", [weights], outcome=vars(outcome))
+            comm.barrier()
+
+    def _introduce(self, comm: Comm, part: Part, met: Json) -> None:
+        """The driver hears who the workers are, and how many records each has."""
+        counts = comm.gather([_share(part, one, comm) for one in (part.training, part.validation)])
+        for number, what in enumerate(("training", "validation")[: 1 + self.spec.validates]):
+            if not any(count[number] for count in counts):
+                raise DataError(f"the {what} data has no records")
+        if comm.rank:
+            return
+        workers = [
+            {"host": host, "process": process, "records": records, "held_out": held}
+            for (host, _, process), (records, held) in zip(met["workers"], counts, strict=True)
+        ]
+        self._say("workers", attempt=met["attempt"], workers=workers)
+
+    def _say(self, kind: str, **fields: Any) -> None:
+        self.line.call("event", event={"event": kind, "time": time.time(), **fields})
+
+    def _train(self, comm: Comm, part: Part, met: Json) -> Outcome:
+        spec = self.spec
+        net = self._net(comm, part)
+        assert net.settings is not None
+        counts = [int(count) for count in comm.gather(len(part.training))]
+        records, is_whole = part.training, part.is_whole
+        if not min(counts):
+            records, is_whole = _gathered(comm, records), True
+        total = len(records) if is_whole else sum(counts)
+        place = (comm.rank, comm.size) if is_whole else (0, 1)
+        order = Order(len(records), spec.order_seed, spec.shuffle, *place)
+        batches = Batches(records, net.batch_size, order, transforms=net.transforms)
+        with closing(batches):
+            net.set_training_data(batches, transformed=True)
+            learner = SolverLearner(net.solver, NetFeed(net, batches))
+            batch_size = net.batch_size * int(net.settings.iter_size)
+            plan = spec.make_plan(total, batch_size, comm.size)
+            hooks = self._hooks(net, part, comm, met)
+            return work(learner, spec.make_strategy(), comm, plan, hooks)
+
+    def _net(self, comm: Comm, part: Part) -> Net:
+        """The net with the driver's weights; random numbers differ from worker to worker."""
+        spec = self.spec
+        text = spec.solver.unpacked(self.seat.folder)
+        net = Net(text, seed=spec.seed, precision=spec.precision)
+        if part.is_whole:
+            net.set_training_data(part.training)  # which may tell the shape of the net
+        seed, draws = net.net.random_state
+        net.net.random_state = (seed + comm.rank, draws)
+        self._weights = net.net.flat_params
+        if comm.rank == 0:
+            initial = np.frombuffer(self.line.call("initial")[1], np.float32)
+            self._weights.copy_from(NDArray.view(initial))
+        comm.broadcast(self._weights)
+        return net
+
+    def _hooks(self, net: Net, part: Part, comm: Comm, met: Json) -> Hooks:
+        spec, line = self.spec, self.line
+        identity = dict(spec.identity)
+        if not part.is_whole:
+            identity["data"] = sum(comm.gather(part.check_sum))
+        return Hooks(
+            on_event=lambda event: void(line.call("event", event=event)),
+            validate=_validation(net, part, comm) if spec.validates else None,
+            interrupted=(lambda: bool(line.call("interrupted")[0]["interrupted"]))
+            if comm.rank == 0
+            else None,
+            store=self._store() if spec.keeps else None,
+            resume=met["resume"],
+            identity=identity,
+            own=met["own"],
+            layout=layout_of(net.net),
+        )
+
+    def _store(self) -> Store:
+        folder = self.spec.folder
+        return DriverStore(self.line) if folder is None else FolderStore(folder)
+
+
+def void(_: object) -> None:
+    """For a call whose answer says nothing."""
+
+
+def _listener(host: str, ports: tuple[int, ...]) -> tuple[Listener, str]:
+    """A port on the address that this worker is known by, or on all of them."""
+    try:
+        return Listener(host, ports), host
+    except CommError:  # as seen from outside, of a container
+        return Listener("", ports), host
+
+
+def _span(part: Part, records: Records | None, comm: Comm) -> tuple[int, int]:
+    """This worker's share of its records."""
+    count = 0 if records is None else len(records)
+    if not part.is_whole:
+        return 0, count
+    return count * comm.rank // comm.size, count * (comm.rank + 1) // comm.size
+
+
+def _share(part: Part, records: Records | None, comm: Comm) -> int:
+    begin, end = _span(part, records, comm)
+    return end - begin
+
+
+def _validation(net: Net, part: Part, comm: Comm) -> Validate:
+    """This worker's share of the records that are held out."""
+    begin, end = _span(part, part.validation, comm)
+    if part.validation is not None and begin < end:
+        mine = Subset(part.validation, slice(begin, end)) if part.is_whole else part.validation
+        net.set_validation_data(mine)
+
+    def measure() -> tuple[int, dict[str, float]]:
+        return (end - begin, net.test()) if begin < end else (0, {})
+
+    return measure
+
+
+def _gathered(comm: Comm, mine: Records) -> Records:
+    """Everybody's records on each worker: where there are too few for every worker to have some."""
+    columns = {name: (one.dtype.str, list(one.shape)) for name, one in mine.columns.items()}
+    listed = comm.gather({"columns": columns, "count": len(mine)})
+    kept = next(one["columns"] for one in listed if one["count"])
+    taken = mine.take(slice(0, len(mine)))
+    parts: dict[str, list[Any]] = {name: [] for name in kept}
+    for rank, one in enumerate(listed):
+        for name, (dtype, shape) in kept.items():
+            if not one["count"]:
+                continue
+            rows = np.zeros((one["count"], *shape), dtype)
+            if rank == comm.rank:
+                rows[:] = taken[name]
+            comm.broadcast_bytes(rows.data.cast("B"), rank)
+            parts[name].append(rows)
+    return ArrayRecords(**{name: np.concatenate(rows) for name, rows in parts.items()})
