@@ -13,6 +13,7 @@ from sparknet.errors import FileError, SparkError
 from sparknet.spark.columns import arrays, column
 
 pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 
 def test_numbers() -> None:
@@ -89,8 +90,10 @@ def test_images_of_sparks_source_are_what_their_files_are(
     for number, rows in enumerate(pixels):
         made = image.fromarray(rows if kind == "RGBA" else rows[..., :3]).convert(kind)
         made.save(tmp_path / f"{number}.png")
-    structs = session.read.format("image").load(str(tmp_path)).orderBy("image.origin").toArrow()
-    files = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
+    images = session.read.format("image").load(str(tmp_path)).orderBy("image.origin")
+    images.coalesce(1).write.parquet(str(tmp_path / "images"))
+    structs = pq.read_table(tmp_path / "images")
+    files = [path.read_bytes() for path in sorted(tmp_path.glob("*.png"))]
     found = column(structs.combine_chunks().column(0).chunk(0), "x", (channels, 5, 4))
     expected = column(pa.array(files, pa.binary()), "x", (channels, 5, 4))
     assert found.shape == (3, channels, 5, 4)
