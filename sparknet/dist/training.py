@@ -1,4 +1,4 @@
-"""train: training on this machine, with as many worker processes as wanted."""
+"""train: training on this machine, with one or more worker processes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ StrPath = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Trained:
-    """What training gives."""
+    """The result of training."""
 
     weights: WeightCollection
     history: list[Event] = field(repr=False)
-    """All events (`sparknet.dist.events`)."""
+    """All events (`sparknet.dist.events`), in order."""
     net: Net
-    """With the trained weights."""
+    """The net, with the trained weights."""
     outcome: Outcome
 
 
@@ -70,24 +70,26 @@ def train(
 ) -> Trained:
     """Train the net of a solver (whatever `Net` takes) on this machine.
 
-    ``workers`` processes, one for each core unless given, train on ``data`` (Records, their
-    path, or arrays by name or in the order of the net's inputs) and agree by ``strategy``: a name
-    or an object of `sparknet.dist`.  ``weights`` are those to begin with: a caffemodel, a
-    WeightCollection, or a folder of snapshots, of which the newest counts.  The records come in an order of chance that ``seed`` decides, or as they
-    are stored (``shuffle=False``).  Each worker has ``threads``, a share of the machine's unless
-    given.  ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.
+    ``workers`` processes, one for each core unless given, train on ``data`` (Records, their path,
+    or arrays by name or in the order of the net's inputs) and synchronise by ``strategy``: a name
+    or an object of `sparknet.dist`.  ``weights`` are the initial weights: a caffemodel, a
+    WeightCollection, or a folder of snapshots, of which the newest is used.  The records are
+    shuffled by ``seed``, or come as they are stored (``shuffle=False``).  Each worker has
+    ``threads`` threads, an equal share of the machine's cores unless given.
+    ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.
 
     Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
-    ``seconds``.  The ``validation`` records are measured every ``validate_every`` rounds; with
-    ``patience`` it ends after so many validations without a better ``metric``, of which less is
-    better or more, as ``goal`` says.  It ends in an error where the loss is ``diverged`` times
-    that of the first round, or a worker gives no sign of life for ``deadline`` seconds.
+    ``seconds``.  The ``validation`` records are measured every ``validate_every`` rounds.  With
+    ``patience``, training also ends after that many validations without a better ``metric``;
+    ``goal`` says whether more of it is better ("max") or less ("min").  Training ends in an error
+    when the loss reaches ``diverged`` times that of the first round, or when a worker sends no
+    heartbeat for ``deadline`` seconds.
 
-    Every ``snapshot_every`` rounds the run's own folder in ``snapshots`` gets one, of which
-    ``keep`` stay;
-    ``resume`` goes on from the newest one of the newest run there, if there is one.  Each event
-    (`sparknet.dist.events`) is passed to ``on_event``.  An interruption (Ctrl-C) lets the workers
-    finish their round and snapshot, and is raised again.
+    A run writes a snapshot every ``snapshot_every`` rounds, into its own folder in ``snapshots``;
+    the newest ``keep`` snapshots stay.  ``resume`` continues from the newest snapshot of the
+    newest run there, if there is one.  Each event (`sparknet.dist.events`) is passed to
+    ``on_event``.  An interruption (Ctrl-C) lets the workers finish their round and write a
+    snapshot, and is raised again.
 
     >>> import numpy as np
     >>> from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
@@ -142,7 +144,7 @@ def train(
         store = None
         if runs is not None:
             store = runs.begin() if resumed is None else resumed.store
-            runs.prepare()  # after all that may be refused: it leaves a folder
+            runs.prepare()  # creates a folder, so only after all checks
         seal = choose_seal("sealed")
         with Run(net.net.flat_params, store, on_event, resume=resume, seal=seal) as run:
             spec = RunSpec(
@@ -172,7 +174,7 @@ def train(
 
 
 def usable_cores() -> int:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -183,9 +185,9 @@ def _size(workers: int | None) -> int:
 
 
 def _share(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]:
-    """The files that workers map, in a folder that all of them reach."""
+    """Writes the files that workers map, in a folder that all of them reach."""
     records = share_records(data, net, folder / "records")
-    net.set_training_data(open_shared(records))  # which may tell the shape of the net
+    net.set_training_data(open_shared(records))  # the data may decide the net's shapes
     check_engine(net)
     held_out = None
     if validation is not None:

@@ -45,7 +45,7 @@ StrPath = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Trained(training.Trained):
-    """What `Trainer.fit` gives."""
+    """The result of `Trainer.fit`."""
 
     columns: dict[str, str] | None = None
 
@@ -59,24 +59,23 @@ class Trained(training.Trained):
 class Trainer:
     """Trains the net of a solver (whatever `Net` takes) on the workers of a Spark cluster.
 
-    ``workers`` tasks run together in one barrier stage and agree by ``strategy``: a name or an
-    object of `sparknet.dist`.  ``init_weights`` is a caffemodel to begin with, or a
-    path of snapshots, of which the newest counts.  ``columns`` maps
-    the net's blobs to the data's columns, where the names differ.  The records come in an order
-    of chance that ``seed`` decides, or as they are numbered (``shuffle=False``).
-    ``precision="bf16"`` multiplies in bfloat16, on those workers that can: docs/precision.md.
+    ``workers`` tasks run together in one barrier stage and synchronise by ``strategy``: a name or
+    an object of `sparknet.dist`.  ``init_weights`` are the initial weights: a caffemodel, or a
+    path of snapshots, of which the newest is used.  ``columns`` maps the net's blobs to the data's
+    columns, where the names differ.  The records are shuffled by ``seed``, or come in the order in
+    which they are numbered (``shuffle=False``).  ``precision="bf16"`` multiplies in bfloat16, on
+    those workers that can: docs/precision.md.
 
     Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
-    ``seconds``.  Held-out records are measured every ``validate_every`` rounds; with ``patience``
-    it ends after so many validations without a better ``metric``, of which less is better or
-    more, as ``goal`` says.
+    ``seconds``.  Validation records are measured every ``validate_every`` rounds.  With
+    ``patience``, training also ends after that many validations without a better ``metric``;
+    ``goal`` says whether more of it is better ("max") or less ("min").
 
-    ``snapshots`` is any path that Spark can write, in which each run has a folder of its own; that
-    gets one every ``snapshot_every`` rounds, and ``keep`` of them stay.  A run that lost a worker
-    goes on from its newest one.  A worker that
-    sends no heartbeat for ``deadline`` seconds is taken for lost.  ``ports`` are those that
-    workers may listen on, for firewalled clusters.  Each event (`sparknet.dist.events`) is passed
-    to ``on_event``.
+    ``snapshots`` is any path that Spark can write.  Each run has a folder of its own there and
+    writes a snapshot every ``snapshot_every`` rounds; the newest ``keep`` snapshots stay.  A run
+    that lost a worker continues from its newest snapshot.  A worker that sends no heartbeat for
+    ``deadline`` seconds counts as lost.  ``ports`` are those that workers may listen on, for
+    clusters with a firewall.  Each event (`sparknet.dist.events`) is passed to ``on_event``.
 
     Nobody can change what travels between the workers and the driver without being noticed.
     ``protection="encrypted"`` makes it unreadable as well, which is the default where Spark itself
@@ -111,9 +110,9 @@ class Trainer:
     def fit(self, data: Any, validation: Any = None, resume: bool = False) -> Trained:
         """Train on an RDD of tuples or dicts, or on a DataFrame; ``validation`` is another one.
 
-        With ``resume`` it goes on from the newest snapshot of the newest run, if there is one.
-        An interruption (Ctrl-C) lets the workers finish their round and snapshot, and is raised
-        again.
+        ``resume`` continues from the newest snapshot of the newest run, if there is one.
+        An interruption (Ctrl-C) lets the workers finish their round and write a snapshot, and is
+        raised again.
         """
         self._check()
         session = session_of(data)
@@ -180,7 +179,7 @@ class Trainer:
         return Trained(net.get_weights(), run.history, net, outcome, self.columns)
 
     def _trainee(self, session: SparkSession, seed: int | None) -> Net:
-        """The net with the weights to begin with."""
+        """The net with the initial weights."""
         weights = self.init_weights
         with ExitStack() as stack:
             if weights is not None and _is_folder(weights):
@@ -189,11 +188,11 @@ class Trainer:
                 weights = save_weights(runs_at, os.fspath(weights), folder)
             given = stack.enter_context(fetched(weights, session))
             net = trainee(self.solver, given, seed, self.precision)
-            check_engine(net)  # makes the net, with these weights
+            check_engine(net)  # builds the net, with these weights
         return net
 
     def _check(self) -> None:
-        """What only the workers would notice."""
+        """Refuses settings that otherwise only the workers would notice."""
         if type(self.seed) is not int:
             raise SettingError(f"seed must be a whole number, not {self.seed!r}")
         if not isinstance(self.deadline, (int, float)) or not 0 < self.deadline < inf:
@@ -220,7 +219,7 @@ class Trainer:
 
 
 def _is_folder(weights: StrPath) -> bool:
-    """Whether it is no file of weights: what lies behind a scheme is told by its name."""
+    """Whether this is a folder of snapshots; a URL is told from a file of weights by its name."""
     if (here := local_path(weights)) is not None:
         return Path(here).is_dir()
     return not os.fspath(weights).endswith((".caffemodel", ".h5"))
