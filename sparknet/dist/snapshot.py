@@ -21,7 +21,7 @@ import numpy as np
 
 from sparknet.dist.comm import Comm
 from sparknet.dist.store import Buffer, Store
-from sparknet.errors import FileError
+from sparknet.errors import FileError, shown
 from sparknet.native import NDArray
 from sparknet.weights import LayerBlobs, Layout, WeightCollection
 
@@ -64,7 +64,10 @@ class Resumed:
 
     @property
     def seed(self) -> int:
-        return int(self.run["seed"])
+        seed = self.run.get("seed")
+        if type(seed) is not int:
+            raise FileError(self.path, f"does not say the seed of its run: it says {seed!r}")
+        return seed
 
     def check(self, mine: Mapping[str, Any]) -> None:
         """FileError if it is of another run than one of which this is known, before it begins."""
@@ -144,14 +147,17 @@ def model(store: Store, round: int) -> WeightCollection:
     if "layers" not in manifest or "model" not in numbers:
         fault = "does not say which weights are the model: an earlier version wrote it"
         raise FileError(store.path(round), f"{fault}; resume it and let it end")
-    layers = (
-        LayerBlobs(
-            one["name"], tuple(map(tuple, one["shapes"])), tuple(one["begins"]), one["type"]
+    try:
+        layers = tuple(
+            LayerBlobs(
+                one["name"], tuple(map(tuple, one["shapes"])), tuple(one["begins"]), one["type"]
+            )
+            for one in manifest["layers"]
         )
-        for one in manifest["layers"]
-    )
-    flat = NDArray.view(found[numbers["model"]])
-    return WeightCollection(Layout(tuple(layers)), flat)
+        return WeightCollection(Layout(layers), NDArray.view(found[numbers["model"]]))
+    except (KeyError, TypeError, ValueError) as error:
+        fault = f"has layers that do not fit its weights: {shown(error)}"
+        raise FileError(store.path(round, MANIFEST), fault) from error
 
 
 def _read(
@@ -159,7 +165,10 @@ def _read(
 ) -> tuple[Json, dict[str, Any]]:
     """The numbers and arrays of a worker, if they are what was written."""
     name = file_name(rank)
-    path, expected = store.path(round, name), manifest["files"][rank]
+    path, files = store.path(round, name), manifest["files"]
+    if rank >= len(files):
+        raise FileError(path, f"is not there: the manifest names the files of {len(files)}")
+    expected = files[rank]
     data = memoryview(store.get(round, name))
     if len(data) != expected["bytes"]:
         fault = f"is cut short: {expected['bytes']} bytes written, {len(data)} there"
@@ -201,9 +210,20 @@ def read_manifest(store: Store, round: int) -> Json:
         raise FileError(path, f"{fault}; {_instead(store, round)}") from error
     if seal != _digest([_canonical(manifest)]):
         raise FileError(path, f"is damaged: its digest does not fit; {_instead(store, round)}")
-    if manifest["round"] != round:
-        raise FileError(path, f"is that of round {manifest['round']}")
+    if manifest.get("round") != round:
+        raise FileError(path, f"is that of round {manifest.get('round')}")
+    if not isinstance(manifest.get("run"), dict):
+        raise FileError(path, "does not say what run it is of")
+    if not _names_files(manifest.get("files")):
+        raise FileError(path, "does not name the workers' files")
     return manifest
+
+
+def _names_files(files: Any) -> bool:
+    """Whether this lists sizes and digests, one for each worker."""
+    return isinstance(files, list) and all(
+        isinstance(one, dict) and type(one.get("bytes")) is int and "digest" in one for one in files
+    )
 
 
 def file_name(rank: int) -> str:
@@ -230,8 +250,8 @@ def _parsed(path: str, data: memoryview) -> tuple[Json, dict[str, Any]]:
         for name, size in header["arrays"]:
             arrays[name] = np.frombuffer(data[end : end + FLOAT.itemsize * size], FLOAT)
             end += FLOAT.itemsize * size
-        return header["numbers"], arrays
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        return dict(header["numbers"]), arrays
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise FileError(path, f"is no worker's state: {error}") from error
 
 

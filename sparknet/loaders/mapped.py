@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import mmap
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from sparknet.errors import FileError
-from sparknet.loaders.source import ArrayRecords
+from sparknet.errors import FileError, shown
+from sparknet.loaders.source import Array, ArrayRecords
 from sparknet.proto.source import StrPath
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Order = Literal["C", "F"]
 
 MOST_GROWTH = 1100
 """Deflate makes at most about 1030 bytes out of one."""
@@ -40,3 +41,12 @@ def map_file(path: StrPath) -> Bytes:
             return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
     except (OSError, ValueError) as error:
         raise FileError(path, f"cannot be mapped: {error}") from error
+
+
+def shaped(values: Array, shape: tuple[int, ...], path: StrPath, order: Order = "C") -> Array:
+    """In the shape that a file announces, which numpy may not know: 70 axes, or 0 x 2^40 x 2^40."""
+    try:
+        return values.reshape(shape, order=order)
+    except (ValueError, OverflowError, TypeError) as error:
+        sizes = shown(" x ".join(map(str, shape)))
+        raise FileError(path, f"announces an array of {sizes}, which numpy cannot hold") from error

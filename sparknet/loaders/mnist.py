@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError
-from sparknet.loaders.mapped import MOST_GROWTH, Bytes, FileRecords, map_file
+from sparknet.loaders.mapped import MOST_GROWTH, Bytes, FileRecords, map_file, shaped
 from sparknet.proto.source import StrPath
 
 IMAGES, LABELS = 0x803, 0x801
@@ -46,7 +46,7 @@ def read_idx(path: StrPath, magic: int) -> Bytes:
         values = memory[file.tell() : file.tell() + total]
     if len(values) != total:
         raise FileError(path, f"is cut short: {total} values announced, {len(values)} there")
-    return values.reshape(sizes)
+    return shaped(values, sizes, path)
 
 
 def _sizes(file: Any, path: StrPath, magic: int) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.loaders.mapped import MOST_GROWTH, Bytes, FileRecords, map_file
+from sparknet.loaders.mapped import MOST_GROWTH, Bytes, FileRecords, map_file, shaped
 from sparknet.loaders.source import Array
 from sparknet.proto.source import StrPath
 
@@ -65,6 +65,8 @@ def _opened(archive: StrPath | None, columns: dict[str, StrPath]) -> NumpyFiles:
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, memory: Bytes) -> Bytes:
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise NotImplementedError(f"'{info.filename}' is not packed as numpy packs")
     if info.compress_type != zipfile.ZIP_STORED:
         if info.file_size > MOST_GROWTH * max(info.compress_size, 1):
             raise ValueError(f"'{info.filename}' announces {info.file_size} bytes")
@@ -93,7 +95,7 @@ def _array(memory: Bytes, path: StrPath) -> Array:
     if len(values) != size or any(axis < 0 for axis in shape):
         raise FileError(path, f"announces {size} bytes of values and is too short")
     array: Array = values.view(dtype) if size else np.zeros(0, dtype)
-    return array.reshape(shape, order="F" if fortran else "C")
+    return shaped(array, shape, path, "F" if fortran else "C")
 
 
 def _header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -93,7 +93,7 @@ def members(path: str, number: int = 0) -> Iterator[Member]:
     if not Path(path).is_file():
         raise FileError(path, "is no file" if Path(path).exists() else "does not exist")
     with Path(path).open("rb") as file:
-        yield from _walk(path, file, number, 0, "")
+        yield from _walk(path, file, number, 0, os.fstat(file.fileno()).st_size, "")
 
 
 def class_name(name: str) -> str:
@@ -102,9 +102,8 @@ def class_name(name: str) -> str:
     return parts.parent.name or parts.name.partition("_")[0]
 
 
-def _walk(path: str, file: Any, number: int, begin: int, folder: str) -> Iterator[Member]:
-    """`begin` is where this tar lies in the outer one; `folder` stands for its name."""
-    end = os.fstat(file.fileno()).st_size if not folder else None
+def _walk(path: str, file: Any, number: int, begin: int, end: int, folder: str) -> Iterator[Member]:
+    """`begin` and `end` are where this tar lies in the outer one; `folder` stands for its name."""
     try:
         with tarfile.open(fileobj=file, mode="r:") as tar:
             last = -1
@@ -118,18 +117,18 @@ def _walk(path: str, file: Any, number: int, begin: int, folder: str) -> Iterato
                 start = begin + info.offset_data
                 if not info.isreg() or info.issparse():
                     continue
-                if end is not None and start + info.size > end:
+                if start + info.size > end:
                     raise FileError(path, f"is cut short in {shown(info.name)}")
                 if suffix == ".tar" and not folder:
                     inner = tar.extractfile(info)
                     stem = PurePosixPath(info.name).stem
-                    yield from _walk(path, inner, number, start, stem)
+                    yield from _walk(path, inner, number, start, start + info.size, stem)
                 elif suffix in SUFFIXES:
                     name = f"{folder}/{info.name}" if folder else info.name
                     yield Member(number, name, start, info.size)
-    except (tarfile.TarError, EOFError, ValueError, OSError) as error:
-        if isinstance(error, FileError):
-            raise
+    except FileError:
+        raise
+    except Exception as error:  # tarfile raises nearly every builtin exception for a damaged file
         where = f"{folder}.tar inside is" if folder else "is"
         raise FileError(
             path, f"{where} no plain tar file that can be read: {shown(error)}"

@@ -231,3 +231,34 @@ def test_drafts_are_cleaned(tmp_path: Path) -> None:
     blocked.write_text("")
     with pytest.raises(FileError, match="Not a directory"):
         FolderStore(blocked).begin(1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"run": None}, "does not say what run it is of"),
+        ({"run": [1]}, "does not say what run it is of"),
+        ({"files": None}, "does not name the workers' files"),
+        ({"files": [{"bytes": 3}]}, "does not name the workers' files"),
+        ({"files": [7, 8]}, "does not name the workers' files"),
+        ({"files": []}, "worker-0.state: is not there: the manifest names the files of 0"),
+        ({"round": None}, "is that of round None"),
+        ({"layers": [{"name": "ip"}]}, "has layers that do not fit its weights"),
+        ({"layers": 3}, "has layers that do not fit its weights"),
+    ],
+)
+def test_manifests_that_lack_something(kept: Path, changes: dict[str, Any], says: str) -> None:
+    """Their digest fits: somebody else wrote them."""
+    path = kept / "manifest.json"
+    body = {**json.loads(path.read_text()), **changes}
+    body = {name: value for name, value in body.items() if value is not None and name != "digest"}
+    path.write_bytes(snapshot._sealed(body))
+    with pytest.raises(FileError, match=says):
+        snapshot.model(FolderStore(kept.parent), 2)
+
+
+def test_a_manifest_without_a_seed(kept: Path) -> None:
+    for run in ({}, {"seed": "1"}, {"seed": [1]}):
+        resumed = snapshot.Resumed(FolderStore(kept.parent), 2, run)
+        with pytest.raises(FileError, match="does not say the seed of its run"):
+            _ = resumed.seed
