@@ -141,7 +141,10 @@ def test_every_layer_type_has_its_file() -> None:
         assert stem == type_name.lower(), f"{type_name} lives in {module}"
 
 
-WITHOUT_TYPES = ("cli", "graph/draw.py", "graph/flops.py", "graph/summary.py", "caffe/timing.py")
+WITHOUT_TYPES = (
+    *("cli", "weights/layout.py", "graph/draw.py", "graph/flops.py", "graph/summary.py"),
+    *("caffe/runtime.py", "caffe/segments.py", "caffe/timing.py"),
+)
 """Where facts about a layer type are asked of its class: no type is named there."""
 
 
@@ -156,6 +159,15 @@ def test_facts_about_layer_types_live_with_the_layers(place: str) -> None:
         for node in ast.walk(ast.parse(module.read_text())):
             named = isinstance(node, ast.Constant) and node.value in types
             assert not named, f"{module.name}, line {getattr(node, 'lineno', 0)}, names a type"
+
+
+def test_the_engine_asks_kernels_what_is_true_of_their_types() -> None:
+    """Which layers are fused, say, is not decided by names."""
+    from sparknet.layers import LAYERS
+
+    for path in sorted((TOP / "native" / "engine").rglob("*.[ch]pp")):
+        named = LAYERS.keys() & set(re.findall(r'"(\w+)"', path.read_text()))
+        assert not named, f"{path.name} names {', '.join(sorted(named))}"
 
 
 def test_public_names_are_pinned() -> None:

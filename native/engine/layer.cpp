@@ -92,4 +92,22 @@ void Layer::check_ready() const {
         refuse("was not prepared for the shapes and options that it has now; run it forward first");
 }
 
+namespace {
+class Unknown final : public Kernel {
+   public:
+    void reshape(Layer& layer) override { refuse(layer); }
+    void forward(Layer& layer) override { refuse(layer); }
+
+   private:
+    [[noreturn]] static void refuse(const Layer& layer) {
+        layer.refuse("the engine has no such layer");
+    }
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_kernel(const std::string& type) {
+    const auto factory = kernels().find(type);
+    return factory == kernels().end() ? make<Unknown>() : factory->second();
+}
+
 }  // namespace sn

@@ -89,10 +89,42 @@ class Options {
 
 struct Net;
 struct Layer;
+struct Affine;
 
+// What computes a layer, and what is true of its type: engine/plan asks here, and knows no types.
 class Kernel {
    public:
     virtual ~Kernel() = default;
+
+    // ---- What the options say, before `reshape` too.
+
+    // The layers after this one that forward may compute as well: an in-place ReLU; before that an
+    // in-place layer that scales channels; or, in the test phase, whatever is affine, a sum with
+    // another blob and a ReLU.
+    enum class Followers { none, relu, scale_and_relu, affine_sum_and_relu };
+    virtual Followers followers(const Layer&) const { return Followers::none; }
+    // Whether y = factor x + shift, with one factor and one shift for each channel that are known
+    // before the pass.
+    virtual bool is_affine(const Layer&) const { return false; }
+    // What comes before an affine layer, and then the layer.
+    virtual void fold_into(Affine& before, const Layer& layer) const {
+        static_cast<void>(before), static_cast<void>(layer);
+    }
+    // Whether it multiplies each channel by its first parameter and adds the second, if there is
+    // one.
+    virtual bool scales_channels(const Layer&) const { return false; }
+    // The slope below zero of a ReLU; nothing for any other function.
+    virtual std::optional<float> relu_slope(const Layer&) const { return std::nullopt; }
+    // Whether it is the sum of two blobs as they are.
+    virtual bool adds_two(const Layer&) const { return false; }
+    // Whether the bottoms stay as they are, and the tops have memory of their own.
+    virtual bool only_reads() const { return false; }
+    // Where backward can find the sign that the gradient of a ReLU before this layer needs.
+    enum class Sign { nowhere, in_bottom, in_top };
+    virtual Sign sign() const { return Sign::nowhere; }
+
+    // ---- The work.
+
     // Shapes and options are set, or have changed: make primitives, take scratch memory.
     // Blobs that only look at another's values are shared here.
     virtual void reshape(Layer& layer) { static_cast<void>(layer); }
@@ -148,7 +180,7 @@ struct Layer {
     const Layer* gate = nullptr;
     bool gated = false;
     // Whether this forward pass repeats the last one: what was learned from its input stays.
-    bool again = false;
+    bool repeats = false;
     Net* net = nullptr;
     Random random;
     std::unique_ptr<Kernel> kernel;
@@ -183,6 +215,9 @@ struct Layer {
 };
 
 using Factory = std::unique_ptr<Kernel> (*)();
+
+// The kernel of a type; one that refuses to be made ready where there is none.
+std::unique_ptr<Kernel> make_kernel(const std::string& type);
 
 // One line per layer type, in registry.cpp.
 const std::map<std::string, Factory>& kernels();

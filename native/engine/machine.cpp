@@ -6,8 +6,8 @@
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "gemm.hpp"
 #include "guard.hpp"
+#include "matmul/gemm.hpp"
 #include "parallel.hpp"
 #include "primitive.hpp"
 

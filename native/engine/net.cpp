@@ -72,6 +72,7 @@ Layer& Net::add_layer(const std::string& type, const std::string& name, const Bl
     layer.loss_weights.assign(tops.size(), 0.0F);
     layer.net = this;
     layer.random = random_of(seed, layer.index);
+    layer.kernel = make_kernel(type);
     forward_ns.resize(layer.index + 1);
     backward_ns.resize(layer.index + 1);
     layers.push_back(std::move(layer));
@@ -119,11 +120,6 @@ void Net::make_ready(Layer& layer) {
     layer.prepared.reset();
     layer.fused = false;
     guarded(layer, [&] {
-        if (!layer.kernel) {
-            const auto factory = kernels().find(layer.type);
-            if (factory == kernels().end()) throw Refusal("the engine has no such layer");
-            layer.kernel = factory->second();
-        }
         layer.kernel->reshape(layer);
         for (size_t t = 0; t < layer.loss_weights.size(); ++t) {
             if (layer.loss_weights[t] == 0.0F) continue;

@@ -64,29 +64,32 @@ struct Net {
     sn_net_bytes memory() const;
 
    private:
-    void find_fusions();
     void gather_threads();
     void make_ready(Layer& layer);
     double forward_layers(size_t first, size_t last);
-    // fusion.cpp
-    Layer* next(const Layer& layer);
-    // chain.cpp
+    // plan/fuse_inference.cpp
     bool is_hidden(const Blob& blob) const;
     bool goes_on(const Layer& before, const Layer& layer) const;
     bool can_add(const Layer& head, const Layer& before, const Layer& sum) const;
-    void find_chain(Layer& head);
+    void fuse_inference(Layer& head);
+    // plan/fuse_train.cpp
+    void fuse_train(Layer& head, bool scale_too);
+    // plan/fusions.cpp
+    Layer* next(const Layer& layer);
+    void find_fusions();
     void follow_wants();
     void follow_fusions();
     bool are_ready(const Layer& head) const;
     void choose_fusions(size_t first, size_t last);
     void split_fusions(size_t first, size_t last);
     void unfuse(Layer& head);
+    // plan/fuse_relu_backward.cpp
     void find_gates();
     void choose_gates(size_t first, size_t last);
     bool is_fused(const Layer& layer, size_t first) const;
     bool is_passed(const Layer& layer, size_t last);
     void settle();
-    // readers.cpp
+    // plan/blob_lifetimes.cpp
     using Storages = std::map<std::shared_ptr<Storage>, size_t>;
     void find_last_readers();
     Storages read_last() const;

@@ -30,15 +30,6 @@ PagePool& pages() {
     return pages_now ? *pages_now : own;
 }
 
-void* Scratch::room(size_t bytes) {
-    if (bytes <= size_) return memory_.get();
-    memory_.reset();
-    size_ = 0;
-    memory_ = take_pages(bytes);
-    size_ = bytes;
-    return memory_.get();
-}
-
 // oneDNN takes as many threads as OpenMP says; the caller's own setting returns afterwards.
 Pass::Pass(int team, Scratch& scratch, PagePool& pages)
     : team_before_(team_now),

@@ -1,23 +1,10 @@
 // What a net lends its layers for one pass: a number of threads, and memory for the moment.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-
-#include "pages.hpp"
+#include "memory/pages.hpp"
+#include "memory/scratch.hpp"
 
 namespace sn {
-
-// Memory that one primitive after the other uses; it grows to what the greediest needs.
-class Scratch {
-   public:
-    void* room(size_t bytes);
-    size_t bytes() const { return size_; }
-
-   private:
-    std::shared_ptr<float> memory_;
-    size_t size_ = 0;
-};
 
 // While it lives, threads(), scratch() and pages() in this thread are those of one net.
 class Pass {

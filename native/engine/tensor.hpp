@@ -37,7 +37,8 @@ class Storage {
     explicit Storage(size_t values);
     // Memory that others write too: parameters.  What is made from it is kept as long as its
     // version says that nobody did.  The engine's own writes (running statistics) have no
-    // version: nothing is made from those but what is compared at every pass (folded.hpp).
+    // version: nothing is made from those but what is compared at every pass
+    // (plan/folded_weights.hpp).
     explicit Storage(std::shared_ptr<const sn_array> values);
 
     size_t size() const { return size_; }

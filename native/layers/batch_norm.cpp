@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../engine/affine.hpp"
 #include "../engine/net.hpp"
 #include "normaliser.hpp"
 
@@ -18,8 +19,7 @@ class BatchNorm final : public Kernel {
         const auto channels = static_cast<size_t>(layer.shape()[1]);
         mean_.assign(channels, 0.0F);
         variance_.assign(channels, 0.0F);
-        if (Layer* relu = layer.fused_relu)
-            slope_ = static_cast<float>(relu->options.real("negative_slope", 0));
+        if (Layer* relu = layer.fused_relu) slope_ = *relu->kernel->relu_slope(*relu);
         keeps_ = ready_ = false;
     }
 
@@ -28,18 +28,36 @@ class BatchNorm final : public Kernel {
         return &blob == layer.bottoms[0] && (!layer.in_place() || global_);
     }
     void forget() override { kept_.storage().give_back(); }
+    // The gradient of a blob between would be seen.
+    Followers followers(const Layer& layer) const override {
+        return layer.in_place() || !layer.backward ? Followers::scale_and_relu : Followers::none;
+    }
+    bool is_affine(const Layer& layer) const override {
+        return layer.options.flag("use_global_stats");
+    }
+    // Caffe: batch_norm_layer.cpp; the blobs are running sums, the third counts what went in.
+    void fold_into(Affine& before, const Layer& layer) const override {
+        const float *mean = layer.param(0), *variance = layer.param(1), sum = layer.param(2)[0];
+        const double share = sum == 0.0F ? 0.0 : 1.0 / static_cast<double>(sum);
+        const double eps = layer.options.real("eps");
+        const auto factor = [=](size_t c) {
+            return 1.0 / std::sqrt(static_cast<double>(variance[c]) * share + eps);
+        };
+        before.then(factor,
+                    [=](size_t c) { return -static_cast<double>(mean[c]) * share * factor(c); });
+    }
     bool fuses() const override { return true; }
     bool fuses_backward() const override { return true; }
 
     void forward(Layer& layer) override {
         Tensor& x = layer.bottoms[0]->data;
         if (x.count() == 0) return;
-        if (layer.again && keeps_) x.copy(kept_);
+        if (layer.repeats && keeps_) x.copy(kept_);
         keeps_ = layer.in_place() && layer.backward && (layer.fused || !global_);
         if (keeps_) kept_.copy(x);
         Tensor& from = keeps_ ? kept_ : x;
         look(from);
-        const bool known = global_ || layer.again;
+        const bool known = global_ || layer.repeats;
         if (global_) read_statistics(layer);
         meet(layer);
         const float* values = floats(from.read(view_.desc));

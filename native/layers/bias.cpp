@@ -6,6 +6,11 @@ namespace sn {
 namespace {
 class Bias final : public Kernel {
    public:
+    bool is_affine(const Layer& layer) const override { return is_by_channel(layer); }
+    void fold_into(Affine& before, const Layer& layer) const override {
+        before.then([](size_t) { return 1.0; }, of_param(layer, 0, 0));
+    }
+
     void reshape(Layer& layer) override { learned_ = layer.bottoms.size() == 1; }
 
     void forward(Layer& layer) override {

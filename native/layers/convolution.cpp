@@ -329,6 +329,13 @@ bool WindowKernel<Family>::looks_back(const Layer& layer, const Blob& blob) cons
            std::count(layer.bottoms.begin(), layer.bottoms.end(), &blob) > 0;
 }
 
+template <class Family>
+Kernel::Followers WindowKernel<Family>::followers(const Layer& layer) const {
+    const bool folds = !Family::reverse && !layer.train && layer.tops.size() == 1 &&
+                       layer.options.integer("axis") == 1;
+    return folds ? Followers::affine_sum_and_relu : Followers::none;
+}
+
 template class WindowKernel<Convolutions>;
 template class WindowKernel<Deconvolutions>;
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <optional>
 
-#include "../engine/folded.hpp"
 #include "../engine/layer.hpp"
+#include "../engine/plan/folded_weights.hpp"
 #include "../engine/primitive.hpp"
 
 namespace sn {
@@ -69,6 +69,8 @@ class WindowKernel final : public Kernel {
     void backward(Layer& layer) override;
     bool looks_back(const Layer& layer, const Blob& blob) const override;
     bool fuses() const override { return has_fused_; }
+    Followers followers(const Layer& layer) const override;
+    bool only_reads() const override { return true; }
 
    private:
     using Forward = typename Family::Forward;
@@ -88,7 +90,7 @@ class WindowKernel final : public Kernel {
     typename Forward::primitive_desc forward_desc_, fused_desc_;
     Forward forward_, fused_;
     bool has_fused_ = false;
-    Folded folded_;
+    FoldedWeights folded_;
     typename BackwardData::primitive_desc data_desc_;
     BackwardData data_;
     typename BackwardWeights::primitive_desc weights_desc_;

@@ -1,5 +1,7 @@
 // The product, weighted sum or maximum of blobs of one shape (Caffe: eltwise_layer.cpp).
-#include "../engine/kept.hpp"
+#include <algorithm>
+
+#include "../engine/saved.hpp"
 
 namespace sn {
 
@@ -16,14 +18,21 @@ class Eltwise final : public Kernel {
             coefficients_.push_back(static_cast<float>(c));
         values_.resize(layer.bottoms.size());
         desc_ = layer.bottoms[0]->data.plain();
-        if (const Layer* relu = layer.fused_relu)
-            slope_ = static_cast<float>(relu->options.real("negative_slope", 0));
+        if (const Layer* relu = layer.fused_relu) slope_ = *relu->kernel->relu_slope(*relu);
     }
 
     bool looks_back(const Layer&, const Blob&) const override {
         return operation_ != Operation::sum;
     }
     void forget() override { first_.forget(), output_.forget(); }
+    Followers followers(const Layer& layer) const override {
+        return layer.train ? Followers::relu : Followers::none;
+    }
+    bool adds_two(const Layer& layer) const override {
+        if (layer.options.text("operation") != "sum" || layer.bottoms.size() != 2) return false;
+        const auto factors = layer.options.reals("coeff");
+        return std::all_of(factors.begin(), factors.end(), [](double c) { return c == 1; });
+    }
     bool fuses() const override { return operation_ == Operation::sum; }
 
     void forward(Layer& layer) override {
@@ -167,7 +176,7 @@ class Eltwise final : public Kernel {
     // What the last forward pass walked in.
     dnnl::memory::desc desc_;
     std::vector<const float*> values_;
-    Kept first_, output_;
+    Saved first_, output_;
 };
 }  // namespace
 

@@ -2,17 +2,19 @@
 #include <algorithm>
 #include <optional>
 
-#include "../engine/gemm.hpp"
+#include "../engine/matmul/gemm.hpp"
+#include "../engine/matmul/product.hpp"
+#include "../engine/matmul/transposed_product.hpp"
 #include "../engine/net.hpp"
 #include "../engine/parallel.hpp"
-#include "../engine/product.hpp"
-#include "../engine/turned.hpp"
 
 namespace sn {
 
 namespace {
 class InnerProduct final : public Kernel {
    public:
+    bool only_reads() const override { return true; }
+
     void reshape(Layer& layer) override {
         const auto axis = static_cast<size_t>(layer.options.integer("axis"));
         rows_ = count(layer.shape(), 0, axis);
@@ -84,7 +86,8 @@ class InnerProduct final : public Kernel {
 
    private:
     void make_products(const Layer& layer) {
-        const bool few = Turned::fewest <= rows_ && rows_ <= Turned::most && !transpose_;
+        const bool few =
+            TransposedProduct::fewest <= rows_ && rows_ <= TransposedProduct::most && !transpose_;
         if (few)
             turned_.emplace().reshape(rows_, outputs_, inputs_, false);
         else
@@ -165,7 +168,7 @@ class InnerProduct final : public Kernel {
     bool transpose_ = false, bias_ = false, narrow_ = false;
     dnnl::memory::desc weights_;
     dnnl::matmul product_;
-    std::optional<Turned> turned_, turned_data_;
+    std::optional<TransposedProduct> turned_, turned_data_;
     Product forward_, data_, gradient_;
 };
 }  // namespace

@@ -32,6 +32,8 @@ bool is_fast(const char* implementation) {
 
 class LRN final : public Kernel {
    public:
+    bool only_reads() const override { return true; }
+
     void reshape(Layer& layer) override {
         const Options& options = layer.options;
         const Shape& shape = layer.shape();

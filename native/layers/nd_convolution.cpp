@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "../engine/gemm.hpp"
+#include "../engine/matmul/gemm.hpp"
 #include "../engine/parallel.hpp"
 #include "../engine/patches.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "../engine/activation.hpp"
 #include "../engine/elementwise.hpp"
-#include "../engine/kept.hpp"
+#include "../engine/saved.hpp"
 
 namespace sn {
 
@@ -65,7 +65,7 @@ class Neuron final : public Kernel {
 
    private:
     std::optional<Function> function_;
-    Kept kept_;
+    Saved kept_;
     Activation activation_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "../engine/affine.hpp"
 #include "../engine/broadcast.hpp"
 #include "../engine/layer.hpp"
 
@@ -26,6 +27,17 @@ class Operand {
 inline Broadcast meet(const Layer& layer, const Tensor& tensor) {
     return broadcast(tensor, static_cast<size_t>(layer.options.integer("axis")),
                      static_cast<size_t>(layer.options.integer("num_axes")));
+}
+
+// Whether there is one number a channel.
+inline bool is_by_channel(const Layer& layer) {
+    return layer.options.integer("axis") == 1 && layer.options.integer("num_axes") == 1;
+}
+
+// Channel c of a layer's parameter; `otherwise` where there is none.
+inline auto of_param(const Layer& layer, size_t number, double otherwise) {
+    const float* values = number < layer.params.size() ? layer.param(number) : nullptr;
+    return [=](size_t c) { return values ? static_cast<double>(values[c]) : otherwise; };
 }
 
 // Into a gradient: added for a parameter, put there for a bottom.

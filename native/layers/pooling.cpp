@@ -49,9 +49,11 @@ class Pooling final : public Kernel {
             !primitive_ && pool_.picks() && (layer.backward || layer.tops.size() > 1);
         picked_.resize(keeps ? static_cast<size_t>(layer.tops[0]->count()) : 0);
         passed_.reshape(layer.gate ? top : Shape{0});
-        clips_ = layer.gate && layer.gate->options.real("negative_slope", 0) == 0.0;
+        clips_ = layer.gate && layer.gate->kernel->relu_slope(*layer.gate) == 0.0F;
     }
 
+    bool only_reads() const override { return true; }
+    Sign sign() const override { return Sign::in_top; }
     // A maximum is positive where the value is that it came from, as long as nobody wrote it.
     bool gates(const Layer& layer) const override {
         return clips_ && pool_.method() == PlanePool::Method::max && layer.tops.size() == 1 &&

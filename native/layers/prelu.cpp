@@ -1,6 +1,6 @@
 // x above zero, slope · x below, with learned slopes (Caffe: prelu_layer.cpp).
 #include "../engine/channels.hpp"
-#include "../engine/kept.hpp"
+#include "../engine/saved.hpp"
 
 namespace sn {
 
@@ -104,7 +104,7 @@ class PReLU final : public Kernel {
     bool shared_ = false;
     std::vector<float> slopes_;
     std::vector<double> sums_;
-    Kept kept_;
+    Saved kept_;
 };
 }  // namespace
 

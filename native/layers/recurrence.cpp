@@ -1,6 +1,6 @@
 #include "recurrence.hpp"
 
-#include "../engine/gemm.hpp"
+#include "../engine/matmul/gemm.hpp"
 #include "../engine/net.hpp"
 #include "rows.hpp"
 

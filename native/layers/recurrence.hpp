@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../engine/layer.hpp"
-#include "../engine/tensor_product.hpp"
+#include "../engine/matmul/tensor_product.hpp"
 
 namespace sn {
 

@@ -27,6 +27,9 @@ class ReLU final : public Kernel {
         map(layer.tops[0]->diff, layer.bottoms[0]->data, layer.bottoms[0]->diff, true,
             [=](float dy, float x) { return dy * (x > 0 ? 1.0F : slope); });
     }
+    std::optional<float> relu_slope(const Layer& layer) const override {
+        return static_cast<float>(layer.options.real("negative_slope", 0));
+    }
     bool looks_back(const Layer& layer, const Blob& blob) const override {
         return &blob == layer.bottoms[0];
     }

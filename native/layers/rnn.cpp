@@ -2,7 +2,7 @@
 // (Caffe: rnn_layer.cpp).
 #include <cmath>
 
-#include "../engine/gemm.hpp"
+#include "../engine/matmul/gemm.hpp"
 #include "no_gradient.hpp"
 #include "recurrence.hpp"
 #include "rows.hpp"

@@ -6,6 +6,12 @@ namespace sn {
 namespace {
 class Scale final : public Kernel {
    public:
+    bool is_affine(const Layer& layer) const override { return is_by_channel(layer); }
+    bool scales_channels(const Layer& layer) const override { return is_by_channel(layer); }
+    void fold_into(Affine& before, const Layer& layer) const override {
+        before.then(of_param(layer, 0, 1), of_param(layer, 1, 0));
+    }
+
     void reshape(Layer& layer) override {
         learned_ = layer.bottoms.size() == 1;
         bias_ = layer.options.flag("bias_term");

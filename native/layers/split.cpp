@@ -14,8 +14,9 @@ class Split final : public Kernel {
     void reshape(Layer& layer) override {
         for (Blob* top : layer.tops) top->data.share(layer.bottoms[0]->data);
         layouts_.clear();
-        if (layer.gate) slope_ = static_cast<float>(layer.gate->options.real("negative_slope", 0));
+        if (layer.gate) slope_ = *layer.gate->kernel->relu_slope(*layer.gate);
     }
+    Sign sign() const override { return Sign::in_bottom; }
     bool gates(const Layer& layer) const override { return layer.tops.size() > 1; }
     bool looks_back(const Layer& layer, const Blob& blob) const override {
         return layer.gate && &blob == layer.bottoms[0];

@@ -1,6 +1,6 @@
 // x · sigmoid(beta · x) (Caffe: swish_layer.cpp).
 #include "../engine/activation.hpp"
-#include "../engine/kept.hpp"
+#include "../engine/saved.hpp"
 
 namespace sn {
 
@@ -37,7 +37,7 @@ class Swish final : public Kernel {
     float beta_ = 1;
     Tensor sigmoid_;
     Activation activation_;
-    Kept kept_;
+    Saved kept_;
 };
 }  // namespace
 

@@ -1,12 +1,12 @@
-#include "turned.hpp"
+#include "transposed_product.hpp"
 
 #include <algorithm>
 
-#include "parallel.hpp"
+#include "../parallel.hpp"
 
 namespace sn {
 
-void Turned::reshape(int64_t rows, int64_t columns, int64_t depth, bool lies_turned) {
+void TransposedProduct::reshape(int64_t rows, int64_t columns, int64_t depth, bool lies_turned) {
     const dnnl::memory::dims along = {depth, 1}, across = {1, columns};
     rows_ = rows, columns_ = columns;
     first_ = {{columns, depth}, dnnl::memory::data_type::f32, lies_turned ? across : along};
@@ -16,7 +16,7 @@ void Turned::reshape(int64_t rows, int64_t columns, int64_t depth, bool lies_tur
     turned_.resize(static_cast<size_t>(rows * columns));
 }
 
-void Turned::run(const float* matrix, const float* x, const float* bias, float* y) {
+void TransposedProduct::run(const float* matrix, const float* x, const float* bias, float* y) {
     sn::run(product_, {{DNNL_ARG_SRC, {first_, cpu(), const_cast<float*>(matrix)}},
                        {DNNL_ARG_WEIGHTS, {second_, cpu(), const_cast<float*>(x)}},
                        {DNNL_ARG_DST, {result_, cpu(), turned_.data()}}});
@@ -24,7 +24,7 @@ void Turned::run(const float* matrix, const float* x, const float* bias, float* 
 }
 
 // A line of memory of each row at a time.
-void Turned::turn(const float* bias, float* y) const {
+void TransposedProduct::turn(const float* bias, float* y) const {
     constexpr int64_t line = 16;
     parallel((columns_ + line - 1) / line,
              [=, from = turned_.data()](int64_t begin, int64_t end) {

@@ -1,37 +1,24 @@
 // Which layers in a row are computed at once, and how to get back to one by one.
-#include "fusion.hpp"
+#include "fusions.hpp"
 
 #include <tuple>
 
 namespace sn {
 
 namespace {
-// Whether a layer works in place on what the one before it made, and nothing else.
-bool follows(const Layer& before, const Layer& layer, const char* type) {
-    return layer.type == type && continues(before, layer) && layer.in_place() &&
-           layer.backward == before.backward;
-}
-
 // A layer repeats its last forward pass as long as this lives.
-class Again {
+class Repeating {
    public:
-    explicit Again(Layer& layer) : layer_(layer) { layer_.again = true; }
-    ~Again() { layer_.again = false; }
-    Again(const Again&) = delete;
-    Again& operator=(const Again&) = delete;
+    explicit Repeating(Layer& layer) : layer_(layer) { layer_.repeats = true; }
+    ~Repeating() { layer_.repeats = false; }
+    Repeating(const Repeating&) = delete;
+    Repeating& operator=(const Repeating&) = delete;
 
    private:
     Layer& layer_;
 };
-
-// A slope below zero would lose the sign that the gradient needs.
-bool keeps_sign(const Layer& relu) {
-    return relu.options.real("negative_slope", 0) >= 0.0;
-}
 }  // namespace
 
-// What follows a convolution (test phase), an in-place ReLU behind a sum (train phase), in-place
-// Scale and ReLU behind BatchNorm.
 void Net::find_fusions() {
     for (auto& layer : layers) {
         layer.fused_relu = layer.fused_scale = layer.fused_into = layer.fused_last = nullptr;
@@ -40,21 +27,26 @@ void Net::find_fusions() {
     }
     for (auto& head : layers) {
         if (head.fused_into) continue;
-        if (!train) find_chain(head);
-        if (head.type == "Eltwise" && train)
-            if (Layer* relu = next(head); relu && follows(head, *relu, "ReLU"))
-                head.fused_relu = relu, join(head, *relu);
-        // The gradient of a blob between would be seen.
-        if (head.type == "BatchNorm" && (head.in_place() || !head.backward)) {
-            Layer* last = &head;
-            Layer* scale = next(*last);
-            if (scale && follows(*last, *scale, "Scale") && by_channel(*scale))
-                head.fused_scale = last = scale, join(head, *scale);
-            Layer* relu = next(*last);
-            if (relu && follows(*last, *relu, "ReLU") && keeps_sign(*relu))
-                head.fused_relu = relu, join(head, *relu);
+        switch (head.kernel->followers(head)) {
+            case Kernel::Followers::none:
+                break;
+            case Kernel::Followers::relu:
+                fuse_train(head, false);
+                break;
+            case Kernel::Followers::scale_and_relu:
+                fuse_train(head, true);
+                break;
+            case Kernel::Followers::affine_sum_and_relu:
+                fuse_inference(head);
         }
     }
+}
+
+// Somebody wants a blob to have values that fusing left out.
+void Net::follow_wants() {
+    wants_changed_ = false;
+    follow_fusions();
+    find_last_readers();
 }
 
 // Finds them again, and makes those ready whose followers are others than before.
@@ -113,7 +105,7 @@ void Net::unfuse(Layer& head) {
     Tensor result;
     if (!is_gone) result.copy(top);
     head.fused = false;
-    const Again again(head);
+    const Repeating repeating(head);
     for (size_t i = head.index; i <= head.fused_last->index; ++i)
         guarded(layers[i], [&] { layers[i].kernel->forward(layers[i]); });
     if (is_gone)

@@ -2,12 +2,12 @@
 // lies, and copies the second.
 #pragma once
 
-#include "primitive.hpp"
+#include "../primitive.hpp"
 
 namespace sn {
 
 // y (rows × columns) = x (rows × depth) times the transpose of a matrix (columns × depth).
-class Turned {
+class TransposedProduct {
    public:
     // The rows for which turning the result costs less than copying the matrix.
     static constexpr int64_t fewest = 8, most = 64;

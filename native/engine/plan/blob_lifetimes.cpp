@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "net.hpp"
+#include "../net.hpp"
 
 namespace sn {
 

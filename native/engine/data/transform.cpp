@@ -4,9 +4,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "../ndarray/failure.h"
-#include "parallel.hpp"
-#include "random.hpp"
+#include "../../ndarray/failure.h"
+#include "../parallel.hpp"
+#include "../random.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
-// Which layers may be computed at once: what fusion.cpp and chain.cpp ask of two in a row.
+// What has to hold of two layers in a row that are computed at once.
 #pragma once
 
-#include "net.hpp"
+#include "../net.hpp"
 
 namespace sn {
 
@@ -9,11 +9,6 @@ namespace sn {
 inline bool continues(const Layer& before, const Layer& layer) {
     return layer.bottoms.size() == 1 && layer.tops.size() == 1 && before.tops.size() == 1 &&
            layer.bottoms[0] == before.tops[0] && layer.loss_weights[0] == 0.0F;
-}
-
-// Scale and Bias with one number a channel.
-inline bool by_channel(const Layer& layer) {
-    return layer.options.integer("axis") == 1 && layer.options.integer("num_axes") == 1;
 }
 
 inline void join(Layer& head, Layer& member) {

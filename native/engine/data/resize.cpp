@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "guard.hpp"
+#include "../guard.hpp"
 
 namespace {
 

@@ -2,29 +2,24 @@
 // values instead of two.
 #include <algorithm>
 
-#include "net.hpp"
+#include "../net.hpp"
 
 namespace sn {
 
 namespace {
-// Layers that read their input and leave it as it is, in a memory of its own.
-bool only_reads(const Layer& layer) {
-    constexpr const char* known[] = {"Convolution", "InnerProduct", "LRN", "Pooling"};
-    const auto is = [&](const char* type) { return layer.type == type; };
-    return std::any_of(std::begin(known), std::end(known), is) && !layer.in_place();
-}
-
 bool reads(const Layer& layer, const Blob* blob) {
     return std::find(layer.bottoms.begin(), layer.bottoms.end(), blob) != layer.bottoms.end();
 }
 
 bool is_gate(const Layer& relu) {
-    return relu.type == "ReLU" && relu.backward && relu.propagate[0] && relu.in_place() &&
-           relu.loss_weights[0] == 0.0F && relu.options.real("negative_slope", 0) >= 0.0;
+    const auto slope = relu.kernel->relu_slope(relu);
+    return slope && *slope >= 0.0F && relu.backward && relu.propagate[0] && relu.in_place() &&
+           relu.loss_weights[0] == 0.0F;
 }
 }  // namespace
 
-// Splits, and poolings whose result stays what it was until the backward pass.
+// Layers that find the sign in their bottom, or in a top that stays what it was until the backward
+// pass.
 void Net::find_gates() {
     for (Layer& layer : layers) {
         layer.gate = nullptr, layer.gated = false;
@@ -33,10 +28,14 @@ void Net::find_gates() {
         if (layer.bottoms.size() != 1 || !layer.propagate[0] || !is_gate(relu) ||
             layer.bottoms[0] != relu.tops[0])
             continue;
-        const bool stays = std::all_of(layers.begin(), layers.end(), [&](const Layer& other) {
-            return &other == &layer || !reads(other, layer.tops[0]) || only_reads(other);
-        });
-        if (layer.type == "Split" || (layer.type == "Pooling" && stays)) layer.gate = &relu;
+        const auto sign = layer.kernel->sign();
+        const auto leaves_top = [&](const Layer& other) {
+            return &other == &layer || !reads(other, layer.tops[0]) ||
+                   (other.kernel->only_reads() && !other.in_place());
+        };
+        if (sign == Kernel::Sign::in_bottom ||
+            (sign == Kernel::Sign::in_top && std::all_of(layers.begin(), layers.end(), leaves_top)))
+            layer.gate = &relu;
     }
 }
 

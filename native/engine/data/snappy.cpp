@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "../ndarray/failure.h"
+#include "../../ndarray/failure.h"
 
 namespace {
 

@@ -2,9 +2,9 @@
 // of two whole tensors, and of one matrix with many small ones in turn.
 #pragma once
 
-#include "move.hpp"
+#include "../move.hpp"
+#include "../tensor.hpp"
 #include "product.hpp"
-#include "tensor.hpp"
 
 namespace sn {
 

@@ -19,7 +19,7 @@ inline bool overwritten(const Layer& layer, size_t top = 0) {
     return false;
 }
 
-class Kept {
+class Saved {
    public:
     // Copies the values if they will be gone when `of` asks for them.
     void keep(const Tensor& values, bool needed) {

@@ -2,31 +2,13 @@
 // weights, the sum with another blob and the ReLU a part of its pass.
 #include <algorithm>
 
-#include "fusion.hpp"
+#include "fusions.hpp"
 
 namespace sn {
 
 namespace {
-bool is_convolution(const Layer& layer) {
-    return (layer.type == "Convolution" || layer.type == "DepthwiseConvolution") &&
-           layer.tops.size() == 1 && layer.options.integer("axis") == 1;
-}
-
-bool is_affine(const Layer& layer) {
-    if (layer.type == "BatchNorm") return layer.options.flag("use_global_stats");
-    return (layer.type == "Scale" || layer.type == "Bias") && by_channel(layer);
-}
-
-bool is_relu(const Layer& layer) {
-    return layer.type == "ReLU" && layer.options.real("negative_slope", 0) == 0;
-}
-
-// The sum of two blobs as they are.
-bool is_sum(const Layer& layer) {
-    if (layer.type != "Eltwise" || layer.options.text("operation") != "sum") return false;
-    const auto factors = layer.options.reals("coeff");
-    return layer.bottoms.size() == 2 && layer.tops.size() == 1 && layer.loss_weights[0] == 0.0F &&
-           std::all_of(factors.begin(), factors.end(), [](double factor) { return factor == 1; });
+bool is_plain_relu(const Layer& layer) {
+    return layer.kernel->relu_slope(layer) == 0.0F;
 }
 }  // namespace
 
@@ -48,7 +30,9 @@ bool Net::goes_on(const Layer& before, const Layer& layer) const {
 
 // The other blob of a sum: it is there before the convolution runs.
 bool Net::can_add(const Layer& head, const Layer& before, const Layer& sum) const {
-    if (narrow() || before.tops.size() != 1 || !is_sum(sum)) return false;
+    if (narrow() || before.tops.size() != 1 || sum.loss_weights.empty() ||
+        sum.loss_weights[0] != 0.0F || !sum.kernel->adds_two(sum))
+        return false;
     const Blob *own = before.tops[0], *top = sum.tops[0];
     if (!is_hidden(*own) || sum.bottoms[0] == sum.bottoms[1]) return false;
     if (top == sum.bottoms[0] || top == sum.bottoms[1]) return false;
@@ -59,8 +43,7 @@ bool Net::can_add(const Layer& head, const Layer& before, const Layer& sum) cons
     return other->shape() == own->shape();
 }
 
-void Net::find_chain(Layer& head) {
-    if (!is_convolution(head)) return;
+void Net::fuse_inference(Layer& head) {
     Layer* last = &head;
     Layer* layer = next(head);
     const auto take = [&] {
@@ -68,7 +51,7 @@ void Net::find_chain(Layer& head) {
         last = layer;
         layer = next(*layer);
     };
-    while (layer && is_affine(*layer) && goes_on(*last, *layer)) {
+    while (layer && layer->kernel->is_affine(*layer) && goes_on(*last, *layer)) {
         head.fused_affine.push_back(layer);
         take();
     }
@@ -77,17 +60,10 @@ void Net::find_chain(Layer& head) {
         head.fused_other = layer->bottoms[layer->bottoms[0] == last->tops[0] ? 1 : 0];
         take();
     }
-    if (layer && is_relu(*layer) && goes_on(*last, *layer)) {
+    if (layer && is_plain_relu(*layer) && goes_on(*last, *layer)) {
         head.fused_relu = layer;
         take();
     }
-}
-
-// Somebody wants a blob to have values that chains left out.
-void Net::follow_wants() {
-    wants_changed_ = false;
-    follow_fusions();
-    find_last_readers();
 }
 
 }  // namespace sn

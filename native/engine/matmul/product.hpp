@@ -1,7 +1,7 @@
 // Matrix products of fixed sizes whose factors may be rounded to bfloat16; sums are float32.
 #pragma once
 
-#include "primitive.hpp"
+#include "../primitive.hpp"
 
 namespace sn {
 

@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include "layer.hpp"
+#include "../layer.hpp"
 
 namespace sn {
 
 // Computed anew when the parameters have changed, or may have; made anew with the layer.
-class Folded {
+class FoldedWeights {
    public:
     // Looks at the parameters of the convolution and of its fused_affine as they are now.
     void follow(const Layer& head);

@@ -1,7 +1,7 @@
 // Where the values of a serialized Datum lie (proto/caffe.proto), without copying them.
 #include <sparknet/transform.h>
 
-#include "../ndarray/failure.h"
+#include "../../ndarray/failure.h"
 
 namespace {
 

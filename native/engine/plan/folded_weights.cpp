@@ -1,0 +1,55 @@
+#include "folded_weights.hpp"
+
+#include "../affine.hpp"
+#include "../parallel.hpp"
+#include "../pass.hpp"
+
+namespace sn {
+
+namespace {
+std::vector<float> floats(const std::vector<double>& values) {
+    return {values.begin(), values.end()};
+}
+}  // namespace
+
+void FoldedWeights::follow(const Layer& head) {
+    const auto channels = static_cast<size_t>(head.options.integer("num_output"));
+    Affine affine(channels, head.params.size() > 1 ? head.param(1) : nullptr);
+    for (const Layer* layer : head.fused_affine) layer->kernel->fold_into(affine, *layer);
+    shifts_ = floats(affine.shifts);
+    auto factors = floats(affine.factors);
+    if (factors == factors_) return;
+    factors_ = std::move(factors);
+    version_ = 0;
+}
+
+std::shared_ptr<float> FoldedWeights::rows(const Layer& head) const {
+    const auto channels = static_cast<int64_t>(factors_.size());
+    const int64_t row = head.params[0]->count() / channels;
+    const float *from = head.param(0), *factors = factors_.data();
+    auto made = pages().take(static_cast<size_t>(channels * row) * sizeof(float));
+    float* to = made.get();
+    parallel(
+        channels,
+        [=](int64_t begin, int64_t end) {
+            for (int64_t c = begin; c < end; ++c)
+                for (int64_t i = c * row; i < (c + 1) * row; ++i) to[i] = from[i] * factors[c];
+        },
+        row);
+    return made;
+}
+
+dnnl::memory FoldedWeights::weights(const Layer& head, const dnnl::memory::desc& wanted,
+                                    const dnnl::memory::desc& rows) {
+    const uint64_t version = head.params[0]->data.storage().version();
+    if (!pages_) pages_ = pages().take(wanted.get_size());
+    dnnl::memory made(wanted, cpu(), pages_.get());
+    if (version_ == 0 || version_ != version) {
+        const auto scaled = this->rows(head);
+        fill_.run({rows, cpu(), scaled.get()}, made);
+        version_ = version;
+    }
+    return made;
+}
+
+}  // namespace sn
