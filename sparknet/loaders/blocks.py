@@ -27,6 +27,7 @@ from sparknet.loaders.source import (
     column_of,
     described,
 )
+from sparknet.native.guard import Guard
 from sparknet.proto.source import StrPath, replacing
 
 MAGIC = b"SNBLOCK1"
@@ -45,10 +46,11 @@ class Blocks(FileRecords):
     """The records of one block file.  Slices are views of the file; nothing else is held."""
 
     def __init__(self, path: StrPath) -> None:
-        memory = map_file(path)
+        guards: list[Guard] = []
+        memory = map_file(path, guards)
         _, columns = read_header(memory, path)
         rows = memory[START:].view(row_type(columns))
-        super().__init__((path,), **{name: rows[name] for name in columns})
+        super().__init__((path,), guards, **{name: rows[name] for name in columns})
 
 
 def write_blocks(

@@ -6,6 +6,7 @@ import numpy as np
 
 from sparknet.errors import FileError
 from sparknet.loaders.mapped import FileRecords, map_file
+from sparknet.native.guard import Guard
 from sparknet.proto.source import StrPath
 
 ROW = np.dtype([("label", np.uint8), ("data", np.uint8, (3, 32, 32))])
@@ -15,10 +16,11 @@ class CIFAR10(FileRecords):
     """data: 3 x 32 x 32 bytes, red, green and blue as stored; label.  One file, mapped."""
 
     def __init__(self, path: StrPath) -> None:
-        memory = map_file(path)
+        guards: list[Guard] = []
+        memory = map_file(path, guards)
         if len(memory) % ROW.itemsize:
             raise FileError(
                 path, f"is no CIFAR-10 file: its length is no multiple of {ROW.itemsize}"
             )
         rows = memory.view(ROW)
-        super().__init__((path,), data=rows["data"], label=rows["label"].astype(np.int32))
+        super().__init__((path,), guards, data=rows["data"], label=rows["label"].astype(np.int32))

@@ -35,7 +35,10 @@ class Cursor:
         """The next records: their keys, and where their values lie."""
         keys, *rest = (list(column) for column in zip(*islice(self._records, count), strict=True))
         if isinstance(self.database, LMDB):
-            return keys, scan(self.source, keys, self.database.memory, rest[0], rest[1])
+            self.database.check()
+            records = scan(self.source, keys, self.database.memory, rest[0], rest[1])
+            self.database.check()
+            return keys, records
         return keys, scan(self.source, keys, *joined(rest[0]))
 
     def blame(self, keys: list[bytes], error: RecordError) -> FileError:

@@ -75,6 +75,7 @@ class Datums:
 
     def take(self, indices: Indices) -> Batch:
         rows = rows_of(indices, len(self))
+        self._check()
         found = self._found(rows)
         column = self.columns["data"]
         images = self._decoded(rows, found)
@@ -85,7 +86,12 @@ class Datums:
             if values.dtype != column.dtype or values.shape != column.shape:
                 raise self._unlike(int(rows[place]), values)
             out[...] = values
+        self._check()
         return {"data": data, "label": found.table["label"][kept].astype(np.int32)}
+
+    def _check(self) -> None:
+        if isinstance(self._database, LMDB):
+            self._database.check()
 
     @cached_property
     def _places(self) -> Any:

@@ -15,6 +15,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from sparknet.errors import FileError
+from sparknet.native.guard import Guard
 
 MAGIC, VERSION = 0xBEEFC0DE, 1
 META = struct.Struct("<16x IIQQ I44x IHH QQQQQ QQ")
@@ -51,6 +52,7 @@ class LMDB:
             missing = not Path(path).exists()
             raise FileError(path, "does not exist" if missing else "holds no data.mdb")
         self.memory = _map(file, path)
+        self._guard = Guard(self.memory, path) if isinstance(self.memory, mmap) else None
         try:
             self.tree = read_tree(self.memory, path)
         except BaseException:
@@ -65,9 +67,14 @@ class LMDB:
 
     def close(self) -> None:
         """Let go of the file; records that are still looked at keep it mapped."""
-        if isinstance(self.memory, mmap):
+        if self._guard is not None:
             with suppress(BufferError):
-                self.memory.close()
+                self._guard.close()
+
+    def check(self) -> None:
+        """FileError if the file no longer has what was read of it."""
+        if self._guard is not None:
+            self._guard.check()
 
     def __len__(self) -> int:
         return self.tree.entries
@@ -76,7 +83,9 @@ class LMDB:
         """The records by key."""
         memory = self.memory
         for key, start, size in self.places():
-            yield key, memory[start : start + size]
+            value = memory[start : start + size]
+            self.check()
+            yield key, value
 
     def places(self) -> Iterator[tuple[bytes, int, int]]:
         """The keys in order, and where in `memory` their values lie: start and size."""
@@ -105,6 +114,7 @@ class LMDB:
         """The flags of a branch or leaf page, its bytes, and where its nodes begin."""
         start = self._inside(number, 0, self.tree.page_size)
         page = self.memory[start : start + self.tree.page_size]
+        self.check()
         found, flags, lower, _ = PAGE.unpack_from(page)
         if found != number or flags & 0x3F not in (BRANCH, LEAF):
             raise self._damaged(f"page {number} is neither a branch nor a leaf")
@@ -149,6 +159,7 @@ class LMDB:
         return start
 
     def _damaged(self, what: str) -> FileError:
+        self.check()
         return FileError(self.path, f"is damaged: {what}")
 
 

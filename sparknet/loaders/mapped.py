@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.loaders.source import Array, ArrayRecords
+from sparknet.loaders.source import Array, ArrayRecords, Batch, Indices
+from sparknet.native.guard import Guard
 from sparknet.proto.source import StrPath
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -20,27 +22,44 @@ MOST_GROWTH = 1100
 
 
 class FileRecords(ArrayRecords):
-    """Arrays that are views of files; pickled as the arguments that open the files again."""
+    """Arrays that are views of files; pickled as the arguments that open the files again.
 
-    def __init__(self, arguments: tuple[Any, ...], **arrays: Any) -> None:
+    Where a file is cut short while it is in use the next `take` raises FileError; rows of a
+    slice that was taken before turn to zeros.
+    """
+
+    def __init__(self, arguments: tuple[Any, ...], guards: Sequence[Guard], **arrays: Any) -> None:
         super().__init__(**arrays)
         self._arguments = arguments
+        self._guards = guards
+        self._check()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._arguments
 
+    def take(self, indices: Indices) -> Batch:
+        batch = super().take(indices)
+        self._check()
+        return batch
 
-def map_file(path: StrPath) -> Bytes:
-    """The bytes of an ordinary file, for reading."""
+    def _check(self) -> None:
+        for guard in self._guards:
+            guard.check()
+
+
+def map_file(path: StrPath, guards: list[Guard]) -> Bytes:
+    """The bytes of an ordinary file, for reading; its guard joins the others."""
     if not Path(path).is_file():
         raise FileError(path, "is no file" if Path(path).exists() else "does not exist")
     try:
         with Path(path).open("rb") as file:
             if not file.seek(0, 2):
                 return np.zeros(0, np.uint8)
-            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:
         raise FileError(path, f"cannot be mapped: {error}") from error
+    guards.append(Guard(memory, path))
+    return np.frombuffer(memory, np.uint8)
 
 
 def shaped(values: Array, shape: tuple[int, ...], path: StrPath, order: Order = "C") -> Array:

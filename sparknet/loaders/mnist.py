@@ -13,6 +13,7 @@ import numpy as np
 
 from sparknet.errors import FileError
 from sparknet.loaders.mapped import MOST_GROWTH, Bytes, FileRecords, map_file, shaped
+from sparknet.native.guard import Guard
 from sparknet.proto.source import StrPath
 
 IMAGES, LABELS = 0x803, 0x801
@@ -23,16 +24,17 @@ class MNIST(FileRecords):
     """data: 1 x height x width bytes; label.  Plain files are mapped, compressed ones unpacked."""
 
     def __init__(self, images: StrPath, labels: StrPath) -> None:
-        pixels, marks = read_idx(images, IMAGES), read_idx(labels, LABELS)
+        guards: list[Guard] = []
+        pixels, marks = read_idx(images, IMAGES, guards), read_idx(labels, LABELS, guards)
         if len(pixels) != len(marks):
             raise FileError(images, f"holds {len(pixels)} images, but {labels} {len(marks)} labels")
         data = pixels[:, np.newaxis]
-        super().__init__((images, labels), data=data, label=marks.astype(np.int32))
+        super().__init__((images, labels), guards, data=data, label=marks.astype(np.int32))
 
 
-def read_idx(path: StrPath, magic: int) -> Bytes:
+def read_idx(path: StrPath, magic: int, guards: list[Guard]) -> Bytes:
     """The bytes of an IDX file, in the shape that its header announces."""
-    memory: Any = map_file(path)
+    memory: Any = map_file(path, guards)
     packed = memory[:2].tobytes() == GZIP
     room = len(memory) * (MOST_GROWTH if packed else 1)
     file = gzip.GzipFile(fileobj=io.BytesIO(memory)) if packed else io.BytesIO(memory[:64])

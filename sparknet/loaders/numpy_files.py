@@ -16,6 +16,7 @@ import numpy as np
 from sparknet.errors import FileError, shown
 from sparknet.loaders.mapped import MOST_GROWTH, Bytes, FileRecords, map_file, shaped
 from sparknet.loaders.source import Array
+from sparknet.native.guard import Guard
 from sparknet.proto.source import StrPath
 
 LOCAL = struct.Struct("<4s22xHH")
@@ -27,22 +28,23 @@ class NumpyFiles(FileRecords):
 
     def __init__(self, archive: StrPath | None = None, **columns: StrPath) -> None:
         self._named = columns
-        arrays = {} if archive is None else read_npz(archive)
-        arrays |= {name: read_npy(path) for name, path in columns.items()}
-        super().__init__((archive,), **arrays)
+        guards: list[Guard] = []
+        arrays = {} if archive is None else read_npz(archive, guards)
+        arrays |= {name: read_npy(path, guards) for name, path in columns.items()}
+        super().__init__((archive,), guards, **arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _opened, (*self._arguments, self._named)
 
 
-def read_npy(path: StrPath) -> Array:
+def read_npy(path: StrPath, guards: list[Guard]) -> Array:
     """The array of an .npy file, mapped."""
-    return _array(map_file(path), path)
+    return _array(map_file(path, guards), path)
 
 
-def read_npz(path: StrPath) -> dict[str, Array]:
+def read_npz(path: StrPath, guards: list[Guard]) -> dict[str, Array]:
     """The arrays of an .npz file: mapped, or unpacked where they are compressed."""
-    memory = map_file(path)
+    memory = map_file(path, guards)
     try:
         with zipfile.ZipFile(Path(path)) as archive:
             members = [info for info in archive.infolist() if info.filename.endswith(".npy")]

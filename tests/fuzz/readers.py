@@ -57,7 +57,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "blocks": _taking("blocks"),
     "cifar10": _taking("cifar10"),
     "data_h5": _taking("hdf5"),
-    "idx": lambda path: read_idx(path, IMAGES),
+    "idx": lambda path: read_idx(path, IMAGES, []),
     "image": lambda path: decode(str(path), str(path), None),
     "lmdb": _taking("datums", backend="lmdb"),
     "npy": lambda path: NumpyFiles(data=path),

@@ -105,7 +105,7 @@ def test_idx(tmp_path: Path) -> None:
     path = tmp_path / "x.idx"
     path.write_bytes(struct.pack(">4I", IMAGES, 0, 2**32 - 1, 2**32 - 1))
     with pytest.raises(FileError, match="an array of 0 x 4294967295 x 4294967295, which"):
-        read_idx(path, IMAGES)
+        read_idx(path, IMAGES, [])
 
 
 @pytest.mark.parametrize("kind", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])

@@ -79,6 +79,16 @@ SN_API sn_status sn_snappy_decode(uint8_t* out, int64_t size, const uint8_t* in,
 /* CRC-32C of some bytes. */
 SN_API uint32_t sn_crc32c(const uint8_t* in, int64_t size);
 
+/*
+ * Guards the memory of a file that is mapped for reading: where the file was cut short, or its disk
+ * fails, zeros are read instead of the process ending. A number for the other two; -1 where too
+ * many are guarded.
+ */
+SN_API int sn_guard_pages(const void* memory, int64_t size);
+SN_API void sn_unguard_pages(int number);
+/* Whether some of it was lost. */
+SN_API int sn_pages_lost(int number);
+
 #ifdef __cplusplus
 }
 #endif
