@@ -1,4 +1,4 @@
-"""What one agreement of all workers on 244 MB of weights costs on Spark, executors apart.
+"""What one synchronisation of all workers on 244 MB of weights costs on Spark, executors apart.
 
     python -m benchmarks.spark_sync [--workers 2 4] [--rounds 10] [--loops 2]
 

@@ -1,4 +1,4 @@
-"""Training together: how workers reach each other, how they agree, and what they do.
+"""Training together: how workers reach each other, how they synchronise, and what they do.
 
 Nothing here knows of Spark: the same `work` runs in threads, in processes and in Spark's tasks.
 """

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.dist.trainee import settings
+from sparknet.dist.training_net import settings
 from sparknet.loaders.source import Records
 from sparknet.net import Net
 

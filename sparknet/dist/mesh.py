@@ -21,9 +21,9 @@ from sparknet.errors import CommError
 
 Address = tuple[str, int]
 
-TOGETHER, UPWARD, DOWNWARD, PULSE = range(4)
+TOGETHER, UPWARD, DOWNWARD, HEARTBEATS = range(4)
 """Channels: UPWARD takes the requests of the lower rank, DOWNWARD those of the higher."""
-CHANNELS = (TOGETHER, UPWARD, DOWNWARD, PULSE)
+CHANNELS = (TOGETHER, UPWARD, DOWNWARD, HEARTBEATS)
 
 
 class Listener:

@@ -1,7 +1,7 @@
 """Rendezvous: where workers meet, by their lines to the driver, and who has gone quiet before that.
 
 Spark's own rendezvous looks once a second, and waits for ever for a Python worker that hangs.
-When they have met they watch each other (`sparknet.dist.pulse`).
+When they have met they watch each other (`sparknet.dist.heartbeat`).
 """
 
 from __future__ import annotations

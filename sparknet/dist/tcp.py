@@ -17,8 +17,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from sparknet.dist.comm import Accept, Comm, Server, raw_bytes
-from sparknet.dist.mesh import DOWNWARD, PULSE, TOGETHER, UPWARD, Address, Listener
-from sparknet.dist.pulse import Pulse
+from sparknet.dist.mesh import DOWNWARD, HEARTBEATS, TOGETHER, UPWARD, Address, Listener
+from sparknet.dist.heartbeat import Heartbeats
 from sparknet.dist.requests import TcpServer, fill
 from sparknet.dist.seal import HMAC
 from sparknet.dist.shard import Shard
@@ -32,7 +32,7 @@ _HEADER = struct.Struct("!QQ")
 _CHUNK = RECORD // 4
 """Numbers that are received, averaged and sent on at a time: a record of the connection."""
 _PATIENCE = 1.0
-"""Seconds that the pulse may take to say who is lost, when a connection broke."""
+"""Seconds in which the heartbeats say who is lost, when a connection broke."""
 _LONGEST_OBJECT = 1 << 24
 
 Piece = memoryview | threading.Event
@@ -77,8 +77,8 @@ class TcpComm(Comm):
         self._known = threading.Event()
         self._closed = False
         self._senders = {one: _Sender(wires[one][TOGETHER], one) for one in self._others}
-        pulses = {one: wires[one][PULSE] for one in self._others}
-        self._pulse = Pulse(pulses, deadline, self._lose)
+        beats = {one: wires[one][HEARTBEATS] for one in self._others}
+        self._heartbeats = Heartbeats(beats, deadline, self._lose)
 
     @classmethod
     def connect(
@@ -108,7 +108,7 @@ class TcpComm(Comm):
         if self._closed:
             return
         self._closed = True
-        self._pulse.close()
+        self._heartbeats.close()
         for sender in self._senders.values():
             sender.queue.put(None)
         for one in self._others:
@@ -197,7 +197,7 @@ class TcpComm(Comm):
             raise self._failure(what, lost) from None
 
     def _failure(self, what: str, lost: PeerLost) -> PeerLost:
-        """Who is lost: the first that the pulse found, else whose connection broke."""
+        """Who is lost: the first that the heartbeats found, else the one whose connection broke."""
         self._known.wait(_PATIENCE)
         rank, reason = next(iter(self._lost.items()), (lost.rank, lost.what))
         return PeerLost(rank, self.where(rank), reason, what)
@@ -208,11 +208,11 @@ class TcpComm(Comm):
         return f"{host}:{port}"
 
     def _lose(self, rank: int, reason: str) -> None:
-        """The pulse found a worker lost: wake whoever waits for anybody."""
+        """Called when a worker is lost: wakes all that wait for any worker."""
         self._lost.setdefault(rank, reason)
         self._known.set()
         for one in self._others:
-            for wire in self._wires[one][:PULSE]:
+            for wire in self._wires[one][:HEARTBEATS]:
                 wire.end()
 
     def _send(self, one: int, data: memoryview) -> None:

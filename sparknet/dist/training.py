@@ -20,7 +20,7 @@ from sparknet.dist.runs import FolderRuns, find_resumed, save_weights
 from sparknet.dist.seal import choose_seal
 from sparknet.dist.shared_data import open_shared, share_records
 from sparknet.dist.strategies import Strategy, make_strategy
-from sparknet.dist.trainee import check_engine, last_step, seed_of, settings, trainee
+from sparknet.dist.training_net import check_engine, last_step, seed_of, settings, training_net
 from sparknet.dist.worker import Outcome
 from sparknet.errors import SettingError
 from sparknet.net import Net
@@ -114,7 +114,7 @@ def train(
     with tempfile.TemporaryDirectory(prefix="sparknet-") as name:
         if isinstance(weights, (str, os.PathLike)) and Path(weights).is_dir():
             weights = save_weights(FolderRuns, os.fspath(weights), name)
-        net = trainee(solver, weights, kept_seed, precision)
+        net = training_net(solver, weights, kept_seed, precision)
         last = last_step(net, steps, epochs, seconds)
         known = identity(net, seed_of(net, kept_seed), seed, shuffle)
         if resumed is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sparknet.spark.kept import forget, kept
 from sparknet.spark.mean import tree_mean
 from sparknet.spark.model import SparkModel
 from sparknet.spark.reading import read_records
 from sparknet.spark.session import get_session, local_session
 from sparknet.spark.trainer import Trained, Trainer
+from sparknet.spark.worker_cache import forget, kept
 
 __all__ = [
     "SparkModel",

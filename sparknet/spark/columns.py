@@ -15,7 +15,7 @@ import numpy as np
 from sparknet.errors import DataError, SparkError
 from sparknet.loaders.image import decode, recolored
 from sparknet.net.rows import shaped
-from sparknet.spark.kinds import IMAGE, VECTOR, plain
+from sparknet.spark.column_types import IMAGE, VECTOR, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa

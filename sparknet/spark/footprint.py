@@ -20,7 +20,7 @@ _THREADS = 256 << 20
 def footprint(net: Net) -> int:
     """Bytes that training takes at the least.
 
-    Weights, gradients, the solver's histories, what the workers agreed on, and the values that
+    Weights, gradients, the solver's histories, the last synchronised weights, and the values that
     wait for the backward pass: not other blobs and gradients, which share memory, nor the
     records, nor what oneDNN takes at the first pass.
     """

@@ -10,8 +10,8 @@ import numpy as np
 from sparknet.errors import SparkError
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
+from sparknet.spark.column_types import check_types, named, plain
 from sparknet.spark.ingest import HELD, ROW
-from sparknet.spark.kinds import check_kinds, named, plain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,7 +51,7 @@ def mapped(
                 f"{what} has no column '{column}' for blob '{blob}': it has {data.columns}; "
                 f"say which with columns={{'{blob}': …}}{did_you_mean(column, data.columns)}"
             )
-    check_kinds(data, mapping.values(), what)
+    check_types(data, mapping.values(), what)
     return mapping
 
 

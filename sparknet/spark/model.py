@@ -21,8 +21,8 @@ from sparknet.proto import Model, read_model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
 from sparknet.spark.batch import batch_for
+from sparknet.spark.column_types import check_types, named, plain
 from sparknet.spark.files import send
-from sparknet.spark.kinds import check_kinds, named, plain
 from sparknet.spark.outputs import Output, find_outputs
 from sparknet.spark.prediction import Prediction, predict
 from sparknet.spark.remote import fetched, written
@@ -80,7 +80,7 @@ class SparkModel:
         tested = self.net.tested
         chosen = [output.blob for output in predicted]
         mapping = self._mapping(tested, chosen, data.columns, named(columns))
-        check_kinds(data, mapping.values(), "the data")
+        check_types(data, mapping.values(), "the data")
         rows = batch or batch_for(tested, chosen)
         prediction = Prediction(
             weights=self._send(session),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PARAMS = {
     "solver": "the net and how it learns",
-    "strategy": "how the workers agree",
+    "strategy": "how the workers synchronise",
     "workers": "tasks that train together",
     "init_weights": "a caffemodel to begin with",
     "steps": "iterations; the solver's max_iter unless set",

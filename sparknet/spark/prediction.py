@@ -16,9 +16,9 @@ from sparknet.dist.portable import Portable
 from sparknet.native import set_threads
 from sparknet.net import Net
 from sparknet.spark.columns import arrays
-from sparknet.spark.kept import kept
 from sparknet.spark.outputs import Output
 from sparknet.spark.places import in_one_line, placed
+from sparknet.spark.worker_cache import kept
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,15 +23,15 @@ from sparknet.dist.run_spec import RunSpec
 from sparknet.dist.runs import find_resumed, save_weights
 from sparknet.dist.seal import choose_seal
 from sparknet.dist.strategies import Strategy, make_strategy
-from sparknet.dist.trainee import check_engine, last_step, seed_of, settings, trainee
+from sparknet.dist.training_net import check_engine, last_step, seed_of, settings, training_net
 from sparknet.errors import SettingError, SparkError
 from sparknet.net import Net
 from sparknet.spark import preflight
 from sparknet.spark.address import bind_address, driver_address, is_encrypted, session_of
+from sparknet.spark.column_types import named
 from sparknet.spark.footprint import footprint
 from sparknet.spark.frame import frame, mapped, numbered
 from sparknet.spark.hadoop import open_runs
-from sparknet.spark.kinds import named
 from sparknet.spark.launcher import SparkWorkers
 from sparknet.spark.model import SparkModel
 from sparknet.spark.remote import fetched, local_path
@@ -119,7 +119,7 @@ class Trainer:
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
         resumed = find_resumed(runs, resume)
         kept_seed = None if resumed is None else resumed.seed
-        net = self._trainee(session, kept_seed)
+        net = self._training_net(session, kept_seed)
         if resumed is None:
             warn_of_idle(net.net)
         strategy = make_strategy(self.strategy).settings()
@@ -178,7 +178,7 @@ class Trainer:
         flat.copy_from(trained)
         return Trained(net.get_weights(), run.history, net, outcome, self.columns)
 
-    def _trainee(self, session: SparkSession, seed: int | None) -> Net:
+    def _training_net(self, session: SparkSession, seed: int | None) -> Net:
         """The net with the initial weights."""
         weights = self.init_weights
         with ExitStack() as stack:
@@ -187,7 +187,7 @@ class Trainer:
                 runs_at = partial(open_runs, session)
                 weights = save_weights(runs_at, os.fspath(weights), folder)
             given = stack.enter_context(fetched(weights, session))
-            net = trainee(self.solver, given, seed, self.precision)
+            net = training_net(self.solver, given, seed, self.precision)
             check_engine(net)  # builds the net, with these weights
         return net
 

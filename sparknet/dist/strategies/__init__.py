@@ -1,4 +1,4 @@
-"""How workers agree: one file for each strategy."""
+"""Strategies: how workers synchronise, one file for each."""
 
 from __future__ import annotations
 

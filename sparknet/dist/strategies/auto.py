@@ -10,7 +10,7 @@ from sparknet.dist.codecs import Codec
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner
 from sparknet.dist.strategies.averaging import Averaging
-from sparknet.dist.strategies.periodic import Agreed, InnerMomentum
+from sparknet.dist.strategies.periodic import SharedModel, InnerMomentum
 from sparknet.dist.strategies.strategy import Meter, Round, State, Strategy
 from sparknet.native import NDArray
 
@@ -31,7 +31,7 @@ Spent = list[float]
 
 
 @dataclass
-class Tuned(Agreed):
+class Tuned(SharedModel):
     """What rounds took, and what was made of it."""
 
     length: float = 0.0

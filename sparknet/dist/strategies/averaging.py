@@ -11,7 +11,7 @@ from sparknet.dist.codecs import Codec
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
 from sparknet.dist.strategies.periodic import (
-    Agreed,
+    SharedModel,
     Periodic,
     mean_weights,
     settle_momentum,
@@ -24,7 +24,7 @@ from sparknet.native import NDArray
 class Averaging(Periodic):
     """x ← Σ x_i / K after a number of steps, or after a time in which each does what it can.
 
-    Where workers did unequal work, the mean is normalised as in FedNova (Wang et al., 2020),
+    Where workers made different numbers of steps, the mean is normalised as in FedNova (Wang et al., 2020),
     so that fast workers do not pull towards their own data:
     x ← x - (Σ a_i / K) Σ (x - x_i) / (K a_i), with a_i what τ_i steps of momentum amount to.
     """
@@ -33,7 +33,7 @@ class Averaging(Periodic):
 
     steps: int = 10
     seconds: float | None = None
-    """Rounds of a fixed time instead."""
+    """Ends rounds after this time instead."""
 
     def check(self) -> None:
         super().check()
@@ -48,7 +48,7 @@ class Averaging(Periodic):
             done += learner.step(1)
         return done
 
-    def agree(self, learner: Learner, comm: Comm, state: Agreed, steps: int, drift: float) -> None:
+    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float) -> None:
         counts = [steps] * comm.size
         if self.seconds is not None:
             counts = [int(count) for count in comm.gather(steps)]
@@ -66,12 +66,12 @@ def mean_unequal(
     """FedNova's mean; the iteration becomes the mean of the workers'."""
     efforts = [effort(count, learner.momentum) for count in counts]
     statistics.average(learner, comm)
-    kept = statistics.take(learner.weights, learner.statistics)
+    saved = statistics.take(learner.weights, learner.statistics)
     learner.weights.subtract(center).scale(1 / efforts[comm.rank])
     statistics.clear(learner.weights, learner.statistics)
     comm.mean(learner.weights, codec=codec)
     learner.weights.scale(sum(efforts) / len(efforts)).add(center)
-    statistics.put(learner.weights, learner.statistics, kept)
+    statistics.put(learner.weights, learner.statistics, saved)
     learner.seek(learner.iter - counts[comm.rank] + round(sum(counts) / len(counts)))
 
 

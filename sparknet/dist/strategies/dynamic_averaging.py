@@ -1,4 +1,4 @@
-"""DynamicAveraging: agree only when somebody has gone far (Kamp et al., 2018)."""
+"""DynamicAveraging: synchronise only when a worker has moved far (Kamp et al., 2018)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparknet.dist import statistics
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
 from sparknet.dist.strategies.periodic import (
-    Agreed,
+    SharedModel,
     Periodic,
     mean_weights,
     settle_momentum,
@@ -19,19 +19,18 @@ from sparknet.native import NDArray
 
 
 @dataclass
-class Apart(Agreed):
-    """How many iterations ago the workers agreed, and how often they have."""
+class Apart(SharedModel):
+    """x, and the iterations since the last synchronisation."""
 
     steps: int = 0
-    agreements: int = 0
 
 
 @final
 @dataclass(frozen=True)
 class DynamicAveraging(Periodic):
-    """The mean as in `Averaging`, when some ‖x_i - x‖ passes a threshold; and at the end.
+    """Averages as `Averaging` does, when some ‖x_i - x‖ passes a threshold, and at the end.
 
-    Each check sends one number. ``relative`` measures ‖x_i - x‖₂ / ‖x‖₂, which depends neither
+    Each check sends one number.  ``relative`` measures ‖x_i - x‖₂ / ‖x‖₂, which depends neither
     on the size of the net nor on its scale; ``absolute`` the sum of absolute differences.
     """
 
@@ -40,7 +39,7 @@ class DynamicAveraging(Periodic):
     threshold: float = 0.02
     check_every: int = 10
     sync_at_least_every: int | None = None
-    """Iterations after which workers agree however near they are."""
+    """Iterations after which workers synchronise, however near to each other they are."""
     measure: Literal["relative", "absolute"] = "relative"
 
     def check(self) -> None:
@@ -58,7 +57,7 @@ class DynamicAveraging(Periodic):
     def train(self, learner: Learner, most: int) -> Steps:
         return learner.step(min(self.check_every, most))
 
-    def agree(self, learner: Learner, comm: Comm, state: Agreed, steps: int, drift: float) -> None:
+    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float) -> None:
         assert isinstance(state, Apart)
         state.steps += steps
         if self.measure == "absolute":
@@ -66,14 +65,13 @@ class DynamicAveraging(Periodic):
         farthest = comm.max(drift)
         due = self.sync_at_least_every is not None and state.steps >= self.sync_at_least_every
         if farthest > self.threshold or due:
-            self._meet(learner, comm, state)
+            self._average(learner, comm, state)
 
-    def _meet(self, learner: Learner, comm: Comm, state: Apart) -> None:
+    def _average(self, learner: Learner, comm: Comm, state: Apart) -> None:
         mean_weights(learner, comm, state.center, self.codec)
         settle_momentum(learner, comm, self.momentum)
         state.center.copy_from(learner.weights)
         state.steps = 0
-        state.agreements += 1
 
     def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:
         assert isinstance(state, Apart)
@@ -86,4 +84,4 @@ class DynamicAveraging(Periodic):
     def finish(self, learner: Learner, comm: Comm, state: State) -> None:
         assert isinstance(state, Apart)
         if state.steps:
-            self._meet(learner, comm, state)
+            self._average(learner, comm, state)

@@ -8,13 +8,13 @@ from typing import ClassVar, final
 from sparknet.dist import statistics
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
-from sparknet.dist.strategies.periodic import Agreed, Periodic, settle_momentum
+from sparknet.dist.strategies.periodic import SharedModel, Periodic, settle_momentum
 from sparknet.dist.strategies.strategy import State
 from sparknet.native import NDArray
 
 
 @dataclass
-class Center(Agreed):
+class Center(SharedModel):
     """The center that the workers are drawn to, and room for their mean."""
 
     mean: NDArray = field(metadata={"transient": True}, kw_only=True)
@@ -47,16 +47,16 @@ class ElasticAveraging(Periodic):
     def train(self, learner: Learner, most: int) -> Steps:
         return learner.step(min(self.every, most))
 
-    def agree(self, learner: Learner, comm: Comm, state: Agreed, steps: int, drift: float) -> None:
+    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float) -> None:
         assert isinstance(state, Center)
         alpha = self.alpha if self.alpha is not None else 0.9 / comm.size
         pull = alpha * comm.size
         comm.mean(state.mean.copy_from(learner.weights))
         learner.weights.axpby(alpha, state.center, 1 - alpha)
         state.center.axpby(pull, state.mean, 1 - pull)
-        kept = statistics.take(state.mean, learner.statistics)
+        saved = statistics.take(state.mean, learner.statistics)
         for buffer in (learner.weights, state.center):
-            statistics.put(buffer, learner.statistics, kept)
+            statistics.put(buffer, learner.statistics, saved)
         settle_momentum(learner, comm, self.momentum)
 
     def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:

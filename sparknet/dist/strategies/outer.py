@@ -9,7 +9,7 @@ from sparknet.dist import statistics
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner
 from sparknet.dist.strategies.periodic import (
-    Agreed,
+    SharedModel,
     Periodic,
     mean_weights,
     settle_momentum,
@@ -18,7 +18,7 @@ from sparknet.native import NDArray
 
 
 @dataclass
-class Moving(Agreed):
+class Moving(SharedModel):
     """x, and the outer momentum."""
 
     velocity: NDArray
@@ -33,15 +33,15 @@ class Outer(Periodic):
         weights = learner.weights
         return Moving(center=weights.copy(), velocity=NDArray.zeros(weights.shape))
 
-    def agree(self, learner: Learner, comm: Comm, state: Agreed, steps: int, drift: float) -> None:
+    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float) -> None:
         assert isinstance(state, Moving)
         weights = learner.weights
         mean_weights(learner, comm, state.center, self.codec)
-        kept = statistics.take(weights, learner.statistics)
+        saved = statistics.take(weights, learner.statistics)
         weights.axpby(1.0, state.center, -1.0)
         statistics.clear(weights, learner.statistics)
         self.move(weights, state.center, state.velocity, learner.last_rate, comm.size)
-        statistics.put(weights, learner.statistics, kept)
+        statistics.put(weights, learner.statistics, saved)
         state.center.copy_from(weights)
         settle_momentum(learner, comm, self.momentum)
 

@@ -1,4 +1,4 @@
-"""Periodic: train apart, then agree; what most strategies are."""
+"""Periodic: the base of strategies that train locally, then synchronise."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ InnerMomentum = Literal["keep", "average", "reset"]
 
 
 @dataclass
-class Agreed(State):
-    """What was last agreed on: x."""
+class SharedModel(State):
+    """The weights after the last synchronisation: x."""
 
     center: NDArray
 
 
 @dataclass(frozen=True, kw_only=True)
 class Periodic(Strategy):
-    """Rounds of local training, each with an agreement at its end."""
+    """Rounds of local training, each with a synchronisation at its end."""
 
     momentum: InnerMomentum = "keep"
-    """What becomes of the solvers' own momentum when weights are agreed on."""
+    """What happens to the solvers' own momentum at a synchronisation."""
     codec: Codec | None = None
-    """Makes what travels smaller: the differences to what was last agreed on, coded."""
+    """Sends the differences to x in fewer bytes."""
 
     def check(self) -> None:
         modes = ("keep", "average", "reset")
@@ -46,62 +46,62 @@ class Periodic(Strategy):
         return {"codec's own errors": own, "codec's errors of means": mean}
 
     def check_learner(self, learner: Learner) -> None:
-        """Refuse what this solver cannot do, before it is asked to."""
+        """Refuse settings that this solver cannot follow."""
         if self.momentum == "reset" and not learner.momentum:
             raise SettingError(
                 f"{type(self).__name__}: only the momentum of SGD and Nesterov can be reset: "
                 "set momentum to keep or average"
             )
 
-    def start(self, learner: Learner, comm: Comm) -> Agreed:
+    def start(self, learner: Learner, comm: Comm) -> SharedModel:
         self.check_learner(learner)
-        return Agreed(center=learner.weights.copy())
+        return SharedModel(center=learner.weights.copy())
 
     @final
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
-        assert isinstance(state, Agreed)
+        assert isinstance(state, SharedModel)
         meter, divergence = Meter(comm), 0.0
         done = self.train(learner, most)
         if comm.size > 1:
             divergence = statistics.drift(learner, state.center)
-            self.agree(learner, comm, state, done.steps, divergence)
+            self.synchronise(learner, comm, state, done.steps, divergence)
         state.round += 1
         return meter.round(state.round, done, divergence)
 
     @abstractmethod
     def train(self, learner: Learner, most: int) -> Steps:
-        """The local part."""
+        """Train locally."""
 
     @abstractmethod
-    def agree(self, learner: Learner, comm: Comm, state: Agreed, steps: int, drift: float) -> None:
-        """The rest, where there is more than one worker.
+    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float) -> None:
+        """Bring the workers together; called where there is more than one.
 
-        This one has made so many steps, and is so far from the center for that one's size.
+        This worker has made ``steps`` steps, and its weights are ``drift`` away from the center,
+        relative to the center's norm.
         """
 
 
 def mean_weights(learner: Learner, comm: Comm, center: NDArray, codec: Codec | None) -> None:
-    """Every learner's weights become the mean of all.
+    """Average the weights of all learners.
 
-    What a codec makes smaller are the differences to the center, never raw weights, and never
-    BatchNorm's statistics.
+    A codec codes the differences to the center, never raw weights or BatchNorm's statistics.
     """
     if codec is None:
         comm.mean(learner.weights)
         return
     statistics.average(learner, comm)
-    kept = statistics.take(learner.weights, learner.statistics)
+    saved = statistics.take(learner.weights, learner.statistics)
     learner.weights.subtract(center)
     statistics.clear(learner.weights, learner.statistics)
     comm.mean(learner.weights, codec=codec)
     learner.weights.add(center)
-    statistics.put(learner.weights, learner.statistics, kept)
+    statistics.put(learner.weights, learner.statistics, saved)
 
 
 def settle_momentum(learner: Learner, comm: Comm, momentum: InnerMomentum) -> None:
-    """What becomes of the solvers' histories when weights were agreed on.
+    """Keep, average or reset the solvers' histories after a synchronisation.
 
-    Caffe's momentum history contains the learning rate: an average is rescaled where the rate
+    Caffe's momentum history contains the learning rate, so an average is rescaled where the rate
     drops between two rounds.
     """
     if momentum == "reset":

@@ -1,7 +1,7 @@
-"""Strategy: how workers agree on weights, as a small program that each of them runs.
+"""Strategy: how workers synchronise their weights, as a small program that each of them runs.
 
-A strategy is settings only. What it remembers between rounds is its `State`, which goes in,
-is changed and is kept in snapshots: NDArrays and numbers under their names.
+A strategy holds settings only.  Its `State` is what it remembers between rounds: NDArrays and
+numbers, which `Strategy.round` changes and snapshots contain.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from sparknet.native import NDArray
 
 @dataclass
 class State:
-    """What a strategy remembers.  Fields marked `transient` are not kept in snapshots."""
+    """What a strategy remembers.  Snapshots leave out fields marked `transient`."""
 
     round: int = field(default=0, kw_only=True)
-    """Rounds that are done."""
+    """Rounds done so far."""
 
     def arrays(self) -> dict[str, NDArray]:
-        """What snapshots keep of it: buffers."""
-        return {name: value for name, value in self._kept() if isinstance(value, NDArray)}
+        """The buffers, for snapshots."""
+        return {name: value for name, value in self._saved() if isinstance(value, NDArray)}
 
     def numbers(self) -> dict[str, Any]:
-        """And the rest, as JSON."""
-        return {name: value for name, value in self._kept() if not isinstance(value, NDArray)}
+        """The other fields, as JSON, for snapshots."""
+        return {name: value for name, value in self._saved() if not isinstance(value, NDArray)}
 
-    def _kept(self) -> Iterator[tuple[str, Any]]:
+    def _saved(self) -> Iterator[tuple[str, Any]]:
         for one in fields(self):
             if not one.metadata.get("transient"):
                 yield one.name, getattr(self, one.name)
@@ -53,17 +53,17 @@ class Round:
     seconds_communicating: float
     bytes_sent: int
     divergence: float
-    """How far the worker had gone from what was agreed on: ‖x_i - x‖ / ‖x‖."""
+    """How far the worker moved from the last synchronised weights: ‖x_i - x‖ / ‖x‖."""
     note: str = ""
-    """What the strategy has decided, for people to read."""
+    """What the strategy decided, for people to read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Strategy(ABC):
-    """Settings, checked when they are made.  Concrete strategies are final."""
+    """Settings, checked when the object is made.  Concrete strategies are final."""
 
     name: ClassVar[str]
-    """Under which `STRATEGIES` and the command line know it."""
+    """Its name in `STRATEGIES` and on the command line."""
 
     warmup: int = 0
     """Iterations that worker 0 trains alone before the first round."""
@@ -87,20 +87,20 @@ class Strategy(ABC):
 
     @abstractmethod
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
-        """Train for at most so many iterations, and agree.
+        """Train for at most ``most`` iterations, then synchronise.
 
-        With one worker there is nobody to agree with: it is plain training.
+        With one worker this is plain training.
         """
 
     def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:
-        """The weights that all workers stand for, to test; the same on each."""
+        """The weights to validate and to save; the same on every worker."""
         return learner.weights
 
     def finish(self, learner: Learner, comm: Comm, state: State) -> None:  # noqa: B027
-        """After the last round: every learner's weights become the model, if they are not."""
+        """Called after the last round: makes every learner's weights the model."""
 
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
-        """Buffers beside the state that snapshots keep."""
+        """Further buffers that snapshots contain."""
         return {}
 
     def settings(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Strategy(ABC):
 
 
 class Meter:
-    """Measures a round: what went over the wire meanwhile, and how long that took."""
+    """Measures a round: the bytes sent and the time spent in communication."""
 
     def __init__(self, comm: Comm) -> None:
         self._comm = comm
@@ -133,7 +133,7 @@ class Meter:
         )
 
     def around(self, inner: Round) -> Round:
-        """A round that others have measured, with what went over the wire before and after it."""
+        """A round measured elsewhere, with the traffic before and after it added."""
         traffic = self._comm.traffic
         return replace(
             inner,
@@ -143,7 +143,7 @@ class Meter:
 
 
 def follow_first(learner: Learner, comm: Comm) -> None:
-    """All have worker 0's weights, histories and iteration."""
+    """Give all workers the weights, histories and iteration of worker 0."""
     for buffer in (learner.weights, *learner.histories):
         comm.broadcast(buffer)
     first = int(comm.gather(learner.iter)[0])
@@ -152,10 +152,10 @@ def follow_first(learner: Learner, comm: Comm) -> None:
 
 
 def warm_up(learner: Learner, comm: Comm, steps: int) -> Round:
-    """Worker 0 trains alone; then all have its weights, histories and iteration.
+    """Train worker 0 alone, then give all workers its weights, histories and iteration.
 
-    The others wait no longer at a time than a part of the deadline, so that a long warm-up is
-    not taken for a dead worker.
+    Workers exchange a message several times within the deadline, so that a long warm-up is not
+    taken for a dead worker.
     """
     meter, done = Meter(comm), Steps()
     patience = comm.deadline / 4

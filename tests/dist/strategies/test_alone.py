@@ -1,4 +1,4 @@
-"""With one worker every strategy is plain training, bit for bit; with several they agree."""
+"""With one worker every strategy is plain training, bit for bit; with several they end with equal weights."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_elastic_averaging() -> None:
 @pytest.mark.parametrize("measure", ["relative", "absolute"])
 def test_dynamic_averaging(measure: Any) -> None:
     threshold = {"relative": 0.15, "absolute": 1.2}[measure]
-    agreed: list[bool] = []
+    synchronised: list[bool] = []
     passed = [0]
 
     def rule(x: Array, own: list[Array], rate: float) -> tuple[Array, list[Array]]:
@@ -155,8 +155,8 @@ def test_dynamic_averaging(measure: Any) -> None:
         far = [np.linalg.norm(one - x, order) for one in own]
         limit = threshold * (np.linalg.norm(x) if measure == "relative" else 1)
         passed[0] += 3
-        agreed.append(max(far) > limit or passed[0] >= 12 or len(agreed) == 9)
-        if not agreed[-1]:
+        synchronised.append(max(far) > limit or passed[0] >= 12 or len(synchronised) == 9)
+        if not synchronised[-1]:
             return x, own
         passed[0] = 0
         mean = np.mean(own, axis=0)
@@ -165,7 +165,7 @@ def test_dynamic_averaging(measure: Any) -> None:
     expected = by_rule(3, 10, 3, rule)[-1]
     strategy = DynamicAveraging(threshold, 3, 12, measure)
     assert np.allclose(by_strategy(3, 10, 3, strategy), expected, rtol=1e-4, atol=1e-6)
-    assert 2 < sum(agreed) < 9, agreed
+    assert 2 < sum(synchronised) < 9, synchronised
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sparknet.spark.kept import forget, kept
+from sparknet.spark.worker_cache import forget, kept
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_survives_between_jobs_of_a_worker(spark: Any) -> None:
     def look(_: Any) -> Any:
         import os
 
-        from sparknet.spark.kept import kept
+        from sparknet.spark.worker_cache import kept
 
         yield os.getpid(), kept("number", lambda: os.getpid())
 

@@ -1,4 +1,4 @@
-"""Trainee: the net that is trained, and what its solver says of the training."""
+"""training_net: the net that is trained, and its solver's settings for the training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparknet.weights import WeightCollection
 StrPath = str | os.PathLike[str]
 
 
-def trainee(
+def training_net(
     solver: Any, weights: StrPath | WeightCollection | None, seed: int | None, precision: str
 ) -> Net:
     """The net of a solver, or a copy of the Net that it is: that one is left as it was given."""

@@ -1,4 +1,4 @@
-"""Pulse: heartbeats between workers, so that one that is gone is told from one that is slow.
+"""Heartbeats: messages between workers that tell a lost worker from a slow one.
 
 A thread sends a heartbeat to every other worker four times within the deadline, and listens for
 theirs.  Who was silent for longer, or hung up without a good-bye, is lost: whatever waits for
@@ -64,7 +64,7 @@ class _Peer:
         return found
 
 
-class Pulse:
+class Heartbeats:
     """Watches the others, by rank."""
 
     def __init__(self, wires: Mapping[int, Wire], deadline: float, lost: Lost) -> None:
@@ -73,7 +73,7 @@ class Pulse:
         self._beat = deadline / 4
         self._watched = set(self._peers)
         self._wake, self._woken = socket.socketpair()
-        self._thread = threading.Thread(target=self._run, name="sparknet-pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="sparknet-heartbeats", daemon=True)
         start(self._thread)
 
     def close(self) -> None:

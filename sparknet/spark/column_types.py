@@ -32,7 +32,7 @@ def plain(name: str) -> str:
     return name.replace(".", "_").replace("`", "_")
 
 
-def check_kinds(data: DataFrame, columns: Iterable[str], what: str) -> None:
+def check_types(data: DataFrame, columns: Iterable[str], what: str) -> None:
     """SparkError if a column can be none that a net takes: in no row, so that no job need look."""
     for column in columns:
         found = [field.dataType for field in data.schema.fields if field.name == column]
