@@ -71,6 +71,11 @@ class Driver:
         """For how many seconds no worker could connect, and why; 0 where all is well."""
         return self._gate.trouble
 
+    @property
+    def present(self) -> int:
+        """How many workers of the attempt at work are connected."""
+        return self._places["training"].present
+
     def interrupt(self) -> None:
         """Ask the workers to snapshot and end after the round at work."""
         self._stop = True
@@ -131,10 +136,10 @@ class Driver:
         return {}, self._weights
 
     def _event(self, call: dict[str, Any], line: Line) -> Answer:
-        self._hear(call["event"])
+        self.hear(call["event"])
         return {}, _NOTHING
 
-    def _hear(self, event: Event) -> None:
+    def hear(self, event: Event) -> None:
         """One at a time; a listener that fails ends the run, and hears of nothing more."""
         with self._lock:
             if self.progress.broken is not None:
@@ -153,7 +158,7 @@ class Driver:
             return {}, _NOTHING
         self.progress.failures.append(call["failure"])
         self._places["training"].fail(line, str(call["failure"]["message"]))
-        self._hear({"event": "failure", "time": time.time(), **call["failure"]})
+        self.hear({"event": "failure", "time": time.time(), **call["failure"]})
         return {}, _NOTHING
 
     def _done(self, call: dict[str, Any], line: Line) -> Answer:

@@ -58,10 +58,25 @@ def resumption(event: Mapping[str, Any]) -> str | None:
     return f"resuming {run} from {round}, iteration {event['iteration']}"
 
 
+def waiting(event: Mapping[str, Any]) -> str | None:
+    """What a run says that waits for Spark to start its workers."""
+    if event["event"] != "waiting":
+        return None
+    slots, needed, seconds = event["slots"], event["needed"], event["seconds"]
+    since = f"nobody has worked for {seconds:.0f} s"
+    if slots is None:
+        return f"{since}: waiting for {needed} slots at once (Spark Connect does not say how many there are)"
+    if slots < needed:
+        return f"{since}: waiting for slots, there are {slots} of the {needed} that the workers need"
+    return f"{since}: waiting for Spark to start {needed} workers again, in {slots} slots"
+
+
 def tell(listener: OnEvent | None, event: Event) -> None:
     """Pass an event on; whatever the listener raises is its own error."""
     if said := resumption(event):
         _logger.info(said)
+    if said := waiting(event):
+        _logger.warning(said)
     if listener is None:
         return
     try:

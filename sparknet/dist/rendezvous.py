@@ -56,6 +56,12 @@ class Rendezvous:
         """When any of them was heard of."""
         self._lock = threading.Lock()
 
+    @property
+    def present(self) -> int:
+        """How many are there, of those that are not over."""
+        with self._lock:
+            return len(self._entries)
+
     def hear(self, line: Line, call: Json) -> Json:
         """A task says that it is there; what all said when they are ready, or who is lost."""
         with self._lock:

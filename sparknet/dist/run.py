@@ -13,6 +13,10 @@ Some events are the driver's own, beside those of `sparknet.dist.events`:
     round, iteration, epoch, worker, where (its host and process), seconds, median (what a step
     took it, and the others in the middle, in the third slow round)
 
+``waiting``
+    slots (how many tasks Spark can run at once, or None where that is not known, as under Spark
+    Connect), needed (how many the workers take), seconds (for how long nobody has worked)
+
 ``failure``
     worker, type, message (its last words): Spark runs the stage again, from the newest snapshot,
     unless it would only fail again
@@ -26,7 +30,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
 import numpy as np
@@ -38,6 +42,7 @@ from sparknet.dist.handshake import make_secret
 from sparknet.dist.line import Link
 from sparknet.dist.store import Store
 from sparknet.dist.stragglers import Stragglers
+from sparknet.dist.waiting import Waiting
 from sparknet.dist.worker import Outcome
 from sparknet.errors import CommError, OutOfMemory, SparkNetError, WorkerError
 from sparknet.native import NDArray
@@ -73,6 +78,10 @@ class Workers(ABC):
     def some_ended(self) -> bool:
         """Whether one has ended."""
 
+    def slots(self) -> tuple[int | None, int] | None:
+        """How many there are (None: not known) and are needed; None where no slots are needed."""
+        return None
+
     @abstractmethod
     def failure(self, said: Sequence[Failure]) -> Exception:
         """Why there are no weights, given the workers' last words."""
@@ -96,6 +105,7 @@ class Run:
         self.history: list[Event] = []
         self._on_event, self._foreign = on_event, foreign
         self._stragglers = Stragglers()
+        self._waiting = Waiting()
         self._hosts: list[str] = []
         self.driver = Driver(
             self._secret,
@@ -153,8 +163,16 @@ class Run:
         if cause is not None and not (workers.restarts and isinstance(cause, OutOfMemory)):
             raise cause
         if workers.restarts:
+            self._wait_for_slots(workers)
             return float("inf")
         return _WORDS if progress.failures or workers.some_ended else float("inf")
+
+    def _wait_for_slots(self, workers: Workers) -> None:
+        """Say so where nobody works for long."""
+        event = self._waiting.look(self.driver, workers.slots)
+        if event is not None:
+            with suppress(OSError):  # the listener failed: that is raised at the next look
+                self.driver.hear(event)
 
     def _failures(self) -> list[Failure]:
         return [Failure.of(said, self._foreign) for said in tuple(self.driver.progress.failures)]

@@ -12,7 +12,7 @@ from sparknet.dist.run import Run, Workers
 from sparknet.dist.run_spec import RunSpec
 from sparknet.errors import DataError, SparkError
 from sparknet.spark import preflight, scratch, task
-from sparknet.spark.job import Job
+from sparknet.spark.job import Job, is_classic
 from sparknet.spark.task import Columns
 
 if TYPE_CHECKING:
@@ -59,6 +59,10 @@ class SparkWorkers(Workers):
 
     def wait(self, seconds: float) -> bool:
         return self._job.wait(seconds)
+
+    def slots(self) -> tuple[int | None, int]:
+        there = preflight.slots_of(self._session) if is_classic(self._session) else None
+        return there, self._size
 
     def failure(self, said: Sequence[Failure]) -> Exception:
         try:

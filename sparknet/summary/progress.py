@@ -149,6 +149,9 @@ def _line(kind: str, event: Event) -> str | None:
         )
     if kind == "workers" and event["attempt"] > 1:
         return f"a worker was lost; all start again (attempt {event['attempt']})"
+    if kind == "waiting":
+        slots = "" if event["slots"] is None else f" ({event['slots']} there)"
+        return f"{at}: waiting for {event['needed']} slots{slots} for {event['seconds']:.0f} s"
     if kind == "stop":
         kept = event.get("best")
         of_best = "" if kept is None else f"; the weights are those of step {kept}, the best"

@@ -24,6 +24,7 @@ import pyspark
 HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).parents[2]
 PATIENCE = 90.0
+HOST = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
 
 Event = dict[str, Any]
 OnEvent = Callable[[Event], None]
@@ -100,6 +101,12 @@ class Service:
     def left(self) -> list[int]:
         return session_processes(self.process.pid)
 
+    def kill(self) -> None:
+        """As if its machine were lost: it and all that it started."""
+        for one in self.left():
+            os.kill(one, signal.SIGKILL)
+        self.process.wait()
+
     def close(self) -> None:
         """End it; what it started ends with it, or is killed, and that is a fault."""
         self.process.terminate()
@@ -118,6 +125,14 @@ class Cluster:
     url: str
     folder: Path
     services: list[Service]
+
+    def add_worker(self) -> Service:
+        """One more, with one core."""
+        start = [str(HOME / "bin" / "spark-class"), "org.apache.spark.deploy.worker.Worker"]
+        command = [*start, *HOST, "--cores", "1", "--memory", "1g", self.url]
+        log = self.folder / f"worker-{len(self.services) - 1}.log"
+        self.services.append(Service(command, log, env=environment(self.folder)))
+        return self.services[-1]
 
     def files(self) -> list[Path]:
         """What workers have in the local directories of executors."""
@@ -156,20 +171,15 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     variables = environment(folder)
     for name in ("work", "local"):
         (folder / name).mkdir()
-    start = str(HOME / "bin" / "spark-class")
-    host = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     services: list[Service] = []
     try:
-        command = [start, "org.apache.spark.deploy.master.Master", *host]
-        services.append(Service(command, folder / "master.log", env=variables))
+        command = [str(HOME / "bin" / "spark-class"), "org.apache.spark.deploy.master.Master"]
+        services.append(Service([*command, *HOST], folder / "master.log", env=variables))
         url = services[0].said(r"Starting Spark master at (spark://\S+)")
-        for number in range(2):
-            worker = "org.apache.spark.deploy.worker.Worker"
-            command = [start, worker, *host, "--cores", "1", "--memory", "1g", url]
-            services.append(Service(command, folder / f"worker-{number}.log", env=variables))
-        for service in services[1:]:
+        found = Cluster(url, folder, services)
+        for service in [found.add_worker() for _ in range(2)]:
             service.said(r"(Successfully registered with master)")
-        yield Cluster(url, folder, services)
+        yield found
     finally:
         for service in reversed(services):
             service.close()
@@ -219,6 +229,10 @@ class Driver:
 
     def left(self) -> list[int]:
         return self._service.left()
+
+    def said(self, pattern: str) -> str:
+        """Wait for a line on its standard error."""
+        return self._service.said(pattern)
 
     def close(self) -> None:
         assert self.process.stdin is not None
