@@ -23,7 +23,7 @@ from benchmarks.spark_strategies import frame
 from benchmarks.strategies import TRAINED, records, solver
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
-from sparknet.loaders.source import Records
+from sparknet.loaders.records import Records
 from sparknet.native import set_threads
 from sparknet.net import Net
 from sparknet.spark import Trainer, local_session

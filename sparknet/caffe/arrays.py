@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sparknet.errors import ArrayError
 from sparknet.proto import caffe_pb2
-from sparknet.proto.source import Source
+from sparknet.proto.byte_source import ByteSource
 from sparknet.proto.wire import Piece, header, load, walk
 
 Array = npt.NDArray[Any]
@@ -37,7 +37,7 @@ def array_to_blobproto(arr: Array, diff: Array | None = None) -> caffe_pb2.BlobP
 def blobproto_to_array(blob: caffe_pb2.BlobProto, return_diff: bool = False) -> Array:
     """The numbers of a blob, or of its gradient, as float64 in the blob's shape."""
     name = "diff" if return_diff else "data"
-    source = Source(blob.SerializeToString(), "BlobProto")
+    source = ByteSource(blob.SerializeToString(), "BlobProto")
     payload = walk(source, None)[1][0]
     if not payload.count(name):
         name = f"double_{name}"
@@ -97,7 +97,7 @@ def _float_data(datum: caffe_pb2.Datum) -> Array:
         # The serializer writes fields by number; only the few of a Datum's head come before.
         bare = caffe_pb2.Datum()
         bare.float_data.MergeFrom(datum.float_data)
-        source = Source(bare.SerializeToString(), "Datum")
+        source = ByteSource(bare.SerializeToString(), "Datum")
         load(source, [Piece(0, count, 1, 4)], flat)
     return flat.astype(np.float64)
 

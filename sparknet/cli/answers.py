@@ -158,7 +158,7 @@ def read_labels(path: str) -> list[str]:
 @contextmanager
 def opened(path: str) -> Iterator[TextIO]:
     """A file that takes its name when it is complete."""
-    from sparknet.proto.source import replacing
+    from sparknet.proto.byte_source import replacing
 
     with (
         replacing(path) as draft,

@@ -53,7 +53,7 @@ class NumpyFile(FeatureFile):
     """.npy or .npz; the rows are in memory until the end."""
 
     def open(self, stack: ExitStack) -> None:
-        from sparknet.proto.source import replacing
+        from sparknet.proto.byte_source import replacing
 
         self._draft = stack.enter_context(replacing(self.path))
         self._parts: dict[str, list[Any]] = {name: [] for name in self.blobs}
@@ -80,7 +80,7 @@ class HDF5File(FeatureFile):
     """A data set for each blob, which HDF5Data layers read."""
 
     def open(self, stack: ExitStack) -> None:
-        from sparknet.proto.source import replacing
+        from sparknet.proto.byte_source import replacing
 
         self._draft = stack.enter_context(replacing(self.path))
         self._is_new = True

@@ -17,7 +17,7 @@ from sparknet.cli.verb import WrongUse
 from sparknet.errors import DataError, FileError
 
 if TYPE_CHECKING:
-    from sparknet.loaders.source import Records
+    from sparknet.loaders.records import Records
     from sparknet.loaders.transform import Transform
     from sparknet.net import Entry
 

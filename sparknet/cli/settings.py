@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def read_settings(chosen: Namespace) -> SolverParameter:
     """The solver of -solver, changed by -model, -weights, -iterations, -level and -stage."""
-    from sparknet.caffe.solvers.source import settings
+    from sparknet.caffe.solvers.settings import settings
 
     solver = settings(chosen.solver, net_file.read(chosen.model) if chosen.model else None)
     solver.train_state.level = chosen.level

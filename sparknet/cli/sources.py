@@ -9,7 +9,7 @@ from sparknet.cli.verb import WrongUse
 from sparknet.errors import DataError
 
 if TYPE_CHECKING:
-    from sparknet.loaders.source import Records
+    from sparknet.loaders.records import Records
     from sparknet.net import Entry
     from sparknet.proto.caffe_pb2 import NetParameter, SolverParameter
 

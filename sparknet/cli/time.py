@@ -104,7 +104,7 @@ def _described(chosen: Namespace) -> NetParameter:
 def _solver(chosen: Namespace) -> tuple[Net, Any]:
     """The solver's net without its test nets, and its update."""
     from sparknet.caffe.solvers import get_solver
-    from sparknet.caffe.solvers.source import settings
+    from sparknet.caffe.solvers.settings import settings
     from sparknet.proto import solver_nets
 
     source = settings(chosen.solver, _described(chosen) if chosen.model else None)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.dist.training_net import settings
-from sparknet.loaders.source import Records
+from sparknet.loaders.records import Records
 from sparknet.net import Net
 
 Json = dict[str, Any]

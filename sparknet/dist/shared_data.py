@@ -16,7 +16,7 @@ from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.errors import SettingError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_records
-from sparknet.loaders.source import ArrayRecords, Records
+from sparknet.loaders.records import ArrayRecords, Records
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.proto import write_text

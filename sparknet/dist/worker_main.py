@@ -32,7 +32,7 @@ from sparknet.dist.worker import Outcome, work
 from sparknet.errors import CommError, DataError, SparkNetError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
-from sparknet.loaders.source import ArrayRecords, Records, Subset
+from sparknet.loaders.records import ArrayRecords, Records, Subset
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.weights import layout_of

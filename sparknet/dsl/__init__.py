@@ -11,8 +11,8 @@ from typing import Any
 from sparknet.dsl.builders import CaffeLayer, builder
 from sparknet.dsl.layer_spec import LayerSpec
 from sparknet.dsl.listing import ActivationLayer, ConvLayer, LinearLayer, PoolLayer, RDDLayer
-from sparknet.dsl.net import NetParams
-from sparknet.dsl.solver import SolverParams
+from sparknet.dsl.net_params import NetParams
+from sparknet.dsl.solver_params import SolverParams
 from sparknet.layers import LAYERS
 
 __all__ = [

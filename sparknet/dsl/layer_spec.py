@@ -89,7 +89,7 @@ class LayerSpec(Content):
         return _thaw, (self._bytes,)
 
     def __repr__(self) -> str:
-        from sparknet.dsl.source import layer_source
+        from sparknet.dsl.source_code import layer_source
 
         return layer_source(self.to_proto())
 

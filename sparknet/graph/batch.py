@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, TRAIN, Shape
-from sparknet.layers.source import Source
+from sparknet.layers.source_layer import SourceLayer
 from sparknet.proto import caffe_pb2
 
 
@@ -27,7 +27,7 @@ def set_batch(net: caffe_pb2.NetParameter, batch: int) -> None:
         for index in range(len(layer.dummy_data_param.num)):
             layer.dummy_data_param.num[index] = batch
         kind = LAYERS.get(layer.type)
-        if kind is not None and issubclass(kind, Source) and kind.batches and kind.field:
+        if kind is not None and issubclass(kind, SourceLayer) and kind.batches and kind.field:
             getattr(layer, kind.field).batch_size = batch
 
 

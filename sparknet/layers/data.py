@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from sparknet.layers.layer import Plan, Shape, between
-from sparknet.layers.source import Source
-from sparknet.layers.transform import Transform
+from sparknet.layers.source_layer import SourceLayer
+from sparknet.layers.transform_param import TransformParam
 from sparknet.loaders.datum import parse_datum, stored_shape
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.proto import caffe_pb2
 
 
-class Data(Source):
+class Data(SourceLayer):
     """The first record gives the shape; a second top gives the labels (Caffe: data_layer.cpp).
 
     Values: source, backend ("leveldb" or "lmdb"), batch_size, labels (a second top is
-    there), and those of `Transform`.
+    there), and those of `TransformParam`.
     """
 
     type = "Data"
@@ -29,7 +29,7 @@ class Data(Source):
     def survey(self) -> Plan:
         options = self.options
         batch = self.batch(options.batch_size)
-        transform = Transform(self, self.parameter.transform_param)
+        transform = TransformParam(self, self.parameter.transform_param)
         channels, height, width = transform.output(self._record_shape(transform))
         labels = len(self.parameter.top) > 1
         values = {
@@ -47,7 +47,7 @@ class Data(Source):
 
         return open_records(self.options.source, kind="datums")
 
-    def _record_shape(self, transform: Transform) -> tuple[int, int, int]:
+    def _record_shape(self, transform: TransformParam) -> tuple[int, int, int]:
         options = self.options
         database = LMDB if options.backend == caffe_pb2.DataParameter.LMDB else LevelDB
         with self.reading(f"the database '{options.source}'"):

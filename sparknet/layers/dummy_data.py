@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sparknet.layers.fillers import check_filler, constant
 from sparknet.layers.layer import Plan, Shape
-from sparknet.layers.source import Source
+from sparknet.layers.source_layer import SourceLayer
 from sparknet.proto import caffe_pb2
 
 
-class DummyData(Source):
+class DummyData(SourceLayer):
     """Caffe: dummy_data_layer.cpp.  A filler that is not constant fills anew in each pass.
 
     Values: fillers (one for each top), refill (whether each fills anew).

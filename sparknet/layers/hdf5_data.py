@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from sparknet.layers.layer import Plan, shape_text
-from sparknet.layers.source import Source
+from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders.hdf5 import dataset_shapes, read_list
 
 
-class HDF5Data(Source):
+class HDF5Data(SourceLayer):
     """The first file gives the shapes (Caffe: hdf5_data_layer.cpp).
 
     Values: source, files (as listed), batch_size, shuffle.

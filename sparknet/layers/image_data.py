@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from sparknet.layers.layer import Plan, exactly
-from sparknet.layers.source import Source
-from sparknet.layers.transform import Transform
+from sparknet.layers.source_layer import SourceLayer
+from sparknet.layers.transform_param import TransformParam
 from sparknet.loaders.image import image_shape, read_list
 
 
-class ImageData(Source):
+class ImageData(SourceLayer):
     """The first image gives the shape (Caffe: image_data_layer.cpp).
 
     Values: source, root_folder, batch_size, shuffle, rand_skip, is_color, new_height,
-    new_width (0, 0: as stored), and those of `Transform`.
+    new_width (0, 0: as stored), and those of `TransformParam`.
     """
 
     type = "ImageData"
@@ -26,7 +26,7 @@ class ImageData(Source):
     def survey(self) -> Plan:
         options = self.options
         batch = self.batch(options.batch_size)
-        transform = Transform(self, self.parameter.transform_param)
+        transform = TransformParam(self, self.parameter.transform_param)
         channels, height, width = transform.output(self._image_shape())
         names = ("source", "root_folder", "shuffle", "rand_skip", "is_color")
         values = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sparknet.layers.layer import Plan
-from sparknet.layers.source import Source
+from sparknet.layers.source_layer import SourceLayer
 
 
-class Input(Source):
+class Input(SourceLayer):
     """One shape for all tops, or one for each (Caffe: input_layer.cpp)."""
 
     type = "Input"

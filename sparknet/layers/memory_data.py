@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sparknet.layers.layer import Plan, exactly
-from sparknet.layers.source import Source
+from sparknet.layers.source_layer import SourceLayer
 
 
-class MemoryData(Source):
+class MemoryData(SourceLayer):
     """Caffe: memory_data_layer.cpp.  Values: batch_size, channels, height, width."""
 
     type = "MemoryData"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sparknet.layers.fillers import constant
 from sparknet.layers.layer import Param, Plan, exactly
-from sparknet.layers.source import Source
+from sparknet.layers.source_layer import SourceLayer
 
 
-class Parameter(Source):
+class Parameter(SourceLayer):
     """Blob 0 is the top; it starts at zero (Caffe: parameter_layer.hpp)."""
 
     type = "Parameter"

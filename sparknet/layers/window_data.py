@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from sparknet.layers.layer import Plan, exactly, shape_text
-from sparknet.layers.source import Source
-from sparknet.layers.transform import Transform
+from sparknet.layers.source_layer import SourceLayer
+from sparknet.layers.transform_param import TransformParam
 from sparknet.loaders.window import first_channels
 
 
-class WindowData(Source):
+class WindowData(SourceLayer):
     """Caffe: window_data_layer.cpp.  The window file says how many channels images have.
 
     Values: source, root_folder, batch_size, fg_threshold, bg_threshold, fg_fraction,
-    context_pad, crop_mode, cache_images, and those of `Transform`.
+    context_pad, crop_mode, cache_images, and those of `TransformParam`.
     """
 
     type = "WindowData"
@@ -24,7 +24,7 @@ class WindowData(Source):
     def survey(self) -> Plan:
         options = self.options
         batch = self.batch(options.batch_size)
-        transform = Transform(self, self.parameter.transform_param)
+        transform = TransformParam(self, self.parameter.transform_param)
         crop = transform.crop_size
         if crop < 1:
             self.fail(f"needs a positive transform_param.crop_size; it is {crop}")
@@ -42,7 +42,7 @@ class WindowData(Source):
         }
         return Plan(tops=((batch, channels, crop, crop), (batch,)), values=values)
 
-    def _check_mean(self, transform: Transform, channels: int) -> None:
+    def _check_mean(self, transform: TransformParam, channels: int) -> None:
         """The mean image is cropped in its middle; it may be larger than a window."""
         transform.check_mean_values(channels)
         mean, crop = transform.mean, transform.crop_size

@@ -22,7 +22,7 @@ _HOMES = {
     "opening": ("open_records",),
     "order": ("Order",),
     "parquet": ("Parquet",),
-    "source": ("ArrayRecords", "Chain", "Column", "Records", "Subset"),
+    "records": ("ArrayRecords", "Chain", "Column", "Records", "Subset"),
     "tars": ("Tars",),
     "transform": ("Transform",),
 }
@@ -80,6 +80,6 @@ if TYPE_CHECKING:
     from sparknet.loaders.opening import open_records
     from sparknet.loaders.order import Order
     from sparknet.loaders.parquet import Parquet
-    from sparknet.loaders.source import ArrayRecords, Chain, Column, Records, Subset
+    from sparknet.loaders.records import ArrayRecords, Chain, Column, Records, Subset
     from sparknet.loaders.tars import Tars
     from sparknet.loaders.transform import Transform

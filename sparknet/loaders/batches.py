@@ -13,7 +13,7 @@ import numpy as np
 from sparknet.errors import ArrayError, FileError
 from sparknet.loaders.order import Order
 from sparknet.loaders.prefetch import Prefetch
-from sparknet.loaders.source import Array, Batch, Records
+from sparknet.loaders.records import Array, Batch, Records
 
 Place = dict[str, int]
 Transforms = Mapping[str, Callable[[Array, int], Array]]

@@ -19,7 +19,7 @@ import numpy as np
 
 from sparknet.errors import FileError
 from sparknet.loaders.mapped import Bytes, FileRecords, map_file
-from sparknet.loaders.source import (
+from sparknet.loaders.records import (
     Array,
     Batch,
     Column,
@@ -28,7 +28,7 @@ from sparknet.loaders.source import (
     described,
 )
 from sparknet.native.guard import Guard
-from sparknet.proto.source import StrPath, replacing
+from sparknet.proto.byte_source import StrPath, replacing
 
 MAGIC = b"SNBLOCK1"
 FRONT = struct.Struct("<8sII")

@@ -7,7 +7,7 @@ import numpy as np
 from sparknet.errors import FileError
 from sparknet.loaders.mapped import FileRecords, map_file
 from sparknet.native.guard import Guard
-from sparknet.proto.source import StrPath
+from sparknet.proto.byte_source import StrPath
 
 ROW = np.dtype([("label", np.uint8), ("data", np.uint8, (3, 32, 32))])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparknet.native.transform import crc32c
+from sparknet.native.decoding import crc32c
 
 
 def masked(data: bytes) -> int:

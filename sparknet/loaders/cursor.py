@@ -12,7 +12,7 @@ from sparknet.errors import FileError
 from sparknet.loaders.datum import check_size, parse_datum
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
-from sparknet.native.transform import SCATTERED, RecordError, Records
+from sparknet.native.batch_items import SCATTERED, BatchItems, RecordError
 
 
 class Cursor:
@@ -31,7 +31,7 @@ class Cursor:
     def close(self) -> None:
         self.database.close()
 
-    def take(self, count: int) -> tuple[list[bytes], Records]:
+    def take(self, count: int) -> tuple[list[bytes], BatchItems]:
         """The next records: their keys, and where their values lie."""
         keys, *rest = (list(column) for column in zip(*islice(self._records, count), strict=True))
         if isinstance(self.database, LMDB):
@@ -59,9 +59,9 @@ class Cursor:
 
 def scan(
     source: str, names: Sequence[object], memory: Any, starts: Sequence[int], sizes: Sequence[int]
-) -> Records:
+) -> BatchItems:
     """Where the values of Datum messages lie in one memory; `names` are for messages."""
-    records = Records(len(names))
+    records = BatchItems(len(names))
     try:
         records.scan(memory, starts, sizes)
     except RecordError as error:

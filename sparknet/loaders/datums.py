@@ -17,10 +17,9 @@ from sparknet.loaders.image import Size
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.pictures import LABEL, Reader
-from sparknet.loaders.source import Batch, Column, Indices, Rows, rows_of
-from sparknet.native.transform import ENCODED
-from sparknet.native.transform import Records as Found
-from sparknet.proto.source import StrPath
+from sparknet.loaders.records import Batch, Column, Indices, Rows, rows_of
+from sparknet.native.batch_items import ENCODED, BatchItems
+from sparknet.proto.byte_source import StrPath
 
 BACKENDS = ("lmdb", "leveldb")
 
@@ -101,7 +100,7 @@ class Datums:
             return np.fromiter(chain.from_iterable(places), np.int64).reshape(-1, 2)
         return list(self._database.places())
 
-    def _found(self, rows: Rows) -> Found:
+    def _found(self, rows: Rows) -> BatchItems:
         if isinstance(self._database, LMDB):
             starts, sizes = self._places[rows].T
             return scan(self.path, rows.tolist(), self._database.memory, starts, sizes)
@@ -113,7 +112,7 @@ class Datums:
         keys = [key for key, _ in places]
         return scan(self.path, keys, *joined([values[key] for key in keys]))
 
-    def _decoded(self, rows: Rows, found: Found) -> dict[int, Any]:
+    def _decoded(self, rows: Rows, found: BatchItems) -> dict[int, Any]:
         """The images of encoded records, by their place in the batch; None where one is damaged."""
         encoded: Sequence[int] = found.of_kind(ENCODED)
         shape = self.columns["data"].shape

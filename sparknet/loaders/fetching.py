@@ -19,8 +19,8 @@ from urllib.request import urlopen
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.mnist import MNIST
 from sparknet.loaders.opening import open_records
-from sparknet.loaders.source import Records
-from sparknet.proto.source import StrPath, replacing
+from sparknet.loaders.records import Records
+from sparknet.proto.byte_source import StrPath, replacing
 
 PIECE = 1 << 20
 PATIENCE = 60.0

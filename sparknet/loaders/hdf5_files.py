@@ -10,9 +10,9 @@ import numpy as np
 
 from sparknet.errors import FileError, shown
 from sparknet.loaders.hdf5 import check_batch, open_dataset, open_hdf5
-from sparknet.loaders.source import Array, Batch, Column, Indices, Rows, rows_of
+from sparknet.loaders.records import Array, Batch, Column, Indices, Rows, rows_of
+from sparknet.proto.byte_source import StrPath
 from sparknet.proto.hdf5_members import linked
-from sparknet.proto.source import StrPath
 
 
 class HDF5File:

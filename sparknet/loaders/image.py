@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, MissingExtra, shown
-from sparknet.native.transform import resize_image
+from sparknet.native.decoding import resize_image
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 Size = tuple[int, int]

@@ -9,7 +9,7 @@ from typing import Any
 from sparknet.errors import FileError
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.pictures import Pictures, Reader
-from sparknet.proto.source import StrPath
+from sparknet.proto.byte_source import StrPath
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp"}
 

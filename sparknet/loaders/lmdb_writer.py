@@ -25,7 +25,7 @@ from sparknet.loaders.lmdb import (
     PAGE,
     VERSION,
 )
-from sparknet.proto.source import replacing
+from sparknet.proto.byte_source import replacing
 
 SIZE = 4096
 META_PAGE, INTEGER_KEYS = 8, 8

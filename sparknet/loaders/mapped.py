@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.loaders.source import Array, ArrayRecords, Batch, Indices
+from sparknet.loaders.records import Array, ArrayRecords, Batch, Indices
 from sparknet.native.guard import Guard
-from sparknet.proto.source import StrPath
+from sparknet.proto.byte_source import StrPath
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Order = Literal["C", "F"]

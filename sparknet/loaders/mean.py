@@ -8,7 +8,7 @@ import numpy as np
 
 from sparknet.errors import ArrayError, FileError
 from sparknet.loaders.batches import one_pass
-from sparknet.loaders.source import Records
+from sparknet.loaders.records import Records
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 AT_ONCE = 64

@@ -14,7 +14,7 @@ import numpy as np
 from sparknet.errors import FileError
 from sparknet.loaders.mapped import MOST_GROWTH, Bytes, FileRecords, map_file, shaped
 from sparknet.native.guard import Guard
-from sparknet.proto.source import StrPath
+from sparknet.proto.byte_source import StrPath
 
 IMAGES, LABELS = 0x803, 0x801
 GZIP = b"\x1f\x8b"

@@ -15,9 +15,9 @@ import numpy as np
 
 from sparknet.errors import FileError, shown
 from sparknet.loaders.mapped import MOST_GROWTH, Bytes, FileRecords, map_file, shaped
-from sparknet.loaders.source import Array
+from sparknet.loaders.records import Array
 from sparknet.native.guard import Guard
-from sparknet.proto.source import StrPath
+from sparknet.proto.byte_source import StrPath
 
 LOCAL = struct.Struct("<4s22xHH")
 """A member's own header: a magic number, then the lengths of its name and its extra field."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sparknet.errors import FileError, SpecError
-from sparknet.loaders.source import Chain, Records
-from sparknet.proto.source import StrPath
+from sparknet.loaders.records import Chain, Records
+from sparknet.proto.byte_source import StrPath
 
 KINDS = {
     # kind: (module in sparknet.loaders, class)

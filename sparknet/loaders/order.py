@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import ArrayError
-from sparknet.loaders.source import Rows
+from sparknet.loaders.records import Rows
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from sparknet.errors import FileError, MissingExtra, shown
 from sparknet.loaders.mapped import MOST_GROWTH
-from sparknet.loaders.source import Array, Batch, Column, Indices, Rows, rows_of
-from sparknet.proto.source import StrPath
+from sparknet.loaders.records import Array, Batch, Column, Indices, Rows, rows_of
+from sparknet.proto.byte_source import StrPath
 
 LARGEST_GROUP = 1 << 30
 """Bytes."""

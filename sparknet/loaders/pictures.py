@@ -12,7 +12,7 @@ import numpy as np
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import Pixels, Size, decode, image_shape
-from sparknet.loaders.source import Batch, Column, Indices, rows_of
+from sparknet.loaders.records import Batch, Column, Indices, rows_of
 
 Shape3 = tuple[int, int, int]
 

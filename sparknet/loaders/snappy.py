@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparknet.native.transform import snappy_decode
+from sparknet.native.decoding import snappy_decode
 
 LARGEST = 1 << 28
 MOST_GROWTH = 32

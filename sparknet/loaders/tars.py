@@ -13,7 +13,7 @@ from sparknet.errors import FileError, shown
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.image_files import SUFFIXES
 from sparknet.loaders.pictures import Pictures, Reader
-from sparknet.proto.source import StrPath
+from sparknet.proto.byte_source import StrPath
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import ArrayError, FileError, SpecError
-from sparknet.loaders.source import Array
-from sparknet.native.transform import Records, Shape3, Transformation
+from sparknet.loaders.records import Array
+from sparknet.native.batch_items import BatchItems, Shape3, Transformation
 from sparknet.proto import caffe_pb2, read_blob
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -77,7 +77,7 @@ class Transform:
         """
         images = self._images(np.asarray(batch))
         out = np.empty((len(images), *self.shape(images.shape[1:])), np.float32)
-        records = Records(len(images))
+        records = BatchItems(len(images))
         records.put_all(images)
         number = self.cursor if first is None else first
         self.transformation.apply(out, records, number, self._threaded)

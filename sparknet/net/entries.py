@@ -10,8 +10,8 @@ from sparknet.errors import LayerError, SpecError
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, Layer, Shape, make
 from sparknet.layers.input import Input
-from sparknet.layers.source import Source
-from sparknet.layers.transform import Transform
+from sparknet.layers.source_layer import SourceLayer
+from sparknet.layers.transform_param import TransformParam
 from sparknet.proto import caffe_pb2
 
 NetMessage = caffe_pb2.NetParameter
@@ -29,7 +29,7 @@ class Entry:
     layer: str
     type: str
     """Of the layer, as the net was described."""
-    transform: Transform | None = field(default=None, repr=False, compare=False)
+    transform: TransformParam | None = field(default=None, repr=False, compare=False)
     """What its transform_param does to a record on the way in."""
     axis: int = 0
     """Where records lie side by side: 1 where time comes first, on the way to LSTM or RNN."""
@@ -62,7 +62,7 @@ class Place:
     """A top of a data layer or an Input layer: where records may enter, whatever their shape."""
 
     name: str
-    kind: type[Source]
+    kind: type[SourceLayer]
     is_read: bool
     """Whether any layer reads it: nobody misses a column that none does."""
 
@@ -71,13 +71,13 @@ class Place:
         return self.kind.fills or not self.is_read
 
 
-def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[Source]]]:
+def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[SourceLayer]]]:
     """The layers that records may take the place of."""
     found = ((layer, LAYERS.get(layer.type)) for layer in net.layer)
     return [
         (layer, kind)
         for layer, kind in found
-        if kind is not None and issubclass(kind, Source) and kind.records
+        if kind is not None and issubclass(kind, SourceLayer) and kind.records
     ]
 
 
@@ -156,12 +156,12 @@ def adapted(entry: Entry, values: Any) -> Entry:
 
 
 def _tops(
-    layer: LayerMessage, kind: type[Source], phase: int, records: Mapping[str, Shape]
-) -> Iterator[tuple[str, Shape, Transform | None]]:
+    layer: LayerMessage, kind: type[SourceLayer], phase: int, records: Mapping[str, Shape]
+) -> Iterator[tuple[str, Shape, TransformParam | None]]:
     made = make(layer, phase)
     transform = None
     if layer.HasField("transform_param") and kind.batches:
-        transform = Transform(made, layer.transform_param)
+        transform = TransformParam(made, layer.transform_param)
     if kind.reads and any(top in records for top in layer.top):
         shapes = tuple(_shapes_by_records(layer, kind, transform, records))
     else:
@@ -181,8 +181,8 @@ def _shapes_by_layer(made: Layer) -> tuple[Shape, ...]:
 
 def _shapes_by_records(
     layer: LayerMessage,
-    kind: type[Source],
-    transform: Transform | None,
+    kind: type[SourceLayer],
+    transform: TransformParam | None,
     records: Mapping[str, Shape],
 ) -> Iterator[Shape]:
     assert kind.field is not None

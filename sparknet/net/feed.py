@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.caffe.host.batches import transformation
 from sparknet.errors import DataError
-from sparknet.native.transform import RecordError, Records, Transformation
+from sparknet.native.batch_items import BatchItems, RecordError, Transformation
 from sparknet.net.entries import Entry
 from sparknet.net.rows import Array, shaped
 
@@ -72,7 +72,7 @@ def reshape(net: Any, shapes: Mapping[str, Sequence[int]]) -> None:
 def _apply(transform: Transformation, out: Array, values: Array, first: int, entry: Entry) -> None:
     if values.dtype != np.uint8:
         values = values.astype(np.float32, copy=False)
-    records = Records(len(values))
+    records = BatchItems(len(values))
     records.put_all(values)
     try:
         transform.apply(out, records, first, threaded=True)

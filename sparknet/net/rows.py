@@ -14,7 +14,7 @@ from sparknet.errors import DataError
 from sparknet.layers import Shape
 from sparknet.layers.layer import shape_text
 from sparknet.loaders.opening import open_records
-from sparknet.loaders.source import ArrayRecords
+from sparknet.loaders.records import ArrayRecords
 from sparknet.net.entries import Entry, Place
 
 Array = np.ndarray[Any, Any]

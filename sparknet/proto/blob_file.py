@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError, Message
 
 from sparknet.errors import ArrayError, FileError
 from sparknet.proto import caffe_pb2
-from sparknet.proto.source import Source, StrPath, open_source, replacing
+from sparknet.proto.byte_source import ByteSource, StrPath, open_source, replacing
 from sparknet.proto.wire import Kind, Payload, encode_varint, header, load, walk
 
 Array: TypeAlias = npt.NDArray[np.float32]
@@ -62,7 +62,7 @@ def is_legacy(blob: Message) -> bool:
 
 
 def load_blob(
-    source: Source, blob: Message, payload: Payload, what: str, diff: bool = False
+    source: ByteSource, blob: Message, payload: Payload, what: str, diff: bool = False
 ) -> Array:
     """The numbers of one blob in aligned memory of its own, after checking them against its shape.
 
@@ -101,7 +101,7 @@ def aligned(count: int) -> Array:
     return raw[start : start + count * 4].view(np.float32)
 
 
-def walked(source: Source, kind: Kind | None, what: str) -> tuple[bytes, list[Payload]]:
+def walked(source: ByteSource, kind: Kind | None, what: str) -> tuple[bytes, list[Payload]]:
     """`walk`, with a clear word for a file that is empty or of a quite different format."""
     if source.size == 0:
         raise FileError(source.name, "is empty")
@@ -118,7 +118,7 @@ def walked(source: Source, kind: Kind | None, what: str) -> tuple[bytes, list[Pa
         raise
 
 
-def parsed(source: Source, message_class: type[M], skeleton: bytes) -> M:
+def parsed(source: ByteSource, message_class: type[M], skeleton: bytes) -> M:
     """A message out of its skeleton; refused if it holds nothing that Caffe knows."""
     message = message_class()
     try:

@@ -17,9 +17,9 @@ import numpy as np
 from sparknet.errors import FileError, SparkNetError, WeightsError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import Array, aligned, checked_count
+from sparknet.proto.byte_source import ByteSource, FileSource, StrPath, open_source, replacing
 from sparknet.proto.hdf5_members import h5py_module, linked, own_dataset
 from sparknet.proto.model import LayerArrays, Model
-from sparknet.proto.source import FileSource, Source, StrPath, open_source, replacing
 from sparknet.proto.wire import Piece, load
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def has_suffix(path: StrPath) -> bool:
     return os.fspath(path).endswith(".h5")
 
 
-def is_hdf5(source: Source) -> bool:
+def is_hdf5(source: ByteSource) -> bool:
     return source.peek(0, len(SIGNATURE)) == SIGNATURE or has_suffix(source.name)
 
 

@@ -16,8 +16,8 @@ from sparknet.proto.blob_file import (
     wrapped,
     write_chunks,
 )
+from sparknet.proto.byte_source import ByteSource, StrPath, open_source
 from sparknet.proto.model import LayerArrays, Model
-from sparknet.proto.source import Source, StrPath, open_source
 from sparknet.proto.upgrade import upgrade_net
 from sparknet.proto.wire import NET, Payload, read_field
 
@@ -36,7 +36,7 @@ def parse_model(
     data: bytes | bytearray | memoryview, name: str = "<memory>", diffs: bool = False
 ) -> Model:
     """A binary caffemodel that is in memory; the arrays are copies."""
-    return _parse(Source(data, name), diffs)
+    return _parse(ByteSource(data, name), diffs)
 
 
 def write_model(path: StrPath, model: Model, write_diff: bool = False) -> None:
@@ -47,7 +47,7 @@ def write_model(path: StrPath, model: Model, write_diff: bool = False) -> None:
         write_chunks(path, list(_net_chunks(model, write_diff)))
 
 
-def _parse(source: Source, diffs: bool) -> Model:
+def _parse(source: ByteSource, diffs: bool) -> Model:
     skeleton, payloads = walked(source, NET, "model")
     message = parsed(source, caffe_pb2.NetParameter, skeleton)
     try:
@@ -66,7 +66,7 @@ def _parse(source: Source, diffs: bool) -> Model:
 
 
 def _layer_arrays(
-    source: Source, layer: caffe_pb2.LayerParameter, payloads: list[Payload], diff: bool
+    source: ByteSource, layer: caffe_pb2.LayerParameter, payloads: list[Payload], diff: bool
 ) -> LayerArrays:
     return [
         load_blob(
@@ -116,7 +116,7 @@ def _layer_chunks(
 
 def _split(data: bytes, number: int) -> tuple[bytes, bytes]:
     """Serialized fields before and after the place of field `number`."""
-    source, position = Source(data), 0
+    source, position = ByteSource(data), 0
     while position < len(data):
         entry = read_field(source, position, len(data))
         if entry.number > number:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sparknet.errors import SolverError
 from sparknet.proto import caffe_pb2
-from sparknet.proto.source import StrPath
+from sparknet.proto.byte_source import StrPath
 from sparknet.proto.suggest import did_you_mean
 from sparknet.proto.text_files import read_net
 from sparknet.proto.upgrade import upgrade_net, upgrade_solver_in_place

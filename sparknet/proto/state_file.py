@@ -20,7 +20,7 @@ from sparknet.proto.blob_file import (
     wrapped,
     write_chunks,
 )
-from sparknet.proto.source import Source, StrPath, open_source
+from sparknet.proto.byte_source import ByteSource, StrPath, open_source
 from sparknet.proto.wire import STATE, encode_varint, header
 
 
@@ -44,7 +44,7 @@ def read_state(path: StrPath) -> State:
 
 def parse_state(data: bytes | bytearray | memoryview, name: str = "<memory>") -> State:
     """A binary solverstate that is in memory."""
-    return _parse(Source(data, name))
+    return _parse(ByteSource(data, name))
 
 
 def write_state(path: StrPath, state: State) -> None:
@@ -78,7 +78,7 @@ def state_model_path(state: State, path: StrPath) -> Path | None:
     raise FileError(path, f"the model file {state.learned_net!r} that it names is missing")
 
 
-def _parse(source: Source) -> State:
+def _parse(source: ByteSource) -> State:
     skeleton, payloads = walked(source, STATE, "solver state")
     message = parsed(source, caffe_pb2.SolverState, skeleton)
     history = [

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from sparknet.errors import FileError, TextError
-from sparknet.proto.source import StrPath, open_source, replacing
+from sparknet.proto.byte_source import StrPath, open_source, replacing
 from sparknet.proto.text_parser import parse_into
 from sparknet.proto.text_printer import lines
 from sparknet.proto.text_tokens import Tokens

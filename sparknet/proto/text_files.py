@@ -6,7 +6,7 @@ import os
 
 from sparknet.errors import LayerError, SolverError, SpecError
 from sparknet.proto import caffe_pb2
-from sparknet.proto.source import StrPath
+from sparknet.proto.byte_source import StrPath
 from sparknet.proto.text import parse_text, read_text
 from sparknet.proto.upgrade import upgrade_net_in_place, upgrade_solver_in_place
 

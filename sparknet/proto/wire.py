@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparknet.errors import FileError
-from sparknet.proto.source import Source
+from sparknet.proto.byte_source import ByteSource
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
@@ -78,7 +78,7 @@ def header(number: int, length: int) -> bytes:
     return encode_varint(number << 3 | BYTES) + encode_varint(length)
 
 
-def read_field(source: Source, position: int, stop: int) -> Field:
+def read_field(source: ByteSource, position: int, stop: int) -> Field:
     """The field at `position`, checked to end at or before `stop`."""
     head = source.peek(position, min(20, stop - position))
     tag, at = _varint(source, head, 0)
@@ -105,7 +105,7 @@ def read_field(source: Source, position: int, stop: int) -> Field:
     return Field(number, wire, position, body, end)
 
 
-def walk(source: Source, kind: Kind | None) -> tuple[bytes, list[Payload]]:
+def walk(source: ByteSource, kind: Kind | None) -> tuple[bytes, list[Payload]]:
     """The skeleton of a message, and where the numbers of its blobs lie.
 
     In the skeleton each blob's `data` is one float: the blob's place in the list.
@@ -117,7 +117,7 @@ def walk(source: Source, kind: Kind | None) -> tuple[bytes, list[Payload]]:
 
 
 class _Walker:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.payloads: list[Payload] = []
         self.messages = self.fields = 0
@@ -219,7 +219,7 @@ class _Walker:
         return self.source.read(start, stop - start)
 
 
-def load(source: Source, pieces: list[Piece], target: npt.NDArray[np.float32]) -> None:
+def load(source: ByteSource, pieces: list[Piece], target: npt.NDArray[np.float32]) -> None:
     """Fills a flat array with the numbers of `pieces`, doubles rounded to floats."""
     done = 0
     for piece in pieces:
@@ -233,7 +233,7 @@ def load(source: Source, pieces: list[Piece], target: npt.NDArray[np.float32]) -
             _load_strided(source, piece, part)
 
 
-def _load_strided(source: Source, piece: Piece, target: npt.NDArray[np.float32]) -> None:
+def _load_strided(source: ByteSource, piece: Piece, target: npt.NDArray[np.float32]) -> None:
     step, block = piece.lead + piece.width, 1 << 20
     for first in range(0, piece.size, block):
         count = min(block, piece.size - first)
@@ -243,7 +243,7 @@ def _load_strided(source: Source, piece: Piece, target: npt.NDArray[np.float32])
             target[first : first + count] = numbers.view(f"<f{piece.width}")[:, 0]
 
 
-def _varint(source: Source, head: bytes, at: int) -> tuple[int, int]:
+def _varint(source: ByteSource, head: bytes, at: int) -> tuple[int, int]:
     """The value at `head[at]` and the place after it: at most ten bytes, 64 bits."""
     value = 0
     for index, byte in enumerate(head[at : at + 10]):

@@ -16,7 +16,7 @@ import numpy as np
 from sparknet.dist.identity import check_sum
 from sparknet.dist.worker_main import Part
 from sparknet.loaders.blocks import Blocks, write_blocks
-from sparknet.loaders.source import ArrayRecords, Batch, Records, Subset
+from sparknet.loaders.records import ArrayRecords, Batch, Records, Subset
 from sparknet.spark.columns import arrays
 from sparknet.spark.places import placed
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.errors import SparkError
 from sparknet.loaders import Records, open_records
-from sparknet.loaders.source import Array, Column
+from sparknet.loaders.records import Array, Column
 from sparknet.spark.places import in_one_line
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sparknet.errors import FileError, MissingExtra
-from sparknet.proto.source import replacing
+from sparknet.proto.byte_source import replacing
 from sparknet.summary.events import Event, single
 from sparknet.summary.history import History, Series
 

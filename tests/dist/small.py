@@ -14,7 +14,7 @@ from sparknet.dist.learner import SolverLearner
 from sparknet.dist.local import LocalComm
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
-from sparknet.loaders.source import ArrayRecords
+from sparknet.loaders.records import ArrayRecords
 from sparknet.proto import caffe_pb2, parse_net, parse_text
 
 RECORDS = 96

@@ -16,7 +16,7 @@ from sparknet.dist.runs import FolderRuns
 from sparknet.dist.strategies import Averaging, DynamicAveraging, ElasticAveraging, Strategy
 from sparknet.dist.training import Trained, train
 from sparknet.errors import FileError, PeerLost
-from sparknet.loaders.source import ArrayRecords
+from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
 from sparknet.weights import WeightCollection
 from tests.dist import small

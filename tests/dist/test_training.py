@@ -23,7 +23,7 @@ from sparknet.errors import DataError, Diverged, FileError, ListenerError, PeerL
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.order import Order
-from sparknet.loaders.source import ArrayRecords, Chain
+from sparknet.loaders.records import ArrayRecords, Chain
 from sparknet.native import threads
 from sparknet.net import Net
 from sparknet.proto import parse_net, write_text

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sparknet.errors import ArrayError, FileError
 from sparknet.loaders.batches import Batches, one_pass
 from sparknet.loaders.order import Order
-from sparknet.loaders.source import Array, ArrayRecords, Batch, Indices, rows_of
+from sparknet.loaders.records import Array, ArrayRecords, Batch, Indices, rows_of
 
 few = settings(max_examples=40)
 

@@ -20,7 +20,7 @@ from hypothesis.extra import numpy as arrays
 
 from sparknet.errors import FileError
 from sparknet.loaders.blocks import START, Blocks, write_blocks
-from sparknet.loaders.source import ArrayRecords, Column, Records
+from sparknet.loaders.records import ArrayRecords, Column, Records
 from tests.goldens import ROOT
 
 DTYPES = st.sampled_from(["u1", "i2", "<i4", ">i4", "i8", "f2", "f4", "f8", "?"])

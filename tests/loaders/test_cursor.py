@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from sparknet.errors import FileError
 from sparknet.loaders.cursor import Cursor
 from sparknet.loaders.lmdb_writer import write_lmdb
-from sparknet.native.transform import (
+from sparknet.native.batch_items import (
     ENCODED,
     FLOATS,
     SCATTERED,
+    BatchItems,
     RecordError,
-    Records,
     Transformation,
 )
 from sparknet.proto import caffe_pb2
@@ -55,7 +55,7 @@ def test_as_protobuf_reads_them(parts: list[dict[str, Any]], right_size: bool) -
         count = len(want.data) or len(want.float_data)
         value += caffe_pb2.Datum(channels=1, height=1, width=count).SerializeToString()
         want.ParseFromString(value)
-    records = Records(1)
+    records = BatchItems(1)
     if not _fits(want):
         with pytest.raises(RecordError):
             records.scan(value, [0], [len(value)])
@@ -78,7 +78,7 @@ def test_as_protobuf_reads_them(parts: list[dict[str, Any]], right_size: bool) -
 @settings(max_examples=300)
 @given(st.binary(max_size=60))
 def test_no_bytes_do_worse_than_raise(value: bytes) -> None:
-    records = Records(1)
+    records = BatchItems(1)
     try:
         records.scan(value, [0], [len(value)])
     except RecordError:
@@ -91,12 +91,12 @@ def test_no_bytes_do_worse_than_raise(value: bytes) -> None:
 def test_a_record_outside_its_memory() -> None:
     for start, size in ((0, 11), (-1, 2), (11, 0), (5, 6), (2**62, 2**62)):
         with pytest.raises(IndexError):
-            Records(1).scan(b"0123456789", [start], [size])
+            BatchItems(1).scan(b"0123456789", [start], [size])
 
 
 def test_threads_change_nothing() -> None:
     images = np.random.default_rng(0).integers(0, 256, (64, 3, 40, 50)).astype(np.uint8)
-    records = Records(64)
+    records = BatchItems(64)
     for number, image in enumerate(images):
         records.put(number, image)
     how = Transformation(crop=30, random_crop=True, mirror=True, scale=0.1, mean_values=(1, 2, 3))

@@ -11,7 +11,7 @@ from sparknet.errors import FileError
 from sparknet.loaders import leveldb_writer
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.leveldb_writer import write_leveldb
-from sparknet.native.transform import crc32c
+from sparknet.native.decoding import crc32c
 
 
 def _records(count: int) -> list[tuple[bytes, bytes]]:

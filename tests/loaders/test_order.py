@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sparknet.errors import ArrayError
 from sparknet.loaders.order import Order, permuted
-from sparknet.loaders.source import Rows
+from sparknet.loaders.records import Rows
 
 lengths = st.integers(1, 200)
 sizes = st.integers(1, 9)

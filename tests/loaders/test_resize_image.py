@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparknet.native.transform import resize_image
+from sparknet.native.decoding import resize_image
 
 
 def _exact(image: np.ndarray, height: int, width: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sparknet.errors import ArrayError, FileError, SpecError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
-from sparknet.loaders.source import Array, ArrayRecords
+from sparknet.loaders.records import Array, ArrayRecords
 from sparknet.loaders.transform import Transform
 from sparknet.proto import caffe_pb2, write_blob
 

@@ -14,7 +14,7 @@ from sparknet import Net, caffe
 from sparknet.errors import DataError, SpecError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
-from sparknet.loaders.source import ArrayRecords
+from sparknet.loaders.records import ArrayRecords
 from sparknet.proto import parse_net, write_blob
 from tests.caffe.host.nets import images, lmdb, of_images, source
 from tests.net.nets import LAYERS, solver_text

@@ -17,7 +17,7 @@ from sparknet import NDArray, Net
 from sparknet.errors import DataError, FileError, SpecError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
-from sparknet.loaders.source import ArrayRecords
+from sparknet.loaders.records import ArrayRecords
 from sparknet.net.rows import open_rows
 from sparknet.net.stream import Stream
 from tests.net.nets import NET, solver_text

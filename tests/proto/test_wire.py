@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from sparknet.errors import FileError
 from sparknet.proto import caffe_pb2, wire
-from sparknet.proto.source import FileSource, Source, open_source, replacing
+from sparknet.proto.byte_source import ByteSource, FileSource, open_source, replacing
 
 FLOATS = st.lists(st.floats(width=32, allow_nan=False), max_size=40)
 
 
 def loaded(data: bytes, name: str = "data") -> tuple[np.ndarray, bytes]:
-    source = Source(data)
+    source = ByteSource(data)
     skeleton, payloads = wire.walk(source, None)
     out = np.empty(payloads[0].count(name), np.float32)
     wire.load(source, payloads[0].pieces.get(name, []), out)
@@ -95,9 +95,9 @@ def test_varints(value: int) -> None:
 )
 def test_damage_is_refused(data: bytes, word: str) -> None:
     with pytest.raises(FileError, match=word):
-        wire.walk(Source(data, "x.bin"), None)
+        wire.walk(ByteSource(data, "x.bin"), None)
     with pytest.raises(FileError):
-        wire.walk(Source(wire.header(3, len(data)) + data), wire.STATE)
+        wire.walk(ByteSource(wire.header(3, len(data)) + data), wire.STATE)
 
 
 def test_too_many_fields_and_too_long_descriptions_are_refused(
@@ -105,14 +105,14 @@ def test_too_many_fields_and_too_long_descriptions_are_refused(
 ) -> None:
     monkeypatch.setattr(wire, "MAX_FIELDS", 10)
     with pytest.raises(FileError, match="more than 10 fields"):
-        wire.walk(Source(b"\x08\x01" * 11), None)
+        wire.walk(ByteSource(b"\x08\x01" * 11), None)
     monkeypatch.setattr(wire, "MAX_FIELDS", 100)
     monkeypatch.setattr(wire, "MAX_MESSAGES", 10)
     with pytest.raises(FileError, match="more than 10 layers and blobs"):
-        wire.walk(Source(wire.header(100, 0) * 11), wire.NET)
+        wire.walk(ByteSource(wire.header(100, 0) * 11), wire.NET)
     monkeypatch.setattr(wire, "MAX_DESCRIPTION", 1 << 20)
     with pytest.raises(FileError, match="more than 1 MiB beside"):
-        wire.walk(Source(wire.header(1, 2 << 20) + bytes(2 << 20)), wire.NET)
+        wire.walk(ByteSource(wire.header(1, 2 << 20) + bytes(2 << 20)), wire.NET)
 
 
 @settings(max_examples=200)
@@ -120,7 +120,7 @@ def test_too_many_fields_and_too_long_descriptions_are_refused(
 def test_any_bytes_are_walked_or_refused(data: bytes) -> None:
     for kind in (None, wire.NET, wire.STATE):
         try:
-            skeleton, payloads = wire.walk(Source(data), kind)
+            skeleton, payloads = wire.walk(ByteSource(data), kind)
         except FileError:
             continue
         placeholders = 6 * len(payloads)

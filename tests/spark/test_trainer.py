@@ -24,7 +24,7 @@ from sparknet.errors import (
 )
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
-from sparknet.loaders.source import ArrayRecords
+from sparknet.loaders.records import ArrayRecords
 from sparknet.native import has_bf16, set_threads, threads
 from sparknet.net import Net
 from sparknet.spark import Trainer

@@ -14,7 +14,7 @@ from sparknet.errors import FileError, LayerError, OutOfMemory, SparkNetError
 from sparknet.graph import Node
 from sparknet.layers.layer import TRAIN
 from sparknet.loaders.prefetch import Array, Arrays, Maker, Prefetch
-from sparknet.native.transform import Transformation
+from sparknet.native.batch_items import Transformation
 
 
 class BatchHost(Host):

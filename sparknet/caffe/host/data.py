@@ -11,7 +11,7 @@ from sparknet.loaders.cursor import Cursor
 from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import decode
 from sparknet.loaders.prefetch import Array, Arrays, Maker, room
-from sparknet.native.transform import ENCODED, RecordError, Records, Transformation
+from sparknet.native.batch_items import ENCODED, BatchItems, RecordError, Transformation
 
 
 class DataHost(BatchHost):
@@ -44,7 +44,7 @@ class DataMaker:
             out[1][:] = records.labels
         return out
 
-    def _decode(self, keys: list[bytes], records: Records) -> None:
+    def _decode(self, keys: list[bytes], records: BatchItems) -> None:
         encoded = records.of_kind(ENCODED)
 
         def image(number: int) -> Any:

@@ -13,7 +13,7 @@ from sparknet.errors import FileError
 from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import decode, read_list
 from sparknet.loaders.prefetch import Array, Arrays, Maker, room
-from sparknet.native.transform import RecordError, Records, Transformation
+from sparknet.native.batch_items import BatchItems, RecordError, Transformation
 
 
 class ImageDataHost(BatchHost):
@@ -41,7 +41,7 @@ class ImageMaker:
 
     def make(self, number: int, spare: Arrays | None) -> list[Array]:
         images = [self._image(number * self.size + i) for i in range(self.size)]
-        records = Records(self.size)
+        records = BatchItems(self.size)
         for place, pixels in enumerate(self.decoders.map(self._decode, images)):
             records.put(place, pixels)
         shape = (self.size, *self.transform.shape(records.shape()))

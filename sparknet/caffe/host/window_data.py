@@ -15,7 +15,7 @@ from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import Pixels, decode
 from sparknet.loaders.prefetch import Array, Arrays, Maker, room
 from sparknet.loaders.window import cut, read_windows
-from sparknet.native.transform import resize_image
+from sparknet.native.decoding import resize_image
 
 
 class WindowDataHost(BatchHost):

@@ -9,9 +9,9 @@ from sparknet.caffe.solvers.adagrad import AdaGradSolver
 from sparknet.caffe.solvers.adam import AdamSolver
 from sparknet.caffe.solvers.nesterov import NesterovSolver
 from sparknet.caffe.solvers.rmsprop import RMSPropSolver
+from sparknet.caffe.solvers.settings import SolverSource, settings
 from sparknet.caffe.solvers.sgd import SGDSolver
 from sparknet.caffe.solvers.solver import Solver
-from sparknet.caffe.solvers.source import Source, settings
 from sparknet.proto import check_construction, parse_solver
 
 __all__ = [
@@ -41,7 +41,7 @@ SOLVERS: dict[str, type[Solver]] = {
 
 
 def get_solver(
-    source: Source, net: Any = None, *, precision: str = "float32", keep_blobs: bool = True
+    source: SolverSource, net: Any = None, *, precision: str = "float32", keep_blobs: bool = True
 ) -> Solver:
     """The solver of the type that a solver file, SolverParameter or `SolverParams` names."""
     chosen = settings(source, net)

@@ -15,8 +15,8 @@ from sparknet.caffe.net import Net
 from sparknet.caffe.solvers import nets, rate, snapshot
 from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import Progress, say, say_outputs
+from sparknet.caffe.solvers.settings import SolverSource, settings
 from sparknet.caffe.solvers.snapshot import StrPath
-from sparknet.caffe.solvers.source import Source, settings
 from sparknet.caffe.vectors import NetVec
 from sparknet.native import NDArray
 from sparknet.proto import check_construction
@@ -43,7 +43,7 @@ class Solver(ABC):
 
     def __init__(
         self,
-        source: Source,
+        source: SolverSource,
         net: Any = None,
         *,
         precision: str = "float32",

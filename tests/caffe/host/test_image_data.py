@@ -8,7 +8,7 @@ from PIL import Image
 
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError
-from sparknet.native.transform import resize_image
+from sparknet.native.decoding import resize_image
 from tests.caffe.host.nets import images, net, passes, source
 
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from sparknet.errors import LayerError
-from sparknet.native.transform import resize_image
+from sparknet.native.decoding import resize_image
 from tests.caffe.host.nets import images, net, passes, source
 
 

@@ -73,7 +73,7 @@ def test_a_failing_write_leaves_the_old_files(
     small.train(solver, 1)
     solver._iter = 2  # the same names again
     with monkeypatch.context() as broken:
-        broken.setattr("sparknet.proto.source.Path.replace", full)
+        broken.setattr("sparknet.proto.byte_source.Path.replace", full)
         with pytest.raises(FileError, match="no space left"):
             solver.snapshot()
         state = State(2, "", 0, solver.history)

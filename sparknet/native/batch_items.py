@@ -1,4 +1,4 @@
-"""Records of data sources, and the one pass that makes a batch of them.
+"""The items of a batch as they lie in memory, and the one pass that makes a batch of them.
 
 native/include/sparknet/transform.h
 """
@@ -41,7 +41,7 @@ class RecordError(ArrayError):
         self.number = number
 
 
-class Records:
+class BatchItems:
     """The items of one batch: where their values lie.  The memory behind them is kept alive."""
 
     def __init__(self, count: int) -> None:
@@ -142,7 +142,7 @@ class Transformation:
         """The shape of an item after the transformation."""
         return (stored[0], self.crop, self.crop) if self.crop else stored
 
-    def apply(self, out: Array, records: Records, first: int, threaded: bool = False) -> None:
+    def apply(self, out: Array, records: BatchItems, first: int, threaded: bool = False) -> None:
         """Fill a batch; `first` is the number of its first item."""
         if out.dtype != np.float32 or not out.flags.c_contiguous or len(out) != len(records):
             raise ArrayError(f"a batch of {len(records)} items cannot be written to this array")
@@ -166,39 +166,6 @@ class Transformation:
             target, failed, how, len(records), records._pointer(), first, threaded
         )
         _check(status, failed[0])
-
-
-def resize_image(image: Bytes, height: int, width: int) -> Bytes:
-    """An image of height x width (x channels) bytes in another size, as OpenCV would have it."""
-    source = np.ascontiguousarray(image, np.uint8)
-    channels = 1 if source.ndim == 2 else source.shape[2]
-    out = np.empty((height, width, *source.shape[2:]), np.uint8)
-    status = lib.sn_resize_image(
-        ffi.cast("uint8_t *", out.ctypes.data),
-        height,
-        width,
-        ffi.cast("uint8_t *", source.ctypes.data),
-        *source.shape[:2],
-        channels,
-    )
-    check(status)
-    return out
-
-
-def snappy_decode(data: bytes, size: int) -> bytes:
-    """Snappy's elements as the bytes that they stand for; an ArrayError where they are damaged."""
-    out = bytearray(size)
-    check(lib.sn_snappy_decode(_bytes(out), size, _bytes(data), len(data)))
-    return bytes(out)
-
-
-def crc32c(data: bytes) -> int:
-    """The check sum of some bytes."""
-    return int(lib.sn_crc32c(_bytes(data), len(data)))
-
-
-def _bytes(memory: Any) -> Any:
-    return ffi.from_buffer("uint8_t[]", memory)
 
 
 def _check(status: int, number: int) -> None:

@@ -16,7 +16,7 @@ StrPath = str | os.PathLike[str]
 _WINDOW = 1 << 12
 
 
-class Source:
+class ByteSource:
     """A named run of bytes held in memory."""
 
     def __init__(self, data: bytes | bytearray | memoryview, name: str = "<memory>") -> None:
@@ -43,7 +43,7 @@ class Source:
         target[:] = part
 
 
-class FileSource(Source):
+class FileSource(ByteSource):
     """A file, read by position: a payload goes from the page cache to its array in one copy.
 
     Not a memory map: a mapped file that somebody truncates kills the process that reads it.

@@ -11,7 +11,7 @@ from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, at_least, exact
 from sparknet.proto import caffe_pb2
 
 
-class Source(Layer):
+class SourceLayer(Layer):
     """A data layer or a blob of its own.  Files are looked at once: Caffe peeks in its set-up."""
 
     bottoms = exactly(0)

@@ -16,7 +16,7 @@ from sparknet.proto import caffe_pb2
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
 
-class Transform:
+class TransformParam:
     """Crop, mean, scale and mirror, checked against the data.
 
     Values: crop_size, scale, mirror, force_color, force_gray, mean (channels x height x

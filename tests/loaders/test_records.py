@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparknet.errors import ArrayError, IndexOutOfRange
-from sparknet.loaders.source import ArrayRecords, Chain, Column, Records, Subset
+from sparknet.loaders.records import ArrayRecords, Chain, Column, Records, Subset
 
 
 def numbered(begin: int, end: int) -> ArrayRecords:

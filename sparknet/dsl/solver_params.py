@@ -8,8 +8,8 @@ from typing import Any, NoReturn, cast
 
 from sparknet.dsl.fields import assign
 from sparknet.dsl.layer_spec import Content
-from sparknet.dsl.net import NetParams
-from sparknet.dsl.source import call_source
+from sparknet.dsl.net_params import NetParams
+from sparknet.dsl.source_code import call_source
 from sparknet.errors import SolverError
 from sparknet.proto import (
     caffe_pb2,

@@ -8,13 +8,13 @@ from typing import Any
 from sparknet.errors import SolverError
 from sparknet.proto import caffe_pb2, read_solver, upgrade_solver
 
-Source = Any
+SolverSource = Any
 """A path, a SolverParameter, or an object whose ``to_proto()`` is one (`SolverParams`)."""
 
 _NETS = ("net", "net_param", "train_net", "train_net_param")
 
 
-def settings(source: Source, net: Any = None) -> caffe_pb2.SolverParameter:
+def settings(source: SolverSource, net: Any = None) -> caffe_pb2.SolverParameter:
     """The solver's settings, its own copy; a net given here replaces the one they name."""
     if isinstance(source, (str, os.PathLike)):
         solver = read_solver(source)

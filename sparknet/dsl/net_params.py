@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 from sparknet.dsl.checks import check_net, served_phase
 from sparknet.dsl.fields import assign, set_field, shown
 from sparknet.dsl.layer_spec import Content, LayerSpec, clear_empty
-from sparknet.dsl.source import net_source
+from sparknet.dsl.source_code import net_source
 from sparknet.errors import FileError, LayerError, SpecError
 from sparknet.graph import Graph, build, render, summary, to_dot
 from sparknet.proto import caffe_pb2, parse_net, read_model, read_net, upgrade_net, write_text
