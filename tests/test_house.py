@@ -29,7 +29,8 @@ STOREYS = (
     {"caffe"},
     {"weights"},
     {"net"},
-    {"dist", "summary"},
+    {"summary"},
+    {"dist"},
     {"spark"},
     {"cli"},
 )

@@ -46,6 +46,7 @@ from sparknet.dist.waiting import Waiting
 from sparknet.dist.worker import Outcome
 from sparknet.errors import CommError, OutOfMemory, SparkNetError, WorkerError
 from sparknet.native import NDArray
+from sparknet.summary import History
 
 _LOOK = 0.2
 """Seconds between two looks at the workers."""
@@ -102,7 +103,7 @@ class Run:
         foreign: type[SparkNetError] = WorkerError,
     ) -> None:
         self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
-        self.history: list[Event] = []
+        self._history = History()
         self._on_event, self._foreign = on_event, foreign
         self._stragglers = Stragglers()
         self._waiting = Waiting()
@@ -123,6 +124,11 @@ class Run:
 
     def __exit__(self, *_: object) -> None:
         self.driver.close()
+
+    @property
+    def history(self) -> list[Event]:
+        """The events; of a long run the older rounds are thinned out."""
+        return self._history.events
 
     def link(self, host: str = "127.0.0.1") -> Link:
         """For workers who know the driver's machine by that name."""
@@ -194,7 +200,7 @@ class Run:
 
     def _hear(self, event: Event) -> None:
         """From the workers, while they work."""
-        self.history.append(event)
+        self._history(event)
         tell(self._on_event, event)
         if event["event"] == "workers":
             self._stragglers = Stragglers()

@@ -4,25 +4,48 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from sparknet.errors import FileError
 from sparknet.summary.events import Event, number, seconds
+from sparknet.summary.thinning import Thinned
+
+MOST = 4096
+"""Events of one kind that are kept of the newest, and of the older ones."""
 
 Series = tuple[list[int], list[float]]
 """Iterations, and a value at each."""
 
 
 class History:
-    """A listener that remembers every event, in order."""
+    """A listener that remembers events, in order.
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
-        self.events: list[dict[str, Any]] = [dict(event) for event in events]
+    Of each kind it keeps the newest ``most``, and up to as many of the older ones, equally far
+    apart: a curve of a million rounds keeps its shape in a few megabytes.  `JsonLines` writes all
+    of them to a file.  ``most=None`` keeps all, as `read` does.
+    """
+
+    def __init__(self, events: Iterable[Event] = (), most: int | None = MOST) -> None:
+        self._most = sys.maxsize if most is None else most
+        self._kinds: dict[str, Thinned[tuple[int, dict[str, Any]]]] = {}
+        self._count = 0
+        for event in events:
+            self(event)
 
     def __call__(self, event: Event) -> None:
-        self.events.append(dict(event))
+        kept = self._kinds.setdefault(event["event"], Thinned(self._most))
+        kept.add((self._count, dict(event)))
+        self._count += 1
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Those that are kept, oldest first."""
+        found = [pair for kept in self._kinds.values() for pair in kept.values]
+        return [event for _, event in sorted(found, key=itemgetter(0))]
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> History:
@@ -32,10 +55,10 @@ class History:
         except OSError as error:
             raise FileError(os.fspath(path), f"cannot be read: {error.strerror}") from error
         whole = [line for line in lines if line.endswith("\n") and line.strip()]
-        return cls(_event(line, path, place) for place, line in enumerate(whole, 1))
+        return cls((_event(line, path, place) for place, line in enumerate(whole, 1)), None)
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
-        return [event for event in self.events if event["event"] == kind]
+        return [event for _, event in self._kinds[kind].values] if kind in self._kinds else []
 
     @property
     def loss(self) -> Series:

@@ -12,7 +12,8 @@ import pytest
 
 from sparknet.errors import FileError, MissingExtra
 from sparknet.summary import History, JsonLines, TensorBoard, together
-from tests.summary.events import TRAINING, round_event, validation
+from sparknet.summary.history import MOST
+from tests.summary.events import START, TRAINING, round_event, validation
 
 
 def test_json_lines_and_back(tmp_path: Path) -> None:
@@ -49,6 +50,32 @@ def test_history() -> None:
         "accuracy": ([10, 30], [0.5, 0.9]),
         "loss": ([10, 30], [1.5, 0.7]),
     }
+
+
+def test_a_million_rounds_stay_a_few_thousand_and_keep_their_shape() -> None:
+    history, rounds, validations = History([START]), 1_000_000, 1000
+    for number in range(1, rounds + 1):
+        history(round_event(number, loss=number * 1e-6))
+        if number % validations == 0:
+            history(validation(number, accuracy=number * 1e-6))
+    at, values = history.loss
+    assert 1.5 * MOST < len(at) <= 2 * MOST
+    assert at[0] == 10
+    assert at[-MOST:] == list(range(10 * (rounds - MOST + 1), 10 * rounds + 1, 10))
+    assert len(set(np.diff(at[:-MOST]))) == 1
+    assert max(np.diff(at)) == 10 * 256
+    np.testing.assert_allclose(values, np.array(at) * 1e-7)
+    assert len(history.metrics["accuracy"][0]) == rounds // validations
+    assert history.events[:2] == [START, round_event(1, loss=1e-6)]
+    order = [event["iteration"] for event in history.events]
+    assert order == sorted(order)
+    assert len(history.events) == 1 + len(at) + rounds // validations
+
+
+def test_a_log_that_is_read_back_is_whole(tmp_path: Path) -> None:
+    path, rounds = tmp_path / "log", 3 * MOST
+    path.write_text("".join(json.dumps(round_event(one)) + "\n" for one in range(1, rounds + 1)))
+    assert len(History.read(path).loss[0]) == rounds
 
 
 def test_a_metric_that_comes_later() -> None:

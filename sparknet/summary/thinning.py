@@ -1,0 +1,41 @@
+"""Thinned: a list that is added to for days and stays short, with the shape of the whole."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+class Thinned(Generic[Value]):
+    """The newest ``most`` of what was added, and of the older ones every n-th.
+
+    n is 1 until there are ``most`` older ones, and then doubles as often as needed: the first one
+    stays, and all that stay of the older ones are equally far apart.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._count, self._step = most, 0, 1
+        self._old: list[tuple[int, Value]] = []
+        """With their numbers in the order of arrival."""
+        self._new: deque[tuple[int, Value]] = deque()
+
+    def add(self, value: Value) -> None:
+        self._new.append((self._count, value))
+        self._count += 1
+        if len(self._new) > self._most:
+            self._age(*self._new.popleft())
+
+    def _age(self, number: int, value: Value) -> None:
+        if number % self._step:
+            return
+        self._old.append((number, value))
+        if len(self._old) > self._most:
+            self._step *= 2
+            self._old = [one for one in self._old if one[0] % self._step == 0]
+
+    @property
+    def values(self) -> list[Value]:
+        """Oldest first."""
+        return [value for _, value in (*self._old, *self._new)]
