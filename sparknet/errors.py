@@ -31,6 +31,29 @@ from __future__ import annotations
 
 from typing import Any
 
+__all__ = [
+    "ArrayError",
+    "CommError",
+    "DataError",
+    "Diverged",
+    "FileError",
+    "IndexOutOfRange",
+    "LayerError",
+    "ListenerError",
+    "MissingExtra",
+    "NativeError",
+    "OutOfMemory",
+    "PeerLost",
+    "SettingError",
+    "SolverError",
+    "SparkError",
+    "SparkNetError",
+    "SpecError",
+    "TextError",
+    "WeightsError",
+    "WorkerError",
+]
+
 LONGEST_NAME = 200
 
 

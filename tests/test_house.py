@@ -204,6 +204,8 @@ def test_the_error_tree_is_drawn_whole() -> None:
     from sparknet import errors
 
     assert errors.__doc__ is not None
+    classes = {name for name, value in vars(errors).items() if isinstance(value, type)}
+    assert set(errors.__all__) == classes - {"Any"}
     for name, value in vars(errors).items():
         if isinstance(value, type) and issubclass(value, Exception):
             assert name in errors.__doc__, f"{name} is missing from the tree in errors.py"

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import SpecError
+from sparknet.proto.message_fields import is_repeated
 from sparknet.proto.suggest import did_you_mean
-
-LABEL_REPEATED = 3
 
 
 class UnknownFieldError(SpecError, AttributeError):
@@ -38,7 +37,7 @@ def assign(proto: Any, name: str, value: Any, who: str) -> None:
     if isinstance(value, (tuple, np.ndarray)):
         value = list(value)
     field = fields[name]
-    if _repeated(field):
+    if is_repeated(field):
         _extend(proto, field, value if isinstance(value, list) else [value], who)
     elif isinstance(value, list):
         raise FieldValueError(f"{who}: '{name}' takes one value, not a list of {len(value)}")
@@ -46,11 +45,6 @@ def assign(proto: Any, name: str, value: Any, who: str) -> None:
         _fill(getattr(proto, name), value, f"{who}: '{name}'")
     else:
         _checked(lambda: setattr(proto, name, value), name, value, who)
-
-
-def _repeated(field: Any) -> bool:
-    known = getattr(field, "is_repeated", None)
-    return bool(known) if known is not None else field.label == LABEL_REPEATED
 
 
 def _extend(proto: Any, field: Any, values: list[Any], who: str) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sparknet.caffe.timing import Timing
 from sparknet.graph import Node, work
+from sparknet.graph.table import aligned, cell
 from sparknet.native.machine import Machine
 
 Row = dict[str, Any]
@@ -141,9 +142,9 @@ def as_table(found: dict[str, Any]) -> str:
     parts = [f"{name} {found[f'{name}_ms']:.3f}" for name in PASSES if found[f"{name}_ms"]]
     return "\n".join(
         [
-            *_align(rows, 2),
+            *_table(rows, 2),
             "",
-            *_align(kinds, 1),
+            *_table(kinds, 1),
             "",
             f"{found['net']}, {found['phase']}, {found['precision']}: "
             f"{step} ({', '.join(parts)} ms; "
@@ -159,7 +160,7 @@ def as_table(found: dict[str, Any]) -> str:
 def _cells(row: Row) -> tuple[str, ...]:
     computed = bool(row["flops"])
     return (
-        _short(row["name"]),
+        cell(row["name"], WIDEST),
         row["type"],
         _ms(row["forward_ms"]),
         _ms(row["backward_ms"]),
@@ -191,23 +192,10 @@ def _ms(value: float) -> str:
     return f"{value:.3f}" if value else ""
 
 
-def _short(text: str) -> str:
-    shown = "".join(char if char.isprintable() else "?" for char in text[: WIDEST + 1])
-    return shown if len(shown) <= WIDEST else shown[: WIDEST - 1] + "…"
-
-
-def _align(rows: Sequence[Sequence[str]], words: int) -> Iterable[str]:
-    """Columns of one width each, the first `words` of them to the left; a line under the head."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for number, row in enumerate(rows):
-        cells = [
-            cell.ljust(width) if column < words else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        line = "  ".join(cells)
-        yield line.rstrip()
-        if number == 0:
-            yield "-" * len(line)
+def _table(rows: Sequence[Sequence[str]], words: int) -> Iterator[str]:
+    """The rows, with a line under the head."""
+    head, *lines = aligned(rows, words)
+    yield from (head.rstrip(), "-" * len(head), *(line.rstrip() for line in lines))
 
 
 def trace(timing: Timing) -> str:

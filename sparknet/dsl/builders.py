@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NoReturn
 
-from sparknet.dsl.fields import assign, default_text, set_field, shown
+from sparknet.dsl.fields import default_text, set_field, set_fields, short_repr
 from sparknet.dsl.layer_spec import LayerSpec, blob_names
 from sparknet.errors import LayerError
 from sparknet.layers import LAYERS
@@ -78,7 +78,7 @@ def build(
         raise LayerError(str(name), message)
 
     if not isinstance(name, str):
-        fail(f"name: {shown(name)} is not a string")
+        fail(f"name: {short_repr(name)} is not a string")
     parameter: Any = caffe_pb2.LayerParameter()
     if name:
         parameter.name = name
@@ -100,7 +100,7 @@ def _tops(
     type_name: str, name: str, bottoms: list[str], tops: object, in_place: bool, fail: Any
 ) -> list[str]:
     if not isinstance(in_place, bool):
-        fail(f"in_place: {shown(in_place)} is not a bool")
+        fail(f"in_place: {short_repr(in_place)} is not a bool")
     if not in_place:
         return default_tops(type_name, name) if tops is None else blob_names(name, "top", tops)
     if tops is not None:
@@ -124,7 +124,7 @@ def _set_multipliers(
         while len(parameter.param) < len(values):
             parameter.param.add()
         for spec, item in zip(parameter.param, values, strict=False):
-            assign(spec, {key: item}, fail)
+            set_fields(spec, {key: item}, fail)
 
 
 def _set_options(parameter: Any, type_name: str, options: Mapping[str, object], fail: Any) -> None:
@@ -140,7 +140,7 @@ def _set_options(parameter: Any, type_name: str, options: Mapping[str, object], 
         elif key in _KNOWN and key not in OWN:
             set_field(parameter, _KNOWN[key], value, fail)
         else:
-            fail(f"{type_name or 'a layer'} has no field {shown(key)}{_hint(key, flat)}")
+            fail(f"{type_name or 'a layer'} has no field {short_repr(key)}{_hint(key, flat)}")
 
 
 def _hint(key: str, flat: Mapping[str, object]) -> str:

@@ -1,6 +1,6 @@
 """Setting a message's fields from keywords, each checked as it is written.
 
-Layers, nets and solvers all come through `assign`.  It is stricter than
+Layers, nets and solvers all come through `set_fields`.  It is stricter than
 protobuf: a bool is no number, a float no integer, a number must fit its field,
 and a mistyped name gets the nearest one proposed.
 """
@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
+from sparknet.proto.message_fields import is_repeated
 from sparknet.proto.suggest import did_you_mean
 
 Fail = Callable[[str], NoReturn]
@@ -40,7 +41,7 @@ _REALS = {
 _KINDS = ("INT32", "UINT32", "INT64", "UINT64", "FLOAT", "DOUBLE", "BOOL", "ENUM", "STRING")
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """A value as an error message shows it: its repr, shortened."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
@@ -57,21 +58,13 @@ def kind(field: Any) -> str:
     )
 
 
-def is_repeated(field: Any) -> bool:
-    """Whether a field holds a list (the runtimes spell the question differently)."""
-    answer = getattr(field, "is_repeated", None)
-    if answer is not None:
-        return bool(answer() if callable(answer) else answer)
-    return bool(field.label == field.LABEL_REPEATED)
-
-
-def assign(message: Any, values: Mapping[str, object], fail: Fail, path: str = "") -> None:
+def set_fields(message: Any, values: Mapping[str, object], fail: Fail, path: str = "") -> None:
     """Set fields by name; None leaves a field alone.  `path` prefixes the names in errors."""
     known = message.DESCRIPTOR.fields_by_name
     for name, value in values.items():
         if name not in known:
             where = path.rstrip(".") or message.DESCRIPTOR.name
-            fail(f"{where} has no field {shown(name)}{did_you_mean(name, known)}")
+            fail(f"{where} has no field {short_repr(name)}{did_you_mean(name, known)}")
         if value is not None:
             set_field(message, known[name], value, fail, path)
 
@@ -122,7 +115,7 @@ def _fill(target: Any, value: object, fail: Fail, label: str) -> None:
     descriptor = target.DESCRIPTOR
     short = SHORTHANDS.get(descriptor.name)
     if isinstance(value, Mapping):
-        assign(target, value, fail, label + ".")
+        set_fields(target, value, fail, label + ".")
     elif hasattr(value, "DESCRIPTOR"):
         if getattr(value, "DESCRIPTOR").full_name != descriptor.full_name:  # noqa: B009
             fail(f"{label} takes {descriptor.name}, not {type(value).__name__}")
@@ -130,7 +123,7 @@ def _fill(target: Any, value: object, fail: Fail, label: str) -> None:
     elif short and _is_short(short, value):
         set_field(target, descriptor.fields_by_name[short], value, fail, label + ".")
     else:
-        fail(f"{label} takes a dict of {descriptor.name} fields, not {shown(value)}")
+        fail(f"{label} takes a dict of {descriptor.name} fields, not {short_repr(value)}")
 
 
 def _is_short(short: str, value: object) -> bool:
@@ -145,7 +138,11 @@ def scalar(field: Any, value: object, fail: Fail, label: str) -> object:
         value = value.item()  # a numpy scalar or 0-d array
     which = kind(field)
     if which == "CPPTYPE_BOOL":
-        return value if isinstance(value, bool) else fail(f"{label}: {shown(value)} is not a bool")
+        return (
+            value
+            if isinstance(value, bool)
+            else fail(f"{label}: {short_repr(value)} is not a bool")
+        )
     if which == "CPPTYPE_ENUM":
         return _enum(field, value, fail, label)
     if which in _INTEGERS:
@@ -158,22 +155,22 @@ def scalar(field: Any, value: object, fail: Fail, label: str) -> object:
 def _integer(which: str, value: object, fail: Fail, label: str) -> int:
     low, high, name = _INTEGERS[which]
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        fail(f"{label}: {shown(value)} is not an integer")
+        fail(f"{label}: {short_repr(value)} is not an integer")
     if not low <= int(value) <= high:
-        fail(f"{label}: {shown(value)} does not fit {name} ({low} to {high})")
+        fail(f"{label}: {short_repr(value)} does not fit {name} ({low} to {high})")
     return int(value)
 
 
 def _real(which: str, value: object, fail: Fail, label: str) -> float:
     high, name = _REALS[which]
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        fail(f"{label}: {shown(value)} is not a number")
+        fail(f"{label}: {short_repr(value)} is not a number")
     try:
         number = float(value)
     except OverflowError:
         number, high = 1.0, 0.0
     if math.isfinite(number) and abs(number) >= high:
-        fail(f"{label}: {shown(value)} does not fit {name}")
+        fail(f"{label}: {short_repr(value)} does not fit {name}")
     return number
 
 
@@ -183,11 +180,11 @@ def _string(which: str, value: object, fail: Fail, label: str) -> object:
     if which == "TYPE_BYTES" and isinstance(value, bytes):
         return value
     if not isinstance(value, str):
-        fail(f"{label}: {shown(value)} is not a string")
+        fail(f"{label}: {short_repr(value)} is not a string")
     try:
         coded = value.encode()
     except UnicodeEncodeError:
-        fail(f"{label}: {shown(value)} is not valid Unicode")
+        fail(f"{label}: {short_repr(value)} is not valid Unicode")
     return coded if which == "TYPE_BYTES" else value
 
 
@@ -201,7 +198,7 @@ def _enum(field: Any, value: object, fail: Fail, label: str) -> int:
             if name.lower() == value.lower():
                 return number
     choices = ", ".join(by_name)
-    return fail(f"{label}: {shown(value)} is none of {choices}{did_you_mean(value, by_name)}")
+    return fail(f"{label}: {short_repr(value)} is none of {choices}{did_you_mean(value, by_name)}")
 
 
 def default_text(field: Any) -> str:

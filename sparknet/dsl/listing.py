@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sparknet.dsl.builders import build
-from sparknet.dsl.fields import shown
+from sparknet.dsl.fields import short_repr
 from sparknet.dsl.layer_spec import LayerSpec
 from sparknet.errors import LayerError
 from sparknet.proto.suggest import did_you_mean
@@ -87,7 +87,7 @@ def PoolLayer(  # noqa: N802
     windows = {"kernel_size": kernel, "stride": stride, "pad": pad}
     for word, value in windows.items():
         if isinstance(value, Sequence) and len(value) != 2:
-            raise LayerError(name, f"{word}: {shown(value)} is not (height, width)")
+            raise LayerError(name, f"{word}: {short_repr(value)} is not (height, width)")
         options.update(_window(word, value))
     method = _choice(name, "pool", pool, POOLS)
     return build("Pooling", name, bottoms, pool=method, **options)  # type: ignore[arg-type]
@@ -133,7 +133,7 @@ def _choice(layer: str, what: str, value: object, known: Mapping[str, str]) -> s
     found = known.get(value.lower()) if isinstance(value, str) else None
     if found is None:
         hint = did_you_mean(value, known)
-        raise LayerError(layer, f"{what}: {shown(value)} is none of {', '.join(known)}{hint}")
+        raise LayerError(layer, f"{what}: {short_repr(value)} is none of {', '.join(known)}{hint}")
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from sparknet.dsl.checks import check_net, served_phase
-from sparknet.dsl.fields import assign, set_field, shown
+from sparknet.dsl.fields import set_field, set_fields, short_repr
 from sparknet.dsl.layer_spec import Content, LayerSpec, clear_empty
 from sparknet.dsl.source_code import net_source
 from sparknet.errors import FileError, LayerError, SpecError
@@ -47,13 +47,13 @@ class NetParams(Content):
         net = caffe_pb2.NetParameter()
 
         def fail(message: str) -> NoReturn:
-            raise SpecError(f"net {shown(name)}: {message}")
+            raise SpecError(f"net {short_repr(name)}: {message}")
 
         set_field(net, net.DESCRIPTOR.fields_by_name["name"], name, fail)
         for key in fields:
             if key in _REFUSED:
                 fail(f"{key} is not set by keyword; list layers (RDDLayer for inputs)")
-        assign(net, fields, fail)
+        set_fields(net, fields, fail)
         net.layer.extend(layer.to_proto() for layer in _flat(layers, fail))
         self._settle(net, check)
 
@@ -134,7 +134,7 @@ class NetParams(Content):
         named = {"train": caffe_pb2.TRAIN, "test": caffe_pb2.TEST}
         found = named.get(phase.lower()) if isinstance(phase, str) else phase
         if isinstance(found, bool) or found not in (caffe_pb2.TRAIN, caffe_pb2.TEST):
-            raise SpecError(f"phase {shown(phase)} is neither 'TRAIN' nor 'TEST'")
+            raise SpecError(f"phase {short_repr(phase)} is neither 'TRAIN' nor 'TEST'")
         return int(found)
 
     # other nets from this one
@@ -179,7 +179,9 @@ class NetParams(Content):
             makers = [m for m in net.layer if blob in m.top and _serves(m, wanted)]
             if not makers:
                 inputs = [top for m in net.layer if _serves(m, wanted) for top in m.top]
-                self._fail(f"no Input layer makes a blob {shown(blob)}{did_you_mean(blob, inputs)}")
+                self._fail(
+                    f"no Input layer makes a blob {short_repr(blob)}{did_you_mean(blob, inputs)}"
+                )
             for maker in makers:
                 _reshape_input(maker, blob, shape)
         return self._with(net.layer)
@@ -206,7 +208,7 @@ class NetParams(Content):
         return made
 
     def _fail(self, message: str) -> NoReturn:
-        raise SpecError(f"net {shown(self.name)}: {message}")
+        raise SpecError(f"net {short_repr(self.name)}: {message}")
 
     # a sequence of layers
 
@@ -225,7 +227,7 @@ class NetParams(Content):
             if layer.name == name:
                 return layer
         hint = did_you_mean(name, [layer.name for layer in self.layers])
-        raise KeyError(f"net {shown(self.name)} has no layer {shown(name)}{hint}")
+        raise KeyError(f"net {short_repr(self.name)} has no layer {short_repr(name)}{hint}")
 
     def __str__(self) -> str:
         return self.to_prototxt()
@@ -257,7 +259,7 @@ def _flat(layers: object, fail: Any) -> Iterator[LayerSpec]:
         for layer in layers:
             yield from _flat(layer, fail)
     else:
-        fail(f"{shown(layers)} is no layer; make one with a builder, e.g. ConvLayer")
+        fail(f"{short_repr(layers)} is no layer; make one with a builder, e.g. ConvLayer")
 
 
 def _serves(layer: Any, phase: int | None) -> bool:
@@ -278,5 +280,5 @@ def _reshape_input(layer: Any, blob: str, shape: object) -> None:
     if at >= len(shapes):
         fail(f"it has {len(shapes)} shapes for {len(layer.top)} tops")
     new = caffe_pb2.BlobShape()
-    assign(new, {"dim": shape}, fail, "shape.")
+    set_fields(new, {"dim": shape}, fail, "shape.")
     shapes[at].CopyFrom(new)

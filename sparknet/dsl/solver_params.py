@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, NoReturn, cast
 
-from sparknet.dsl.fields import assign
+from sparknet.dsl.fields import set_fields
 from sparknet.dsl.layer_spec import Content
 from sparknet.dsl.net_params import NetParams
 from sparknet.dsl.source_code import call_source
@@ -41,7 +41,7 @@ class SolverParams(Content):
 
     def __init__(self, *, check: bool = True, **fields: object) -> None:
         solver = caffe_pb2.SolverParameter()
-        assign(solver, _with_nets(fields), _fail, "")
+        set_fields(solver, _with_nets(fields), _fail, "")
         self._settle(solver, check)
 
     def _settle(self, solver: Any, check: bool) -> None:
@@ -81,7 +81,7 @@ class SolverParams(Content):
         for name, value in _with_nets(fields).items():
             if name in solver.DESCRIPTOR.fields_by_name:
                 solver.ClearField(name)
-            assign(solver, {name: value}, _fail)
+            set_fields(solver, {name: value}, _fail)
         made = type(self).__new__(type(self))
         made._settle(solver, self.checked)
         return made

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sparknet.dsl.builders import default_tops, option_fields
-from sparknet.dsl.fields import SHORTHANDS, is_repeated, shortest
+from sparknet.dsl.fields import SHORTHANDS, shortest
 from sparknet.layers import LAYERS
+from sparknet.proto.message_fields import is_repeated
 
 WIDTH = 96
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sparknet.graph.graph import Graph
 from sparknet.graph.node import Node
+from sparknet.graph.table import aligned, cell
 from sparknet.layers.layer import count, shape_text
 
 HEAD = ("Layer", "Type", "Output shape", "Parameters")
@@ -17,14 +18,15 @@ def summary(graph: Graph, splits: bool = False) -> str:
     there.  Split layers, which only copy, are shown on request.
     """
     rows = [_row(graph, node) for node in graph.nodes if splits or not node.layer.splits]
-    lines = _align([HEAD, *rows])
+    lines = list(aligned([HEAD, *rows], words=3))
     rule = "-" * max(map(len, lines))
     return "\n".join([lines[0], rule, *lines[1:], rule, _total(graph)])
 
 
-def _row(graph: Graph, node: Node) -> tuple[str, str, str, str]:
+def _row(graph: Graph, node: Node) -> tuple[str, ...]:
     shapes = ", ".join(shape_text(graph.blob_shapes[blob]) for blob in node.top_ids)
-    return _cell(node.name), _cell(node.type), _cell(shapes), _parameters(node)
+    words = (cell(text, WIDEST) for text in (node.name, node.type, shapes))
+    return (*words, _parameters(node))
 
 
 def _parameters(node: Node) -> str:
@@ -49,20 +51,3 @@ def _size(number: int) -> str:
             break
         size, unit = size / 1024, larger
     return f"{number} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
-
-
-def _cell(text: str) -> str:
-    """One line of printable text, cut where it would spoil the table."""
-    shown = "".join(char if char.isprintable() else "?" for char in text[: WIDEST + 1])
-    return shown if len(shown) <= WIDEST else shown[: WIDEST - 1] + "…"
-
-
-def _align(rows: list[tuple[str, str, str, str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
-    return [
-        "  ".join(
-            cell.rjust(width) if column == len(HEAD) - 1 else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from sparknet.native.core import check, ffi, lib
 from sparknet.native.ndarray import NDArray
-
-RULES: dict[str, Any] = {
-    "sgd": lib.sn_sgd_step,
-    "nesterov": lib.sn_nesterov_step,
-    "adagrad": lib.sn_adagrad_step,
-    "rmsprop": lib.sn_rmsprop_step,
-    "adadelta": lib.sn_adadelta_step,
-    "adam": lib.sn_adam_step,
-}
 
 
 class Step:
@@ -57,7 +47,7 @@ class Step:
         clip: float = 1.0,
         share: float = 1.0,
     ) -> None:
-        """One step by one of the RULES; what each number means stands in solver.h."""
+        """One step by ``sn_<rule>_step``; what each number means stands in solver.h."""
         step = self._step
         step.rate, step.decay, step.l1, step.clip, step.share = rate, decay, l1, clip, share
-        check(RULES[rule](step, *settings))
+        check(getattr(lib, f"sn_{rule}_step")(step, *settings))

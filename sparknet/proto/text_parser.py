@@ -11,8 +11,8 @@ from typing import NoReturn
 
 from google.protobuf.message import Message
 
+from sparknet.proto.message_fields import Field, Table, table
 from sparknet.proto.suggest import did_you_mean
-from sparknet.proto.text_fields import Field, Table, table
 from sparknet.proto.text_tokens import (
     END,
     NAME,

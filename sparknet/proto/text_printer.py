@@ -13,7 +13,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from sparknet.proto.text_fields import Field, table
+from sparknet.proto.message_fields import Field, table
 
 
 def lines(message: Message, indent: str = "") -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from sparknet.dsl.fields import assign, default_text, shortest
+from sparknet.dsl.fields import default_text, set_fields, shortest
 from sparknet.proto import caffe_pb2
 
 
@@ -19,7 +19,7 @@ def fail(message: str) -> NoReturn:
 
 def filled(message_class: Any, **values: object) -> Any:
     message = message_class()
-    assign(message, values, fail)
+    set_fields(message, values, fail)
     return message
 
 

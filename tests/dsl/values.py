@@ -6,7 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sparknet.dsl.fields import is_repeated, kind
+from sparknet.dsl.fields import kind
+from sparknet.proto.message_fields import is_repeated
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 

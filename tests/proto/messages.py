@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from sparknet.proto import caffe_pb2
-from sparknet.proto.text_fields import Field, table
+from sparknet.proto.message_fields import Field, table
 
 MESSAGES: list[Any] = [
     getattr(caffe_pb2, name)

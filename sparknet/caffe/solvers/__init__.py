@@ -1,16 +1,19 @@
-"""Caffe's solvers, one file for each: base, then each one's rule."""
+"""Caffe's solvers: a loop that all share (solver.py), and each one's rule (rules.py)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sparknet.caffe.solvers.adadelta import AdaDeltaSolver
-from sparknet.caffe.solvers.adagrad import AdaGradSolver
-from sparknet.caffe.solvers.adam import AdamSolver
-from sparknet.caffe.solvers.nesterov import NesterovSolver
-from sparknet.caffe.solvers.rmsprop import RMSPropSolver
+from sparknet.caffe.solvers.rules import (
+    SOLVERS,
+    AdaDeltaSolver,
+    AdaGradSolver,
+    AdamSolver,
+    NesterovSolver,
+    RMSPropSolver,
+    SGDSolver,
+)
 from sparknet.caffe.solvers.settings import SolverSource, settings
-from sparknet.caffe.solvers.sgd import SGDSolver
 from sparknet.caffe.solvers.solver import Solver
 from sparknet.proto import check_construction, parse_solver
 
@@ -26,18 +29,6 @@ __all__ = [
     "get_solver",
     "solver_from_text",
 ]
-
-SOLVERS: dict[str, type[Solver]] = {
-    kind.type: kind
-    for kind in (
-        AdaDeltaSolver,
-        AdaGradSolver,
-        AdamSolver,
-        NesterovSolver,
-        RMSPropSolver,
-        SGDSolver,
-    )
-}
 
 
 def get_solver(

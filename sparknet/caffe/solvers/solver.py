@@ -37,7 +37,7 @@ class Solver(ABC):
 
     type: ClassVar[str]
     rule: ClassVar[str]
-    """Its update among `sparknet.native.solver.RULES`."""
+    """Its update: ``sn_<rule>_step`` of native/include/sparknet/solver.h."""
     histories: ClassVar[int] = 1
     """How many numbers it remembers for each parameter."""
 

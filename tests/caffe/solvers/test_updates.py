@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sparknet.caffe.solvers import Solver, get_solver
 from sparknet.errors import ArrayError
 from sparknet.native import NDArray, set_threads, threads
-from sparknet.native.solver import RULES, Step
+from sparknet.native.solver import Step
 from tests.caffe.solvers import oracle, small
 
 NUMBERS = {
@@ -100,7 +100,7 @@ def stepped(rule: str, size: int, count: int) -> list[np.ndarray[Any, Any]]:
     return [np.array(buffer) for buffer in buffers]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", NUMBERS)
 def test_any_number_of_threads(rule: str) -> None:
     before, results = threads(), []
     try:

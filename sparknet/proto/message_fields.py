@@ -1,4 +1,4 @@
-"""What the text format needs to know about each field, looked up once for each message type."""
+"""What is known about each field, looked up once for each message type."""
 
 from __future__ import annotations
 
@@ -56,14 +56,15 @@ def _field(descriptor: FieldDescriptor) -> Field:
         descriptor.name,
         descriptor.number,
         kind,
-        _is_repeated(descriptor),
+        is_repeated(descriptor),
         {value.name: value.number for value in values},
         {value.number: value.name for value in reversed(values)},
         descriptor.message_type,
     )
 
 
-def _is_repeated(descriptor: FieldDescriptor) -> bool:
+def is_repeated(descriptor: FieldDescriptor) -> bool:
+    """Whether a field holds a list."""
     # protobuf 7 has no `label` any more, protobuf 4 not yet `is_repeated`.
     if hasattr(descriptor, "is_repeated"):
         return bool(descriptor.is_repeated)

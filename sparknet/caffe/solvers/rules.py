@@ -1,0 +1,100 @@
+"""Caffe's solvers: what each one's rule is called, needs and remembers.
+
+The rules themselves are native/solvers, their formulas native/include/sparknet/solver.h.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+
+from sparknet.caffe.solvers.solver import Solver
+
+
+class SGDSolver(Solver):
+    """Gradient descent with momentum: history = momentum · history + rate · gradient.
+
+    The other solvers are kinds of it, as in pycaffe.
+    """
+
+    type = "SGD"
+    rule = "sgd"
+
+    def _settings(self) -> tuple[float, ...]:
+        return (self.param.momentum,)
+
+
+@final
+class NesterovSolver(SGDSolver):
+    """Nesterov's accelerated gradient.
+
+    SGD's history; weights -= (1 + momentum) · history - momentum · the history before.
+    """
+
+    type = "Nesterov"
+    rule = "nesterov"
+
+
+@final
+class AdaGradSolver(SGDSolver):
+    """Each weight's rate falls with the gradients it has seen.
+
+    history += gradient²; weights -= rate · gradient / (√history + delta).
+    """
+
+    type = "AdaGrad"
+    rule = "adagrad"
+
+    def _settings(self) -> tuple[float, ...]:
+        return (self.param.delta,)
+
+
+@final
+class RMSPropSolver(SGDSolver):
+    """AdaGrad that forgets: history = decay · history + (1 - decay) · gradient²."""
+
+    type = "RMSProp"
+    rule = "rmsprop"
+
+    def _settings(self) -> tuple[float, ...]:
+        return (self.param.rms_decay, self.param.delta)
+
+
+@final
+class AdaDeltaSolver(SGDSolver):
+    """Steps as large as earlier steps were, relative to earlier gradients.
+
+    Means of squared gradients and of squared steps, with ``momentum`` as their decay.
+    """
+
+    type = "AdaDelta"
+    rule = "adadelta"
+    histories = 2
+
+    def _settings(self) -> tuple[float, ...]:
+        return (self.param.momentum, self.param.delta)
+
+
+@final
+class AdamSolver(SGDSolver):
+    """Momentum over RMSProp, corrected for the histories' start at zero.
+
+    Means of gradients (``momentum``) and of their squares (``momentum2``).
+    """
+
+    type = "Adam"
+    rule = "adam"
+    histories = 2
+
+    def _settings(self) -> tuple[float, ...]:
+        first, second, time = self.param.momentum, self.param.momentum2, self.iter + 1
+        with np.errstate(all="ignore"):
+            correction = np.sqrt(1 - np.power(second, time)) / (1 - np.power(first, time))
+        return (first, second, self.param.delta, float(np.float32(correction)))
+
+
+_KINDS: tuple[type[Solver], ...] = (SGDSolver, *SGDSolver.__subclasses__())
+
+SOLVERS = {kind.type: kind for kind in _KINDS}
+"""All of them, by the type that a solver file names."""
