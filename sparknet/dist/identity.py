@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.dist.training_net import settings
+from sparknet.layers import LAYERS
 from sparknet.loaders.records import Records
 from sparknet.net import Net
 
@@ -84,7 +85,7 @@ def _digest_of(net: Net) -> str:
         for field, value in layer.ListFields():
             for name in _PLACES if field.name.endswith("_param") else ():
                 if getattr(value, name, "") and field.name != "python_param":
-                    if name == "mean_file" or layer.type == "InfogainLoss":
+                    if name == "mean_file" or not LAYERS[layer.type].records:
                         total.update(_contents(getattr(value, name)))
                     value.ClearField(name)
     total.update(message.SerializeToString(deterministic=True))

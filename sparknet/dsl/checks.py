@@ -12,6 +12,7 @@ from typing import Any
 from sparknet.errors import FileError, LayerError, MissingExtra
 from sparknet.graph import build
 from sparknet.graph.state import filter_net, net_state
+from sparknet.layers import LAYERS
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 
@@ -136,7 +137,7 @@ def check_net(net: Any) -> None:
 
 
 def _check_shapes(net: Any, phase: int) -> None:
-    if any(layer.type == "Python" for layer in net.layer):
+    if any(layer.type in LAYERS and LAYERS[layer.type].user_code for layer in net.layer):
         return  # to know its shapes is to run its code
     try:
         build(net, phase)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from sparknet.errors import LayerError
+from sparknet.layers.split import Split
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 
@@ -103,7 +104,7 @@ def _add_split(
 ) -> None:
     blob = source.top[top]
     split.name = split_layer_name(blob, source.name, top)
-    split.type = "Split"
+    split.type = Split.type
     split.bottom.append(blob)
     split.top.extend(split_blob_name(blob, source.name, top, k) for k in range(copies))
     if weight:

@@ -97,6 +97,8 @@ class Layer(ABC):
     """The blobs are statistics: a missing ``param { }`` entry means ``lr_mult: 0`` (BatchNorm)."""
     records: ClassVar[bool] = False
     """The tops are places for records: what the type brings may come from elsewhere."""
+    is_input: ClassVar[bool] = False
+    """The tops are inputs of the net, which whoever runs it fills (Caffe: Net::input_blobs)."""
     time_first: ClassVar[bool] = False
     """Time is axis 0 of the first bottom, and records lie side by side on axis 1 (LSTM, RNN)."""
     judges: ClassVar[bool] = False

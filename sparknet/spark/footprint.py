@@ -10,9 +10,6 @@ from sparknet.graph import Graph
 from sparknet.net import Net
 
 _FLOAT = 4
-_LOOKING = frozenset({"Split", "Reshape", "Flatten"})
-"""Layers whose tops are their bottom's values."""
-_MULTIPLYING = frozenset({"Convolution", "Deconvolution", "DepthwiseConvolution", "InnerProduct"})
 _THREADS = 256 << 20
 """Bytes of address space for a worker's threads: each has a stack and an arena of malloc's."""
 
@@ -35,9 +32,11 @@ def _waiting(graph: Graph) -> int:
     waiting = set()
     for node in graph.nodes:
         bottoms = [source.get(bottom, bottom) for bottom in node.bottoms]
-        if node.type in _LOOKING:
+        shapes = [graph.blob_shapes[blob] for blob in node.bottom_ids]
+        learns = any(ref.needs_gradient for ref in node.params)
+        if node.layer.is_view and bottoms:
             source |= dict.fromkeys(node.tops, bottoms[0])
-        elif node.type in _MULTIPLYING and any(ref.needs_gradient for ref in node.params):
+        elif learns and node.layer.products(node.plan, shapes):
             waiting |= set(bottoms)
     return sum(prod(graph.blobs[name]) for name in waiting)
 
