@@ -1,9 +1,9 @@
 """Acceptor: a port at which callers prove who they are, all of them in one thread.
 
-Strangers can be silent, slow, many or talk nonsense; workers are let in meanwhile.  One caller too many
-drives out the oldest one of the address that has most of them: a worker takes no time, and a
-stranger that fills the port drives out itself.  Running out of file descriptors or threads for a
-moment costs nothing but that moment.
+Workers get in although strangers are silent, slow, many or talk nonsense.  A caller beyond the limit
+replaces the oldest caller of the address that has the most of them: a worker's handshake takes no
+time, so that a stranger who fills the port only replaces itself.  Running out of file descriptors or
+threads for a moment delays callers by that moment and costs nothing else.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from sparknet.errors import CommError
 STRANGERS = 64
 """Callers beyond those awaited that may be in their handshakes at once."""
 _QUEUE = 1024
-"""Callers that the system holds until they are looked at."""
+"""The length of the system's queue of callers that were not accepted yet."""
 Expects = Callable[[bytes], bool]
-"""Whether a caller that knows the secret, and says so (`Caller.packed`), is awaited."""
+"""Says whether a caller that knows the secret, by its `Caller.packed`, is expected."""
 Admit = Callable[[socket.socket, bytes, Keys], None]
-"""Takes a caller's connection; RuntimeError if no thread can be started for it at the moment."""
+"""Takes a caller's connection; RuntimeError if no thread can be started for it now."""
 
 
 class _Stranger:
@@ -40,7 +40,7 @@ class _Stranger:
 
 
 class Acceptor:
-    """Lets callers in until it is closed.  ``limit`` is how many may be in their handshakes.
+    """Lets callers in until it is closed; at most ``limit`` are in their handshakes at once.
 
     ``expects`` and ``admit`` are called in the acceptor's thread.
     """
@@ -56,11 +56,11 @@ class Acceptor:
         self._listener, self._secret, self._limit = listener, secret, limit
         self._expects, self._admit = expects, admit
         self._strangers: dict[socket.socket, _Stranger] = {}
-        """The oldest first."""
+        """Oldest first."""
         self._waiting: list[tuple[socket.socket, bytes, Keys]] = []
-        """Those that are let in as soon as there is room for them."""
+        """Callers that are let in as soon as the system has room for them."""
         self._resume: float | None = None
-        """When the port is looked at again."""
+        """When the port is tried again."""
         self._short: tuple[float, str] | None = None
         self._wake, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
@@ -72,12 +72,12 @@ class Acceptor:
 
     @property
     def trouble(self) -> tuple[float, str]:
-        """For how many seconds nobody could be let in, and why; 0 where all is well."""
+        """The seconds for which nobody could be let in, and the reason; 0 and "" if all is well."""
         short = self._short
         return (0.0, "") if short is None else (monotonic() - short[0], short[1])
 
     def close(self) -> None:
-        """Close the port; who is still in its handshake is hung up on."""
+        """Close the port, and hang up on callers that are still in their handshakes."""
         self._wake.close()
         self._thread.join()
         close_listener(self._listener)
@@ -96,7 +96,7 @@ class Acceptor:
                 self._expire()
 
     def _wait(self) -> float | None:
-        """Seconds until something has to be done that nobody asks for."""
+        """Seconds until the next timeout."""
         times = [stranger.until for stranger in self._strangers.values()]
         if self._resume is not None:
             times.append(self._resume)
@@ -122,7 +122,7 @@ class Acceptor:
             self._drop(stranger)
 
     def _make_room(self, reason: str) -> None:
-        """The system has none for a caller: a stranger leaves, or the port rests for a moment."""
+        """Make room for a caller: drop a stranger, or else pause the port for a moment."""
         if self._strangers:
             self._drop(self._most_crowded())
         else:
@@ -134,7 +134,7 @@ class Acceptor:
         self._resume = monotonic() + PAUSE
 
     def _most_crowded(self) -> _Stranger:
-        """The oldest of the address that has most."""
+        """The oldest caller of the address that has the most of them."""
         counts = Counter(stranger.address for stranger in self._strangers.values())
         return max(self._strangers.values(), key=lambda stranger: counts[stranger.address])
 
@@ -157,7 +157,7 @@ class Acceptor:
         try:
             who, proof, keys = stranger.greeting.check(stranger.said)
             if not self._expects(who):
-                raise CommError("a caller is not awaited")
+                raise CommError("a caller is not expected")
             connection.settimeout(TIME)
             connection.sendall(proof)  # a few bytes, into an empty buffer
             connection.settimeout(None)
@@ -183,7 +183,7 @@ class Acceptor:
             self._look_again()
 
     def _look_again(self) -> None:
-        """After a moment without room."""
+        """Try again what the system had no room for."""
         self._resume = None
         if self._listener not in self._selector.get_map():
             self._selector.register(self._listener, selectors.EVENT_READ)
@@ -209,7 +209,7 @@ class Acceptor:
 
 
 def open_port(host: str, ports: Sequence[int]) -> socket.socket:
-    """Listening on the first of the ports that is free."""
+    """A socket that listens on the first free port of ``ports``."""
     failure: OSError | None = None
     for port in ports:
         try:

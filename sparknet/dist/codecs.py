@@ -1,6 +1,6 @@
-"""Codecs: differences of weights in fewer bytes, and what was rounded off kept for later.
+"""Codecs: differences of weights in fewer bytes, with error feedback.
 
-Error feedback (Seide et al., 2014): what a code loses is added to what is coded next, so that
+Error feedback (Seide et al., 2014) adds the rounding error of one message to the next one, so that
 nothing is lost in the long run.
 """
 
@@ -16,13 +16,13 @@ Codec = Literal["fp16", "int8"]
 Span = tuple[int, int]
 
 CODES: dict[str, int] = {"fp16": HALVES, "int8": BYTES}
-"""The names of codes: half precision, and signed bytes with a scale for each 256 numbers."""
+"""Codes by name: half precision, and signed bytes with a scale for every 256 numbers."""
 
 
 class Coder:
-    """Codes the buffers of one size, and keeps what coding has lost so far.
+    """Codes the buffers of one size, and stores the rounding errors so far.
 
-    That is of this worker's numbers (``own``), and of the means that it owns (``mean``).
+    ``own`` are the errors of this worker's numbers, ``mean`` those of the means that it owns.
     """
 
     def __init__(self, codec: Codec, size: int, mine: Span) -> None:
@@ -31,11 +31,11 @@ class Coder:
         self.mean = NDArray.zeros((mine[1] - mine[0],))
 
     def room(self, size: int) -> memoryview:
-        """Memory for the code of so many numbers."""
+        """Memory for the code of ``size`` numbers."""
         return room(self._code, size)
 
     def encode_all(self, buffer: NDArray, spans: Sequence[Span]) -> list[memoryview]:
-        """The slices of a buffer."""
+        """Encode the slices of a buffer."""
         return [encode(self._code, buffer[b:e], self.own[b:e]) for b, e in spans]
 
     def encode_mean(self, mean: NDArray) -> memoryview:

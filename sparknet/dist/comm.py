@@ -1,7 +1,7 @@
-"""Comm: how the workers of a run reach each other.  What carries it is each class's business.
+"""Comm: the collective operations of a run's workers, over any transport.
 
 Every worker calls the same operations in the same order.  Sums are taken in the order of the
-ranks, so that all workers have the same bits, over whatever wire.
+ranks, so that all workers get the same bits over every transport.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from sparknet.native import NDArray
 
 Span = tuple[int, int]
 Accept = Callable[[int], float]
-"""How much of a contribution counts, by its staleness; 0 drops it."""
+"""The factor of a contribution, by its staleness; 0 drops it."""
 
 
 @dataclass
 class Traffic:
-    """What a worker has moved so far."""
+    """The bytes that a worker has sent and received, and the time that it took."""
 
     sent: int = 0
     received: int = 0
     seconds: float = 0.0
-    """In calls of the comm, waiting included."""
+    """Time spent in the comm's operations, waiting included."""
 
 
 class Server(ABC):
@@ -39,18 +39,18 @@ class Server(ABC):
 
     @abstractmethod
     def push(self, delta: NDArray, versions: Sequence[int]) -> list[int]:
-        """Add a contribution, made from weights of these versions; how stale it was, by shard.
+        """Add a contribution made from weights of these versions; returns its staleness by shard.
 
-        Staleness counts the contributions of others that came in between.
+        Staleness is the number of contributions received since its pull.
         """
 
     @abstractmethod
     def pull(self, into: NDArray) -> list[int]:
-        """The buffer as it is now, and each shard's version: the contributions it has taken."""
+        """Copy the buffer; returns each shard's version, the number of its contributions."""
 
     @abstractmethod
     def close(self) -> None:
-        """Stop serving; on all workers, when none of them will ask any more."""
+        """Stop serving; all workers call it, after their last push and pull."""
 
 
 class Comm(ABC):
@@ -59,17 +59,17 @@ class Comm(ABC):
     def __init__(self, rank: int, size: int, deadline: float) -> None:
         self.rank, self.size = rank, size
         self.deadline = deadline
-        """Seconds after which a worker that gives no sign of life is taken for lost."""
+        """Seconds without a heartbeat after which a worker counts as lost."""
         self.traffic = Traffic()
         self._coders: dict[tuple[Codec, int], Coder] = {}
 
     # -- buffers -------------------------------------------------------------------------
 
     def mean(self, buffer: NDArray, weight: float = 1.0, codec: Codec | None = None) -> None:
-        """``buffer`` becomes Σ weight · buffer / Σ weight over the workers.
+        """Replace ``buffer`` by Σ weight · buffer / Σ weight over the workers.
 
-        A codec makes what travels smaller; what it rounds off is added to the next mean of a
-        buffer of that size (error feedback), so it is for differences, never for raw weights.
+        A codec sends fewer bytes.  Its rounding errors are added to the next mean of a buffer of
+        that size (error feedback), so it is for differences, never for raw weights.
         """
         if self.size == 1:
             return
@@ -81,7 +81,7 @@ class Comm(ABC):
                 self._mean_coded(buffer, weights, codec)
 
     def feedback(self, codec: Codec, size: int) -> tuple[NDArray, NDArray]:
-        """What a codec has rounded off so far, of this worker's buffers and of its means: views."""
+        """A codec's rounding errors of this worker's buffers and of its means, as views."""
         coder = self._coder(codec, size)
         return coder.own, coder.mean
 
@@ -91,23 +91,23 @@ class Comm(ABC):
         return self._coders[codec, size]
 
     def reduce_scatter_mean(self, buffer: NDArray) -> None:
-        """This worker's slice, ``bounds(buffer.size)[rank]``, becomes the mean of all."""
+        """Replace this worker's slice, ``bounds(buffer.size)[rank]``, by the mean over workers."""
         if self.size > 1:
             with self._timed():
                 self._reduce_scatter(buffer, [1.0] * self.size)
 
     def all_gather(self, buffer: NDArray) -> None:
-        """Every worker's slice goes to all."""
+        """Send every worker's slice to all workers."""
         if self.size > 1:
             with self._timed():
                 self._all_gather(buffer)
 
     def broadcast(self, buffer: NDArray, root: int = 0) -> None:
-        """``buffer`` becomes that of worker ``root``."""
+        """Replace ``buffer`` by that of worker ``root``."""
         self.broadcast_bytes(raw_bytes(buffer), root)
 
     def broadcast_bytes(self, whole: memoryview, root: int = 0) -> None:
-        """As `broadcast`, for memory of any kind."""
+        """Do the same as `broadcast` for memory of any kind."""
         if self.size == 1:
             return
         with self._timed():
@@ -119,19 +119,19 @@ class Comm(ABC):
                 self._exchange([nothing] * self.size, given)
 
     def bounds(self, size: int) -> list[Span]:
-        """The slice of a buffer that each worker owns: in order, as even as can be."""
+        """The slice of a buffer that each worker owns, in order, of nearly equal sizes."""
         ends = [size * rank // self.size for rank in range(self.size + 1)]
         return list(pairwise(ends))
 
-    # -- small things --------------------------------------------------------------------
+    # -- small values --------------------------------------------------------------------
 
     def gather(self, value: Any) -> list[Any]:
-        """What each worker gave, by rank; small, and made of what JSON knows."""
+        """The values of all workers, by rank; each is a small JSON value."""
         with self._timed():
             return self._gather(value)
 
     def any(self, flag: bool) -> bool:
-        """Whether it is true on some worker."""
+        """Whether ``flag`` is true on any worker."""
         return any(self.gather(bool(flag)))
 
     def max(self, value: float) -> float:
@@ -148,14 +148,14 @@ class Comm(ABC):
 
     @abstractmethod
     def server(self, buffer: NDArray, accept: Accept) -> Server:
-        """Serve a buffer, the same on all workers, to all of them; each call makes another.
+        """A new server of a buffer that starts with the same values on all workers.
 
-        ``accept`` says how much of a contribution counts, by how stale it is.
+        ``accept`` gives a contribution's factor by its staleness.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """End it; others that wait for this worker get an error."""
+        """Close the connections; workers that wait for this one get an error."""
 
     def __enter__(self) -> Comm:
         return self
@@ -163,18 +163,18 @@ class Comm(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- what a wire does ----------------------------------------------------------------
+    # -- what a transport does ----------------------------------------------------------------
 
     @abstractmethod
     def _exchange(self, outgoing: Sequence[memoryview], incoming: Sequence[memoryview]) -> None:
-        """Send each worker its bytes, and fill what each one sends; lengths agree on both ends.
+        """Send each worker its bytes, and receive theirs; both ends expect the same lengths.
 
-        Entries at this worker's own rank are left alone.
+        Entries at this worker's own rank stay unchanged.
         """
 
     @abstractmethod
     def _gather(self, value: Any) -> list[Any]:
-        """As `gather`."""
+        """The transport's part of `gather`."""
 
     def _mean(self, buffer: NDArray, weights: Sequence[float]) -> None:
         self._reduce_scatter(buffer, weights)
@@ -198,7 +198,7 @@ class Comm(ABC):
         self._exchange([mine] * self.size, [raw_bytes(buffer[b:e]) for b, e in spans])
 
     def _mean_coded(self, buffer: NDArray, weights: Sequence[float], codec: Codec) -> None:
-        """Both ways coded: slices to their owners, and the owners' means back to all."""
+        """Send coded slices to their owners, and the owners' coded means back to all."""
         spans = self.bounds(buffer.size)
         coder = self._coder(codec, buffer.size)
         coded = coder.encode_all(buffer, spans)

@@ -30,15 +30,15 @@ class Progress:
     """What the driver knows of a run."""
 
     starts: int = 0
-    """How often all workers came together: more than once after a failure."""
+    """How often all workers were ready together: more than once after a failure."""
     weights: bytearray | None = None
-    """The trained ones, when they have come."""
+    """The trained weights, once they have arrived."""
     outcome: dict[str, Any] | None = None
     """How training ended."""
     failures: list[dict[str, Any]] = field(default_factory=list)
-    """What workers said before they ended, in the order in which it came."""
+    """The errors that workers reported before they ended, in order of arrival."""
     broken: Exception | None = None
-    """What whoever hears the events raised; nobody hears any more then."""
+    """The exception of the event listener, which gets no further events."""
 
 
 class Driver:
@@ -77,7 +77,7 @@ class Driver:
         return self._places["training"].present
 
     def interrupt(self) -> None:
-        """Ask the workers to snapshot and end after the round at work."""
+        """Ask the workers to write a snapshot and end after the current round."""
         self._stop = True
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class Driver:
     # -- what workers ask ----------------------------------------------------------------
 
     def _serve(self, line: Line) -> None:
-        """All calls of one worker, until it hangs up."""
+        """Answer the calls of one worker until it hangs up."""
         try:
             while (call := line.receive()) is not None:
                 name = str(call.get("call"))
@@ -110,16 +110,16 @@ class Driver:
                 place.leave(line)
 
     def _here(self, call: dict[str, Any], line: Line) -> Answer:
-        """A worker is there, and all of them have not met yet."""
+        """Answer a worker that waits for the others."""
         place = str(call["place"])
         if (place == "training") != (line.purpose == DRIVER):
             raise OSError(f"a line of another purpose cannot meet others at '{place}'")
         return self._places[place].hear(line, call), _NOTHING
 
     def _attempt(self) -> dict[str, Any]:
-        """All workers are ready: from which snapshot they begin, and which time it is.
+        """Start an attempt, when all workers are ready; returns its number and first snapshot.
 
-        The store is the run's own: it holds nothing of another.
+        The store holds snapshots of this run alone.
         """
         if self.progress.outcome is not None:
             raise OSError("training is over")
@@ -140,7 +140,7 @@ class Driver:
         return {}, _NOTHING
 
     def hear(self, event: Event) -> None:
-        """One at a time; a listener that fails ends the run, and hears of nothing more."""
+        """Pass on one event at a time; a listener that fails ends the run."""
         with self._lock:
             if self.progress.broken is not None:
                 raise OSError(str(self.progress.broken))
@@ -154,7 +154,7 @@ class Driver:
         return {"interrupted": self._stop}, _NOTHING
 
     def _failed(self, call: dict[str, Any], line: Line) -> Answer:
-        if self.progress.broken is not None:  # this is what follows from it
+        if self.progress.broken is not None:  # a consequence of that error
             return {}, _NOTHING
         self.progress.failures.append(call["failure"])
         self._places["training"].fail(line, str(call["failure"]["message"]))
@@ -172,7 +172,7 @@ class Driver:
         try:
             self._kept().put(int(call["round"]), _name(call["name"]), chunks)
         finally:
-            for _ in chunks:  # what was not read would be taken for the next call
+            for _ in chunks:  # unread bytes would be taken for the next call
                 pass
         return {}, _NOTHING
 
@@ -233,7 +233,7 @@ def _size(value: Any) -> int:
 
 
 def _name(value: Any) -> str:
-    """The name of a file, and no way out of its folder."""
+    """A file's name; refuses one that leads out of its folder."""
     name = str(value)
     if not name or name.startswith(".") or "/" in name or "\\" in name or "\0" in name:
         raise OSError(f"a file called {name!r} is refused")
@@ -241,7 +241,7 @@ def _name(value: Any) -> str:
 
 
 class DriverStore(Store):
-    """A worker's view of the store that the driver keeps."""
+    """A worker's view of the driver's store."""
 
     def __init__(self, line: Line) -> None:
         self._line = line

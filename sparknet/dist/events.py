@@ -1,8 +1,8 @@
-"""What training says while it runs: plain dicts, handed to ``on_event`` one by one.
+"""Events of a training run: plain dicts, passed to ``on_event`` one by one.
 
 Every event has ``event`` (its kind) and ``time`` (seconds since the epoch).  Numbers are plain
-Python numbers, so that an event is a line of JSON.  ``round``, ``iteration`` and what is called
-``total`` count from the beginning of the run, over resumes.  ``epoch`` is None where the number
+Python numbers, so that an event is a line of JSON.  ``round``, ``iteration`` and the
+``total`` numbers count from the beginning of the run, over resumes.  ``epoch`` is None where the number
 of records is not known.
 
 ``start``
@@ -20,18 +20,18 @@ of records is not known.
     samples, loss, seconds_computing, seconds_communicating, bytes_sent, divergence)
 
 ``note``
-    round, iteration, epoch, text (what a strategy has decided, for people to read)
+    round, iteration, epoch, text (what a strategy decided, for people to read)
 
 ``validation``
-    round, iteration, epoch, records, metrics (name → mean), best (whether none was better),
+    round, iteration, epoch, records, metrics (name → mean), best (whether it is the best so far),
     seconds
 
 ``snapshot``
     round, iteration, path, bytes, seconds
 
 ``stop``
-    reason (steps, seconds, patience, interrupted), best (the iteration of the weights, where
-    they are those of the best validation and not the last; or None), round, iteration, epoch,
+    reason (steps, seconds, patience, interrupted), best (the iteration of the best validation
+    where the weights are those and not the last ones, else None), round, iteration, epoch,
     total_samples, total_bytes_sent, total_seconds, communication (share of the workers' time,
     0 … 1), snapshot (the newest one's path, or None)
 """
@@ -51,7 +51,7 @@ OnEvent = Callable[[Event], None]
 
 
 def resumption(event: Mapping[str, Any]) -> str | None:
-    """What a start says that goes on from a snapshot."""
+    """A line about the start of a run that continues from a snapshot, else None."""
     if event["event"] != "start" or not event.get("resumed"):
         return None
     run, _, round = str(event["resumed"]).rpartition("/")
@@ -72,7 +72,7 @@ def waiting(event: Mapping[str, Any]) -> str | None:
 
 
 def tell(listener: OnEvent | None, event: Event) -> None:
-    """Pass an event on; whatever the listener raises is its own error."""
+    """Pass an event to a listener; ListenerError if it raises."""
     if said := resumption(event):
         _logger.info(said)
     if said := waiting(event):

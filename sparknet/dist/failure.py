@@ -1,4 +1,4 @@
-"""Failures: a worker's error as it travels, and as it is raised where its run was started."""
+"""Failures: a worker's error as JSON, and as the exception that the run raises."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparknet.errors import CommError, SparkNetError, WorkerError, bare
 
 @dataclass(frozen=True)
 class Failure:
-    """What a worker said before it ended."""
+    """The error that a worker reported before it ended."""
 
     worker: int
     error: SparkNetError
@@ -27,7 +27,7 @@ class Failure:
 
 
 def first_cause(failures: Sequence[Failure]) -> SparkNetError | None:
-    """The cause among what workers said: losing a peer is what follows from it."""
+    """The first error that is a cause; losing a peer is only a consequence of one."""
     causes = (one.error for one in failures if not isinstance(one.error, CommError))
     return next(causes, None)
 
@@ -40,7 +40,7 @@ def failure(error: BaseException) -> dict[str, str]:
 def error_of(
     said: Mapping[str, Any], worker: int, otherwise: type[SparkNetError] = WorkerError
 ) -> SparkNetError:
-    """An error of its own type where that is one of sparknet's, with the worker's number."""
+    """The exception with the worker's number; of its own type if that is one of sparknet's."""
     kind = getattr(errors, str(said["type"]), None)
     message = str(said["message"])
     if not (isinstance(kind, type) and issubclass(kind, SparkNetError)):

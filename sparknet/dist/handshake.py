@@ -1,13 +1,12 @@
-"""Who may connect: both ends of a connection show that they know the run's secret.
+"""Handshake: both ends of a connection prove that they know the run's secret.
 
 The listener sends a challenge; the caller sends its own, who it is, and a proof; the listener
-sends its proof.  A proof is HMAC-SHA256 over both challenges, whose side it is, and who calls whom
-for what (`Caller`).  All messages have fixed lengths, so that nothing a stranger says is taken for a
-size.
+sends its proof.  A proof is HMAC-SHA256 over both challenges, the side, and who calls whom for
+what (`Caller`).  All messages have fixed lengths, so that no byte of a stranger is read as a size.
 
-The secret itself proves nothing: each purpose has a key of its own, derived from it, so that what is
-said at one port is of no use at another.  From both challenges come the keys that seal what travels
-afterwards (`sparknet.dist.seal`).
+Each purpose has a key of its own, derived from the secret, so that a proof made for one port is of no
+use at another.  The keys that seal the connection afterwards (`sparknet.dist.seal`) are derived from
+both challenges.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ PROOF = sha256().digest_size
 TIME = 10.0
 """Seconds that a handshake may take."""
 PAUSE = 0.1
-"""Seconds until what the system had no room for is tried again."""
+"""Seconds before another attempt when the system had no room for a connection."""
 _TRIES = 3
-"""Calls of a listener that hangs up: it may have had too many callers for a moment."""
+"""Attempts at a listener that hangs up: it may have too many callers for a moment."""
 _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 MESH, DRIVER, PREFLIGHT = range(3)
 """What a connection is for."""
 DRIVERS_RANK = (1 << 32) - 1
-"""The driver's, as a listener."""
+"""The driver's rank, as a listener."""
 
 _CALLER = struct.Struct("!BxHII16s")
 WHO = _CALLER.size
 SAID = NONCE + WHO + PROOF
-"""Bytes of a caller's only message."""
+"""The length of a caller's only message, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -61,21 +60,21 @@ class Caller:
 
     @classmethod
     def unpacked(cls, who: bytes, run: str) -> Caller:
-        """Who says so, if it speaks of this run: then `packed` gives the same again."""
+        """The caller of packed bytes, if they name this run: then `packed` returns them again."""
         purpose, channel, rank, listener, _ = _CALLER.unpack(who)
         return cls(purpose, run, rank, listener, channel)
 
 
 @dataclass(frozen=True)
 class Keys:
-    """What seals the bytes of one connection, each way with a key of its own."""
+    """The keys that seal one connection, one for each direction."""
 
     sending: bytes
     receiving: bytes
 
 
 class Greeting:
-    """The listener's side of one handshake, as bytes that come and go."""
+    """The listener's side of one handshake, as bytes in and out."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret, self._nonce = secret, secrets.token_bytes(NONCE)
@@ -85,7 +84,7 @@ class Greeting:
         return MAGIC + self._nonce
 
     def check(self, said: bytes) -> tuple[bytes, bytes, Keys]:
-        """Who the caller is (`Caller.packed`), the proof that it waits for, and the keys."""
+        """The caller (`Caller.packed`), the proof that it waits for, and the keys."""
         theirs, who, proof = said[:NONCE], said[NONCE : NONCE + WHO], said[NONCE + WHO :]
         conversation = _Conversation(self._secret, self._nonce, theirs, who)
         if not hmac.compare_digest(proof, conversation.proof(b"caller")):
@@ -95,14 +94,14 @@ class Greeting:
 
 
 def is_short(error: OSError) -> bool:
-    """Whether the system lacks something for a connection that it may have in a moment."""
+    """Whether the system lacks resources for a connection only for the moment."""
     return error.errno in _SHORT
 
 
 def dial(
     address: tuple[str, int], secret: bytes, who: Caller, deadline: float = TIME
 ) -> tuple[socket.socket, Keys]:
-    """Call a listener, again where one or the other end has no room for a moment."""
+    """Call a listener; tries again while either end has no room for the moment."""
     until, tries = time.monotonic() + deadline, 0
     while True:
         left = max(until - time.monotonic(), 0.001)
@@ -136,7 +135,7 @@ class HungUp(CommError):
 
 
 def call(connection: socket.socket, secret: bytes, who: Caller, deadline: float = TIME) -> Keys:
-    """The caller's side; CommError within ``deadline`` seconds if the other end is a stranger."""
+    """Run the caller's side; CommError in ``deadline`` seconds if the other end is a stranger."""
     until = time.monotonic() + deadline
     said = _exactly(connection, len(MAGIC) + NONCE, until)
     if said[: len(MAGIC)] != MAGIC:
@@ -156,12 +155,12 @@ def call(connection: socket.socket, secret: bytes, who: Caller, deadline: float 
 
 
 def make_secret() -> bytes:
-    """For one run."""
+    """A new secret, for one run."""
     return secrets.token_bytes(32)
 
 
 class _Conversation:
-    """What both ends know when both have spoken."""
+    """The proofs and keys that follow from both ends' challenges."""
 
     def __init__(self, secret: bytes, listeners: bytes, callers: bytes, who: bytes) -> None:
         self._key = hmac.digest(secret, MAGIC + b" purpose " + who[:1], "sha256")
@@ -171,7 +170,7 @@ class _Conversation:
         return hmac.digest(self._key, b"proof of the " + side + self._said, "sha256")
 
     def keys(self) -> tuple[bytes, bytes]:
-        """To the caller, to the listener."""
+        """The keys towards the caller and towards the listener."""
         to_caller, to_listener = (
             hmac.digest(self._key, b"key to the " + side + self._said, "sha256")
             for side in (b"caller", b"listener")
@@ -180,7 +179,7 @@ class _Conversation:
 
 
 def _exactly(connection: socket.socket, size: int, until: float) -> bytes:
-    """So many bytes, however slowly they drip in, but not after ``until``."""
+    """Receive ``size`` bytes, however slowly they come in, but not after ``until``."""
     found = bytearray()
     while len(found) < size:
         left = until - time.monotonic()

@@ -1,4 +1,4 @@
-"""Identity: what must be the same for a run to go on from a snapshot."""
+"""Identity: what must be the same for a run to continue from a snapshot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sparknet.net import Net
 Json = dict[str, Any]
 
 LOOKED_AT = 64
-"""Records of which the check sum of a data set is made where they would have to be read for it."""
+"""The number of records in the check sum of a data set that must be read for it."""
 
 _FREE = (
     "net net_param train_net train_net_param train_state test_net test_net_param test_state "
@@ -26,12 +26,12 @@ _FREE = (
     "average_loss snapshot snapshot_prefix snapshot_diff snapshot_format snapshot_after_train "
     "solver_mode device_id weights max_iter"
 ).split()
-"""Settings of a solver that do not change what it does to weights."""
+"""Settings of a solver that do not change how it updates weights."""
 _PLACES = ("source", "root_folder", "mean_file")
 
 
 def identity(net: Net, seed: int, order_seed: int, shuffle: bool) -> Json:
-    """What is known before training begins; workers, strategy and data are added by them."""
+    """What is known before training begins; workers, strategy and data are added later."""
     return {
         "seed": seed,
         "order_seed": order_seed,
@@ -42,7 +42,7 @@ def identity(net: Net, seed: int, order_seed: int, shuffle: bool) -> Json:
 
 
 def check_sum(batch: Mapping[str, Any]) -> int:
-    """A number that other records do not have, in whatever order they come."""
+    """A check sum of records, whatever their order."""
     rows = [np.ascontiguousarray(batch[name]) for name in sorted(batch)]
     flat = [column.reshape(len(column), -1).view(np.uint8) for column in rows if column.size]
     total = 0
@@ -55,16 +55,16 @@ def check_sum(batch: Mapping[str, Any]) -> int:
 
 
 def sampled(records: Records) -> int:
-    """The check sum of some records, evenly spaced."""
+    """The check sum of evenly spaced records."""
     count = len(records)
     places = np.linspace(0, count - 1, min(count, LOOKED_AT)).astype(np.int64)
     return check_sum(records.take(places)) if count else 0
 
 
 def _solver(solver: Any) -> Json:
-    """All settings that matter, defaults too."""
+    """All settings that change the weights, defaults included."""
     free = set(_FREE)
-    if solver.lr_policy == "poly":  # whose rate falls until max_iter
+    if solver.lr_policy == "poly":  # its rate depends on max_iter
         free.remove("max_iter")
     names = (field.name for field in solver.DESCRIPTOR.fields)
     return {name: _plain(getattr(solver, name)) for name in names if name not in free}
@@ -77,7 +77,7 @@ def _plain(value: Any) -> Any:
 
 
 def _digest_of(net: Net) -> str:
-    """Of the layers, wherever their files lie; a mean or a matrix counts by what is in it."""
+    """A digest of the layers; files that they name count by content, not by path."""
     message = type(net.described)()
     message.CopyFrom(net.described)
     total = blake2b(digest_size=16)

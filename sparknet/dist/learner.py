@@ -1,4 +1,4 @@
-"""What a strategy trains: one worker's net and solver, as flat buffers and steps."""
+"""Learner: one worker's net and solver as a strategy trains them, as flat buffers and steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WITH_MOMENTUM = frozenset({"SGD", "Nesterov"})
 
 @dataclass(frozen=True)
 class Steps:
-    """What some iterations of one worker amounted to."""
+    """The results of some iterations of one worker."""
 
     steps: int = 0
     samples: int = 0
@@ -37,12 +37,12 @@ class Steps:
 
     @property
     def loss(self) -> float:
-        """The mean over the iterations; NaN if there was none."""
+        """The mean loss over the iterations; NaN if there was none."""
         return self.loss_sum / self.steps if self.steps else float("nan")
 
 
 class Learner(Protocol):
-    """All that strategies know of training.  Buffers are flat, float32 and of one length."""
+    """The interface of training for strategies.  Buffers are flat, float32, of one length."""
 
     @property
     def weights(self) -> NDArray: ...
@@ -55,12 +55,12 @@ class Learner(Protocol):
 
     @property
     def statistics(self) -> Sequence[Span]:
-        """Where in the buffers BatchNorm's running sums lie: no gradient moves them."""
+        """The spans of BatchNorm's running sums, which no gradient changes."""
         ...
 
     @property
     def momentum(self) -> float:
-        """Of a history that is rate · gradient summed up (SGD, Nesterov); else 0."""
+        """The momentum of a history that sums up rate · gradient (SGD, Nesterov); else 0."""
         ...
 
     @property
@@ -68,42 +68,42 @@ class Learner(Protocol):
 
     @property
     def rate(self) -> float:
-        """Of the next iteration."""
+        """The learning rate of the next iteration."""
         ...
 
     @property
     def last_rate(self) -> float:
-        """Of the iteration before."""
+        """The learning rate of the previous iteration."""
         ...
 
     def step(self, count: int) -> Steps:
-        """Train for some iterations."""
+        """Train for ``count`` iterations."""
         ...
 
     def compute_gradient(self) -> Steps:
-        """One iteration's gradients; `apply_update` completes it."""
+        """Compute the gradients of one iteration; `apply_update` completes it."""
         ...
 
     def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
-        """Update elements begin … end; ``norm`` gives that of the whole gradient."""
+        """Update elements begin … end; ``norm`` returns the norm of the whole gradient."""
         ...
 
     def seek(self, iteration: int) -> None:
-        """Count from another iteration on: the learning rate follows."""
+        """Set the iteration, and with it the learning rate."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """What is not in the buffers, as JSON: iteration, place in the data, random numbers."""
+        """State outside the buffers, as JSON: iteration, position in the data, random numbers."""
         ...
 
     def restore(self, state: Mapping[str, Any]) -> None: ...
 
 
 class Feed(Protocol):
-    """Where a learner's batches come from."""
+    """The source of a learner's batches."""
 
     def load(self) -> int:
-        """Put the next batch into the net; how many records it holds."""
+        """Put the next batch into the net; returns its number of records."""
         ...
 
     @property
@@ -113,7 +113,7 @@ class Feed(Protocol):
 
 
 class SolverLearner:
-    """A `Learner` over a solver of the embedded engine and a feed for its net."""
+    """A `Learner` with a solver of the embedded engine and a feed for its net."""
 
     def __init__(self, solver: Solver, feed: Feed) -> None:
         self.solver, self.feed = solver, feed
@@ -191,7 +191,7 @@ class SolverLearner:
 
 
 class NetFeed:
-    """Batches that a `Net` was given as its training data."""
+    """Batches of the training data that a `Net` was given."""
 
     def __init__(self, net: Net, batches: Batches) -> None:
         self.net, self.batches = net, batches

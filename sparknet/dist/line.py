@@ -20,19 +20,19 @@ from sparknet.errors import CommError
 Address = tuple[str, int]
 
 _HEADER = struct.Struct("!IQ")
-"""Length of the JSON object, length of the bytes behind it."""
+"""The length of the JSON object, and of the bytes after it."""
 _LONGEST_OBJECT = 1 << 20
 _WORKERS = 1 << 16
-"""No run has as many."""
+"""More workers than any run has."""
 
 
 class Line:
-    """One connection, after both ends have shown that they know the secret."""
+    """A connection, after its handshake."""
 
     def __init__(self, wire: Wire, rank: int, purpose: int) -> None:
         self._wire = wire
         self.rank, self.purpose = rank, purpose
-        """Of the worker, as its handshake has shown."""
+        """The worker's rank and the line's purpose, as the handshake proved them."""
         wire.connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._lock = threading.Lock()
         self._ahead = 0
@@ -40,7 +40,7 @@ class Line:
     def call(
         self, what: str, parts: Sequence[memoryview] = (), **arguments: Any
     ) -> tuple[dict[str, Any], bytearray]:
-        """Ask the other end; what it answers.  Any thread."""
+        """Call the other end; returns its answer.  Any thread may call."""
         with self._lock:
             try:
                 self._send_object({"call": what, **arguments}, sum(part.nbytes for part in parts))
@@ -64,7 +64,7 @@ class Line:
         self._wire.send(view)
 
     def receive(self) -> dict[str, Any] | None:
-        """The next object, or None when the other end has hung up."""
+        """The next object, or None if the other end hung up."""
         header = memoryview(bytearray(_HEADER.size))
         try:
             self._wire.receive(header)
@@ -81,14 +81,14 @@ class Line:
         return message
 
     def receive_into(self, view: memoryview) -> None:
-        """The bytes behind the last object: as many as are expected, or none are taken."""
+        """Fill ``view`` with the bytes after the last object; CommError if their number differs."""
         if self._ahead != view.nbytes:
             raise CommError(f"{self._ahead} bytes came where {view.nbytes} were expected")
         self._ahead = 0
         self._wire.receive(view)
 
     def chunks(self, size: int) -> Iterator[memoryview]:
-        """The bytes behind the last object, piece by piece."""
+        """The bytes after the last object, piece by piece."""
         if self._ahead != size:
             raise CommError(f"{self._ahead} bytes came where {size} were expected")
         chunk = memoryview(bytearray(min(size, RECORD)))
@@ -99,7 +99,7 @@ class Line:
             yield piece
 
     def end(self) -> None:
-        """Wake whoever waits for it."""
+        """Shut the connection down, which wakes all that wait for it."""
         self._wire.end()
 
     def close(self) -> None:
@@ -114,16 +114,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Link:
-    """What a worker must know to open a line to its run's driver."""
+    """What a worker needs to open a line to its run's driver."""
 
     run: str
     driver: Address
     secret: bytes
     seal: str
-    """What protects the bytes between workers, and between them and the driver."""
+    """The seal of all connections of the run: `sparknet.dist.seal`."""
 
     def dial(self, rank: int, purpose: int = DRIVER) -> Line:
-        """Connect.  What PREFLIGHT says is short, and sealed as all can."""
+        """Connect.  A line for PREFLIGHT uses the seal that every installation has."""
         try:
             connection, keys = dial(self.driver, self.secret, Caller(purpose, self.run, rank))
         except CommError:
@@ -136,7 +136,7 @@ class Link:
 
 
 def _in_records(parts: Sequence[memoryview]) -> Iterator[memoryview]:
-    """Buffers one after the other, as the records of a single one."""
+    """The records of several buffers, as if they were one buffer."""
     pieces = [part.cast("B") for part in parts if part.nbytes]
     if len(pieces) == 1:
         yield pieces[0]
@@ -156,7 +156,7 @@ def _in_records(parts: Sequence[memoryview]) -> Iterator[memoryview]:
 
 
 class Gate:
-    """A port, and a thread for each line that comes in through it."""
+    """A port, and a thread for each line that is opened through it."""
 
     def __init__(
         self, secret: bytes, run: str, seal: str, serve: Callable[[Line], None], host: str
@@ -172,7 +172,7 @@ class Gate:
 
     @property
     def trouble(self) -> tuple[float, str]:
-        """For how many seconds no line could be opened, and why; 0 where all is well."""
+        """The seconds for which no line could be opened, and the reason; 0 and "" if all is well."""
         return self._acceptor.trouble
 
     def close(self) -> None:
@@ -205,7 +205,7 @@ class Gate:
             self._threads = [one for one in self._threads if one.is_alive()] + [thread]
 
     def _handle(self, line: Line) -> None:
-        """Who talks nonsense is hung up on."""
+        """Serve a line, and hang up on a caller that talks nonsense."""
         with closing(line):
             with self._lock:
                 if self._closed:
