@@ -1,9 +1,9 @@
 """Acceptor: a port at which callers prove who they are, all of them in one thread.
 
-Workers get in although strangers are silent, slow, many or talk nonsense.  A caller beyond the limit
-replaces the oldest caller of the address that has the most of them: a worker's handshake takes no
-time, so that a stranger who fills the port only replaces itself.  Running out of file descriptors or
-threads for a moment delays callers by that moment and costs nothing else.
+Workers get in although strangers are silent, slow, many or talk nonsense.  A caller beyond the
+limit replaces the oldest caller of the address that has the most of them: a worker's handshake
+takes no time, so that a stranger who fills the port only replaces itself.  Running out of file
+descriptors or threads for a moment delays callers by that moment and costs nothing else.
 """
 
 from __future__ import annotations

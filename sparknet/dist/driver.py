@@ -62,7 +62,11 @@ class Driver:
         self._saved = False
         self._lock = threading.Lock()
         self.progress = Progress()
-        self._places = {"preflight": Rendezvous(), "aside": Rendezvous(), "training": Rendezvous(self._attempt)}
+        self._places = {
+            "preflight": Rendezvous(),
+            "aside": Rendezvous(),
+            "training": Rendezvous(self._attempt),
+        }
         self._gate = Gate(secret, run, seal, self._serve, host)
         self.port = self._gate.port
 

@@ -2,8 +2,8 @@
 
 Every event has ``event`` (its kind) and ``time`` (seconds since the epoch).  Numbers are plain
 Python numbers, so that an event is a line of JSON.  ``round``, ``iteration`` and the
-``total`` numbers count from the beginning of the run, over resumes.  ``epoch`` is None where the number
-of records is not known.
+``total`` numbers count from the beginning of the run, over resumes.  ``epoch`` is None where the
+number of records is not known.
 
 ``start``
     net (its name), workers, strategy (its name), settings (the strategy's), round, iteration,

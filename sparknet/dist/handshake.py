@@ -4,9 +4,9 @@ The listener sends a challenge; the caller sends its own, who it is, and a proof
 sends its proof.  A proof is HMAC-SHA256 over both challenges, the side, and who calls whom for
 what (`Caller`).  All messages have fixed lengths, so that no byte of a stranger is read as a size.
 
-Each purpose has a key of its own, derived from the secret, so that a proof made for one port is of no
-use at another.  The keys that seal the connection afterwards (`sparknet.dist.seal`) are derived from
-both challenges.
+Each purpose has a key of its own, derived from the secret, so that a proof made for one port is of
+no use at another.  The keys that seal the connection afterwards (`sparknet.dist.seal`) are derived
+from both challenges.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Heartbeats: messages between workers that tell a lost worker from a slow one.
 
 A thread sends a heartbeat to every other worker four times within the deadline, and listens for
-theirs.  Who was silent for longer, or hung up without a good-bye, is lost: whatever waits for
-it is woken.  A worker that was itself paused (a suspended machine, a stopped container) has heard
-nobody meanwhile, and gives the others their time again.
+theirs.  A worker that was silent for longer, or hung up without a good-bye, is lost, and whatever
+waits for it is woken.  A worker that was itself paused (a suspended machine, a stopped container)
+heard nobody meanwhile, so it restarts the time of all others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sparknet.dist.threads import start
 from sparknet.dist.wire import Wire
 
 _MESSAGE = struct.Struct("!cI")
-"""What it is, and which worker it is about."""
+"""The kind of a message, and the rank that it is about."""
 _ALIVE, _GOODBYE, _FOUND = b".", b"!", b"#"
 _READ = 4096
 
@@ -28,7 +28,7 @@ Lost = Callable[[int, str], None]
 
 
 class _Peer:
-    """One other worker, as its heartbeats tell of it."""
+    """Another worker, with the time of its last heartbeat."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -43,13 +43,13 @@ class _Peer:
         return self._wire.connection
 
     def tell(self, kind: bytes, rank: int = 0) -> None:
-        """Whatever does not fit in the system's buffer goes with the next message."""
+        """Send a message; what the system's buffer cannot take goes with the next one."""
         self._unsent += self._wire.sealed(_MESSAGE.pack(kind, rank))
         with suppress(OSError):
             self._unsent = self._unsent[self.connection.send(self._unsent) :]
 
     def read(self) -> list[tuple[bytes, int]]:
-        """Messages that have come; OSError or EOFError if there will be no more."""
+        """Messages received; OSError or EOFError if there will be no more."""
         try:
             piece = self.connection.recv(_READ)
         except BlockingIOError:
@@ -65,7 +65,7 @@ class _Peer:
 
 
 class Heartbeats:
-    """Watches the others, by rank."""
+    """Sends heartbeats to the other workers and watches theirs."""
 
     def __init__(self, wires: Mapping[int, Wire], deadline: float, lost: Lost) -> None:
         self._peers = {rank: _Peer(wire) for rank, wire in wires.items()}
@@ -108,12 +108,12 @@ class Heartbeats:
             peer.tell(kind, rank)
 
     def _report(self, rank: int, reason: str) -> None:
-        """Tell the others first: they see this worker's connections close before long."""
+        """Report a lost worker, to the others first: this worker's connections close soon."""
         self._tell(_FOUND, rank)
         self._lost(rank, reason)
 
     def _hear(self, rank: int) -> bool:
-        """Whether there is more to hear from a worker."""
+        """Handle a worker's messages; returns whether more can follow."""
         peer = self._peers[rank]
         try:
             said = peer.read()
@@ -132,7 +132,7 @@ class Heartbeats:
         return True
 
     def _forgive(self) -> None:
-        """This process was paused: the others may have been heard of meanwhile, had it listened."""
+        """Restart the time of all workers, because this process was paused and could not listen."""
         now = time.monotonic()
         for peer in self._peers.values():
             peer.heard = now

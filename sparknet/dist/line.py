@@ -172,7 +172,7 @@ class Gate:
 
     @property
     def trouble(self) -> tuple[float, str]:
-        """The seconds for which no line could be opened, and the reason; 0 and "" if all is well."""
+        """The seconds for which no line could be opened, and why; 0 and "" if all is well."""
         return self._acceptor.trouble
 
     def close(self) -> None:

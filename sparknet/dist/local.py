@@ -1,4 +1,4 @@
-"""LocalComm: workers that are threads of one process."""
+"""LocalComm: the comm of workers that are threads of one process."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ DEADLINE = 60.0
 
 
 class _Meeting:
-    """Where the workers of a group meet, and lay down what the others may look at.
+    """A barrier of a group's workers, with a value of each for the others to read.
 
-    Not a threading.Barrier: who breaks that one also breaks the meeting that just succeeded,
-    for those that have not woken up from it yet.
+    It is no threading.Barrier: breaking that one also breaks the wait that just succeeded, for
+    the threads that have not woken up from it yet.
     """
 
     def __init__(self, size: int) -> None:
@@ -29,7 +29,7 @@ class _Meeting:
         self._closed: set[int] = set()
 
     def meet(self, rank: int) -> None:
-        """Wait until all have come, or somebody never will."""
+        """Wait for all workers; CommError or PeerLost if one never comes."""
         with self._changed:
             self._check(rank)
             count = self._count
@@ -54,10 +54,10 @@ class _Meeting:
 
 
 class LocalComm(Comm):
-    """Looks at the others' buffers while they wait.
+    """Reads the other workers' buffers while they wait.
 
-    A thread cannot fall silent as a machine can, so one that has not closed its comm is waited
-    for without a limit.
+    A thread cannot be lost as a machine can, so the others wait without a limit for one that has
+    not closed its comm.
     """
 
     def __init__(self, rank: int, meeting: _Meeting, deadline: float) -> None:
@@ -66,7 +66,7 @@ class LocalComm(Comm):
 
     @classmethod
     def group(cls, size: int, deadline: float = DEADLINE) -> list[LocalComm]:
-        """One for each worker."""
+        """The comms of a group, one for each worker."""
         meeting = _Meeting(size)
         return [cls(rank, meeting, deadline) for rank in range(size)]
 
@@ -77,7 +77,7 @@ class LocalComm(Comm):
         return _LocalServer(shards, self)
 
     def close(self) -> None:
-        """A thread that is gone while others wait is noticed at once."""
+        """Leave the group; workers that wait for this one get an error at once."""
         self._meeting.leave(self.rank)
 
     def _exchange(self, outgoing: Sequence[memoryview], incoming: Sequence[memoryview]) -> None:
@@ -95,7 +95,7 @@ class LocalComm(Comm):
         return [json.loads(text) for text in laid]
 
     def _laid(self, value: Any) -> list[Any]:
-        """What every worker laid down; it may be looked at until `_meet`."""
+        """The values of all workers, which may be read until `_meet`."""
         self._meeting.table[self.rank] = value
         self._meet()
         return list(self._meeting.table)
@@ -120,4 +120,4 @@ class _LocalServer(ShardedServer):
         return self._shards[owner].copy(into)
 
     def close(self) -> None:
-        """Nothing to stop."""
+        """Do nothing: no thread serves."""

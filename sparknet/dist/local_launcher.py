@@ -1,4 +1,4 @@
-"""LocalWorkers: the worker processes of one machine, from their start until none is left."""
+"""LocalWorkers: starts, watches and ends the worker processes of one machine."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from sparknet.errors import PeerLost
 
 PROGRAM = "sparknet.dist.local_worker"
 _END = 10.0
-"""Seconds in which a process that has nothing left to do may end."""
+"""Seconds that a process may take to end after its work."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What a worker process is told."""
+    """What a worker process is given."""
 
     spec: RunSpec
     rank: int
     size: int
     folder: str
-    """Of the run: the process that is left alone removes it."""
+    """The run's temporary folder; a worker whose parent is gone removes it."""
     records: str
     validation: str | None
     threads: int
@@ -47,7 +47,7 @@ class _Member:
     rank: int
     process: subprocess.Popen[bytes]
     channel: socket.socket
-    """Ends when the process does, and the other way round."""
+    """Closes when the process ends; the process ends when it closes."""
     has_ended: bool = False
 
 
@@ -88,7 +88,7 @@ class LocalWorkers(Workers):
         return any(member.has_ended for member in self._members)
 
     def failure(self, said: Sequence[Failure]) -> Exception:
-        """A process that is gone without a word comes before what others say of it."""
+        """The error of a process that died without a report comes before the others' reports."""
         spoke = {one.worker for one in said}
         for member in self._members:
             if member.has_ended and member.rank not in spoke:
@@ -97,9 +97,9 @@ class LocalWorkers(Workers):
 
     def _gone(self, member: _Member) -> PeerLost:
         how = f"process {member.process.pid} {_end_of(member.process)}"
-        return PeerLost(member.rank, "this machine", f"{how}; {self._kept()}")
+        return PeerLost(member.rank, "this machine", f"{how}; {self._saved()}")
 
-    def _kept(self) -> str:
+    def _saved(self) -> str:
         if self._store is None:
             return "no snapshots are made"
         round = newest(self._store)
@@ -125,13 +125,13 @@ def _started(place: Place) -> _Member:
             [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             env={
-                "GLOG_minloglevel": "1",  # each worker would say the same
+                "GLOG_minloglevel": "1",  # every worker would log the same lines
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(paths),
                 "OMP_NUM_THREADS": str(place.threads),
             },
             pass_fds=(theirs.fileno(),),
-            start_new_session=True,  # an interruption at the terminal is the parent's to handle
+            start_new_session=True,  # the parent handles an interruption at the terminal
         )
     mine.sendall(pickle.dumps(place))
     return _Member(place.rank, process, mine)

@@ -1,7 +1,7 @@
 """A worker process of this machine: python -m sparknet.dist.local_worker FILE_NUMBER
 
-The number is that of a socket to the process that started it (`sparknet.dist.local_launcher`).  If
-that process goes, so does this one.
+FILE_NUMBER is a socket to the process that started it (`sparknet.dist.local_launcher`).  This
+process ends when that one does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(number: int) -> int:
     start(threading.Thread(target=_leave_with, args=(parent, place.folder), daemon=True))
     try:
         reporting(place.spec.link, place.rank, partial(run, place))
-    except Exception:  # the driver has heard it
+    except Exception:  # it was reported to the driver
         return 1
     return 0
 
@@ -49,7 +49,7 @@ def _part(place: Place) -> Part:
 
 
 def _leave_with(parent: socket.socket, folder: str) -> None:
-    """End when the parent does: nobody waits for this process any more."""
+    """End this process, and remove the folder, when the parent process is gone."""
     while parent.recv(1):
         pass
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,9 +1,9 @@
 """Mesh: direct connections between all workers of a run, made in one rendezvous.
 
-Each worker binds a port (`Listener`), its address goes to the others by whatever means there is
-(a pipe, a line to Spark's driver), and `connect` makes four connections for each pair: one for what
-all do together, one for each side's requests, one for heartbeats.  Then the port is closed: no
-stranger can reach a run that is under way.
+Each worker binds a port (`Listener`) and tells the others its address by the line to the driver.
+`connect` makes four connections for each pair: one for collective operations, one for each side's
+requests, one for heartbeats.  Then the port is closed, so that no stranger can reach a run that is
+under way.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from sparknet.errors import CommError
 Address = tuple[str, int]
 
 TOGETHER, UPWARD, DOWNWARD, HEARTBEATS = range(4)
-"""Channels: UPWARD takes the requests of the lower rank, DOWNWARD those of the higher."""
+"""Channels: UPWARD carries the requests of the lower rank, DOWNWARD those of the higher."""
 CHANNELS = (TOGETHER, UPWARD, DOWNWARD, HEARTBEATS)
 
 
 class Listener:
-    """A bound port that waits for the others."""
+    """A bound port that waits for the other workers."""
 
     def __init__(self, host: str = "127.0.0.1", ports: Sequence[int] = (0,)) -> None:
         self._socket = open_port(host, ports)
@@ -46,9 +46,9 @@ class Listener:
         run: str = "",
         seal: str = HMAC,
     ) -> list[list[Wire]]:
-        """By rank, the connections of each channel; none for this worker itself.
+        """Connect to all workers; returns each one's connections by channel, none for this worker.
 
-        The port is closed afterwards, whatever happens.
+        The port is closed afterwards in every case.
         """
         meeting = _Meeting(rank, len(addresses), run, seal)
         limit = STRANGERS + len(addresses) * len(CHANNELS)
@@ -67,7 +67,7 @@ class Listener:
 
 
 class _Meeting:
-    """Who has come so far."""
+    """The connections made so far, and the callers still expected."""
 
     def __init__(self, rank: int, size: int, run: str, seal: str) -> None:
         self._rank, self._size, self._run, self._seal = rank, size, run, seal
@@ -137,7 +137,9 @@ class _Meeting:
 
 def _because(acceptor: Acceptor) -> str:
     seconds, reason = acceptor.trouble
-    return f": this worker could take no connection for {seconds:.0f} s ({reason})" if reason else ""
+    return (
+        f": this worker could take no connection for {seconds:.0f} s ({reason})" if reason else ""
+    )
 
 
 def _text(address: Address) -> str:

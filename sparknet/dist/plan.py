@@ -1,4 +1,4 @@
-"""Plan: when training ends, what is looked at on the way, and what is kept."""
+"""Plan: when training ends, when it validates, and which snapshots it writes."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ ENDLESS = 1 << 62
 
 @dataclass(frozen=True)
 class Plan:
-    """The same for all workers.  Training ends with what comes first."""
+    """A run's plan, the same for all workers.  Training ends at the first end that is reached."""
 
     steps: int | None = None
-    """The solver's iteration at which it ends."""
+    """The solver's iteration at which training ends."""
     seconds: float | None = None
-    """The time after which the round at work is the last one."""
+    """The time after which the current round is the last one."""
     validate_every: int = 0
-    """Rounds; 0: never."""
+    """Rounds between validations; 0: never."""
     metric: str | None = None
-    """Of validation, by which the best is told; the first one unless given."""
+    """The metric of validation that decides which is the best; the first one unless given."""
     goal: Literal["max", "min"] | None = None
-    """Whether more is better; unless given, less is better of what is called a loss."""
+    """Whether more or less is better; unless given, "min" for a metric that is called a loss."""
     patience: int | None = None
-    """Validations without a new best after which training ends; then the best weights stay."""
+    """Validations without a new best after which training ends, with the best weights."""
     snapshot_every: int = 0
-    """Rounds; 0: only when interrupted."""
+    """Rounds between snapshots; 0: only when interrupted."""
     keep: int = 3
-    """Newest snapshots that stay."""
+    """The number of newest snapshots that stay."""
     net: str = ""
-    """Its name, for those who watch."""
+    """The net's name, for events."""
     diverged: float = 20.0
-    """A loss so many times the first round's (or 1, if that is more) ends training."""
+    """Training fails when the loss is this many times the first round's (at least 1)."""
     records: int | None = None
-    """In the training data of all workers: what an epoch is."""
+    """Records in the training data of all workers: one epoch."""
     batch_size: int | None = None
     """Records that one worker takes in one iteration."""
 
@@ -66,7 +66,7 @@ class Plan:
 
     @classmethod
     def of(cls, settings: dict[str, Any]) -> Plan:
-        """From JSON."""
+        """A plan from JSON."""
         unknown = set(settings) - {field.name for field in fields(cls)}
         if unknown:
             raise SettingError(f"a plan has no '{min(unknown)}'")
@@ -78,31 +78,31 @@ def _is_within(value: Any) -> bool:
 
 
 def steps_for(epochs: float, records: int, batch_size: int, workers: int) -> int:
-    """Iterations in which all workers together see each record so many times, at least."""
+    """Iterations in which all workers together see each record at least ``epochs`` times."""
     return ceil(epochs * records / (batch_size * workers))
 
 
 Validate = Callable[[], tuple[int, dict[str, float]]]
-"""This worker's part of the validation data: how many records, and the means over them."""
+"""Validates on this worker's records; returns their number and the mean metrics."""
 
 
 @dataclass
 class Hooks:
-    """What a worker is given to act upon the world; each part may be missing."""
+    """A worker's connections to its surroundings; each may be missing."""
 
     on_event: OnEvent | None = None
     """Called by worker 0 alone."""
     validate: Validate | None = None
-    """With the learner's weights as they are; on all workers or on none."""
+    """Validates the learner's current weights; on all workers or on none."""
     interrupted: Callable[[], bool] | None = None
-    """Asked after each round: whether to snapshot and end."""
+    """Called after each round; true means to write a snapshot and end."""
     store: Store | None = None
-    """Where snapshots go; on all workers or on none."""
+    """The store of snapshots; on all workers or on none."""
     resume: int | None = None
-    """The round of the snapshot to go on from: the same on all workers."""
+    """The round of the snapshot to continue from; the same on all workers."""
     identity: dict[str, Any] = field(default_factory=dict)
-    """What else, as JSON, a snapshot must share with the run that it is for."""
+    """Further JSON that must be equal in a snapshot and in the run that resumes it."""
     own: bool = False
-    """Whether the snapshot to go on from is this very run's: then its data is not compared."""
+    """Whether this run itself wrote the snapshot; then its data is not compared."""
     layout: Layout | None = None
-    """Of the learner's weights."""
+    """The layout of the learner's weights."""

@@ -1,4 +1,4 @@
-"""A solver or a net in one piece: what it names by files of the driver travels with it."""
+"""Portable: a solver or a net as text, together with the driver's files that it names."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _LARGEST_FILE = 64 << 20
 
 @dataclass(frozen=True)
 class Portable:
-    """Text, and the files that it names, under names that no path can have by chance."""
+    """Text, and the files that it names, under unique names."""
 
     text: str
     files: dict[str, bytes]
 
     def unpacked(self, folder: Path) -> str:
-        """The text with the files put into a folder."""
+        """Write the files into a folder; returns the text with their paths."""
         text = self.text
         for name, data in self.files.items():
             path = folder / name
@@ -35,7 +35,7 @@ class Portable:
 
 
 def portable_solver(solver: SolverMessage) -> Portable:
-    """A solver whose nets lie in it.  Weights and snapshots are the driver's affair."""
+    """A solver with its nets inside; without weights and snapshots, which the driver handles."""
     whole = SolverMessage()
     whole.CopyFrom(solver)
     for field in ("weights", "snapshot_prefix", "snapshot"):
@@ -65,7 +65,7 @@ def portable_net(net: NetMessage) -> Portable:
 
 
 def _packed(net: NetMessage) -> Iterator[tuple[str, bytes]]:
-    """The files that layers read when they are built; their names change in the net."""
+    """Yields the files that layers read when they are built, and renames them in the net."""
     for layer in net.layer:
         for part, field in (("transform_param", "mean_file"), ("infogain_loss_param", "source")):
             if layer.HasField(part) and getattr(getattr(layer, part), field):

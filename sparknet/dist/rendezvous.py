@@ -1,7 +1,7 @@
-"""Rendezvous: where workers meet, by their lines to the driver, and who has gone quiet before that.
+"""Rendezvous: gathers the workers of an attempt at the driver, and notices lost ones.
 
-Spark's own rendezvous looks once a second, and waits for ever for a Python worker that hangs.
-When they have met they watch each other (`sparknet.dist.heartbeat`).
+Spark's own barrier polls once a second, and waits for ever for a Python worker that hangs.
+After the rendezvous the workers watch each other (`sparknet.dist.heartbeat`).
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from sparknet.errors import CommError, PeerLost
 from sparknet.dist.line import Line
 from sparknet.dist.threads import start
+from sparknet.errors import CommError, PeerLost
 
 _POLL = 0.05
-"""Seconds between two questions of a worker that waits for the others."""
+"""Seconds between two calls of a worker that waits for the others."""
 
 Json = dict[str, Any]
 Loss = tuple[int, str, str]
-"""Which worker, where, and what became of it."""
+"""The rank of a lost worker, its place, and what happened to it."""
 
 
 @dataclass
 class _Entry:
-    """What is known of one task."""
+    """What the driver knows of one worker."""
 
     worker: int
     where: str
@@ -41,19 +41,19 @@ class _Entry:
 
 
 class Rendezvous:
-    """The driver's side.  A task is known by its line: a stage that is run again has others.
+    """The driver's side.  It tells workers by their lines: a stage that is run again has new ones.
 
-    ``begin`` is asked once all workers of an attempt are ready, for what they shall know.
+    ``begin`` is called when all workers of an attempt are ready; all get what it returns.
     """
 
     def __init__(self, begin: Callable[[], Json] = dict) -> None:
         self._begin = begin
         self._entries: dict[Line, _Entry] = {}
         self._over: dict[Line, Loss] = {}
-        """Lines of attempts that are over, and who ended them."""
+        """Lines of attempts that are over, and the worker whose loss ended them."""
         self._met: Json | None = None
         self._heard = time.monotonic()
-        """When any of them was heard of."""
+        """The time of the last call of any worker."""
         self._lock = threading.Lock()
 
     @property
@@ -63,7 +63,7 @@ class Rendezvous:
             return len(self._entries)
 
     def hear(self, line: Line, call: Json) -> Json:
-        """A task says that it is there; what all said when they are ready, or who is lost."""
+        """Answer a worker's heartbeat: what all said when all are ready, or who is lost."""
         with self._lock:
             self._forgive(float(call["deadline"]))
             if line not in self._entries and line not in self._over:
@@ -78,7 +78,7 @@ class Rendezvous:
             return {"lost": None if self._met else self._silent(call), "met": self._met}
 
     def leave(self, line: Line) -> None:
-        """A line has ended; who waits for its worker waits in vain."""
+        """Handle the end of a line: its worker is lost, and those that wait for it are told."""
         with self._lock:
             self._over.pop(line, None)
             entry = self._entries.pop(line, None)
@@ -86,13 +86,13 @@ class Rendezvous:
                 self._end(entry.lost("its process ended"))
 
     def fail(self, line: Line, message: str) -> None:
-        """A worker failed: this attempt is over, and who hangs in it does not concern the next."""
+        """Handle a worker's failure: this attempt is over and does not delay the next."""
         with self._lock:
             if entry := self._entries.get(line):
                 self._end(entry.lost(f"it failed: {message}"))
 
     def _enter(self, line: Line, call: Json) -> None:
-        """A task that is new; those that have met, or have its number, are of an older attempt."""
+        """Enter a new line; workers that have met, or have its rank, are of an older attempt."""
         entry = _Entry(line.rank, str(call["where"]))
         loss = entry.lost("it was started again")
         if self._met is not None:
@@ -115,7 +115,7 @@ class Rendezvous:
         return {"workers": [ready[worker] for worker in range(size)], **self._begin()}
 
     def _forgive(self, deadline: float) -> None:
-        """Nobody was heard of for long: this process was paused, and the others not heard."""
+        """Restart the time of all workers if nobody called for long: this process was paused."""
         now = time.monotonic()
         if now - self._heard > deadline / 2:
             for entry in self._entries.values():
@@ -130,11 +130,9 @@ class Rendezvous:
 
 
 class Presence:
-    """The worker's side: heartbeats from the beginning until all have met at ``place``."""
+    """The worker's side: sends heartbeats to the driver until all workers have met at ``place``."""
 
-    def __init__(
-        self, line: Line, place: str, size: int, where: str, deadline: float
-    ) -> None:
+    def __init__(self, line: Line, place: str, size: int, where: str, deadline: float) -> None:
         self._line, self._deadline = line, deadline
         self._said: Json = {
             "place": place,
@@ -157,7 +155,7 @@ class Presence:
         self._thread.join()
 
     def meet(self, said: Any = None, patience: float = inf) -> Json:
-        """What all workers said, and what the driver says; PeerLost if one is gone or silent."""
+        """Wait for all workers; returns what they and the driver say, PeerLost if one is lost."""
         self._said |= {"ready": True, "said": said}
         until = time.monotonic() + patience
         while (met := self._look()) is None:
@@ -175,7 +173,7 @@ class Presence:
         return met
 
     def _repeat(self) -> None:
-        with suppress(CommError):  # the driver is gone, which the worker will find out
+        with suppress(CommError):  # the driver is gone: the worker's own calls fail too
             while not self._over.wait(self._deadline / 4):
                 self._call()
 

@@ -1,4 +1,4 @@
-"""Pushes and pulls over TCP: each worker serves its shard to the others while it computes."""
+"""TcpServer: each worker serves its shard to the others over TCP while it computes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from sparknet.dist.tcp import TcpComm
 
 _REQUEST = struct.Struct("!cQQ")
-"""What is asked for, a version, and how many bytes follow."""
+"""The kind of a request, a version, and the number of bytes that follow."""
 _ANSWER = struct.Struct("!QQ")
-"""A version or a staleness, and how many bytes follow."""
+"""A version or a staleness, and the number of bytes that follow."""
 _PUSH, _PULL, _END = b"+", b"-", b"."
 
 
@@ -47,7 +47,7 @@ def _reason(error: Exception) -> str:
 
 
 class TcpServer(ShardedServer):
-    """Asks the others on one connection each, and answers them on another."""
+    """Sends requests to each worker on one connection, and answers its requests on another."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class TcpServer(ShardedServer):
     # -- answering -----------------------------------------------------------------------
 
     def _serve(self, one: int, wire: Wire) -> None:
-        """Until the other says that it is the end, or is gone; who waits for it notices."""
+        """Answer a worker's requests until it ends or is lost."""
         begin, end = self._shard.span
         values = NDArray.empty((end - begin,))
         with suppress(OSError):

@@ -1,25 +1,25 @@
-"""Run: a training run as its driver sees it, whoever starts the workers.
+"""Run: a training run on the driver's side, for local processes and for Spark tasks.
 
-Some events are the driver's own, beside those of `sparknet.dist.events`:
+The driver adds some events to those of `sparknet.dist.events`:
 
 ``reading``
-    worker, where (its host and process): it begins to read its records
+    worker, where (its host and process): a worker begins to read its records
 
 ``workers``
     attempt (more than 1 after a worker was lost), workers (a dict for each: host, process,
     records, held_out)
 
 ``slow``
-    round, iteration, epoch, worker, where (its host and process), seconds, median (what a step
-    took it, and the others in the middle, in the third slow round)
+    round, iteration, epoch, worker, where (its host and process), seconds (of its
+    step), median (of the other workers' steps), in the third slow round
 
 ``waiting``
     slots (how many tasks Spark can run at once, or None where that is not known, as under Spark
     Connect), needed (how many the workers take), seconds (for how long nobody has worked)
 
 ``failure``
-    worker, type, message (its last words): Spark runs the stage again, from the newest snapshot,
-    unless it would only fail again
+    worker, type, message (of its error): Spark runs the stage again, from the newest snapshot,
+    unless it would fail again
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ from sparknet.native import NDArray
 from sparknet.summary import History
 
 _LOOK = 0.2
-"""Seconds between two looks at the workers."""
+"""Seconds between two checks of the workers."""
 _GRACE, _LAST = 10.0, 1.0
-"""Seconds that they may take to end when the weights are there, and when a worker was lost."""
+"""Seconds that workers may take to end, after the weights have come and after a loss."""
 _WORDS = 2.0
-"""Seconds in which the others may say what became of them, where nobody starts them again."""
+"""Seconds in which the others may report their errors, where nobody starts them again."""
 _SHORT = 30.0
 """Seconds for which the driver may be unable to take workers' connections."""
 
 
 class Workers(ABC):
-    """Those who do the work: entered when they start, left when none may be left."""
+    """The workers of a run: entering starts them, leaving ends them all."""
 
     restarts: bool
-    """Whether they are started again when one is lost."""
+    """Whether the workers are started again when one is lost."""
 
     @abstractmethod
     def __enter__(self) -> Workers: ...
@@ -72,12 +72,12 @@ class Workers(ABC):
 
     @abstractmethod
     def wait(self, seconds: float) -> bool:
-        """Wait until something happens; whether all have ended."""
+        """Wait until something happens; returns whether all have ended."""
 
     @property
     @abstractmethod
     def some_ended(self) -> bool:
-        """Whether one has ended."""
+        """Whether a worker has ended."""
 
     def slots(self) -> tuple[int | None, int] | None:
         """How many there are (None: not known) and are needed; None where no slots are needed."""
@@ -85,7 +85,7 @@ class Workers(ABC):
 
     @abstractmethod
     def failure(self, said: Sequence[Failure]) -> Exception:
-        """Why there are no weights, given the workers' last words."""
+        """The error of a run without weights, given the errors that workers reported."""
 
 
 class Run:
@@ -131,14 +131,14 @@ class Run:
         return self._history.events
 
     def link(self, host: str = "127.0.0.1") -> Link:
-        """For workers who know the driver's machine by that name."""
+        """The link for workers that reach the driver under the name ``host``."""
         return Link(self._id, (host, self.driver.port), self._secret, self._seal)
 
     def supervise(self, workers: Workers) -> tuple[Outcome, NDArray]:
-        """Until training has ended: how, and the weights.
+        """Wait until training has ended; returns its outcome and the weights.
 
-        The first interruption (Ctrl-C) ends it after the round at work, with a snapshot; then
-        KeyboardInterrupt is raised again.
+        The first interruption (Ctrl-C) ends training after the current round, with a snapshot;
+        then KeyboardInterrupt is raised again.
         """
         with interruptible(self.driver.interrupt), workers:
             self._watch(workers)
@@ -147,13 +147,13 @@ class Run:
         return self._result()
 
     def _watch(self, workers: Workers) -> None:
-        """Until all have ended, or nothing more is to be expected of them."""
+        """Wait until all workers have ended, or no more can be expected of them."""
         late = float("inf")
         while not workers.wait(_LOOK) and time.monotonic() < late:
             late = min(late, time.monotonic() + self._patience(workers))
 
     def _patience(self, workers: Workers) -> float:
-        """Seconds for which the workers are waited for from now on; raises what ends the run."""
+        """Seconds to wait for the workers from now on; raises the error that ends the run."""
         progress = self.driver.progress
         if progress.outcome is not None:
             return _LAST if progress.failures else _GRACE
@@ -184,7 +184,7 @@ class Run:
         return [Failure.of(said, self._foreign) for said in tuple(self.driver.progress.failures)]
 
     def _failure(self, workers: Workers) -> Exception:
-        """Why no worker sent its weights."""
+        """The error of a run in which no worker sent weights."""
         progress, failures = self.driver.progress, self._failures()
         return progress.broken or first_cause(failures) or workers.failure(failures)
 
@@ -199,7 +199,7 @@ class Run:
         return outcome, NDArray.view(np.frombuffer(progress.weights, np.float32))
 
     def _hear(self, event: Event) -> None:
-        """From the workers, while they work."""
+        """Record and pass on an event of the workers."""
         self._history(event)
         tell(self._on_event, event)
         if event["event"] == "workers":
@@ -210,7 +210,7 @@ class Run:
                 self._hear(slow)
 
     def _slow(self, event: Event) -> Iterator[Event]:
-        """An event for each worker that has been slow for some rounds."""
+        """Yields an event for each worker that has been slow for some rounds."""
         shared = {name: event[name] for name in ("time", "round", "iteration", "epoch")}
         for slow in self._stragglers.slow(event["workers"]):
             yield {"event": "slow", **shared, "where": self._hosts[slow.worker], **asdict(slow)}
@@ -218,9 +218,9 @@ class Run:
 
 @contextmanager
 def interruptible(stop: Callable[[], None]) -> Iterator[None]:
-    """The first interruption (Ctrl-C) asks to stop; the second is KeyboardInterrupt.
+    """Call ``stop`` at the first interruption (Ctrl-C); the second raises KeyboardInterrupt.
 
-    Spark's own handler, which would cancel the job, has no say meanwhile.
+    Meanwhile Spark's own handler, which would cancel the job, is not called.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""RunSpec: what every worker of a run is given, whoever starts it."""
+"""RunSpec: the description of a run that every worker gets."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sparknet.dist.strategies import Strategy, make_strategy
 
 @dataclass(frozen=True)
 class RunSpec:
-    """The same for all workers: small, and of plain values.  Weights come from the driver."""
+    """A run's settings, the same for all workers: small, without weights."""
 
     link: Link
-    """To the driver."""
+    """The link to the driver."""
     solver: Portable
     seed: int
     precision: str
@@ -29,9 +29,9 @@ class RunSpec:
     keeps: bool
     """Whether the driver has a store for snapshots."""
     folder: str | None
-    """Where that store is, if workers reach it themselves."""
+    """The folder of that store, if workers reach it themselves."""
     identity: dict[str, Any]
-    """What a snapshot must share with the run that it is for, beside workers and strategy."""
+    """What must be equal in a snapshot to resume it, beside workers and strategy."""
     ports: tuple[int, ...]
     deadline: float
 
@@ -40,7 +40,7 @@ class RunSpec:
         return make_strategy(settings.pop("name"), **settings)
 
     def make_plan(self, records: int, batch_size: int, workers: int) -> Plan:
-        """With what is known only when the records are there."""
+        """The plan, completed by what is known after the records are read."""
         settings = {**self.plan, "records": records, "batch_size": batch_size}
         if self.epochs is not None:
             settings["steps"] = steps_for(self.epochs, records, batch_size, workers)

@@ -1,7 +1,7 @@
-"""Runs: what a path for snapshots holds, a folder for each run.
+"""Runs: a path for snapshots with a folder for each run.
 
-A run knows its snapshots by their folder: it prunes those, and recovers from those.  Snapshots
-that lie at the path itself are of a run that an earlier version made, older than all others.
+A run prunes and resumes the snapshots of its own folder alone.  Snapshots at the path itself
+belong to a run of an earlier version, which counts as the oldest.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ class Runs(ABC):
     """The runs whose snapshots lie at a path."""
 
     place: str
-    """How messages call the path."""
+    """The path, for messages."""
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make the folder; FileError where nothing could be written, before there is anything."""
+        """Make the folder; FileError if it cannot be written."""
 
     @abstractmethod
     def names(self) -> Sequence[str]:
-        """Those of the runs, oldest first."""
+        """The names of the runs, oldest first."""
 
     @abstractmethod
     def store(self, name: str) -> Store:
-        """The snapshots of a run; those at the path itself where the name is empty."""
+        """The snapshots of a run; an empty name means those at the path itself."""
 
     def newest(self) -> Store | None:
-        """The run that was started last, of those that have a snapshot."""
+        """The newest run that has a snapshot."""
         for name in [*reversed(self.names()), ""]:
             store = self.store(name)
             if store.rounds():
@@ -51,16 +51,16 @@ class Runs(ABC):
         return None
 
     def begin(self) -> Store:
-        """A new run, the newest of all; its folder is made with its first snapshot."""
+        """A new run, with the newest name; its first snapshot makes its folder."""
         now = datetime.now(timezone.utc).replace(tzinfo=None)
-        for name in self.names()[-1:]:  # clocks differ from machine to machine
+        for name in self.names()[-1:]:  # the clock may be that of another machine
             last = datetime.strptime(name.split("Z")[0], f"run-{_TIME}")
             now = max(now, last + timedelta(microseconds=1))
         return self.store(f"run-{now.strftime(_TIME)}Z-{secrets.token_hex(2)}")
 
 
 class FolderRuns(Runs):
-    """In a folder that all workers reach."""
+    """Runs in a folder that all workers reach."""
 
     def __init__(self, folder: StrPath) -> None:
         self.folder = Path(folder).absolute()
@@ -84,7 +84,7 @@ class FolderRuns(Runs):
 
 
 def find_resumed(runs: Runs | None, resume: bool) -> Resumed | None:
-    """What to go on from: the newest snapshot of the newest run."""
+    """The snapshot to continue from: the newest one of the newest run, if ``resume``."""
     if not resume:
         return None
     if runs is None:
@@ -93,14 +93,14 @@ def find_resumed(runs: Runs | None, resume: bool) -> Resumed | None:
 
 
 def run_names(names: Iterable[str]) -> list[str]:
-    """Those that are of runs, oldest first."""
+    """The names that are names of runs, oldest first."""
     return sorted(filter(_RUN.fullmatch, names))
 
 
 def save_weights(runs_at: Callable[[str], Runs], path: str, folder: StrPath) -> str:
-    """Write the weights of a snapshot to a folder; the caffemodel's path.
+    """Write the weights of a snapshot to a folder; returns the caffemodel's path.
 
-    ``path`` names a snapshot, or the folder of a run or of several: then it is the newest one.
+    ``path`` is a snapshot, or the folder of a run or of several, whose newest snapshot is taken.
     """
     store, round = find(runs_at, path)
     made = Path(folder) / f"round-{round:08d}.caffemodel"
@@ -109,7 +109,7 @@ def save_weights(runs_at: Callable[[str], Runs], path: str, folder: StrPath) -> 
 
 
 def find(runs_at: Callable[[str], Runs], path: str) -> tuple[Store, int]:
-    """The snapshot that a path means."""
+    """The store and round of the snapshot that a path means."""
     head, _, tail = path.rstrip("/").rpartition("/")
     if match := ROUND.fullmatch(tail):
         return runs_at(head or ".").store(""), int(match[1])

@@ -1,9 +1,9 @@
-"""Seals: what shows that bytes came from the other end, unchanged and in order.
+"""Seals: prove that bytes came from the other end, unchanged and in order.
 
-Every record of a connection carries one.  All are standard: HMAC-SHA256 of Python itself; where
-the package ``cryptography`` is installed, GMAC, which is ten times as fast; and AES-GCM, which
-hides the bytes as well.  The number of the record is part of each, so that none can be left out,
-repeated or moved.
+Every record of a connection carries a seal.  All are standard: HMAC-SHA256 of Python itself; GMAC,
+which is ten times as fast, where the package ``cryptography`` is installed; and AES-GCM, which
+hides the bytes as well.  The number of the record is part of its seal, so that no record can be
+left out, repeated or moved.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sparknet.dist.handshake import Keys
 from sparknet.errors import CommError, MissingExtra, SettingError
 
 TAG = 16
-"""Bytes that a seal adds to a record, if it adds any."""
+"""The length of a seal in bytes."""
 HMAC, GMAC, AES_GCM, NONE = "hmac", "gmac", "aes-gcm", "none"
 
 Buffer = bytes | bytearray | memoryview
@@ -53,22 +53,22 @@ class Seal(ABC):
     """Both directions of a connection; one thread may send while another one receives."""
 
     hides = False
-    """Whether what travels is not what was given."""
+    """Whether the bytes are encrypted."""
     size = TAG
-    """Bytes behind a record."""
+    """Bytes that the seal adds after a record."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
         self._sent = self._received = 0
 
     def seal(self, data: Buffer) -> bytes:
-        """What goes behind the next record; in its place and behind it, if the seal hides."""
+        """The bytes to send after the next record; if the seal hides, also in its place."""
         number = _NUMBER.pack(self._sent)
         self._sent += 1
         return self._sealed(number, data)
 
     def open(self, data: Buffer, tag: Buffer) -> bytes | None:
-        """Check the next record; what it says, if the seal hides.  CommError if it is another."""
+        """Check the next record, CommError if it differs; returns its text if the seal hides."""
         number = _NUMBER.pack(self._received)
         self._received += 1
         return self._opened(number, data, tag)
@@ -130,7 +130,7 @@ class AesGcmSeal(GmacSeal):
 
 
 class NoSeal(Seal):
-    """Nothing is shown: for networks that nobody else can reach."""
+    """No seal: for networks that nobody else can reach."""
 
     size = 0
 

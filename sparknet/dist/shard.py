@@ -1,4 +1,4 @@
-"""A worker's slice of a buffer that all workers push to and pull from."""
+"""Shard: a worker's slice of a buffer that all workers push to and pull from."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Shard:
         self._accept, self._version, self._lock = accept, 0, Lock()
 
     def add(self, delta: NDArray, version: int) -> int:
-        """Take in a contribution made from ``version``; how stale it is.
+        """Add a contribution made from ``version``; returns its staleness.
 
-        Versions count contributions, those that were dropped included.
+        A version is the number of contributions so far, dropped ones included.
         """
         with self._lock:
             staleness = self._version - version
@@ -37,7 +37,7 @@ class Shard:
             return staleness
 
     def copy(self, into: NDArray) -> int:
-        """Fill ``into`` with the values; their version."""
+        """Copy the values into ``into``; returns their version."""
         with self._lock:
             if into.size:
                 into.copy_from(self._values)
@@ -45,7 +45,7 @@ class Shard:
 
 
 class ShardedServer(Server):
-    """Cuts what is pushed and pulled into the owners' parts."""
+    """Splits pushes and pulls into the owners' parts."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self._spans = spans

@@ -1,32 +1,28 @@
-"""Records that the worker processes of a machine share, as files that they map into memory."""
+"""Shares records between the worker processes of a machine, as files that they map."""
 
 from __future__ import annotations
 
 import os
 import pickle
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparknet.dist.plan import Plan
-from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.errors import SettingError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_records
 from sparknet.loaders.records import ArrayRecords, Records
-from sparknet.native import NDArray
 from sparknet.net import Net
-from sparknet.proto import write_text
 
 BLOCKS = ".blocks"
 LARGEST_PICKLE = 1 << 20
-"""Readers of files are pickled if they are no larger: they open their files again."""
+"""Readers of files up to this size are pickled; they open their files again."""
+
 
 def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
-    """Data as a user has it: Records, a path, arrays by name or in the net's order, batches."""
+    """A user's data as records: from Records, a path, arrays by name or in order, or batches."""
     if isinstance(data, (str, os.PathLike)):
         return open_records(data)
     if isinstance(data, Records):
@@ -41,7 +37,7 @@ def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
 
 
 def share_records(data: Any, net: Net, path: Path) -> str:
-    """A file from which every process can read the records: of blocks, or a pickled reader."""
+    """Write a file from which every process reads the records: blocks, or a pickled reader."""
     records = as_records(data, net)
     reader = _pickled(records)
     if reader is None:
@@ -53,7 +49,7 @@ def share_records(data: Any, net: Net, path: Path) -> str:
 
 
 def open_shared(path: str) -> Records:
-    """What `share_records` has shared."""
+    """Open a file of `share_records`."""
     if path.endswith(BLOCKS):
         return Blocks(path)
     records: Records = pickle.loads(Path(path).read_bytes())

@@ -1,12 +1,12 @@
-"""Snapshots: all that a run needs to go on bit for bit, one file per worker and a manifest.
+"""Snapshots: all that a run needs to continue bit for bit, one file per worker and a manifest.
 
-The manifest says what run it is of and how the files' digests must be; it is written last, and
-the store commits it with everything at once.  A file holds JSON and arrays::
+The manifest names the run and the digests of the files.  It is written last, and the store commits
+all files at once.  A file holds JSON and arrays::
 
     8 bytes   SNSTATE1
     8 bytes   length of the JSON, little-endian
-    JSON      {"numbers": …, "arrays": [[name, elements], …]}, and blanks up to a multiple of 64
-    arrays    float32, little-endian, one behind the other
+    JSON      {"numbers": …, "arrays": [[name, elements], …]}, and spaces up to a multiple of 64
+    arrays    float32, little-endian, one after the other
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DIGEST = 32
 FLOAT = np.dtype("<f4")
 
 _DIGESTS = {"net": "net has layers that are", "data": "data has records that are"}
-"""Parts of a run's identity that say nothing to people."""
+"""Parts of a run's identity that are digests, and how messages call them."""
 
 Json = dict[str, Any]
 
@@ -50,13 +50,13 @@ class Saved:
 
 @dataclass(frozen=True)
 class Resumed:
-    """The snapshot that a run goes on from."""
+    """The snapshot that a run continues from."""
 
     store: Store
-    """The run's."""
+    """The run's store."""
     round: int
     run: Json
-    """What run it is of."""
+    """The identity of the run that wrote it."""
 
     @property
     def path(self) -> str:
@@ -70,12 +70,12 @@ class Resumed:
         return seed
 
     def check(self, mine: Mapping[str, Any]) -> None:
-        """FileError if it is of another run than one of which this is known, before it begins."""
+        """FileError if the snapshot does not fit to what is known of this run."""
         _check_run(self.path, self.run, mine)
 
     @classmethod
     def newest(cls, store: Store | None) -> Resumed | None:
-        """Of a run, if there is any."""
+        """The newest snapshot of a run, if there is one."""
         round = None if store is None else newest(store)
         if store is None or round is None:
             return None
@@ -91,13 +91,13 @@ def save(
     numbers: Json,
     layout: Layout | None = None,
 ) -> Saved:
-    """Write one together: each worker its arrays and numbers.  ``run`` says what run it is of.
+    """Write a snapshot together, each worker its own arrays and numbers.  ``run`` is its identity.
 
-    ``layout`` is that of the weights, for those who want nothing else of it.
+    ``layout`` is the layout of the weights, for readers of the weights alone.
     """
     if comm.rank == 0:
         store.begin(round)
-    comm.barrier()  # nobody writes before there is room
+    comm.barrier()  # nobody writes before the draft exists
     parts = list(_parts(numbers, arrays))
     store.put(round, file_name(comm.rank), parts)
     size = sum(len(part) for part in parts)
@@ -120,7 +120,7 @@ def load(
     arrays: Mapping[str, NDArray],
     optional: Collection[str] = (),
 ) -> Json:
-    """Put arrays where a snapshot had them; its numbers.  Nothing changes unless all fits.
+    """Copy a snapshot's arrays into ``arrays``, if all fit; returns its numbers.
 
     Arrays named in ``optional`` may be missing, there or here.
     """
@@ -141,7 +141,7 @@ def load(
 
 
 def model(store: Store, round: int) -> WeightCollection:
-    """The weights that training would have given, had it ended with a snapshot."""
+    """The weights that training would have returned at a snapshot."""
     manifest = read_manifest(store, round)
     numbers, found = _read(store, round, manifest, 0)
     if "layers" not in manifest or "model" not in numbers:
@@ -160,10 +160,8 @@ def model(store: Store, round: int) -> WeightCollection:
         raise FileError(store.path(round, MANIFEST), fault) from error
 
 
-def _read(
-    store: Store, round: int, manifest: Json, rank: int
-) -> tuple[Json, dict[str, Any]]:
-    """The numbers and arrays of a worker, if they are what was written."""
+def _read(store: Store, round: int, manifest: Json, rank: int) -> tuple[Json, dict[str, Any]]:
+    """The numbers and arrays of a worker; FileError if the file was changed."""
     name = file_name(rank)
     path, files = store.path(round, name), manifest["files"]
     if rank >= len(files):
@@ -180,10 +178,10 @@ def _read(
 
 
 def _instead(store: Store, round: int) -> str:
-    """What somebody can do who cannot resume from a snapshot."""
+    """Advice for when this snapshot cannot be resumed."""
     before = max((one for one in store.rounds() if one < round), default=None)
     if before is None:
-        return f"delete {store.path(round)} to begin anew: there is none before"
+        return f"delete {store.path(round)} to start again: there is none before"
     return f"delete {store.path(round)} to resume from {store.path(before)}"
 
 
@@ -198,7 +196,7 @@ def prune(store: Store, keep: int) -> None:
 
 
 def read_manifest(store: Store, round: int) -> Json:
-    """What a snapshot says of itself, if it is whole."""
+    """The manifest of a snapshot; FileError if it is damaged."""
     path = store.path(round, MANIFEST)
     try:
         manifest: Json = json.loads(bytes(store.get(round, MANIFEST)))
@@ -240,7 +238,7 @@ def _parts(numbers: Json, arrays: Mapping[str, NDArray]) -> Iterator[Buffer]:
 
 
 def _parsed(path: str, data: memoryview) -> tuple[Json, dict[str, Any]]:
-    """Both halves of a file; its digest has been checked, so that only a foreign one can fail."""
+    """The numbers and arrays of a file whose digest is right; a foreign file can still fail."""
     try:
         if bytes(data[: len(MAGIC)]) != MAGIC:
             raise ValueError("it begins otherwise")
@@ -256,14 +254,14 @@ def _parsed(path: str, data: memoryview) -> tuple[Json, dict[str, Any]]:
 
 
 def _check_run(path: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
-    """What an earlier version did not write down cannot be compared."""
+    """FileError if a common part differs; parts that an earlier version left out are skipped."""
     for name in mine:
         if name in theirs and theirs[name] != mine[name]:
             raise FileError(path, f"is of another run: its {_told(name, theirs, mine)}")
 
 
 def _told(name: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
-    """What differs, in people's words."""
+    """The difference, in words."""
     if name in _DIGESTS:
         return f"{_DIGESTS[name]} not those of this run"
     if name == "solver":

@@ -1,7 +1,7 @@
-"""BatchNorm's running sums within a flat buffer: they go their own way.
+"""Statistics: BatchNorm's running sums within a flat buffer, treated apart from learned weights.
 
-They are averaged linearly, as the means of all data they have seen; momentum, thresholds and
-lossy codecs are for what gradients move.
+The sums are averaged linearly, as means over all data seen; momentum, thresholds and lossy codecs
+apply to weights that gradients change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sparknet.weights import Span
 
 
 def take(buffer: NDArray, spans: Sequence[Span]) -> NDArray:
-    """A copy of the statistics, one behind the other."""
+    """A copy of the statistics, one after the other."""
     packed = NDArray.empty((sum(end - begin for begin, end in spans),))
     for place, (begin, end) in _places(spans):
         packed[place : place + end - begin].copy_from(buffer[begin:end])
@@ -24,7 +24,7 @@ def take(buffer: NDArray, spans: Sequence[Span]) -> NDArray:
 
 
 def put(buffer: NDArray, spans: Sequence[Span], packed: NDArray) -> None:
-    """Write back what `take` gave."""
+    """Write back what `take` returned."""
     for place, (begin, end) in _places(spans):
         buffer[begin:end].copy_from(packed[place : place + end - begin])
 
@@ -35,7 +35,7 @@ def clear(buffer: NDArray, spans: Sequence[Span]) -> None:
 
 
 def average(learner: Learner, comm: Comm) -> None:
-    """The workers' statistics become their mean."""
+    """Average the workers' statistics."""
     if learner.statistics:
         packed = take(learner.weights, learner.statistics)
         comm.mean(packed)
@@ -43,7 +43,7 @@ def average(learner: Learner, comm: Comm) -> None:
 
 
 def learned(size: int, spans: Sequence[Span]) -> Iterator[Span]:
-    """The rest of a buffer: what gradients move."""
+    """The spans of a buffer that gradients change."""
     begin = 0
     for first, last in spans:
         if begin < first:
@@ -61,7 +61,7 @@ def distance(learner: Learner, center: NDArray) -> float:
 
 
 def drift(learner: Learner, center: NDArray) -> float:
-    """How far the weights are from a center, for its own size: ‖x_i - x‖₂ / ‖x‖₂."""
+    """The distance of the weights from a center, relative to its norm: ‖x_i - x‖₂ / ‖x‖₂."""
     far = size = 0.0
     for begin, end in learned(center.size, learner.statistics):
         far += learner.weights[begin:end].distance2(center[begin:end]) ** 2

@@ -1,4 +1,4 @@
-"""Store: where a run's snapshots lie.  One folder per round; one that is not complete has no name."""
+"""Store: a run's snapshots, one folder per round; an incomplete one is a hidden draft."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Store(ABC):
 
     @abstractmethod
     def begin(self, round: int) -> None:
-        """Make room for a draft, in place of an earlier one of the same round.  Worker 0."""
+        """Start a draft, in place of an earlier one of the same round.  Worker 0."""
 
     @abstractmethod
     def put(self, round: int, name: str, parts: Iterable[Buffer]) -> None:
-        """Write a file of the draft, whole and through to the disk.  Any worker."""
+        """Write a file of the draft, through to the disk.  Any worker."""
 
     @abstractmethod
     def commit(self, round: int) -> None:
-        """The draft becomes the round's snapshot, at once.  Worker 0."""
+        """Make the draft the round's snapshot, atomically.  Worker 0."""
 
     @abstractmethod
     def rounds(self) -> Sequence[int]:
-        """Those that have a snapshot, oldest first."""
+        """The rounds that have a snapshot, oldest first."""
 
     @abstractmethod
     def get(self, round: int, name: str) -> Buffer:
@@ -51,11 +51,11 @@ class Store(ABC):
 
     @abstractmethod
     def path(self, round: int, name: str = "") -> str:
-        """How messages call a snapshot, or a file of it."""
+        """The path of a snapshot, or of a file of it, for messages."""
 
     @property
     def place(self) -> str:
-        """How messages call the run."""
+        """The run's path, for messages."""
         return self.path(0).rpartition("/")[0]
 
 
@@ -120,7 +120,7 @@ class FolderStore(Store):
 
 
 def _sync(folder: Path) -> None:
-    """So that names in a folder outlast a loss of power."""
+    """Flush a folder to the disk, so that names in it outlast a loss of power."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -130,7 +130,7 @@ def _sync(folder: Path) -> None:
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Turns what the system says into one sentence with the path."""
+    """Turns an OSError into a FileError with the path."""
     try:
         yield
     except FileError:

@@ -1,4 +1,4 @@
-"""Stragglers: which of the workers computes more slowly than the others, round after round."""
+"""Stragglers: finds workers that compute more slowly than the others for several rounds."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from statistics import median
 from typing import Any
 
 _SLOW, _ROUNDS = 1.5, 3
-"""How many times as long as the others, over how many rounds, a slow worker takes for a step."""
+"""A worker is slow whose steps take 1.5 times as long as the others' for three rounds."""
 
 
 @dataclass(frozen=True)
 class Slow:
-    """A worker that is slow, and by how much."""
+    """A slow worker, and the times of its steps and the others'."""
 
     worker: int
     seconds: float
-    """What a step took it in the round."""
+    """The time of its step in the round."""
     median: float
-    """What it took the other workers."""
+    """The median time of the other workers' steps."""
 
 
 class Stragglers:
-    """Told of rounds as their events describe them."""
+    """Finds slow workers in the events of rounds."""
 
     def __init__(self) -> None:
         self._rounds: Counter[int] = Counter()
 
     def slow(self, workers: Sequence[dict[str, Any]]) -> list[Slow]:
-        """Who has now been slow for some rounds, once for each time that it becomes so.
+        """Workers that became slow with this round.
 
-        Steps are compared, not rounds: in rounds of a fixed time all compute equally long.
+        It compares the times of steps: rounds of a fixed time take all workers equally long.
         """
         times = {
             rank: float(worker["seconds_computing"]) / worker["steps"]

@@ -1,4 +1,4 @@
-"""Tally: what a run adds up to so far; the same on all workers, and kept in snapshots."""
+"""Tally: a run's totals so far; the same on all workers, and part of snapshots."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OF_A_WORKER = (
 
 @dataclass
 class Tally:
-    """Sums over rounds, and what validations came to."""
+    """Sums over rounds, and the results of validations."""
 
     total_samples: int = 0
     total_bytes_sent: int = 0
@@ -45,12 +45,12 @@ class Tally:
 
     @property
     def communication(self) -> float:
-        """The share of the workers' time."""
+        """The share of the workers' time that communication took."""
         total = self.computing + self.communicating
         return self.communicating / total if total else 0.0
 
     def add(self, reports: Sequence[Json]) -> Json:
-        """Take in a round of all workers; what its event says."""
+        """Add a round of all workers; returns its event's numbers."""
         count = len(reports)
         steps = sum(report["steps"] for report in reports)
         losses = (report["loss"] * report["steps"] for report in reports if report["steps"])
@@ -75,7 +75,7 @@ class Tally:
         return event | {name: getattr(self, name) for name in totals}
 
     def judge(self, metrics: dict[str, float], plan: Plan, iteration: int) -> bool:
-        """Take in a validation; whether none was better."""
+        """Add a validation; returns whether it is the best so far."""
         self.metrics, self.validated = metrics, iteration
         if not metrics:
             return False
@@ -92,5 +92,5 @@ class Tally:
         return better
 
     def forget_best(self) -> None:
-        """Judge anew: what was best is not there any more."""
+        """Forget the best validation, because its weights are gone."""
         self.best, self.without_best = None, 0

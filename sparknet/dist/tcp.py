@@ -1,4 +1,4 @@
-"""TcpComm: workers in processes and machines, over direct connections between all of them.
+"""TcpComm: the comm of workers in several processes and machines, connected directly.
 
 A mean is a reduce-scatter and an all-gather on the buffer itself: each worker receives its
 slice from all others, takes the mean chunk by chunk, and sends every chunk on as soon as it is
@@ -17,8 +17,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from sparknet.dist.comm import Accept, Comm, Server, raw_bytes
-from sparknet.dist.mesh import DOWNWARD, HEARTBEATS, TOGETHER, UPWARD, Address, Listener
 from sparknet.dist.heartbeat import Heartbeats
+from sparknet.dist.mesh import DOWNWARD, HEARTBEATS, TOGETHER, UPWARD, Address, Listener
 from sparknet.dist.requests import TcpServer, fill
 from sparknet.dist.seal import HMAC
 from sparknet.dist.shard import Shard
@@ -28,9 +28,9 @@ from sparknet.errors import CommError, PeerLost
 from sparknet.native import NDArray
 
 _HEADER = struct.Struct("!QQ")
-"""Number of the operation, and how many bytes follow."""
+"""The number of the operation, and the number of bytes that follow."""
 _CHUNK = RECORD // 4
-"""Numbers that are received, averaged and sent on at a time: a record of the connection."""
+"""Numbers that are received, averaged and sent on at a time: one record."""
 _PATIENCE = 1.0
 """Seconds in which the heartbeats say who is lost, when a connection broke."""
 _LONGEST_OBJECT = 1 << 24
@@ -39,7 +39,7 @@ Piece = memoryview | threading.Event
 
 
 class _Sender(threading.Thread):
-    """Sends to one worker what is put in its queue, while the main thread receives."""
+    """Sends what is put in its queue to one worker, while the main thread receives."""
 
     def __init__(self, wire: Wire, rank: int) -> None:
         super().__init__(name=f"sparknet-send-{rank}", daemon=True)
@@ -60,7 +60,7 @@ class _Sender(threading.Thread):
 
 
 class TcpComm(Comm):
-    """Made by `TcpComm.connect`, on all workers at once."""
+    """A comm over TCP; `TcpComm.connect` makes it, on all workers at once."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class TcpComm(Comm):
         run: str = "",
         seal: str = HMAC,
     ) -> TcpComm:
-        """Meet the other workers; ``addresses`` are those of their listeners, by rank."""
+        """Connect to the other workers; ``addresses`` are their listeners', by rank."""
         wires = listener.connect(rank, addresses, secret, deadline, run, seal)
         return cls(rank, addresses, wires, deadline)
 
@@ -132,7 +132,7 @@ class TcpComm(Comm):
                     self._receive(one, incoming[one])
 
     def _mean(self, buffer: NDArray, weights: Sequence[float]) -> None:
-        """As the base's, with both halves going on at once."""
+        """Average with the reduce-scatter and the all-gather overlapped."""
         spans = self.bounds(buffer.size)
         begin, end = spans[self.rank]
         whole, mine = raw_bytes(buffer), buffer[begin:end]
@@ -180,7 +180,7 @@ class TcpComm(Comm):
 
     @contextmanager
     def _operation(self, what: str) -> Iterator[None]:
-        """Something that all do together; at its end everything has been sent."""
+        """Wraps a collective operation; everything has been sent at its end."""
         self._number += 1
         with self.guarded(what):
             yield
@@ -188,7 +188,7 @@ class TcpComm(Comm):
 
     @contextmanager
     def guarded(self, what: str) -> Iterator[None]:
-        """Tells who is lost, if a connection breaks."""
+        """Raises PeerLost with the lost worker if a connection breaks."""
         if self._closed:
             raise CommError("this comm was closed")
         try:
@@ -197,7 +197,7 @@ class TcpComm(Comm):
             raise self._failure(what, lost) from None
 
     def _failure(self, what: str, lost: PeerLost) -> PeerLost:
-        """Who is lost: the first that the heartbeats found, else the one whose connection broke."""
+        """The lost worker: the first that heartbeats found, else the one whose connection broke."""
         self._known.wait(_PATIENCE)
         rank, reason = next(iter(self._lost.items()), (lost.rank, lost.what))
         return PeerLost(rank, self.where(rank), reason, what)
@@ -216,7 +216,7 @@ class TcpComm(Comm):
                 wire.end()
 
     def _send(self, one: int, data: memoryview) -> None:
-        """Announce and send bytes, behind what is still being sent."""
+        """Announce and send bytes, after those still being sent."""
         if data.nbytes:
             self._announce(one, data.nbytes)
             self._go_on(one, data)

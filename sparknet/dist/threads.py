@@ -1,4 +1,4 @@
-"""Threads that start although the system has none to give for a moment."""
+"""Starts threads although the system may be out of threads for a moment."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sparknet.dist.handshake import PAUSE
 from sparknet.errors import CommError
 
 PATIENCE = 10.0
-"""Seconds until it is said that no thread can be started."""
+"""Seconds of attempts before the error that no thread can be started."""
 
 
 def start(thread: threading.Thread, patience: float = PATIENCE) -> None:
-    """Start a thread; CommError where the system refuses for so many seconds."""
+    """Start a thread; CommError if the system refuses for ``patience`` seconds."""
     until = time.monotonic() + patience
     while True:
         try:

@@ -110,13 +110,13 @@ def train(
     chosen = make_strategy(strategy)
     runs = None if snapshots is None else FolderRuns(snapshots)
     resumed = find_resumed(runs, resume)
-    kept_seed = None if resumed is None else resumed.seed
+    resumed_seed = None if resumed is None else resumed.seed
     with tempfile.TemporaryDirectory(prefix="sparknet-") as name:
         if isinstance(weights, (str, os.PathLike)) and Path(weights).is_dir():
             weights = save_weights(FolderRuns, os.fspath(weights), name)
-        net = training_net(solver, weights, kept_seed, precision)
+        net = training_net(solver, weights, resumed_seed, precision)
         last = last_step(net, steps, epochs, seconds)
-        known = identity(net, seed_of(net, kept_seed), seed, shuffle)
+        known = identity(net, seed_of(net, resumed_seed), seed, shuffle)
         if resumed is not None:
             resumed.check({"workers": size, "strategy": chosen.settings(), **known})
         shared = _share(net, data, validation, Path(name))

@@ -19,7 +19,7 @@ StrPath = str | os.PathLike[str]
 def training_net(
     solver: Any, weights: StrPath | WeightCollection | None, seed: int | None, precision: str
 ) -> Net:
-    """The net of a solver, or a copy of the Net that it is: that one is left as it was given."""
+    """The net of a solver; if ``solver`` is a Net, a copy of it."""
     if not isinstance(solver, Net):
         net = Net(solver, weights, seed=seed, precision=precision)
         settings(net)
@@ -39,15 +39,15 @@ def settings(net: Net) -> caffe_pb2.SolverParameter:
 
 
 def check_engine(net: Net) -> None:
-    """Weights must lie in one piece, as those of another pycaffe do not."""
+    """Refuse a Net of another pycaffe, whose weights are not one buffer."""
     if net.flat_weights is None:
         raise SettingError("training needs the embedded engine: this Net has another backend")
 
 
-def seed_of(net: Net, kept: int | None) -> int:
-    """Of the random numbers: that of the run that goes on, or the solver's, or any."""
-    if kept is not None:
-        return kept
+def seed_of(net: Net, resumed: int | None) -> int:
+    """The seed of random numbers: the resumed run's, else the solver's, else a random one."""
+    if resumed is not None:
+        return resumed
     given = int(settings(net).random_seed)
     return given if given >= 0 else secrets.randbits(31)
 
@@ -57,7 +57,7 @@ def last_step(
 ) -> int | None:
     """The iteration at which training ends.
 
-    What ``epochs`` are in steps is known when the records have been counted.
+    The steps of ``epochs`` are known only after the records have been counted.
     """
     if steps is not None and epochs is not None:
         raise SettingError("give steps or epochs, not both")

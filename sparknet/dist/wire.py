@@ -1,7 +1,7 @@
 """Wire: a connection whose bytes travel as sealed records.
 
-What is sent as one piece is received as one piece, or as several that begin and end where records
-do: every `RECORD` bytes from the beginning of the piece.
+A piece is sent as records of `RECORD` bytes each, the last one shorter.  It is received as one
+piece, or as several that begin and end at records.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from sparknet.dist.handshake import Keys
 from sparknet.dist.seal import make_seal
 
 RECORD = 1 << 21
-"""Bytes that are sealed at a time."""
+"""The bytes of a record."""
 _SMALL = 1 << 14
-"""A record that is copied beside its seal, to be sent by one call of the system."""
+"""Records up to this size are copied next to their seal, and sent by one system call."""
 
 Buffer = bytes | bytearray | memoryview
 
 
 class Wire:
-    """One thread may send while another one receives."""
+    """A sealed connection.  One thread may send while another one receives."""
 
     def __init__(self, connection: socket.socket, keys: Keys, seal: str) -> None:
         self.connection = connection
@@ -30,7 +30,7 @@ class Wire:
         self._tag = memoryview(bytearray(self._seal.size))
 
     def send(self, data: Buffer) -> None:
-        """All of a buffer; OSError if the connection breaks."""
+        """Send a buffer; OSError if the connection breaks."""
         for record in _records(data):
             self._send(record)
 
@@ -44,23 +44,23 @@ class Wire:
                 record[:] = clear
 
     def sealed(self, message: bytes) -> bytes:
-        """A short message as it travels, for who sends it otherwise."""
+        """A short message with its seal, for a caller that sends it itself."""
         sealed = self._seal.seal(message)
         return sealed if self._seal.hides else message + sealed
 
     def opened(self, sealed: bytes) -> bytes:
-        """The message of `sealed`."""
+        """The message that `sealed` sealed."""
         end = len(sealed) - self._seal.size
         message, tag = sealed[:end], sealed[end:]
         clear = self._seal.open(message, tag)
         return message if clear is None else clear
 
     def sealed_size(self, size: int) -> int:
-        """Bytes of a message of so many as it travels."""
+        """The sealed length of a message of ``size`` bytes."""
         return size + self._seal.size
 
     def end(self, how: int = socket.SHUT_RDWR) -> None:
-        """Wake whoever waits for it, here and at the other end."""
+        """Shut the connection down, which wakes all that wait for it at both ends."""
         with suppress(OSError):
             self.connection.shutdown(how)
 

@@ -1,4 +1,4 @@
-"""work: one worker's part of a run, the same in a thread, a process or a Spark task."""
+"""work: trains one worker of a run, in a thread, a process or a Spark task."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Outcome:
     iteration: int
     samples: int
     metrics: dict[str, float]
-    """Of the last validation, or of the best one where the weights are its."""
+    """The last validation's metrics; the best one's where the weights are those."""
     snapshot: str | None
-    """The newest."""
+    """The path of the newest snapshot."""
     best: int | None = None
-    """The iteration of the weights, where they are the best ones and not the last."""
+    """The iteration of the weights where they are the best and not the last ones."""
 
 
 def work(
@@ -45,8 +45,8 @@ def work(
     """Train together with the other workers until the plan ends.
 
     All workers are given the same strategy and plan.  Afterwards every learner holds the
-    trained weights: the last ones, or with ``patience`` those of the best validation.  Worker 0's
-    weights, histories and iteration are where all begin.
+    trained weights: the last ones, or with ``patience`` those of the best validation.  All begin
+    with the weights, histories and iteration of worker 0.
     """
     return _Worker(learner, strategy, comm, plan, hooks or Hooks()).run()
 
@@ -91,17 +91,17 @@ class _Worker:
         if self.hooks.own:
             run.pop("data", None)
         optional = (_BEST, _MODEL)
-        kept = snapshot.load(store, self.comm, round, run, self._arrays(), optional)
-        self.learner.restore(kept["learner"])
-        for name, value in kept["strategy"].items():
+        saved = snapshot.load(store, self.comm, round, run, self._arrays(), optional)
+        self.learner.restore(saved["learner"])
+        for name, value in saved["strategy"].items():
             setattr(self.state, name, value)
-        self.tally = Tally(**kept["tally"])
-        if self.keeps_best and not kept.get("keeps_best"):
+        self.tally = Tally(**saved["tally"])
+        if self.keeps_best and not saved.get("keeps_best"):
             self.tally.forget_best()
         self.saved = round
 
     def _arrays(self) -> dict[str, NDArray]:
-        """All buffers that snapshots keep."""
+        """All buffers of a snapshot."""
         learner = self.learner
         histories = {f"history {number}": one for number, one in enumerate(learner.histories)}
         mine = {f"strategy {name}": one for name, one in self.state.arrays().items()}
@@ -110,7 +110,7 @@ class _Worker:
         return {"weights": learner.weights, **histories, **mine, **extras, **best}
 
     def _numbers(self) -> Json:
-        """And the rest."""
+        """All other state of a snapshot."""
         return {
             "learner": self.learner.state(),
             "strategy": self.state.numbers(),
@@ -119,7 +119,7 @@ class _Worker:
         }
 
     def _modelled(self, arrays: dict[str, NDArray]) -> str:
-        """Which of the arrays training would give, did it end here; it is added if it must be."""
+        """The name of the array that training would return now; it is added if it is missing."""
         if self.keeps_best and self.tally.best is not None and self.tally.without_best:
             return _BEST
         model = self.learner.weights
@@ -132,7 +132,7 @@ class _Worker:
         return _MODEL
 
     def _run(self) -> Json:
-        """What must be the same for a snapshot to fit."""
+        """What must be equal in a snapshot to resume it."""
         return {
             "workers": self.comm.size,
             "strategy": self.strategy.settings(),
@@ -152,14 +152,14 @@ class _Worker:
             self._save()
 
     def _left(self) -> int:
-        """Iterations to the end."""
+        """The iterations left."""
         return ENDLESS if self.plan.steps is None else self.plan.steps - self.learner.iter
 
     def _every(self, rounds: int) -> bool:
         return bool(rounds) and self.state.round % rounds == 0
 
     def _account(self, mine: Round, warmup: bool = False) -> None:
-        """Share what all did; say so, unless it was bad."""
+        """Gather all workers' rounds and report them; raises Diverged if a loss is bad."""
         now = perf_counter() - self.begun
         wish = bool(self.hooks.interrupted and self.hooks.interrupted())
         reports = self.comm.gather({**asdict(mine), "now": now, "interrupted": wish})
@@ -179,11 +179,11 @@ class _Worker:
             raise Diverged(self._where(f"the loss is {loss:g}, after {first:g} in the first round"))
 
     def _where(self, fault: str) -> str:
-        kept = self._newest()
-        last = f"the last good snapshot is {kept}" if kept else "no snapshot was made"
+        newest = self._newest()
+        last = f"the last good snapshot is {newest}" if newest else "no snapshot was made"
         return f"{fault} in round {self.state.round}, iteration {self.learner.iter}; {last}"
 
-    # -- looking -------------------------------------------------------------------------
+    # -- validating ----------------------------------------------------------------------
 
     def _validate(self) -> None:
         if self.hooks.validate is None:
@@ -201,15 +201,15 @@ class _Worker:
 
     def _measured(self, validate: Validate, model: NDArray) -> tuple[int, dict[str, float]]:
         weights = self.learner.weights
-        kept = weights.copy() if model is not weights else None
-        if kept is not None:
+        trained = weights.copy() if model is not weights else None
+        if trained is not None:
             weights.copy_from(model)
         count, means = validate()
-        if kept is not None:
-            weights.copy_from(kept)
+        if trained is not None:
+            weights.copy_from(trained)
         return _joined(self.comm.gather({"records": count, "metrics": means}))
 
-    # -- keeping -------------------------------------------------------------------------
+    # -- snapshots -------------------------------------------------------------------------
 
     def _save(self) -> None:
         store = self.hooks.store
@@ -229,7 +229,7 @@ class _Worker:
         self._say("snapshot", path=done.path, bytes=done.bytes, seconds=spent)
 
     def _check_weights(self) -> None:
-        """What is saved is good."""
+        """Raise Diverged if weights are not finite."""
         broken = self.comm.gather(not self.learner.weights.is_finite())
         if any(broken):
             fault = f"worker {broken.index(True)} has weights that are not finite"
@@ -284,7 +284,7 @@ class _Worker:
         )
 
     def _take_best(self) -> int | None:
-        """Go back to the weights of the best validation; their iteration, if the last are others.
+        """Restore the weights of the best validation; returns their iteration if they changed.
 
         The solvers' histories stay those of the last iteration.
         """
@@ -297,7 +297,7 @@ class _Worker:
         tally.metrics = tally.best_metrics
         return tally.best_iteration
 
-    # -- saying --------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------
 
     def _say_start(self) -> None:
         plan = self.plan
@@ -330,7 +330,7 @@ class _Worker:
 
 
 def _joined(parts: Sequence[Json]) -> tuple[int, dict[str, float]]:
-    """The means over all records, from those of the workers' parts."""
+    """The means over all records, from the means of the workers' parts."""
     total = sum(int(part["records"]) for part in parts)
     sums: dict[str, float] = {}
     for part in parts:

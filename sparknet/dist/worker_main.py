@@ -1,7 +1,7 @@
-"""A worker's part of a run, from its call to the driver to its last word.
+"""take_part: a worker from its first call to the driver to its last.
 
-The same in a process of this machine (`local_worker`) and in a task of Spark (`sparknet.spark.task`):
-they differ in where the records are.
+It is the same in a local process (`local_worker`) and in a Spark task (`sparknet.spark.task`),
+which only read their records from different places.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ class Part:
     training: Records
     validation: Records | None
     check_sum: int = 0
-    """Of the training records; 0 where the driver has made it."""
+    """The check sum of the training records; 0 if the driver computes it."""
     is_whole: bool = False
-    """Whether every worker has all records, and takes its share of them."""
+    """Whether every worker holds all records and trains on its share of them."""
 
 
 @dataclass(frozen=True)
 class Seat:
-    """Where one worker is."""
+    """The rank and the place of one worker."""
 
     rank: int
     size: int
     host: str
     folder: Path
-    """For its files."""
+    """The folder of its files."""
 
     @property
     def where(self) -> str:
@@ -70,7 +70,7 @@ class Seat:
 
 
 def reporting(link: Link, rank: int, work: Callable[[Line], None]) -> None:
-    """Do something with a line to the driver, which hears what went wrong in the worker's words."""
+    """Call ``work`` with a line to the driver, and report its error there."""
     with closing(link.dial(rank)) as line:
         try:
             work(line)
@@ -85,12 +85,12 @@ def _tell(line: Line, rank: int, error: Exception) -> None:
     said = {"worker": rank, **failure(cause)}
     if not isinstance(cause, SparkNetError):
         said["trace"] = "".join(traceback.format_exception(error))[-_LONGEST_TRACE:]
-    with suppress(CommError):  # it is gone
+    with suppress(CommError):  # the driver is gone
         line.call("failed", failure=said)
 
 
 def _is_loss(error: Exception) -> bool:
-    """Whether it says that somebody is gone, the executor's JVM included: no fault of the run's."""
+    """Whether an error means that a process is lost, the executor's JVM included."""
     of_spark = type(error).__module__.startswith(("pyspark.", "py4j."))
     return of_spark or isinstance(error, (ConnectionError, EOFError))
 
@@ -132,7 +132,7 @@ class _Worker:
             comm.barrier()
 
     def _introduce(self, comm: Comm, part: Part, met: Json) -> None:
-        """The driver hears who the workers are, and how many records each has."""
+        """Report the workers and their numbers of records to the driver."""
         counts = comm.gather([_share(part, one, comm) for one in (part.training, part.validation)])
         for number, what in enumerate(("training", "validation")[: 1 + self.spec.validates]):
             if not any(count[number] for count in counts):
@@ -169,12 +169,12 @@ class _Worker:
             return work(learner, spec.make_strategy(), comm, plan, hooks)
 
     def _net(self, comm: Comm, part: Part) -> Net:
-        """The net with the driver's weights; random numbers differ from worker to worker."""
+        """The net with the driver's weights, and a random seed of its own for each worker."""
         spec = self.spec
         text = spec.solver.unpacked(self.seat.folder)
         net = Net(text, seed=spec.seed, precision=spec.precision)
         if part.is_whole:
-            net.set_training_data(part.training)  # which may tell the shape of the net
+            net.set_training_data(part.training)  # the data may decide the net's shapes
         seed, draws = net.net.random_state
         net.net.random_state = (seed + comm.rank, draws)
         self._weights = net.net.flat_params
@@ -208,14 +208,14 @@ class _Worker:
 
 
 def void(_: object) -> None:
-    """For a call whose answer says nothing."""
+    """Ignore the answer of a call."""
 
 
 def _listener(host: str, ports: tuple[int, ...]) -> tuple[Listener, str]:
-    """A port on the address that this worker is known by, or on all of them."""
+    """A listener on this worker's known address, or else on all addresses."""
     try:
         return Listener(host, ports), host
-    except CommError:  # as seen from outside, of a container
+    except CommError:  # a container's address as seen from outside
         return Listener("", ports), host
 
 
@@ -233,7 +233,7 @@ def _share(part: Part, records: Records | None, comm: Comm) -> int:
 
 
 def _validation(net: Net, part: Part, comm: Comm) -> Validate:
-    """This worker's share of the records that are held out."""
+    """A function that validates on this worker's share of the validation records."""
     begin, end = _span(part, part.validation, comm)
     if part.validation is not None and begin < end:
         mine = Subset(part.validation, slice(begin, end)) if part.is_whole else part.validation
@@ -246,14 +246,14 @@ def _validation(net: Net, part: Part, comm: Comm) -> Validate:
 
 
 def _gathered(comm: Comm, mine: Records) -> Records:
-    """Everybody's records on each worker: where there are too few for every worker to have some."""
+    """All workers' records, where there are too few for every worker to have some."""
     columns = {name: (one.dtype.str, list(one.shape)) for name, one in mine.columns.items()}
     listed = comm.gather({"columns": columns, "count": len(mine)})
-    kept = next(one["columns"] for one in listed if one["count"])
+    columns = next(one["columns"] for one in listed if one["count"])
     taken = mine.take(slice(0, len(mine)))
-    parts: dict[str, list[Any]] = {name: [] for name in kept}
+    parts: dict[str, list[Any]] = {name: [] for name in columns}
     for rank, one in enumerate(listed):
-        for name, (dtype, shape) in kept.items():
+        for name, (dtype, shape) in columns.items():
             if not one["count"]:
                 continue
             rows = np.zeros((one["count"], *shape), dtype)

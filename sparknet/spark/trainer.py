@@ -118,12 +118,12 @@ class Trainer:
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
         resumed = find_resumed(runs, resume)
-        kept_seed = None if resumed is None else resumed.seed
-        net = self._training_net(session, kept_seed)
+        resumed_seed = None if resumed is None else resumed.seed
+        net = self._training_net(session, resumed_seed)
         if resumed is None:
             warn_of_idle(net.net)
         strategy = make_strategy(self.strategy).settings()
-        known = identity(net, seed_of(net, kept_seed), self.seed, self.shuffle)
+        known = identity(net, seed_of(net, resumed_seed), self.seed, self.shuffle)
         if resumed is not None:
             size = net.net.flat_params.size
             mine = {"workers": self.workers, "strategy": strategy, "weights": size}

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sparknet.dist.driver import Driver, DriverStore
 from sparknet.dist.handshake import DRIVER, MESH, PREFLIGHT, Caller, call, dial, make_secret
 from sparknet.dist.line import Line, Link
 from sparknet.dist.rendezvous import Presence
@@ -19,7 +20,6 @@ from sparknet.dist.seal import HMAC
 from sparknet.dist.store import FolderStore
 from sparknet.dist.wire import Wire
 from sparknet.errors import CommError
-from sparknet.dist.driver import Driver, DriverStore
 
 SECRET = make_secret()
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from sparknet.dist.driver import Driver
 from sparknet.dist.handshake import make_secret
 from sparknet.dist.line import Line, Link
 from sparknet.dist.rendezvous import Presence
 from sparknet.dist.seal import HMAC
 from sparknet.errors import CommError, PeerLost
-from sparknet.dist.driver import Driver
 
 SECRET = make_secret()
 QUICK, SLOW = 0.2, 60.0
@@ -89,7 +89,9 @@ def test_who_waits_in_vain_gives_up(new_line: Callable[[int], Line]) -> None:
         presence.meet(patience=0)
 
 
-def test_the_next_attempt_does_not_mind_who_hung_in_the_last(new_line: Callable[[int], Line]) -> None:
+def test_the_next_attempt_does_not_mind_who_hung_in_the_last(
+    new_line: Callable[[int], Line],
+) -> None:
     hung, failed = new_line(1), new_line(0)
     hang(hung)
     present(failed, 2)._call()

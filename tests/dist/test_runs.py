@@ -159,8 +159,8 @@ def test_a_snapshot_begins_another_training(tmp_path: Path, strategy: Strategy) 
     for path in (tmp_path, kept.parent, kept):
         begun = train(SOLVER, YESTERDAY, workers=1, steps=0, weights=path)
         np.testing.assert_allclose(flat(begun), flat(trained), rtol=1e-6)
+    (tmp_path / "nothing").mkdir()
     with pytest.raises(FileError, match="nothing: holds no snapshot"):
-        (tmp_path / "nothing").mkdir()
         train(SOLVER, YESTERDAY, workers=1, steps=1, weights=tmp_path / "nothing")
     with pytest.raises(FileError, match="nowhere"):
         Net(SOLVER, weights=tmp_path / "nowhere")
@@ -184,9 +184,7 @@ def test_with_patience_the_best_weights_are_the_snapshots(tmp_path: Path) -> Non
     np.testing.assert_array_equal(flat(begun), flat(trained))
 
 
-def test_the_log_says_which_run_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_log_says_which_run_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     cut = train(SOLVER, YESTERDAY, workers=1, steps=8, snapshots=tmp_path, **EVERY)
     with caplog.at_level(logging.INFO, "sparknet"):
         train(SOLVER, YESTERDAY, workers=1, steps=12, snapshots=tmp_path, resume=True, **EVERY)

@@ -19,7 +19,15 @@ from sparknet.dist import local_launcher
 from sparknet.dist.local_launcher import Place
 from sparknet.dist.strategies import AllReduce, Averaging, DynamicAveraging, Strategy
 from sparknet.dist.training import Trained, train
-from sparknet.errors import DataError, Diverged, FileError, ListenerError, PeerLost, SettingError, WorkerError
+from sparknet.errors import (
+    DataError,
+    Diverged,
+    FileError,
+    ListenerError,
+    PeerLost,
+    SettingError,
+    WorkerError,
+)
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.order import Order

@@ -101,7 +101,7 @@ def test_a_record_that_was_left_out_is_noticed(seal: str) -> None:
 
 @pytest.mark.parametrize("seal", SEALS)
 def test_a_record_that_is_sent_back_is_refused(seal: str) -> None:
-    with wires(seal) as (one, _, _, there):
+    with wires(seal) as (one, _, _, _there):
         one.send(b"12345")
         echo, sender = socket.socketpair()
         with echo, sender:
@@ -135,7 +135,7 @@ def test_hanging_up_is_an_end_and_not_a_forgery() -> None:
 def test_the_seal_of_a_run() -> None:
     assert choose_seal("encrypted") == AES_GCM
     assert choose_seal("sealed") == GMAC
-    with pytest.raises(SettingError, match="protection must be .* not 'rot13'"):
+    with pytest.raises(SettingError, match=r"protection must be .* not 'rot13'"):
         choose_seal("rot13")
     with pytest.raises(SettingError, match="no seal 'rot13'"):
         Wire(socket.socket(), Keys(ONE, OTHER), "rot13")

@@ -14,8 +14,8 @@ from sparknet.dist.strategies.dynamic_averaging import DynamicAveraging
 from sparknet.dist.strategies.elastic_averaging import ElasticAveraging
 from sparknet.dist.strategies.slow_mo import SlowMo
 from sparknet.dist.strategies.strategy import Round, State, Strategy
-from sparknet.proto.suggest import did_you_mean
 from sparknet.errors import SettingError
+from sparknet.proto.suggest import did_you_mean
 
 __all__ = [
     "BMUF",

@@ -1,4 +1,4 @@
-"""AllReduce: one gradient of all workers in each iteration, as BigDL's (Dai et al., 2019)."""
+"""AllReduce: averages the workers' gradients in each iteration, as BigDL (Dai et al., 2019)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparknet.dist.strategies.strategy import Meter, Round, State, Strategy
 @final
 @dataclass(frozen=True)
 class AllReduce(Strategy):
-    """K workers with batches of b compute what one computes with batches of K b.
+    """Computes with K workers and batches of b what one worker computes with batches of K b.
 
     Each worker updates its own slice of the weights and of the solver's history: the gradient
     comes in (reduce-scatter), the weights go out (all-gather).
@@ -24,7 +24,7 @@ class AllReduce(Strategy):
     name: ClassVar[str] = "allreduce"
 
     steps: int = 10
-    """Iterations in a round: how often is reported; the result does not depend on it."""
+    """Iterations in a round.  It sets how often events come; the result does not depend on it."""
 
     def check(self) -> None:
         self.need(self.steps >= 1, "steps", "at least 1")
@@ -38,7 +38,7 @@ class AllReduce(Strategy):
             done = learner.step(steps)
         else:
             done = sum((_step(learner, comm) for _ in range(steps)), Steps())
-            # BatchNorm's sums are linear in what they have seen: once in a round is enough.
+            # BatchNorm's sums are linear in the data: averaging once in a round is enough.
             statistics.average(learner, comm)
         state.round += 1
         return meter.round(state.round, done, 0.0)
@@ -56,8 +56,8 @@ def _step(learner: Learner, comm: Comm) -> Steps:
     def norm() -> float:
         return sqrt(comm.sum(learner.gradients[begin:end].norm2() ** 2))
 
-    kept = statistics.take(learner.weights, learner.statistics)
+    saved = statistics.take(learner.weights, learner.statistics)
     learner.apply_update(begin, end, norm)
     comm.all_gather(learner.weights)
-    statistics.put(learner.weights, learner.statistics, kept)
+    statistics.put(learner.weights, learner.statistics, saved)
     return done

@@ -1,4 +1,4 @@
-"""Auto: averaging, in rounds as long as a synchronisation is worth."""
+"""Auto: averaging, with rounds whose length follows the measured cost of a synchronisation."""
 
 from __future__ import annotations
 
@@ -10,63 +10,62 @@ from sparknet.dist.codecs import Codec
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner
 from sparknet.dist.strategies.averaging import Averaging
-from sparknet.dist.strategies.periodic import SharedModel, InnerMomentum
+from sparknet.dist.strategies.periodic import InnerMomentum, SharedModel
 from sparknet.dist.strategies.strategy import Meter, Round, State, Strategy
 from sparknet.native import NDArray
 
 _SHORT, _VERY_SHORT = 20, 5
-"""Steps of a round from which each worker keeps its own momentum, and down to which it is averaged
-again.  The gap is there because an average sends more: with one bound, the momentum would be
-averaged and kept in turn."""
+"""Rounds longer than the first bound do not average the momentum; rounds down to the second one
+average it again.  There are two bounds because averaging the momentum sends more, which makes
+rounds longer: with one bound, Auto would switch back and forth."""
 
 _MEMORY = 0.9
-"""What a round counts for after the next one."""
+"""The factor by which an earlier round counts less after each new one."""
 
 _SLACK, _LEAP = 0.1, 2.0
-"""By which part the length must be off to be changed, and the factor that it changes by at most
-after a round: one slow round among many is no reason to train much longer apart."""
+"""The relative error of the length above which it changes, and the largest factor of a change: one
+slow round among many should not make rounds much longer."""
 
 Spent = list[float]
-"""What a worker's round took: steps, seconds computing, seconds communicating."""
+"""A worker's round: steps, seconds computing, seconds communicating."""
 
 
 @dataclass
 class Tuned(SharedModel):
-    """What rounds took, and what was made of it."""
+    """The measured times of rounds, and the length that follows from them."""
 
     length: float = 0.0
-    """Steps of a round in the mean; 0 while single steps are being measured."""
+    """The mean number of steps in a round; 0 while single steps are measured."""
     owed: float = 0.5
-    """The part of a step by which the rounds so far were too short, and a half, to round by."""
+    """The fraction of a step that rounds so far were too short, plus a half for rounding."""
     averages_momentum: bool = True
     spent: Spent = field(default_factory=list)
     """This worker's last round; the other fields are the same on all workers."""
     seen: int = 0
-    """Rounds whose times all workers know."""
+    """The number of rounds whose times all workers know."""
     rounds: float = 0.0
-    """Rounds that the sums below are of; earlier ones count less."""
+    """The number of rounds in ``sums``; earlier rounds count less."""
     sums: Spent = field(default_factory=lambda: [0.0, 0.0, 0.0])
-    """Of the means over the workers."""
+    """Sums of the means over the workers."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Auto(Strategy):
-    """`Averaging` whose number of steps follows from what steps and synchronisations take here.
+    """`Averaging` with a number of steps that follows from the measured times.
 
-    With C, the time of a step, and S, that of a synchronisation, a round has ``ratio`` · S / C
-    steps, so that a share of 1 / (1 + ratio) of the time goes into synchronising: SparkNet's
-    advice is τ ≈ 5 S, S in units of steps (Moritz et al., 2016).  The first rounds, of one step
-    each, measure both; later rounds correct them.  S is the mean over the workers and contains
-    the time in which a worker waits for others: where one worker is slower than the rest, rounds
-    become longer, at most ``longest``.
+    A round has ``ratio`` · S / C steps, where C is the time of a step and S that of a
+    synchronisation.  Synchronisation then takes 1 / (1 + ratio) of the time: SparkNet's advice is
+    τ ≈ 5 S, S in units of steps (Moritz et al., 2016).  The first rounds, of one step
+    each, measure both; later rounds correct them.  S is the mean over the workers and
+    includes waiting for other workers: one slow worker makes rounds longer, up to ``longest``.
     """
 
     name: ClassVar[str] = "auto"
 
     ratio: float = 5.0
     measured: int = 4
-    """Rounds of one step; the first of them warms up and does not count."""
+    """The number of first rounds, of one step each; the very first is not measured."""
     longest: int = 500
     codec: Codec | None = None
 
@@ -99,7 +98,7 @@ class Auto(Strategy):
         return Averaging(steps=steps, momentum=momentum, codec=self.codec)
 
     def _correct(self, state: Tuned, spent: Sequence[Spent]) -> str:
-        """Follow what all workers' last round took; what has changed, in words."""
+        """Take in the times of all workers' last round; returns a note if the length changes."""
         state.seen += 1
         if state.seen == 1:
             return ""
@@ -127,7 +126,7 @@ class Auto(Strategy):
 
 
 def _steps(state: Tuned) -> int:
-    """Of the next round: whole steps, whose mean is the length."""
+    """The steps of the next round: a whole number, whose mean over rounds is the length."""
     state.owed += state.length or 1.0
     steps = int(state.owed)
     state.owed -= steps

@@ -11,8 +11,8 @@ from sparknet.dist.codecs import Codec
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
 from sparknet.dist.strategies.periodic import (
-    SharedModel,
     Periodic,
+    SharedModel,
     mean_weights,
     settle_momentum,
 )
@@ -22,10 +22,10 @@ from sparknet.native import NDArray
 @final
 @dataclass(frozen=True)
 class Averaging(Periodic):
-    """x ← Σ x_i / K after a number of steps, or after a time in which each does what it can.
+    """Averages the weights, x ← Σ x_i / K, after a number of steps or after a time.
 
-    Where workers made different numbers of steps, the mean is normalised as in FedNova (Wang et al., 2020),
-    so that fast workers do not pull towards their own data:
+    Where workers made different numbers of steps, the mean is normalised as in FedNova (Wang et
+    al., 2020), so that fast workers do not pull towards their own data:
     x ← x - (Σ a_i / K) Σ (x - x_i) / (K a_i), with a_i what τ_i steps of momentum amount to.
     """
 
@@ -48,7 +48,9 @@ class Averaging(Periodic):
             done += learner.step(1)
         return done
 
-    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float) -> None:
+    def synchronise(
+        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
+    ) -> None:
         counts = [steps] * comm.size
         if self.seconds is not None:
             counts = [int(count) for count in comm.gather(steps)]

@@ -1,4 +1,4 @@
-"""Downpour: workers that wait for nobody (Dean et al., 2012; TensorSpark)."""
+"""Downpour: asynchronous workers and a sharded server (Dean et al., 2012; TensorSpark)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparknet.native import NDArray
 
 @dataclass
 class Served(State):
-    """The server, and the weights that were pulled last, of these versions."""
+    """The server, the weights of the last pull, and their versions."""
 
     pulled: NDArray = field(metadata={"transient": True})
     server: Server | None = field(default=None, metadata={"transient": True})
@@ -25,12 +25,12 @@ class Served(State):
 @final
 @dataclass(frozen=True)
 class Downpour(Strategy):
-    """What a worker has changed goes to a server, whose weights it takes from time to time.
+    """Pushes each worker's changes to a server, and pulls the server's weights from time to time.
 
-    The server is sharded over the workers, and adds up all contributions. One is as stale as
-    others came in since its weights were pulled: where that is more than usual it counts
-    damping^excess, and nothing above max_staleness. In a round all workers together make K times
-    so many steps, a fast one more than a slow one. Results depend on who was when how fast.
+    The server is sharded over the workers and adds up all contributions.  Staleness is the number
+    of contributions received since its pull.  A contribution whose staleness exceeds the usual
+    counts damping^excess, and nothing above max_staleness.  In a round all workers together make
+    K · ``steps`` steps, a fast worker more than a slow one.  Results depend on worker timing.
     """
 
     name: ClassVar[str] = "downpour"
@@ -38,7 +38,7 @@ class Downpour(Strategy):
     steps: int = 10
     push_every: int = 1
     pull_every: int = 1
-    """In pushes."""
+    """The number of pushes between two pulls."""
     max_staleness: int = 64
     damping: float = 0.9
 
@@ -50,7 +50,7 @@ class Downpour(Strategy):
         self.need(0 < self.damping <= 1, "damping", "in 0 … 1")
 
     def factor(self, staleness: int, workers: int) -> float:
-        """How much of a contribution counts.  Equal workers see workers · pull_every - 1."""
+        """The factor of a contribution.  Equally fast workers see workers · pull_every - 1."""
         if staleness > self.max_staleness:
             return 0.0
         return self.damping ** max(staleness - (workers * self.pull_every - 1), 0)
@@ -94,7 +94,7 @@ class Downpour(Strategy):
         return done
 
     def _server(self, learner: Learner, comm: Comm, state: Served) -> Server:
-        """Made in the first round: a resumed run has its weights only then."""
+        """The server; made in the first round, when a resumed run has its weights."""
         if state.server is None:
             accept = partial(self.factor, workers=comm.size)
             state.server = comm.server(learner.weights, accept)
@@ -111,7 +111,7 @@ def _push(server: Server, learner: Learner, state: Served) -> None:
 
 
 def _pull(server: Server, learner: Learner, state: Served) -> None:
-    kept = statistics.take(learner.weights, learner.statistics)
+    saved = statistics.take(learner.weights, learner.statistics)
     state.versions = server.pull(learner.weights)
-    statistics.put(learner.weights, learner.statistics, kept)
+    statistics.put(learner.weights, learner.statistics, saved)
     state.pulled.copy_from(learner.weights)

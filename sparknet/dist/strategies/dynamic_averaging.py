@@ -9,8 +9,8 @@ from sparknet.dist import statistics
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
 from sparknet.dist.strategies.periodic import (
-    SharedModel,
     Periodic,
+    SharedModel,
     mean_weights,
     settle_momentum,
 )
@@ -57,7 +57,9 @@ class DynamicAveraging(Periodic):
     def train(self, learner: Learner, most: int) -> Steps:
         return learner.step(min(self.check_every, most))
 
-    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float) -> None:
+    def synchronise(
+        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
+    ) -> None:
         assert isinstance(state, Apart)
         state.steps += steps
         if self.measure == "absolute":

@@ -8,14 +8,14 @@ from typing import ClassVar, final
 from sparknet.dist import statistics
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner, Steps
-from sparknet.dist.strategies.periodic import SharedModel, Periodic, settle_momentum
+from sparknet.dist.strategies.periodic import Periodic, SharedModel, settle_momentum
 from sparknet.dist.strategies.strategy import State
 from sparknet.native import NDArray
 
 
 @dataclass
 class Center(SharedModel):
-    """The center that the workers are drawn to, and room for their mean."""
+    """The center that workers are pulled to, and a buffer for their mean."""
 
     mean: NDArray = field(metadata={"transient": True}, kw_only=True)
 
@@ -47,7 +47,9 @@ class ElasticAveraging(Periodic):
     def train(self, learner: Learner, most: int) -> Steps:
         return learner.step(min(self.every, most))
 
-    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float) -> None:
+    def synchronise(
+        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
+    ) -> None:
         assert isinstance(state, Center)
         alpha = self.alpha if self.alpha is not None else 0.9 / comm.size
         pull = alpha * comm.size

@@ -1,4 +1,4 @@
-"""Outer: an optimizer over rounds, whose gradient is what a round has changed."""
+"""Outer: the base of optimizers over rounds, whose gradient is the change of a round."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sparknet.dist import statistics
 from sparknet.dist.comm import Comm
 from sparknet.dist.learner import Learner
 from sparknet.dist.strategies.periodic import (
-    SharedModel,
     Periodic,
+    SharedModel,
     mean_weights,
     settle_momentum,
 )
@@ -33,7 +33,9 @@ class Outer(Periodic):
         weights = learner.weights
         return Moving(center=weights.copy(), velocity=NDArray.zeros(weights.shape))
 
-    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float) -> None:
+    def synchronise(
+        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
+    ) -> None:
         assert isinstance(state, Moving)
         weights = learner.weights
         mean_weights(learner, comm, state.center, self.codec)
@@ -49,4 +51,4 @@ class Outer(Periodic):
     def move(
         self, weights: NDArray, center: NDArray, velocity: NDArray, rate: float, workers: int
     ) -> None:
-        """``weights`` hold g and shall hold the next x; ``velocity`` is changed as well."""
+        """Replace g in ``weights`` by the next x, and update ``velocity``."""

@@ -73,7 +73,9 @@ class Periodic(Strategy):
         """Train locally."""
 
     @abstractmethod
-    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float) -> None:
+    def synchronise(
+        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
+    ) -> None:
         """Bring the workers together; called where there is more than one.
 
         This worker has made ``steps`` steps, and its weights are ``drift`` away from the center,

@@ -11,7 +11,7 @@ from sparknet.dist.strategies.periodic import InnerMomentum
 from sparknet.native import NDArray
 
 PUBLISHED = ((16, 0.6), (8, 0.5), (4, 0.2), (0, 0.0))
-"""From so many workers on, this beta."""
+"""Pairs of a number of workers and the beta from that number on."""
 
 
 @final
@@ -39,7 +39,7 @@ class SlowMo(Outer):
     def move(
         self, weights: NDArray, center: NDArray, velocity: NDArray, rate: float, workers: int
     ) -> None:
-        if not rate:  # nothing has moved but by old momentum
+        if not rate:  # only old momentum changed the weights
             weights.axpby(1.0, center, -1.0)
             return
         velocity.axpby(1 / rate, weights, self.beta_for(workers))

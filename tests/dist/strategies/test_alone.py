@@ -1,4 +1,4 @@
-"""With one worker every strategy is plain training, bit for bit; with several they end with equal weights."""
+"""One worker trains as without a strategy, bit for bit; several end with equal weights."""
 
 from __future__ import annotations
 

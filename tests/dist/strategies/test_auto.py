@@ -120,7 +120,8 @@ def test_momentum_is_averaged_in_short_rounds_and_does_not_flip() -> None:
         auto._correct(state, [[steps, 1.0 * steps, 6.0 if state.averages_momentum else 3.0]])
         seen.append(state.averages_momentum)
     assert seen == sorted(seen, reverse=True)
-    assert seen[0] and not seen[-1]
+    assert seen[0]
+    assert not seen[-1]
     assert state.length == pytest.approx(15, rel=0.11)
 
 
@@ -175,5 +176,6 @@ def test_a_resumed_run_knows_what_was_measured() -> None:
     for name, value in state.numbers().items():
         setattr(again, name, value)
     assert again.length == state.length == 5
-    assert [Auto()._correct(one, [[5, 5.0, 9.0]] * 2) for one in (state, again)][0] != ""
+    notes = [Auto()._correct(one, [[5, 5.0, 9.0]] * 2) for one in (state, again)]
+    assert notes[0] != ""
     assert (again.length, again.sums) == (state.length, state.sums)
