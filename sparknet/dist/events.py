@@ -59,15 +59,18 @@ def resumption(event: Mapping[str, Any]) -> str | None:
 
 
 def waiting(event: Mapping[str, Any]) -> str | None:
-    """What a run says that waits for Spark to start its workers."""
+    """A line about a run that waits for Spark to start its workers, else None."""
     if event["event"] != "waiting":
         return None
     slots, needed, seconds = event["slots"], event["needed"], event["seconds"]
     since = f"nobody has worked for {seconds:.0f} s"
     if slots is None:
-        return f"{since}: waiting for {needed} slots at once (Spark Connect does not say how many there are)"
+        unknown = "Spark Connect does not say how many there are"
+        return f"{since}: waiting for {needed} slots at once ({unknown})"
     if slots < needed:
-        return f"{since}: waiting for slots, there are {slots} of the {needed} that the workers need"
+        return (
+            f"{since}: waiting for slots, there are {slots} of the {needed} that the workers need"
+        )
     return f"{since}: waiting for Spark to start {needed} workers again, in {slots} slots"
 
 

@@ -1,4 +1,4 @@
-"""Waiting: notices that no worker is there for long, as when a machine is lost and no other comes."""
+"""Waiting: notices when no worker is connected for long, as after the loss of a machine."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from sparknet.dist.driver import Driver
 
 FIRST = 15.0
-"""Seconds after which it is said; then after twice as many, and so on."""
+"""Seconds until the first event; each further one takes twice as long."""
 
 Slots = Callable[[], tuple[int | None, int] | None]
 
 
 class Waiting:
-    """Looks again and again; ``clock`` counts seconds."""
+    """Decides when an event is due; ``clock`` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._seen = clock()
-        """When somebody was there last."""
+        """The time at which a worker was last connected."""
         self._next = FIRST
 
     def look(self, driver: Driver, slots_of: Slots) -> Event | None:
-        """The event to tell now, if one is due.
+        """The event that is due now, if any.
 
         Before the first attempt Spark may be busy with the data: then only a lack of slots counts.
         """
