@@ -1,4 +1,4 @@
-"""Training and predicting where the data lives: Spark's side of sparknet."""
+"""Training and prediction on the executors of a Spark cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which session data belongs to, and where its executors reach the driver."""
+"""The Spark session of data, and the address at which executors reach the driver."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LOOPBACK = "127.0.0.1"
 
 
 def session_of(data: Any, what: str = "the training data") -> SparkSession:
-    """The session of a DataFrame, or the one of an RDD's context; it must not be stopped."""
+    """The session of a DataFrame or RDD; SparkError if it was stopped."""
     if hasattr(data, "sparkSession"):
         if _is_stopped(data.sparkSession):
-            raise SparkError(f"the Spark session of {what} was stopped: make both anew")
+            raise SparkError(f"the Spark session of {what} was stopped: make both again")
         return data.sparkSession
     if hasattr(data, "mapPartitions"):
         from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ def session_of(data: Any, what: str = "the training data") -> SparkSession:
         if is_remote():
             raise SparkError(f"{what} is an RDD, and Spark Connect has none: give a DataFrame")
         if data.context._jsc is None:
-            raise SparkError(f"the Spark session of {what} was stopped: make both anew")
+            raise SparkError(f"the Spark session of {what} was stopped: make both again")
         return SparkSession.builder.getOrCreate()
     raise SparkError(f"{what} is {no_data(data)}")
 
@@ -42,7 +42,7 @@ def _is_stopped(session: SparkSession) -> bool:
 
 
 def no_data(data: Any, wanted: str = "an RDD or a DataFrame") -> str:
-    """What something is that is no data, and what would be."""
+    """Part of a message: what ``data`` is, and what is needed instead."""
     kind = type(data)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     return f"a {name}: {wanted} of Spark is needed (spark.createDataFrame makes one)"
@@ -58,7 +58,7 @@ def driver_address(session: SparkSession, port: int) -> Address:
 
 
 def bind_address(session: SparkSession) -> str:
-    """The address that the driver's port is bound to: no other interface hears of it."""
+    """The address to which the driver's port is bound, and no other interface."""
     if not is_classic(session) or is_local(session):
         return driver_address(session, 0)[0]
     settings = session.sparkContext.getConf()
@@ -79,7 +79,7 @@ def is_encrypted(session: SparkSession) -> bool:
 
 
 def _facing(*hosts: str) -> str:
-    """This machine's address on the way to the server of Spark Connect."""
+    """This machine's address as the server of Spark Connect sees it."""
     host = next(urlparse(f"//{host}").hostname for host in hosts if host) or "127.0.0.1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing
         probe.connect((host, 1))

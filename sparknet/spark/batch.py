@@ -1,4 +1,4 @@
-"""How many records `SparkModel.transform` puts through a net at a time, unless it is told."""
+"""The default batch size of `SparkModel.transform`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sparknet.net.fed import FedNet
 from sparknet.net.flow import dependent
 
 ENOUGH = 64
-"""More gain little: CaffeNet does 33 records a second one by one, 152 in batches of 32 or 64."""
+"""Larger batches gain little: CaffeNet predicts 33 records/s singly, 152 in 32s or 64s."""
 _LARGEST = 64 << 20
-"""Bytes of the largest blob: larger ones only take memory."""
+"""The limit of the largest blob in bytes: larger batches only take memory."""
 _FLOAT = 4
 
 
 def batch_for(tested: FedNet, outputs: Sequence[str]) -> int:
-    """As many as the net is described for; more where each record has its results for itself."""
+    """The batch size of the net's description, or more where records do not affect each other."""
     described = tested.batch
     inputs = {entry.name: entry.shape for entry in tested.entries}
     outline = Outline(tested.described.layer, tested.phase)
@@ -38,7 +38,7 @@ def batch_for(tested: FedNet, outputs: Sequence[str]) -> int:
 
 
 def _above(layers: Sequence[Layer], outputs: Sequence[str]) -> Iterator[Layer]:
-    """The layers that the outputs are made by."""
+    """The layers that the outputs depend on."""
     needed = set(outputs)
     for layer in reversed(layers):
         if not needed.isdisjoint(layer.parameter.top):

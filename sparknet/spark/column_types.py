@@ -1,4 +1,4 @@
-"""Kinds of columns: what their names and types say before any job has read them."""
+"""Column types: checks of columns by name and type, before any job reads them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 IMAGE = frozenset({"height", "width", "nChannels", "data"})
-"""Fields of Spark's image struct …"""
+"""The fields of Spark's image struct."""
 VECTOR = frozenset({"type", "size", "indices", "values"})
-"""… and of pyspark.ml's vectors."""
+"""The fields of pyspark.ml's vectors."""
 
 
 def named(columns: Any) -> dict[str, str]:
-    """Blob → column, as the user gave it."""
+    """The user's map from blobs to columns; SparkError if it is no such dict."""
     if columns is None:
         return {}
     if not isinstance(columns, Mapping) or not all(
@@ -28,12 +28,12 @@ def named(columns: Any) -> dict[str, str]:
 
 
 def plain(name: str) -> str:
-    """A column's name as mapInArrow can take it: PySpark reads a dot in one as a field's."""
+    """A column's name for mapInArrow: PySpark takes a dot in a name for a field access."""
     return name.replace(".", "_").replace("`", "_")
 
 
 def check_types(data: DataFrame, columns: Iterable[str], what: str) -> None:
-    """SparkError if a column can be none that a net takes: in no row, so that no job need look."""
+    """SparkError if a column's type is none that a net takes; no job is needed for it."""
     for column in columns:
         found = [field.dataType for field in data.schema.fields if field.name == column]
         if len(found) > 1:

@@ -1,6 +1,6 @@
-"""Columns of Arrow batches as arrays that a net takes: no Python per row where rows are equal.
+"""Converts columns of Arrow batches to a net's arrays, without Python per row for equal rows.
 
-What a column may hold, and what it becomes: numbers → (n,); lists and fixed-size lists of
+A column may hold: numbers → (n,); lists and fixed-size lists of
 numbers → (n, length); binary → bytes of the entry's shape (uint8, or float32 where four times
 as long), else an encoded image; Spark's image struct and pyspark.ml's vectors → their values.
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int | None, ...]
-"""Of one record; None is any size, where a crop makes it that of the net."""
+"""The shape of one record; None is any size, which a crop makes the net's."""
 
 _SPARSE = 0
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 def arrays(batch: pa.RecordBatch, mapping: dict[str, str], shapes: dict[str, Shape]) -> Any:
-    """Blob → rows of a batch, by the columns that ``mapping`` names for the blobs: all finite."""
+    """Blob → rows of a batch, from the columns in ``mapping``; all values are finite."""
     found = {}
     for blob, name in mapping.items():
         found[blob] = column(batch.column(plain(name)), name, shapes[blob])
@@ -38,11 +38,11 @@ def arrays(batch: pa.RecordBatch, mapping: dict[str, str], shapes: dict[str, Sha
 
 
 def check_finite(values: Array, name: str) -> None:
-    """SparkError if a value is none that float32 has: nothing but NaN would come of it."""
+    """SparkError if a value is not a finite float32: the net would only give NaN for it."""
     if values.dtype.kind != "f" or not values.size:
         return
     low, high = float(values.min()), float(values.max())
-    if not (low >= -_LARGEST and high <= _LARGEST):  # NaN is neither
+    if not (low >= -_LARGEST and high <= _LARGEST):  # also false for NaN
         odd = low if low < -_LARGEST else high
         raise SparkError(f"column '{name}' holds {odd:g}, no number of float32: fill or filter it")
 
@@ -56,7 +56,7 @@ def column(values: pa.Array, name: str, shape: Shape) -> Array:
     of = values.type
     if kind.is_struct(of):
         found = _struct(values, name, shape)
-        # A net of plain numbers takes planes one after the other.
+        # Entries of plain numbers take an image as planes, one after the other.
         return _shaped(found if len(shape) != 1 else _flat(found), name, shape)
     if kind.is_binary(of) or kind.is_large_binary(of) or kind.is_fixed_size_binary(of):
         return _shaped(_binary(values, name, shape), name, shape)
@@ -69,7 +69,7 @@ def column(values: pa.Array, name: str, shape: Shape) -> Array:
 
 
 def _shaped(rows: Array, name: str, shape: Shape) -> Array:
-    """Rows of the shape that a record has; plain lists need but as many values."""
+    """Rows in a record's shape; plain lists need only the right number of values."""
     if rows.ndim > 2:
         try:
             return shaped(name, rows, shape)
@@ -87,7 +87,7 @@ def _flat(rows: Array) -> Array:
 
 
 def _square(values: int, shape: Shape) -> tuple[int, ...]:
-    """The shape with what is open in it: planes that are cropped are taken to be square."""
+    """The shape with its open sizes filled in: images to be cropped count as square."""
     known = math.prod(size for size in shape if size is not None)
     side = math.isqrt(values // known) if known else 0
     return tuple(side if size is None else size for size in shape)
@@ -146,7 +146,7 @@ def _binary(values: Any, name: str, shape: Shape) -> Array:
 
 
 def _images(values: Any, name: str, shape: Shape) -> Array:
-    """Encoded images; all must have one size."""
+    """Decode encoded images, which must all have one size."""
     color = shape[0] == 3
     return _stacked(
         [decode(value.as_py(), f"column '{name}'", color) for value in values],
@@ -171,14 +171,14 @@ def _struct(values: Any, name: str, shape: Shape) -> Array:
 
 
 def _image_structs(values: Any, name: str, shape: Shape) -> Array:
-    """Spark's images: rows of interleaved bytes, BGR as in Caffe, made planes.
+    """Convert Spark's images, rows of interleaved BGR bytes as in Caffe, to planes.
 
-    Grey ones and those with alpha become what the same files given as bytes become.
+    Grey images and those with alpha give the same result as their files given as bytes.
     """
     images = []
     for image in values.to_pylist():
         size = image["height"], image["width"], image["nChannels"]
-        if min(size) < 1:  # so its image source marks what it cannot decode
+        if min(size) < 1:  # Spark's image source marks images like this that it cannot decode
             said = f"is no image that Spark can read: {image.get('origin')}"
             raise SparkError(f"column '{name}': this {said} (its option dropInvalid leaves it out)")
         if math.prod(size) != len(image["data"]):
@@ -191,7 +191,7 @@ def _image_structs(values: Any, name: str, shape: Shape) -> Array:
 
 
 def _vectors(values: Any, name: str, length: int) -> Array:
-    """pyspark.ml's vectors, dense or sparse."""
+    """Convert pyspark.ml's vectors, dense or sparse."""
     rows = np.zeros((len(values), length), np.float64)
     for row, vector in zip(rows, values.to_pylist(), strict=True):
         sparse = vector["type"] == _SPARSE

@@ -1,4 +1,4 @@
-"""Files that executors fetch once, for as long as a session lives."""
+"""Sends files to executors, which fetch them once a session."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _sent: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 
 def send(session: SparkSession, name: str, write: Callable[[Path], object]) -> None:
-    """Let tasks have a file as ``SparkFiles.get(name)``; ``write`` makes it if it is not there.
+    """Offer tasks a file as ``SparkFiles.get(name)``; ``write`` makes it if it does not exist.
 
-    Its name must tell its contents.  DataFrames are computed late and again, and a Spark in this
-    process looks at the file each time: so it stays until the process ends.
+    The name must depend on the contents.  The file stays until the process ends: DataFrames are
+    computed late and repeatedly, and a Spark in this process reads the file each time.
     """
     sent = _sent.setdefault(session, set())
     if name in sent:

@@ -1,4 +1,4 @@
-"""Footprint: the memory that training takes in each worker, and what a limit leaves of it."""
+"""Footprint: the memory that training needs in each worker, and the room under a limit."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from sparknet.net import Net
 
 _FLOAT = 4
 _THREADS = 256 << 20
-"""Bytes of address space for a worker's threads: each has a stack and an arena of malloc's."""
+"""Address space of a worker's threads in bytes: each has a stack and a malloc arena."""
 
 
 def footprint(net: Net) -> int:
-    """Bytes that training takes at the least.
+    """The least memory of training, in bytes.
 
-    Weights, gradients, the solver's histories, the last synchronised weights, and the values that
-    wait for the backward pass: not other blobs and gradients, which share memory, nor the
-    records, nor what oneDNN takes at the first pass.
+    It counts weights, gradients, the solver's histories, the last synchronised weights, and the
+    values stored for the backward pass; not other blobs and gradients, which share memory, nor
+    the records, nor the memory of oneDNN.
     """
     copies = 3 + len(net.solver.flat_history)
     parameters = int(net.net.flat_params.size)
@@ -27,7 +27,7 @@ def footprint(net: Net) -> int:
 
 
 def _waiting(graph: Graph) -> int:
-    """Values that gradients of weights are made of: what a layer multiplied with them."""
+    """The number of values that gradients of weights need: the layers' bottoms."""
     source: dict[str, str] = {}
     waiting = set()
     for node in graph.nodes:
@@ -42,17 +42,17 @@ def _waiting(graph: Graph) -> int:
 
 
 def room() -> tuple[int, int] | None:
-    """The limit of this process's address space, and what is left of it; None without a limit.
+    """The limit of this process's address space, and how much is left; None without a limit.
 
     Spark sets one (RLIMIT_AS) to a core's part of spark.executor.pyspark.memory.
     """
     statm = Path("/proc/self/statm")
     try:
         import resource
-    except ImportError:  # Windows knows no limits
+    except ImportError:  # Windows has no such limits
         return None
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY or not statm.exists():  # macOS does not keep to it
+    if limit == resource.RLIM_INFINITY or not statm.exists():  # macOS does not enforce it
         return None
     used = int(statm.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     return limit, limit - used

@@ -1,4 +1,4 @@
-"""What `fit` is given, an RDD or a DataFrame, as one DataFrame of numbered rows."""
+"""Converts the data of `fit`, an RDD or a DataFrame, to a DataFrame of numbered rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Field = tuple[str, np.dtype[Any], tuple[int, ...]]
 
 
 def frame(data: Any, wanted: Sequence[str], what: str = "the data") -> DataFrame:
-    """A DataFrame as it is; an RDD of tuples (in the order of ``wanted``), dicts or Rows as one."""
+    """A DataFrame unchanged; an RDD of tuples (in order of ``wanted``), dicts or Rows as one."""
     if hasattr(data, "mapInArrow"):
         if data.isStreaming:
             raise SparkError(
@@ -36,7 +36,7 @@ def frame(data: Any, wanted: Sequence[str], what: str = "the data") -> DataFrame
 def mapped(
     data: DataFrame, entries: Sequence[str], columns: dict[str, str] | None, what: str = "the data"
 ) -> dict[str, str]:
-    """Blob → column: as the user says, else the column of the same name; its kind is looked at."""
+    """Blob → column: the user's, else the column of the same name; checks the types."""
     chosen = named(columns)
     for blob in chosen:
         if blob not in entries:
@@ -58,10 +58,10 @@ def mapped(
 def numbered(
     training: DataFrame, validation: DataFrame | None, mapping: dict[str, str], workers: int
 ) -> DataFrame:
-    """Both sets in ``workers`` even partitions, each row with its number and which set it is of.
+    """Both sets in ``workers`` even partitions, each row with its number and its set.
 
-    The shuffle evens out skewed and empty partitions, and is what a stage that is run again
-    reads its records from.
+    The shuffle evens out skewed and empty partitions, and a stage that is run again reads its
+    records from it.
     """
     from pyspark.errors import PySparkException
 
@@ -69,7 +69,7 @@ def numbered(
     if validation is not None:
         try:
             both = both.unionByName(_marked(validation, mapping, held=True))
-            _ = both.columns  # Spark Connect looks no earlier
+            _ = both.columns  # Spark Connect checks it only here
         except PySparkException as error:
             raise SparkError(
                 f"columns {sorted(mapping.values())} of the validation data are of other types "
@@ -105,7 +105,7 @@ def _from_rdd(rdd: Any, wanted: Sequence[str], what: str) -> DataFrame:
 
 
 def _named(record: Any, wanted: Sequence[str]) -> dict[str, Any]:
-    """What is wanted of a record, by name."""
+    """The wanted values of a record, by name."""
     if hasattr(record, "__fields__"):  # a Row
         record = record.asDict()
     if isinstance(record, dict):
@@ -161,7 +161,7 @@ def _value(value: Any, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) 
 def _numbers(value: Any, name: str) -> Array:
     try:
         array = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
-    except ValueError as error:  # lists of several lengths
+    except ValueError as error:  # lists of different lengths
         raise SparkError(f"'{name}' of a record: {error}") from error
     if array.dtype.kind not in "biuf":
         raise SparkError(f"'{name}' of a record holds a {type(value).__name__}: no numbers")

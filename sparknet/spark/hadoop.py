@@ -1,4 +1,4 @@
-"""Snapshots on any file system that Spark can write: HDFS, S3 …, through Hadoop's classes."""
+"""Snapshots on any file system that Spark can write (HDFS, S3 …), by Hadoop's classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DRAFT = re.compile(r"\.round-\d{8,}\.draft")
 
 
 def open_runs(session: SparkSession, path: str | os.PathLike[str]) -> Runs:
-    """The runs at a path: a folder of the driver's machine, or behind a scheme."""
+    """The runs at a path: a folder of the driver's machine, or a URL."""
     url = os.fspath(path)
     if (here := local_path(path)) is not None:
         return FolderRuns(here)
@@ -35,7 +35,7 @@ def open_runs(session: SparkSession, path: str | os.PathLike[str]) -> Runs:
 
 
 class HadoopRuns(Runs):
-    """On a file system behind a scheme."""
+    """Runs on a file system that a URL names."""
 
     def __init__(self, session: SparkSession, url: str) -> None:
         self.place = url.rstrip("/")
@@ -56,9 +56,9 @@ class HadoopRuns(Runs):
 
 
 class HadoopStore(Store):
-    """Files are staged in a local folder and copied by the JVM, whole snapshots at a time.
+    """Stages files in a local folder; the JVM copies whole snapshots at a time.
 
-    ``system`` is a file system of Hadoop, ``path`` its class of paths.
+    ``system`` is a Hadoop file system, ``path`` its class of paths.
     """
 
     def __init__(self, system: Any, path: Any, url: str) -> None:
@@ -116,7 +116,7 @@ class HadoopStore(Store):
 
 
 def listed(system: Any, root: Any, url: str) -> list[str]:
-    """The names in a folder, if it is one."""
+    """The names in a folder; none if it is no folder."""
     with said_by_java(url):
         if not system.exists(root):
             return []

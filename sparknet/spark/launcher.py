@@ -1,4 +1,4 @@
-"""SparkWorkers: the tasks of a barrier stage, which Spark starts again when one is lost."""
+"""SparkWorkers: runs workers as tasks of a barrier stage, which Spark restarts after a loss."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TIDYING = 10.0
-"""Seconds that the executors may take to remove what killed processes left."""
+"""Seconds that the executors may take to remove the folders of killed processes."""
 
 
 class SparkWorkers(Workers):
     """One task for each partition of the rows.
 
-    The stage feeds a shuffle: then Spark runs it again when a worker is lost, and the workers
-    go on from the newest snapshot (docs/decisions/0009).
+    The stage feeds a shuffle, so that Spark runs it again when a worker is lost, and the workers
+    continue from the newest snapshot (docs/decisions/0009).
     """
 
     restarts = True
@@ -73,12 +73,12 @@ class SparkWorkers(Workers):
                 reason = SparkError(f"{preflight.tried(error)}; the last words: {said[-1].error}")
             reason.__cause__ = error
             return reason
-        if not self._run.driver.progress.starts:  # Spark leaves out what reads an empty relation
+        if not self._run.driver.progress.starts:  # Spark skips a stage on an empty relation
             return DataError("the training data has no records")
         return SparkError("the job ended, but no worker sent its weights")
 
     def _tidy(self) -> None:
-        """Remove what killed processes left on the executors, if these are still there."""
+        """Remove the folders that killed processes left on the executors."""
         rows = self._session.range(0, self._size, 1, self._size)
         sweep = partial(scratch.sweep, run=self._spec.link.run)
         frame = rows.mapInArrow(sweep, scratch.SCHEMA, barrier=True)

@@ -1,4 +1,4 @@
-"""The mean of weights that lie in an RDD, taken on the executors."""
+"""tree_mean: the mean of an RDD of weights, computed on the executors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _Sum = tuple[WeightCollection, float]
 def tree_mean(weights: RDD[WeightCollection], fan_in: int = 4) -> WeightCollection:
     """The mean of all collections of an RDD.
 
-    At most ``fan_in`` are added in one task, level by level, and the driver receives one sum:
-    its memory does not grow with the number of workers, as it does with ``reduce``.
+    Each task adds at most ``fan_in`` collections, level by level, and the driver receives one sum.
+    Unlike with ``reduce``, its memory does not grow with the number of workers.
     """
     sums = weights.map(lambda collection: (collection, 1.0)).mapPartitions(_summed)
     while (parts := sums.getNumPartitions()) > 1:
@@ -36,7 +36,7 @@ def tree_mean(weights: RDD[WeightCollection], fan_in: int = 4) -> WeightCollecti
 
 
 def _summed(found: Iterable[_Sum]) -> Iterator[_Sum]:
-    """One sum of all, or nothing."""
+    """Yields the sum of all, or nothing if there are none."""
     total: WeightCollection | None = None
     count = 0.0
     for collection, number in found:

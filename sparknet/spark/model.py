@@ -36,12 +36,13 @@ _SUFFIXES = (".caffemodel", ".h5")
 
 
 class SparkModel:
-    """``SparkModel(net, weights=None)``: a `Net` or all that one is made from, or a caffemodel.
+    """Predicts with a net: ``SparkModel(net, weights=None)``.
 
-    Files may lie wherever Spark can read: hdfs://…, s3a://….
-    A net for training will do: it is run as it is for testing, through its transform_param, and
-    what only its losses and accuracies need is not asked for.  ``columns`` maps its inputs to
-    the data's columns wherever `transform` is not told otherwise.
+    ``net`` is a `Net`, anything that a `Net` is made from, or a caffemodel.  Files may lie
+    wherever Spark can read: hdfs://…, s3a://….  A net for training works too: it runs in phase
+    TEST with its transform_param, and columns that only its losses and accuracies need may be
+    missing.  ``columns`` maps its inputs to the data's columns, unless `transform` is given
+    others.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class SparkModel:
     ) -> None:
         self.columns = named(columns)
         self.net: Net = net if isinstance(net, Net) else _net(net, weights)
-        """Its weights are those that predict."""
+        """The net, with the weights for prediction."""
         if net is self.net and weights is not None:
             raise SpecError("this Net has weights already: give weights with what it was made from")
 
@@ -65,13 +66,12 @@ class SparkModel:
     ) -> DataFrame:
         """The data with a column for each of ``outputs``, blobs of the net (its own by default).
 
-        A blob of one value a record is a float, any other an array of floats; a
-        DetectionOutput's is an array of what was found, each the array (label, score, xmin, ymin,
-        xmax, ymax).  ``best`` names a
-        column for the number of the largest value of the first output: the class.  ``columns``
-        maps the net's inputs to the data's columns, where the names differ; ``prefix`` goes
-        before the names of the blobs.  ``batch`` records go through the net at a time; unless
-        given, as many as it is described for, or up to 64 where it can be reshaped.
+        A blob of one value per record becomes a float, any other an array of floats.  A
+        DetectionOutput becomes an array of detections, each an array (label, score, xmin, ymin,
+        xmax, ymax).  ``best`` names a column for the index of the largest value of the first
+        output: the class.  ``columns`` maps the net's inputs to the data's columns, where the
+        names differ; ``prefix`` goes before the names of the blobs.  ``batch`` is the batch size;
+        unless given, that of the net's description, or up to 64 where the net can be reshaped.
         """
         if not hasattr(data, "mapInArrow"):
             raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
@@ -105,7 +105,7 @@ class SparkModel:
         best: str | None = None,
         batch: int | None = None,
     ) -> list[Output]:
-        """The columns that `transform` adds; it refuses what no data could make right."""
+        """The columns that `transform` adds; raises for arguments that fit no data."""
         check_keywords(outputs, columns=columns, prefix=prefix, best=best, batch=batch)
         tested = self.net.tested
         entries = [entry.name for entry in tested.entries]
@@ -122,9 +122,9 @@ class SparkModel:
         return found
 
     def save(self, path: StrPath) -> None:
-        """Write a caffemodel, and beside it the net as a .prototxt; `SparkModel(path)` reads it.
+        """Write a caffemodel, and the net as a .prototxt next to it; `SparkModel(path)` reads both.
 
-        The path is any that Spark can write.
+        ``path`` is any path that Spark can write.
         """
         name = next(filter(None, (_stem(path, suffix) for suffix in _SUFFIXES)), None)
         if name is None:
@@ -151,9 +151,9 @@ class SparkModel:
     def _mapping(
         self, tested: FedNet, outputs: Sequence[str], has: Sequence[str], columns: dict[str, str]
     ) -> dict[str, str]:
-        """Input → column, of the inputs that the outputs depend on.
+        """Input → column, for the inputs that the outputs depend on.
 
-        DummyData makes its values itself, unless a column is named for it.
+        A DummyData layer fills its own blobs unless a column is named for it.
         """
         given = self.columns | columns
         optional = {place.name for place in tested.places if place.is_optional} - given.keys()
@@ -174,7 +174,7 @@ class SparkModel:
         return mapping
 
     def _send(self, session: SparkSession) -> str:
-        """The name of the file of weights, which every executor of the session fetches once."""
+        """Send the file of weights, which every executor fetches once; returns its name."""
         flat = np.asarray(self.net.net.flat_params)
         name = f"sparknet-{blake2b(flat.data.cast('B'), digest_size=16).hexdigest()}.caffemodel"
         send(session, name, lambda path: write_model(path, self._model()))
@@ -198,7 +198,7 @@ def check_keywords(
     best: Any = None,
     batch: Any = None,
 ) -> None:
-    """SparkError if a keyword of `SparkModel.transform` is of a kind that no net could take."""
+    """SparkError if a keyword of `SparkModel.transform` has a wrong type."""
     if outputs is not None:
         is_list = isinstance(outputs, (list, tuple))
         if not outputs or not is_list or not all(isinstance(one, str) for one in outputs):
@@ -211,9 +211,9 @@ def check_keywords(
 
 
 def _net(source: Any, weights: Any) -> Net:
-    """A net of files that may lie where only Spark can read.
+    """A net from files that only Spark may be able to read.
 
-    A caffemodel alone is its own description; beside one of HDF5, which holds none, lies the net.
+    A caffemodel contains its own description; next to one in HDF5, which does not, lies the net.
     """
     if weights is None and isinstance(source, (str, os.PathLike)):
         if (name := _stem(source, ".h5")) is not None:
@@ -224,18 +224,18 @@ def _net(source: Any, weights: Any) -> Net:
         net = read_model(given).net if source is weights is not None else description
         made = Net(net, given)
         if description is not source or given is not weights:
-            _ = made.net  # reads the copies
+            _ = made.net  # reads the copied files
     return made
 
 
 def _stem(path: StrPath, suffix: str) -> str | None:
-    """A path or URL without its suffix; None if it has another."""
+    """A path or URL without ``suffix``; None if it has another suffix."""
     text = os.fspath(path)
     return text.removesuffix(suffix) if Path(text).suffix == suffix else None
 
 
 def _schema(data: DataFrame, outputs: Sequence[Output], best: str | None) -> Any:
-    """The data's columns, then those that are predicted."""
+    """The data's columns, followed by the predicted ones."""
     from pyspark.sql.types import IntegerType, StructType
 
     schema = StructType(list(data.schema.fields))

@@ -1,4 +1,4 @@
-"""What a blob becomes in a DataFrame: its column's type, and its values for each record."""
+"""Output: a blob as a column of a DataFrame, with the column's type and values."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Output:
-    """A blob, and the column that its values become."""
+    """A blob, and the column of its values."""
 
     blob: str
     column: str
     is_number: bool = False
-    """Whether it has one value a record."""
+    """Whether it has one value per record."""
     axis: int = 0
-    """Where records lie side by side in the blob."""
+    """The axis of the records in the blob."""
     is_list: bool = False
-    """Whether its rows say of which record they are, and a record has any number of them: a
-    DetectionOutput's (label, score, xmin, ymin, xmax, ymax)."""
+    """Whether a record has any number of rows, each with its record's index, as the rows (label,
+    score, xmin, ymin, xmax, ymax) of a DetectionOutput."""
 
     def spark_type(self) -> Any:
-        """The type of the column, whatever the data will be."""
+        """The column's type, which does not depend on the data."""
         from pyspark.sql.types import ArrayType, FloatType
 
         if self.is_number:
@@ -42,7 +42,7 @@ class Output:
         return ArrayType(values, False) if self.is_list else values
 
     def rows(self, made: Array, count: int) -> Array:
-        """One row a record, of finite values: no class is made of nothing."""
+        """One row per record; SparkError if a value is not finite."""
         if not np.isfinite(made).all():
             odd = made[~np.isfinite(made)][0]
             raise SparkError(
@@ -55,14 +55,14 @@ class Output:
         return np.ascontiguousarray(np.moveaxis(made, self.axis, 0)).reshape(count, -1)
 
     def values(self, rows: Array, count: int) -> pa.Array:
-        """The column of so many records."""
+        """The column of ``count`` records."""
         import pyarrow as pa
 
         if self.is_number:
             return pa.array(rows[:, 0])
         if not self.is_list:
             return _lists(rows)
-        # A row of label -1 stands for a record where nothing was found.
+        # A row with label -1 means a record without detections.
         found = rows[rows[:, 1] >= 0]
         found = found[np.argsort(found[:, 0], kind="stable")]
         ends = np.searchsorted(found[:, 0], np.arange(count + 1)).astype(np.int32)
@@ -78,7 +78,7 @@ def _lists(rows: Array) -> pa.Array:
 
 
 def find_outputs(tested: FedNet, columns: dict[str, str]) -> list[Output]:
-    """The outputs of blobs that become these columns, by the net as it is described."""
+    """The outputs for these blobs and columns, by the net's description."""
     shapes, axes = tested.layout()
     return [
         Output(name, column, is_list=True)

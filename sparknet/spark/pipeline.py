@@ -1,6 +1,6 @@
-"""Trainer and SparkModel as stages of pyspark.ml's Pipeline, for those who have one.
+"""NetEstimator and NetModel: Trainer and SparkModel as stages of pyspark.ml's Pipeline.
 
-A module of its own: its classes cannot be defined without pyspark.
+They have a module of their own because the classes cannot be defined without pyspark.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _PARAMS = {
     "solver": "the net and how it learns",
     "strategy": "how the workers synchronise",
     "workers": "tasks that train together",
-    "init_weights": "a caffemodel to begin with",
+    "init_weights": "a caffemodel with the initial weights",
     "steps": "iterations; the solver's max_iter unless set",
     "epochs": "how often the workers together see each record",
     "seconds": "the time after which training ends",
-    "patience": "validations without a better one after which it ends",
-    "seed": "of the order of records",
+    "patience": "validations without a better one after which training ends",
+    "seed": "the seed of the shuffling of records",
 }
-"""Settings of Trainer that a grid may vary, and what explainParams says of them."""
+"""Settings of Trainer that a parameter grid may vary, with their texts for explainParams."""
 
 _OUTPUT = tuple(signature(check_keywords).parameters)
-"""What `SparkModel.transform` takes beside the data."""
+"""The keywords of `SparkModel.transform`."""
 _ELSEWHERE = {
     **{field.name: "a setting of Trainer: give it to that" for field in fields(Trainer)},
     "featuresCol": "said by Trainer's columns={'data': …}",
@@ -44,13 +44,13 @@ _ELSEWHERE = {
     "predictionCol": "called best here",
     "validationIndicatorCol": "called validation here",
 }
-"""Where other keywords belong that people try."""
+"""Other keywords that people try, and what to use instead."""
 
 
 class NetEstimator(Estimator):  # type: ignore[misc]
-    """A stage that trains as ``trainer`` does; ``output`` is what `SparkModel.transform` is given.
+    """A stage that trains with ``trainer``; ``output`` are keywords for `SparkModel.transform`.
 
-    ``validation`` names a boolean column: its rows that are true are held out.
+    ``validation`` names a boolean column: rows where it is true are for validation.
     """
 
     def __init__(self, trainer: Trainer, validation: str | None = None, **output: Any) -> None:
@@ -71,7 +71,7 @@ class NetEstimator(Estimator):  # type: ignore[misc]
     def _fit(self, dataset: DataFrame) -> NetModel:
         changed = {name: self.getOrDefault(name) for name in _PARAMS if self.isSet(name)}
         trainer = replace(self.trainer, **changed)
-        SparkModel(trainer.solver).asked(**self.output)  # what would be refused after training
+        SparkModel(trainer.solver).asked(**self.output)  # raises now what would fail after training
         learned, held = dataset, None
         if self.validation is not None:
             if self.validation not in dataset.columns:
@@ -83,7 +83,7 @@ class NetEstimator(Estimator):  # type: ignore[misc]
         return NetModel(trained.model, **self.output)
 
     def _check_nulls(self, dataset: DataFrame) -> None:
-        """Rows of which it is not said whether they are held out would be in neither part."""
+        """SparkError if the validation column has nulls: those rows would be in neither part."""
         column = dataset[self.validation]
         if not dataset.schema[self.validation].nullable:
             return
@@ -95,9 +95,9 @@ class NetEstimator(Estimator):  # type: ignore[misc]
 
 
 class NetModel(Model):  # type: ignore[misc]
-    """A stage that predicts as ``model`` does.
+    """A stage that predicts with ``model``.
 
-    The number of the class (``best``) is a double, as pyspark.ml's evaluators want it.
+    The class index (``best``) is a double, as pyspark.ml's evaluators need it.
     """
 
     def __init__(self, model: SparkModel, **output: Any) -> None:

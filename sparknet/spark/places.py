@@ -1,7 +1,7 @@
-"""Bad rows, told by their place: the partition, and the row's number in it, counted from 0.
+"""Reports bad rows by their place: the partition, and the row's number in it, counted from 0.
 
-One mechanism for all that reads rows: a batch of them goes through at once, and where that fails
-each row goes through alone until the bad one is found.
+All code that reads rows uses this: it converts a batch at once, and if that fails, row by row until
+it finds the bad one.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 
 BAD = (DataError, FileError, SparkError)
-"""What a row can be blamed for."""
+"""Errors that a bad row can cause."""
 _HIDE = "SPARK_HIDE_TRACEBACK"
-"""PySpark's worker looks at this variable when it writes down the error that it ends with."""
+"""PySpark's worker reads this variable when it reports the error that it ends with."""
 
 
 def placed(
     work: Callable[[pa.RecordBatch], Made], rows: pa.RecordBatch, place: Callable[[int], str]
 ) -> Made:
-    """What ``work`` makes of the rows; the error of the first bad one, with its ``place``."""
+    """The result of ``work`` for the rows; raises the first bad row's error with its ``place``."""
     try:
         return work(rows)
     except BAD as error:
@@ -48,9 +48,9 @@ def _at(error: SparkNetError, place: str) -> SparkNetError:
 
 @contextmanager
 def in_one_line() -> Iterator[None]:
-    """An error of ours leaves the worker as its sentence, without the traceback.
+    """Let an error of sparknet leave the worker without its traceback.
 
-    The process ends with it: no other error's traceback is hidden.
+    The process ends with that error, so that no other traceback is hidden.
     """
     try:
         yield

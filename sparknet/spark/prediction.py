@@ -1,4 +1,4 @@
-"""The task that predicts: Arrow batches through a net, in each of Spark's Python workers."""
+"""predict: the task of prediction, which runs Arrow batches through a net."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Shape = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Prediction:
-    """What tasks are sent: small; the weights come as a file that executors fetch once."""
+    """The settings of a task, without the weights: executors fetch those as a file, once."""
 
     weights: str
     net: Portable
@@ -45,7 +45,7 @@ class Prediction:
         set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
         with tempfile.TemporaryDirectory(prefix="sparknet-") as folder:
             net = Net(self.net.unpacked(Path(folder)), SparkFiles.get(self.weights))
-            _ = net.tested  # reads what the folder holds
+            _ = net.tested  # reads the folder's files
         return net
 
 

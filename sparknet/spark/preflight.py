@@ -1,4 +1,4 @@
-"""What is looked at before a long job, so that it does not fail late or wait for ever."""
+"""Preflight: checks the cluster before a long job, which would fail late or wait for ever."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _PATIENCE = 120.0
 """Seconds that the executors may take to start K tasks at once."""
 
 _STARTING = 30.0
-"""Seconds that they may take to be there at all."""
+"""Seconds that the executors may take to register."""
 _LOOK = 0.2
 _LOST = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure.*")
-"""How Spark calls what had no last words."""
+"""Spark's messages about processes that died without a report."""
 _SAID = re.compile(r"^(?:: |Caused by: )?[\w.$]+(?:Exception|Error): ([^\n]*)", re.MULTILINE)
 
 Address = tuple[str, int]
@@ -40,9 +40,9 @@ def check(
     patience: float = _PATIENCE,
     needed: int = 0,
 ) -> list[dict[str, Any]]:
-    """What each worker found; SparkError with the setting to change if training cannot run.
+    """The findings of each worker; SparkError with the setting to change if training cannot run.
 
-    ``needed`` is how many bytes a worker takes at the least.
+    ``needed`` is the least memory of a worker in bytes.
     """
     if type(workers) is not int or workers < 1:
         raise SparkError(f"workers is {workers!r}: a whole number, at least 1, is needed")
@@ -104,7 +104,7 @@ def _warn_of_clear_secrets(session: SparkSession) -> None:
 
 
 def _awaited_slots(session: SparkSession, workers: int, patience: float) -> int:
-    """The slots, as soon as there are enough: a cluster's executors take a while to come."""
+    """The number of slots, once there are enough: executors take a while to register."""
     local = session.sparkContext.master.startswith("local")
     until = time.monotonic() + (0 if local else patience)
     while (slots := slots_of(session)) < workers and time.monotonic() < until:
@@ -113,7 +113,7 @@ def _awaited_slots(session: SparkSession, workers: int, patience: float) -> int:
 
 
 def slots_of(session: SparkSession) -> int:
-    """How many tasks can run at once, as a barrier stage counts them."""
+    """The number of tasks that can run at once, as Spark counts it for a barrier stage."""
     scala = session.sparkContext._jsc.sc()
     profile = scala.resourceProfileManager().defaultResourceProfile()
     return int(scala.maxNumConcurrentTasks(profile))
@@ -146,7 +146,7 @@ def _check_finding(finding: dict[str, Any], driver: Address, seal: str) -> None:
 
 
 def _check_room(finding: dict[str, Any], needed: int) -> None:
-    """A limit that Spark sets refuses what is only mapped, too: threads' stacks, block files."""
+    """SparkError if Spark's memory limit is too small; mapped files and stacks count as well."""
     if finding["room"] is None:
         return
     limit, left = finding["room"]
@@ -167,7 +167,7 @@ def _mebibytes(size: int) -> str:
 
 
 def translated(error: Exception) -> SparkError:
-    """A job's failure as one sentence."""
+    """A job's failure as a SparkError of one sentence."""
     text = str(error)
     if "No module named 'sparknet" in text:
         return SparkError(
@@ -189,7 +189,7 @@ def translated(error: Exception) -> SparkError:
 
 
 def _essence(text: str) -> str:
-    """The line that says most: the end of Python's traceback, or what the first exception says."""
+    """The most useful line: the end of Python's traceback, or the first exception's message."""
     _, python, after = text.rpartition("Traceback (most recent call last):")
     if python:
         ends = (line for line in after.splitlines() if line and not line[0].isspace())
@@ -199,7 +199,7 @@ def _essence(text: str) -> str:
 
 
 def tried(error: Exception) -> str:
-    """How often Spark ran the stage before it gave up."""
+    """Part of a message: how often Spark ran the stage before it gave up."""
     times = re.search(r"maximum allowable number of times: (\d+)", str(error))
     if times is None:
         return "the Spark job failed, and Spark does not run it again"

@@ -1,4 +1,4 @@
-"""What a task finds where it runs: the first thing that is sent to the executors."""
+"""Probe: the first task on the executors, which reports what it finds there."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SCHEMA = "finding string"
 _PATIENCE = 5.0
 """Seconds that a connection may take."""
 _MEETING = 30.0
-"""Seconds that the others may take to come, and may be silent."""
+"""Seconds that the other workers may take to come, and may be silent."""
 
 Address = tuple[str, int]
 
 
 def look(batches: Iterable[pa.RecordBatch], link: Link) -> Iterator[pa.RecordBatch]:
-    """One finding from each task, after all of them tried to reach each other."""
+    """Yields a task's finding, after all tasks tried to reach each other."""
     import pyarrow as pa
     from pyspark import BarrierTaskContext
 
@@ -46,7 +46,7 @@ def look(batches: Iterable[pa.RecordBatch], link: Link) -> Iterator[pa.RecordBat
 
 
 def _unreached(link: Link, worker: int, size: int) -> list[Address]:
-    """Whom this task does not reach: the driver, or others of those that do."""
+    """The addresses that this task cannot reach: the driver's, or other workers'."""
     where = task_host()
     try:
         line = link.dial(worker, PREFLIGHT)
@@ -60,13 +60,13 @@ def _unreached(link: Link, worker: int, size: int) -> list[Address]:
             unreached = [address for address in everybody if not _reaches(address)]
             with Presence(line, "aside", size, where, _MEETING) as presence:
                 presence.meet()
-        except CommError:  # who could not come says why
+        except CommError:  # the worker that could not come reports why
             return []
     return unreached
 
 
 def task_host() -> str:
-    """The address that Spark knows this executor by."""
+    """The address under which Spark knows this executor."""
     from pyspark import BarrierTaskContext
 
     context = BarrierTaskContext.get()
@@ -75,9 +75,9 @@ def task_host() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """The versions that driver and executors must share, and where this is."""
+    """The versions that driver and executors must share, and this process's place."""
     import sparknet
-    import sparknet.spark.task  # what training loads takes room too
+    import sparknet.spark.task  # the modules that training loads need memory too
     from sparknet.native import onednn_version
 
     return {
@@ -91,10 +91,10 @@ def machine() -> dict[str, Any]:
 
 
 def _port(host: str) -> socket.socket:
-    """One that workers would listen at: on the address that Spark knows this executor by."""
+    """A port as workers open it: on the address under which Spark knows this executor."""
     try:
         return open_port(host, (0,))
-    except CommError:  # as seen from outside, of a container
+    except CommError:  # a container's address as seen from outside
         return open_port("", (0,))
 
 

@@ -1,4 +1,4 @@
-"""Data sets of files as a DataFrame, read by the executors, a range of records each."""
+"""read_records: a data set of files as a DataFrame; each executor reads a range of it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def read_records(session: SparkSession, data: Any, parts: int | None = None) -> 
     """The records of ``data`` (Records, or the path of a data set) as a DataFrame.
 
     Each of ``parts`` partitions (the cluster's default unless given) opens the files itself, so
-    every executor must reach them by the same path.  Columns of one number are long or double;
-    arrays are binary: bytes where they are bytes, else float32.
+    every executor must reach them by the same path.  Single numbers become long or double;
+    arrays become binary: uint8 arrays as their bytes, others as float32.
     """
     records: Records = data if hasattr(data, "take") else open_records(data)
     numbers = session.range(0, len(records), 1, parts)
@@ -70,12 +70,12 @@ def _column(values: Array, column: Column) -> pa.Array:
 
 
 def read_parquet(session: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Parquet files or folders, wherever Spark can read."""
+    """A DataFrame of Parquet files or folders, wherever Spark can read."""
     return _asked(lambda: session.read.parquet(*paths))
 
 
 def query(session: SparkSession, text: str) -> DataFrame:
-    """What a SQL query gives."""
+    """The DataFrame of a SQL query."""
     return _asked(lambda: session.sql(text))
 
 
@@ -84,7 +84,7 @@ def _asked(ask: Callable[[], DataFrame]) -> DataFrame:
 
     try:
         found = ask()
-        _ = found.columns  # Spark Connect looks no earlier
+        _ = found.columns  # Spark Connect checks it only here
     except PySparkException as error:
         raise SparkError(str(error).strip().partition("\n")[0]) from error
     return found

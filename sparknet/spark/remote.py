@@ -1,4 +1,4 @@
-"""Single files behind a scheme that Hadoop knows (hdfs://, s3a:// …), copied to and fro."""
+"""Copies single files from and to Hadoop's file systems (hdfs://, s3a:// …)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def local_path(path: StrPath) -> str | None:
     parsed = urlparse(text)
     if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
         return unquote(parsed.path)
-    return text if len(parsed.scheme) < 2 else None  # none, or a drive letter
+    return text if len(parsed.scheme) < 2 else None  # no scheme, or a drive letter
 
 
 @contextmanager
 def fetched(source: Any, session: SparkSession | None = None) -> Iterator[Any]:
-    """What a net or weights are made from; of a file behind a scheme a copy, while this lasts."""
+    """The source of a net or of weights; a URL is replaced by a temporary local copy."""
     if not isinstance(source, (str, os.PathLike)) or not _URL.fullmatch(os.fspath(source)):
         yield source
         return
@@ -53,7 +53,7 @@ def fetched(source: Any, session: SparkSession | None = None) -> Iterator[Any]:
 
 @contextmanager
 def written(path: StrPath, session: SparkSession | None = None) -> Iterator[Path]:
-    """Where to write the file that shall lie at ``path``: it is there whole or not at all."""
+    """A local path to write the file of ``path`` to; it then appears there whole or not at all."""
     here = local_path(path)
     if here is not None:
         yield Path(here)
@@ -67,7 +67,7 @@ def written(path: StrPath, session: SparkSession | None = None) -> Iterator[Path
 
 @contextmanager
 def said_by_java(path: str) -> Iterator[None]:
-    """Turns what the JVM says into one sentence with the path."""
+    """Turns an error of the JVM into a FileError with the path."""
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -79,7 +79,7 @@ def said_by_java(path: str) -> Iterator[None]:
 
 
 class _Remote:
-    """One file on a file system of Hadoop's."""
+    """A file on a Hadoop file system."""
 
     def __init__(self, url: str, session: SparkSession | None) -> None:
         self._url = url
@@ -119,7 +119,7 @@ def _session(url: str) -> SparkSession:
 
 
 def _named(error: SparkNetError, copy: str, url: str) -> SparkNetError:
-    """The error of reading a copy, by the name of what was copied."""
+    """The error of reading a copy, with the original's name."""
     found = bare(type(error), str(error).replace(copy, url))
     vars(found).update(vars(error))
     if hasattr(found, "path"):

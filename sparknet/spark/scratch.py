@@ -1,8 +1,8 @@
-"""Folders of the workers' processes in the executors' local directories, and what becomes of them.
+"""Scratch folders of worker processes in the executors' local directories, and their removal.
 
-Spark's daemon of Python workers ends them by SIGHUP when its executor is gone: then they tidy up
-before they end.  A process that is killed leaves its folder.  So a folder's name says whose it
-is, and whoever comes to the same executor next removes those of processes that are no more.
+Spark's daemon of Python workers ends them by SIGHUP when its executor is gone; they remove their
+folders before they end.  A killed process leaves its folder.  A folder's name therefore contains
+its process, and the next process on the same executor removes the folders of dead ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCHEMA = "removed int"
 
 @contextmanager
 def scratch(run: str) -> Iterator[Path]:
-    """A folder of this process for a run's files, gone at the end."""
+    """A folder of this process for a run's files; it is removed at the end."""
     remove_abandoned()
     folder = local_directory() / f"sparknet-{run}-{os.getpid()}"
     folder.mkdir(parents=True)
@@ -39,7 +39,7 @@ def scratch(run: str) -> Iterator[Path]:
 
 @contextmanager
 def _ends_in_order() -> Iterator[None]:
-    """Signals that end the process are exceptions, so that everything is closed and removed."""
+    """Turns signals that end the process into exceptions, so that everything is removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -57,13 +57,13 @@ def _end(number: int, frame: object) -> None:
 
 
 def local_directory() -> Path:
-    """Where this executor keeps what it writes; Spark removes it when the executor ends."""
+    """The executor's local directory; Spark removes it when the executor ends."""
     base = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     return Path(base or tempfile.gettempdir())
 
 
 def remove_abandoned() -> int:
-    """Remove the folders of dead processes; how many there were."""
+    """Remove the folders of dead processes; returns their number."""
     found = [path for path in local_directory().glob("sparknet-*-*") if _is_abandoned(path)]
     for path in found:
         shutil.rmtree(path, ignore_errors=True)
@@ -71,7 +71,7 @@ def remove_abandoned() -> int:
 
 
 def sweep(batches: Iterable[pa.RecordBatch], run: str) -> Iterator[pa.RecordBatch]:
-    """A task that does only that, when a run is over: what still hangs in it is killed."""
+    """A task that removes a run's abandoned folders, and kills processes that hang in the run."""
     import pyarrow as pa
 
     for _ in batches:
@@ -82,7 +82,7 @@ def sweep(batches: Iterable[pa.RecordBatch], run: str) -> Iterator[pa.RecordBatc
 
 
 def _kill_sibling(process: int, folder: Path) -> None:
-    """Kill a process of the same daemon, which is a Python worker: Spark forgets one that hangs."""
+    """Kill a Python worker of the same daemon: Spark forgets one that hangs."""
     with suppress(OSError):
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         if process != os.getpid() and int(fields[1]) == os.getppid():

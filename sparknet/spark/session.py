@@ -1,4 +1,4 @@
-"""A local Spark that works at the first try."""
+"""get_session and local_session: the current Spark session, or a local one."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def get_session(
     name: str = "sparknet",
     config: dict[str, Any] | None = None,
 ) -> SparkSession:
-    """The session of the spark-submit or the notebook that this is, else a local one.
+    """The session of this spark-submit or notebook, else a local one.
 
-    ``master`` is where else it shall run: spark://…, yarn, k8s://…, or sc://… for Spark Connect.
-    Then, unless PYSPARK_PYTHON says otherwise, the executors start the Python of this path.
+    ``master`` names a cluster instead: spark://…, yarn, k8s://…, or sc://… for Spark Connect.
+    Then the executors start the Python at this Python's path, unless PYSPARK_PYTHON is set.
     """
     spark_session = _pyspark().SparkSession
     given = os.environ.get("PYSPARK_GATEWAY_PORT") or _is_connected()
@@ -66,13 +66,13 @@ def local_session(
     name: str = "sparknet",
     config: dict[str, Any] | None = None,
 ) -> SparkSession:
-    """Start Spark on this machine with slots for ``workers`` tasks (default: one a core).
+    """Start Spark on this machine with slots for ``workers`` tasks (default: one per core).
 
-    The tasks run on this very Python, each with its share of the cores as threads (or
-    ``threads``), and everything listens on loopback only.  ``memory`` is the JVM's (default: a
-    quarter of the machine's, at most 8 GB; weights and data that sparknet moves itself are not
-    in it).  ``config`` adds or replaces settings.  A session that is already running is taken
-    as it is if it has the slots; one of Spark Connect is refused.
+    The tasks run on this Python, each with its share of the cores as threads (or ``threads``),
+    and all ports are on loopback.  ``memory`` is the JVM's (default: a
+    quarter of the machine's, at most 8 GB; it does not hold weights and data
+    that sparknet moves itself).  ``config`` adds or replaces settings.  A running session is
+    returned as it is if it has the slots; one of Spark Connect is refused.
     """
     spark_session = _pyspark().SparkSession
     cores = os.cpu_count() or 1
@@ -102,7 +102,7 @@ def local_session(
 
 
 def running_session() -> SparkSession | None:
-    """The session of this process, whatever thread started it; None if there is none."""
+    """The session of this process, from any thread; None if there is none."""
     builder = _pyspark().SparkSession
     session: SparkSession | None = builder.getActiveSession()
     if session is None:
@@ -122,14 +122,14 @@ def _pyspark() -> Any:
 
 
 def _is_connected() -> bool:
-    """Whether this process has a session of Spark Connect, whatever the thread, or shall have."""
+    """Whether this process has a session of Spark Connect, in any thread, or is set to use one."""
     from pyspark.sql.utils import is_remote
 
     return bool(is_remote() or os.environ.get("SPARK_REMOTE"))
 
 
 def _check_connect() -> None:
-    """PySpark's own sentence names no extra of ours, and in ``python -c`` it only exits, with 0."""
+    """MissingExtra if a package for Spark Connect is missing; PySpark itself may exit with 0."""
     for module, package in _CONNECT.items():
         try:
             importlib.import_module(module)

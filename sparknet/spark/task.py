@@ -1,4 +1,4 @@
-"""The task that trains: what each of the K tasks of a barrier stage does."""
+"""The task of training, which each worker of a barrier stage runs."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ SCHEMA = "worker int"
 
 @dataclass(frozen=True)
 class Columns:
-    """Where the net's inputs are in the rows."""
+    """The columns of the net's inputs."""
 
     mapping: dict[str, str]
     """Blob → column."""
     shapes: dict[str, tuple[int | None, ...]]
-    """Of one record of each blob."""
+    """The shape of one record of each blob."""
 
 
 def train(
     batches: Iterable[pa.RecordBatch], spec: RunSpec, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
-    """Train on a partition together with the other tasks; a row when it is done.
+    """Train on a partition together with the other tasks; yields a row at the end.
 
-    What it writes, opens and starts ends with it, however it ends.
+    All files, ports and processes of the task end with it, however it ends.
     """
     import pyarrow as pa
     from pyspark import BarrierTaskContext

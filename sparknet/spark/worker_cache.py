@@ -1,8 +1,8 @@
-"""What a Python worker keeps between the jobs that Spark runs in it.
+"""Worker cache: objects that a Python worker keeps between Spark jobs.
 
-Spark reuses its Python workers, so a net built for one job may still be there for the next;
-but a partition may come to another worker, and idle workers are ended.  So this is a cache and
-never the only copy: `kept` builds what is not there.
+Spark reuses its Python workers, so a net built for one job can serve the next.  But a partition may
+come to another worker, and idle workers are ended, so the cache is never the only copy: `kept`
+builds what is missing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _lock = RLock()
 
 
 def kept(key: Hashable, make: Callable[[], Kept]) -> Kept:
-    """What this process keeps under ``key``, made by ``make`` if it is not there.
+    """The object under ``key`` in this process's cache; ``make`` builds it if it is missing.
 
-    The four that were used last are kept; ``key`` should name the run and the part in it.
+    The four objects used last are kept; ``key`` should name the run and the part in it.
     """
     with _lock:
         if key not in _store:
@@ -34,7 +34,7 @@ def kept(key: Hashable, make: Callable[[], Kept]) -> Kept:
 
 
 def forget(key: Hashable | None = None) -> None:
-    """Drop what is kept under a key, or everything."""
+    """Remove the object under a key from the cache, or all objects."""
     with _lock:
         if key is None:
             _store.clear()

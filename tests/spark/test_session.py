@@ -60,7 +60,7 @@ def test_data_of_a_session_that_was_stopped() -> None:
         [sys.executable, "-c", STOPPED], capture_output=True, text=True, check=True
     )
     said = [
-        f"SparkError the Spark session of the {what} was stopped: make both anew"
+        f"SparkError the Spark session of the {what} was stopped: make both again"
         for what in ("training data", "training data", "data")
     ]
     assert ran.stdout.splitlines() == said * 2
