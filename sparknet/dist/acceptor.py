@@ -53,7 +53,8 @@ class Acceptor:
         admit: Admit,
         limit: int = STRANGERS,
     ) -> None:
-        self._listener, self._secret, self._limit = listener, secret, limit
+        self._listener, self._secret = listener, secret
+        self._limit = _room(limit)
         self._expects, self._admit = expects, admit
         self._strangers: dict[socket.socket, _Stranger] = {}
         """Oldest first."""
@@ -206,6 +207,14 @@ class Acceptor:
             self._drop(stranger)
         for connection, _, _ in self._waiting:
             connection.close()
+
+
+def _room(limit: int) -> int:
+    """At most a quarter of the descriptors that this process may have: the run needs the others."""
+    import resource  # which Windows does not have
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return limit if soft == resource.RLIM_INFINITY else min(limit, max(1, soft // 4))
 
 
 def open_port(host: str, ports: Sequence[int]) -> socket.socket:
