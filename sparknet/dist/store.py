@@ -7,7 +7,7 @@ import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sparknet.errors import FileError
@@ -15,7 +15,8 @@ from sparknet.errors import FileError
 Buffer = bytes | memoryview
 
 ROUND = re.compile(r"round-(\d{8,})")
-_DRAFT = re.compile(r"\.round-(\d{8,})\.draft")
+UNNAMED = re.compile(r"\.round-(\d{8,})\.(?:draft|dropped)")
+"""What is not a snapshot yet, or any more."""
 
 
 class Store(ABC):
@@ -43,11 +44,11 @@ class Store(ABC):
 
     @abstractmethod
     def drop(self, round: int) -> None:
-        """Remove a snapshot."""
+        """Remove a snapshot: it loses its name first, so that nobody ever reads a part of it."""
 
     @abstractmethod
     def clean(self) -> None:
-        """Remove drafts that nobody will complete."""
+        """Remove drafts that nobody will complete, and what is left of dropped snapshots."""
 
     @abstractmethod
     def path(self, round: int, name: str = "") -> str:
@@ -82,9 +83,8 @@ class FolderStore(Store):
     def commit(self, round: int) -> None:
         done = Path(self.path(round))
         with named(done):
-            if done.exists():
-                shutil.rmtree(done)
             _sync(self._draft(round))
+            self.drop(round)
             self._draft(round).rename(done)
             _sync(self.folder)
 
@@ -97,10 +97,14 @@ class FolderStore(Store):
             return path.read_bytes()
 
     def drop(self, round: int) -> None:
-        shutil.rmtree(self.path(round), ignore_errors=True)
+        dropped = self.folder / f".round-{round:08d}.dropped"
+        shutil.rmtree(dropped, ignore_errors=True)
+        with suppress(OSError):  # it is no more, or stays
+            Path(self.path(round)).rename(dropped)
+        shutil.rmtree(dropped, ignore_errors=True)
 
     def clean(self) -> None:
-        for path, _ in self._found(_DRAFT):
+        for path, _ in self._found(UNNAMED):
             shutil.rmtree(path, ignore_errors=True)
 
     def path(self, round: int, name: str = "") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +23,7 @@ from sparknet.dist.training_net import check_engine, last_step, seed_of, setting
 from sparknet.dist.worker import Outcome
 from sparknet.errors import SettingError
 from sparknet.net import Net
+from sparknet.net.scratch import scratch_folder
 from sparknet.weights import WeightCollection
 
 StrPath = str | os.PathLike[str]
@@ -111,7 +111,7 @@ def train(
     runs = None if snapshots is None else FolderRuns(snapshots)
     resumed = find_resumed(runs, resume)
     resumed_seed = None if resumed is None else resumed.seed
-    with tempfile.TemporaryDirectory(prefix="sparknet-") as name:
+    with scratch_folder() as name:
         if isinstance(weights, (str, os.PathLike)) and Path(weights).is_dir():
             weights = save_weights(FolderRuns, os.fspath(weights), name)
         net = training_net(solver, weights, resumed_seed, precision)

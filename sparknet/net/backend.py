@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from sparknet.errors import SpecError
+from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, write_text
 
 NetMessage = caffe_pb2.NetParameter
@@ -100,7 +100,7 @@ def _imported(name: str) -> Any:
 
 
 def _from_file(message: Any, make: Callable[[str], Any]) -> Any:
-    with tempfile.TemporaryDirectory(prefix="sparknet-") as folder:
+    with scratch_folder() as folder:
         path = Path(folder) / "described.prototxt"
         write_text(path, message)
         return make(str(path))

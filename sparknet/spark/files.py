@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from sparknet.net.scratch import scratch_folder
 from sparknet.spark.job import is_classic
 
 if TYPE_CHECKING:
@@ -38,4 +39,4 @@ def send(session: SparkSession, name: str, write: Callable[[Path], object]) -> N
 
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="sparknet-")
+    return scratch_folder()

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparknet.dist.runs import FolderRuns, Runs, run_names
-from sparknet.dist.store import ROUND, Buffer, FolderStore, Store
+from sparknet.dist.store import ROUND, UNNAMED, Buffer, FolderStore, Store
 from sparknet.errors import FileError, SparkError
+from sparknet.net.scratch import scratch_folder
 from sparknet.spark.job import is_classic
 from sparknet.spark.remote import local_path, said_by_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_DRAFT = re.compile(r"\.round-\d{8,}\.draft")
 
 
 def open_runs(session: SparkSession, path: str | os.PathLike[str]) -> Runs:
@@ -63,7 +60,7 @@ class HadoopStore(Store):
 
     def __init__(self, system: Any, path: Any, url: str) -> None:
         self._system, self._path, self._url = system, path, url
-        self._folder = tempfile.TemporaryDirectory(prefix="sparknet-staging-")
+        self._folder = scratch_folder("staging")
         self._staged = FolderStore(self._folder.name)
 
     def begin(self, round: int) -> None:
@@ -79,7 +76,7 @@ class HadoopStore(Store):
             self._system.delete(draft, True)
             local = self._path(Path(self._staged.path(round)).as_uri())
             self._system.copyFromLocalFile(True, True, local, draft)
-            self._system.delete(done, True)
+            self.drop(round)
             if not self._system.rename(draft, done):
                 raise FileError(self.path(round), "cannot be given its name")
 
@@ -87,7 +84,7 @@ class HadoopStore(Store):
         return sorted(int(match[1]) for match in map(ROUND.fullmatch, self._names()) if match)
 
     def get(self, round: int, name: str) -> Buffer:
-        with tempfile.TemporaryDirectory(prefix="sparknet-fetched-") as folder:
+        with scratch_folder("fetched") as folder:
             file = Path(folder, name)
             with said_by_java(self.path(round, name)):
                 remote = self._path(self.path(round, name))
@@ -95,12 +92,17 @@ class HadoopStore(Store):
             return file.read_bytes()
 
     def drop(self, round: int) -> None:
+        done = self._path(self.path(round))
+        dropped = self._path(f"{self._url}/.round-{round:08d}.dropped")
         with said_by_java(self.path(round)):
-            self._system.delete(self._path(self.path(round)), True)
+            self._system.delete(dropped, True)
+            if self._system.exists(done):
+                self._system.rename(done, dropped)
+                self._system.delete(dropped, True)
 
     def clean(self) -> None:
         self._staged.clean()
-        for name in filter(_DRAFT.fullmatch, self._names()):
+        for name in filter(UNNAMED.fullmatch, self._names()):
             with said_by_java(f"{self._url}/{name}"):
                 self._system.delete(self._path(f"{self._url}/{name}"), True)
 

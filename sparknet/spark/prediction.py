@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ import numpy as np
 from sparknet.dist.portable import Portable
 from sparknet.native import set_threads
 from sparknet.net import Net
+from sparknet.net.scratch import scratch_folder
 from sparknet.spark.columns import arrays
 from sparknet.spark.outputs import Output
 from sparknet.spark.places import in_one_line, placed
@@ -43,7 +43,7 @@ class Prediction:
         from pyspark import SparkFiles
 
         set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-        with tempfile.TemporaryDirectory(prefix="sparknet-") as folder:
+        with scratch_folder() as folder:
             net = Net(self.net.unpacked(Path(folder)), SparkFiles.get(self.weights))
             _ = net.tested  # reads the folder's files
         return net

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from sparknet.errors import FileError, SparkError, SparkNetError, bare
+from sparknet.net.scratch import scratch_folder
 from sparknet.spark.job import is_classic
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def fetched(source: Any, session: SparkSession | None = None) -> Iterator[Any]:
         yield path
         return
     remote = _Remote(url, session)
-    with tempfile.TemporaryDirectory(prefix="sparknet-fetched-") as folder:
+    with scratch_folder("fetched") as folder:
         copy = Path(folder, Path(url).name)
         remote.fetch(copy)
         try:
@@ -59,7 +59,7 @@ def written(path: StrPath, session: SparkSession | None = None) -> Iterator[Path
         yield Path(here)
         return
     remote = _Remote(os.fspath(path), session)
-    with tempfile.TemporaryDirectory(prefix="sparknet-staging-") as folder:
+    with scratch_folder("staging") as folder:
         copy = Path(folder, Path(path).name)
         yield copy
         remote.put(copy)

@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sparknet.net.scratch import owner, remove_abandoned
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -27,8 +29,8 @@ SCHEMA = "removed int"
 @contextmanager
 def scratch(run: str) -> Iterator[Path]:
     """A folder of this process for a run's files; it is removed at the end."""
-    remove_abandoned()
-    folder = local_directory() / f"sparknet-{run}-{os.getpid()}"
+    remove_abandoned(local_directory())
+    folder = local_directory() / f"sparknet-{run}-{owner()}"
     folder.mkdir(parents=True)
     with _ends_in_order():
         try:
@@ -62,14 +64,6 @@ def local_directory() -> Path:
     return Path(base or tempfile.gettempdir())
 
 
-def remove_abandoned() -> int:
-    """Remove the folders of dead processes; returns their number."""
-    found = [path for path in local_directory().glob("sparknet-*-*") if _is_abandoned(path)]
-    for path in found:
-        shutil.rmtree(path, ignore_errors=True)
-    return len(found)
-
-
 def sweep(batches: Iterable[pa.RecordBatch], run: str) -> Iterator[pa.RecordBatch]:
     """A task that removes a run's abandoned folders, and kills processes that hang in the run."""
     import pyarrow as pa
@@ -78,7 +72,8 @@ def sweep(batches: Iterable[pa.RecordBatch], run: str) -> Iterator[pa.RecordBatc
         pass
     for folder in local_directory().glob(f"sparknet-{run}-*"):
         _kill_sibling(int(folder.name.rpartition("-")[2]), folder)
-    yield pa.RecordBatch.from_pydict({"removed": pa.array([remove_abandoned()], pa.int32())})
+    removed = remove_abandoned(local_directory())
+    yield pa.RecordBatch.from_pydict({"removed": pa.array([removed], pa.int32())})
 
 
 def _kill_sibling(process: int, folder: Path) -> None:
@@ -88,16 +83,3 @@ def _kill_sibling(process: int, folder: Path) -> None:
         if process != os.getpid() and int(fields[1]) == os.getppid():
             os.kill(process, signal.SIGKILL)
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_abandoned(path: Path) -> bool:
-    process = path.name.rpartition("-")[2]
-    if not process.isdigit():
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass
-    return False

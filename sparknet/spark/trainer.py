@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, asdict, dataclass
@@ -26,6 +25,7 @@ from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.dist.training_net import check_engine, last_step, seed_of, settings, training_net
 from sparknet.errors import SettingError, SparkError
 from sparknet.net import Net
+from sparknet.net.scratch import scratch_folder
 from sparknet.spark import preflight
 from sparknet.spark.address import bind_address, driver_address, is_encrypted, session_of
 from sparknet.spark.column_types import named
@@ -183,7 +183,7 @@ class Trainer:
         weights = self.init_weights
         with ExitStack() as stack:
             if weights is not None and _is_folder(weights):
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="sparknet-"))
+                folder = stack.enter_context(scratch_folder())
                 runs_at = partial(open_runs, session)
                 weights = save_weights(runs_at, os.fspath(weights), folder)
             given = stack.enter_context(fetched(weights, session))

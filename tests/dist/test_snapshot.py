@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -262,3 +265,42 @@ def test_a_manifest_without_a_seed(kept: Path) -> None:
         resumed = snapshot.Resumed(FolderStore(kept.parent), 2, run)
         with pytest.raises(FileError, match="does not say the seed of its run"):
             _ = resumed.seed
+
+
+DROPPING = """
+import os, shutil, signal, sys
+from pathlib import Path
+from sparknet.dist.store import FolderStore
+
+def cut(path, **_):
+    if Path(path).exists():
+        next(Path(path).iterdir()).unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+store = FolderStore(sys.argv[1])
+shutil.rmtree = cut
+if sys.argv[2] == "drop":
+    store.drop(4)
+else:
+    store._draft(4).mkdir()
+    store.commit(4)
+"""
+
+
+@pytest.mark.parametrize("how", ["drop", "commit"])
+def test_a_snapshot_of_which_a_part_is_gone_has_no_name(tmp_path: Path, how: str) -> None:
+    """The process is killed while it removes the files of one, also to put another in its place."""
+    store = FolderStore(tmp_path)
+    for round in (4, 8):
+        store.begin(round)
+        for name in ("a", "b"):
+            store.put(round, name, [b"x"])
+        store.commit(round)
+    done = subprocess.run([sys.executable, "-c", DROPPING, str(tmp_path), how], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert store.rounds() == [8]
+    assert len(names(tmp_path / ".round-00000004.dropped")) == 1
+    store.clean()
+    assert names(tmp_path) == ["round-00000008"]
+    store.drop(8)
+    assert names(tmp_path) == []

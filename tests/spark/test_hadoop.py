@@ -33,10 +33,37 @@ def test_a_snapshot_goes_there_and_back(spark: Any, tmp_path: Path) -> None:
 
 
 def test_drafts_are_cleaned(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / ".round-00000007.draft").mkdir()
+    for name in ("draft", "dropped"):
+        (tmp_path / f".round-00000007.{name}").mkdir()
     store = HadoopRuns(spark, f"file://{tmp_path}").store("")
     store.clean()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_snapshot_loses_its_name_before_its_files(spark: Any, tmp_path: Path) -> None:
+    """What deletes is cut off: the name is gone all the same."""
+    store = HadoopRuns(spark, f"file://{tmp_path}").store("")
+    store.begin(4)
+    store.put(4, "a", [b"x"])
+    store.commit(4)
+    real = store._system
+
+    class Cut:
+        rename, exists = real.rename, real.exists
+
+        @staticmethod
+        def delete(path: Any, _: bool) -> None:
+            if real.exists(path):
+                raise KeyboardInterrupt
+
+    store._system = Cut()
+    with pytest.raises(KeyboardInterrupt):
+        store.drop(4)
+    store._system = real
+    assert store.rounds() == []
+    assert (tmp_path / ".round-00000004.dropped" / "a").read_bytes() == b"x"
+    store.clean()
+    assert [path for path in tmp_path.iterdir() if "crc" not in path.name] == []
 
 
 def test_a_missing_file_is_named(spark: Any, tmp_path: Path) -> None:

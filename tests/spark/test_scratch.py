@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sparknet.spark.scratch import remove_abandoned, scratch
+from sparknet.net.scratch import owner, remove_abandoned
+from sparknet.spark.scratch import scratch
 
 WAITING = """
 import sys
@@ -30,7 +30,7 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_the_folder_of_a_run(place: Path) -> None:
     with scratch("7") as folder:
-        assert folder == place / f"sparknet-7-{os.getpid()}"
+        assert folder == place / f"sparknet-7-{owner()}"
         (folder / "records").write_bytes(b"x")
     assert list(place.iterdir()) == []
 
@@ -59,6 +59,6 @@ def test_what_a_killed_process_left_goes_with_the_next(place: Path) -> None:
     assert (left / "records").exists()
     with scratch("8") as folder:
         assert list(place.iterdir()) == [folder]
-        assert remove_abandoned() == 0  # its process lives
+        assert remove_abandoned(place) == 0  # its process lives
     (place / "sparknet-of-somebody-else").mkdir()
-    assert remove_abandoned() == 0
+    assert remove_abandoned(place) == 0

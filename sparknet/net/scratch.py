@@ -1,0 +1,59 @@
+"""Temporary folders that say whose they are, so that what a killed process left can be removed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import tempfile
+from functools import cache
+from pathlib import Path
+
+
+def scratch_folder(kind: str = "run") -> tempfile.TemporaryDirectory[str]:
+    """A folder of this process; those that dead processes of this user left are removed first."""
+    remove_abandoned(Path(tempfile.gettempdir()))
+    return tempfile.TemporaryDirectory(prefix=f"sparknet-{kind}-", suffix=f"-{owner()}")
+
+
+def owner() -> str:
+    """How the name of a folder of this process ends."""
+    return f"{_machine()}-{os.getpid()}"
+
+
+def remove_abandoned(place: Path) -> int:
+    """Remove the folders of dead processes; how many there were."""
+    found = [path for path in place.glob("sparknet-*-*") if _is_abandoned(path)]
+    for path in found:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(found)
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Whether it is a folder of this user, of a process of this machine that is no more."""
+    _, machine, process = ("--" + path.name).rsplit("-", 2)
+    if machine != _machine() or not process.isdecimal():
+        return False
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass
+    return False
+
+
+@cache
+def _machine() -> str:
+    """Where a process number means the same process: a host, and a container's own numbers."""
+    numbers = Path("/proc/self/ns/pid")
+    space = str(numbers.readlink()) if numbers.is_symlink() else ""
+    return hashlib.sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:8]
