@@ -53,7 +53,8 @@ class Net:
     """``Net(file, phase, level=0, stages=None, weights=None)`` or ``Net(file, weights, phase)``.
 
     Ours, not pycaffe's: ``precision="bf16"`` multiplies in bfloat16 (docs/precision.md);
-    ``keep_blobs=False`` lets blobs that nobody reads any more share memory.
+    ``keep_blobs=False`` lets blobs that nobody reads any more share memory; in the test phase
+    convolutions then take in the layers after them, which changes last bits (docs/pycaffe.md).
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class Net:
     module with pycaffe's interface or its name ("caffe").  `seed` decides fillers, dropout, crops
     and mirrors, in place of the solver's random_seed.  ``precision="bf16"`` multiplies in
     bfloat16: docs/precision.md.  ``keep_blobs=True`` keeps all blobs and gradients, not only
-    the outputs that are asked for.
+    the outputs that are asked for; in the test phase last bits may differ then: docs/pycaffe.md.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))

@@ -147,6 +147,73 @@ def test_layers_in_python() -> None:
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
 
 
+SCALE = "filler { type: 'uniform' min: 0.5 max: 2 }"
+
+
+def behind_a_convolution(*layers: str) -> str:
+    """A net with these between a convolution and layers that end it; each has a top of its own."""
+    conv = """
+      convolution_param { num_output: 32 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } }"""
+    text = NET[: NET.index('layer { name: "conv1"')]
+    text += f'layer {{ name: "c0" type: "Convolution" bottom: "data" top: "t0" {conv} }}'
+    text += f'layer {{ name: "c1" type: "Convolution" bottom: "t0" top: "t1" {conv} }}'
+    for number, layer in enumerate(layers, 1):
+        ends = f'name: "l{number}" bottom: "t{number}" top: "t{number + 1}"'
+        text += f"layer {{ {ends} {layer} }}"
+    top = f"t{len(layers) + 1}"
+    return text + NET[NET.index('layer { name: "ip"') :].replace('"flat"', f'"{top}"')
+
+
+def both(text: str, seed: int) -> list[dict[str, Any]]:
+    """What a net that keeps its blobs gives, and one that does not."""
+    found = []
+    for keep in (True, False):
+        net = made(keep, text)
+        rng = np.random.default_rng(seed)
+        for name, blobs in net.params.items():
+            for blob in blobs:
+                if net.layer_dict[name].type == "BatchNorm":
+                    blob.data[...] = rng.uniform(0.5, 2, blob.shape)
+        image = rng.standard_normal(SHAPE).astype(np.float32)
+        found.append({name: np.array(one) for name, one in net.forward(data=image).items()})
+    return found
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        ['type: "BatchNorm"'],
+        [f'type: "Scale" scale_param {{ bias_term: true {SCALE} }}'],
+        [f'type: "Bias" bias_param {{ {SCALE} }}'],
+        ['type: "BatchNorm"', f'type: "Scale" scale_param {{ {SCALE} }}', 'type: "ReLU"'],
+        ['type: "Eltwise" bottom: "t0"', 'type: "ReLU"'],
+    ],
+)
+def test_what_convolutions_take_in_changes_last_bits_at_most(layers: list[str]) -> None:
+    """As docs/pycaffe.md says."""
+    for seed in range(5):
+        kept, lean = both(behind_a_convolution(*layers), seed)
+        for name, want in kept.items():
+            assert np.abs(lean[name] - want).max() < 1e-5 * np.abs(want).max()
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        ['type: "ReLU"'],
+        ['type: "LRN"', 'type: "ReLU"'],
+        ['type: "Pooling" pooling_param { kernel_size: 3 stride: 2 pool: AVE }', 'type: "TanH"'],
+        ['type: "PReLU"', 'type: "BatchNorm"', f'type: "Scale" scale_param {{ {SCALE} }}'],
+    ],
+)
+def test_other_nets_give_the_same_bits(layers: list[str]) -> None:
+    for seed in range(3):
+        kept, lean = both(behind_a_convolution(*layers), seed)
+        assert kept.keys() == lean.keys()
+        for name, want in kept.items():
+            np.testing.assert_array_equal(lean[name], want)
+
+
 def test_there_is_no_way_back() -> None:
     net = made(False)
     net.forward(data=IMAGE)
