@@ -23,8 +23,7 @@
     ├── MissingExtra (ImportError)     an optional dependency is not installed
     └── NativeError (RuntimeError)     the native core failed in a way that none of the others names
 
-Each is also the matching builtin, so that a caller who knows nothing of
-sparknet still catches what they expect.
+Each is also the matching builtin exception, so that callers can catch those.
 """
 
 from __future__ import annotations
@@ -58,13 +57,13 @@ LONGEST_NAME = 200
 
 
 def shown(name: object) -> str:
-    """A name out of an untrusted file, as one line of a message can hold it."""
+    """A name from an untrusted file, escaped and shortened for a message."""
     text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(name))
     return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
 
 
 class SparkNetError(Exception):
-    """The root of the tree.  Every error can be pickled: Spark's workers send theirs home."""
+    """The root of the tree.  Every error can be pickled, to be sent by Spark's workers."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self.args, dict(vars(self)))
@@ -79,9 +78,9 @@ def _rebuilt(
 
 
 def bare(kind: type[SparkNetError], *args: object) -> SparkNetError:
-    """An error as it was, without calling a constructor that takes other arguments.
+    """An error with these ``args``, made without calling its constructor.
 
-    Its base makes it: MemoryError's own ``__new__`` refuses a class that has another base too.
+    The base makes it, because MemoryError's own ``__new__`` refuses a class with a second base.
     """
     base: Any = kind.__base__
     error: SparkNetError = base.__new__(kind, *args)

@@ -1,4 +1,4 @@
-"""The modules that compute: the embedded pycaffe, or another one through its public names."""
+"""Backends: the embedded pycaffe, or another one through its public interface."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Backend(Protocol):
 
     @property
     def precision(self) -> str:
-        """What its nets multiply."""
+        """The precision of multiplications."""
 
     def seed(self, seed: int | None) -> int:
-        """Fix what is random in what is made from here on; a seed for what Net itself draws."""
+        """Seed all that is made from now on; returns a seed for Net's own random numbers."""
 
     def net(self, net: NetMessage, phase: int, seed: int | None) -> Any: ...
 
@@ -32,7 +32,7 @@ class Backend(Protocol):
 
 
 class Embedded:
-    """sparknet.caffe takes messages as they are."""
+    """The embedded sparknet.caffe, which takes messages directly."""
 
     def __init__(self, precision: str = "float32", keep_blobs: bool = False) -> None:
         from sparknet.caffe.precision import available
@@ -57,7 +57,7 @@ class Embedded:
 
 
 class Pycaffe:
-    """Any module with pycaffe's names: it reads files, and seeds everything at once."""
+    """Any module with pycaffe's interface: it reads files, and has one global seed."""
 
     precision = "float32"
 
@@ -78,7 +78,7 @@ class Pycaffe:
 
 
 def find_backend(backend: Any, precision: str = "float32", keep_blobs: bool = False) -> Backend:
-    """ "embedded", "caffe" (or another module's name), or a module."""
+    """The backend of "embedded", "caffe" (or another module's name), or a module."""
     if backend == "embedded":
         return Embedded(precision, keep_blobs)
     module = _imported(backend) if isinstance(backend, str) else backend

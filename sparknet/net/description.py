@@ -1,4 +1,4 @@
-"""What a Net can be made from, and the nets that it describes."""
+"""Description: the nets and the solver that the source of a Net describes."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _LEFT_TO_THE_CALLER = (
 
 @dataclass(frozen=True)
 class Description:
-    """The net that is trained (or just run), the nets for testing, and how to train.
+    """The net that is trained (or only run), the nets for testing, and the solver.
 
-    Nets are filtered: every layer in them is meant.
+    The nets are filtered: they hold only the layers of their phase.
     """
 
     main: NetMessage
@@ -57,7 +57,7 @@ class Description:
     solver: SolverMessage | None = None
 
     def bare_solver(self, net: NetMessage) -> SolverMessage:
-        """The solver of one net, less what Net does itself or leaves to its caller."""
+        """A solver of one net, without the settings that Net or its callers handle."""
         assert self.solver is not None
         bare = SolverMessage()
         bare.CopyFrom(self.solver)
@@ -70,7 +70,7 @@ class Description:
 def describe(
     source: Any, phase: int | None, level: int = 0, stages: Sequence[str] = ()
 ) -> Description:
-    """The description that a net, a solver, their text or their file amounts to."""
+    """The description in a net, a solver, their text or their file."""
     message = _message(source)
     if isinstance(message, NetMessage):
         net = upgrade_net(message)
@@ -91,7 +91,7 @@ def _of_solver(solver: SolverMessage) -> Description:
 
 
 def _filtered(net: NetMessage, state: caffe_pb2.NetState) -> NetMessage:
-    """The layers of a state, and nothing that could filter them again."""
+    """The net with only the layers of a state, and without its filters."""
     chosen = filter_net(net, state)
     chosen.ClearField("state")
     for layer in chosen.layer:
@@ -113,7 +113,7 @@ def _message(source: Any) -> Any:
 
 
 def _is_text(source: str) -> bool:
-    """Whether a string is a prototxt's text and not the name of one."""
+    """Whether a string is the text of a prototxt and not its path."""
     if any(mark in source for mark in "{\n"):
         return True
     if Path(source).exists():
@@ -124,12 +124,12 @@ def _is_text(source: str) -> bool:
 
 
 def _either(net: Any, solver: Any) -> Any:
-    """What parses as a net is one; else a solver.  Their field names tell them apart."""
+    """A message as a net if it parses as one, else as a solver."""
     try:
         return net()
     except TextError as error:
         try:
             return solver()
         except TextError as other:
-            # The text that was understood further is what was meant.
+            # The error at the later place belongs to the type that was meant.
             raise max(error, other, key=lambda e: (e.line, e.column)) from None

@@ -1,4 +1,4 @@
-"""The places where records enter a net: inputs, and the tops of its data layers."""
+"""Entries: the blobs where records enter a net, its inputs and the tops of data layers."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Entry:
     name: str
     """The blob's name, and the name of the records' column."""
     shape: Shape
-    """Of a whole batch."""
+    """The shape of a whole batch."""
     layer: str
     type: str
-    """Of the layer, as the net was described."""
+    """The layer's type in the net's description."""
     transform: TransformParam | None = field(default=None, repr=False, compare=False)
-    """What its transform_param does to a record on the way in."""
+    """The transform_param that applies to records."""
     axis: int = 0
-    """Where records lie side by side: 1 where time comes first, on the way to LSTM or RNN."""
+    """The axis of records; 1 where time comes first, for LSTM or RNN."""
     is_label: bool = False
-    """Whether its values are numbers of classes."""
+    """Whether its values are class indices."""
 
     @property
     def batch(self) -> int:
@@ -47,7 +47,7 @@ class Entry:
 
     @property
     def stored(self) -> tuple[int | None, ...]:
-        """The shape of one record as it comes; None is any size."""
+        """The shape of one record in the data, before transforms; None is any size."""
         if self.transform is None or not self.transform.crop_size:
             return self.record
         return (self.record[0], None, None)
@@ -59,12 +59,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Place:
-    """A top of a data layer or an Input layer: where records may enter, whatever their shape."""
+    """A top of a data layer or Input layer, where records of any shape may enter."""
 
     name: str
     kind: type[SourceLayer]
     is_read: bool
-    """Whether any layer reads it: nobody misses a column that none does."""
+    """Whether a layer reads it; if not, its column may be missing."""
 
     @property
     def is_optional(self) -> bool:
@@ -72,7 +72,7 @@ class Place:
 
 
 def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[SourceLayer]]]:
-    """The layers that records may take the place of."""
+    """The layers that records can replace."""
     found = ((layer, LAYERS.get(layer.type)) for layer in net.layer)
     return [
         (layer, kind)
@@ -82,9 +82,9 @@ def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[SourceLayer]
 
 
 def find_places(net: NetMessage, others: Sequence[NetMessage] = ()) -> list[Place]:
-    """The places of a filtered net, which it reads or one of the `others` that are fed the same.
+    """The places of a filtered net; `others` are nets that are fed the same records.
 
-    In a net that reads none of them, all count as read.
+    A place counts as read if one of the nets reads it, or if no place is read at all.
     """
     read = {name for one in (net, *others) for layer in one.layer for name in layer.bottom}
     tops = [(top, kind) for layer, kind in source_layers(net) for top in layer.top]
@@ -95,8 +95,8 @@ def find_places(net: NetMessage, others: Sequence[NetMessage] = ()) -> list[Plac
 def find_entries(
     net: NetMessage, places: Sequence[Place], phase: int, records: Mapping[str, Shape]
 ) -> list[Entry]:
-    """The entries of a filtered net, those places that are read; `records` are shapes of records
-    that are known.
+    """The entries of a filtered net: the places that are read.  `records` holds the known shapes
+    of records.
     """
     read = {place.name for place in places if place.is_read}
     tops = [
@@ -114,7 +114,7 @@ def find_entries(
 
 
 def _labels(net: NetMessage) -> Iterator[str]:
-    """Blobs whose values are numbers of classes."""
+    """The blobs whose values are class indices."""
     for layer in net.layer:
         place = LAYERS[layer.type].classes if layer.type in LAYERS else None
         if place is not None and place < len(layer.bottom):
@@ -122,7 +122,7 @@ def _labels(net: NetMessage) -> Iterator[str]:
 
 
 def with_inputs(net: NetMessage, entries: Sequence[Entry]) -> NetMessage:
-    """The net with an Input layer of its entries in the place of each data layer."""
+    """The net with each data layer replaced by an Input layer."""
     shapes = {entry.name: entry.shape for entry in entries}
     changed = NetMessage()
     changed.CopyFrom(net)
@@ -139,7 +139,7 @@ def with_inputs(net: NetMessage, entries: Sequence[Entry]) -> NetMessage:
 
 
 def only_layers(net: NetMessage, tops: Sequence[str]) -> NetMessage:
-    """The net of the data layers alone that make these blobs."""
+    """A net of only the data layers that make these blobs."""
     alone = NetMessage(name=f"{net.name} (data)")
     found = (layer for layer, _ in source_layers(net))
     alone.layer.extend(layer for layer in found if set(layer.top).intersection(tops))
@@ -147,7 +147,7 @@ def only_layers(net: NetMessage, tops: Sequence[str]) -> NetMessage:
 
 
 def adapted(entry: Entry, values: Any) -> Entry:
-    """The entry for a batch whose records have sizes of their own, as a net may allow."""
+    """The entry for a batch whose records have other sizes, where the net allows them."""
     if values is None or entry.transform is not None or values.ndim != len(entry.shape):
         return entry
     axis = entry.axis

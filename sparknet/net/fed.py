@@ -1,4 +1,4 @@
-"""A net and the data that goes into it."""
+"""FedNet: a net together with its data."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from sparknet.proto.suggest import did_you_mean
 
 
 class FedNet:
-    """One net of a description, made when it is first needed: shapes may come with the data.
+    """One net of a description; it is built at its first use, because the data may decide shapes.
 
-    `what` is what its data is called; `others` are nets that are fed from the same records.
+    `what` names its data in messages; `others` are nets that are fed from the same records.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class FedNet:
         self.described, self.phase, self.what = described, phase, what
         self._make, self._backend, self._seed = make, backend, seed
         self.places = find_places(described, others)
-        """Where records may enter; those that are read become entries when shapes are known."""
+        """The places for records; those that are read become entries once shapes are known."""
         self._filling = {place.name for place in self.places if place.kind.fills}
         self.records: dict[str, Shape] = {}
-        """Shapes of records that are known from data."""
+        """The shapes of records that are known from data."""
         self.is_shared = False
-        """Whether it looks at another net's weights already."""
+        """Whether it shares another net's weights already."""
         self.taken = 0
-        """How many records have gone in; their numbers decide about random crops and mirrors."""
+        """The number of records so far; a record's number decides its random crop and mirror."""
         self.rows: Rows | None = None
         self._stream: Stream | None = None
         self._transformed = False
@@ -84,22 +84,22 @@ class FedNet:
 
     @property
     def known_entries(self) -> list[Entry] | None:
-        """None while shapes are not known."""
+        """The entries, or None while shapes are not known."""
         try:
             return self.entries
         except UnknownShape:
             return None
 
     def layout(self) -> tuple[dict[str, Shape], dict[str, int]]:
-        """The shapes of all blobs for whole batches as they are described, whatever the net has
-        been given last, and the record axis of those that have one."""
+        """The shapes of all blobs for batches of the described size, and the record axis of those
+        that have one."""
         inputs = {entry.name: entry.shape for entry in self.entries}
         axes = {entry.name: entry.axis for entry in self.entries}
         shapes, found = Outline(self.described.layer, self.phase).axes(inputs, axes)
         unknown = [name for name in self.net.blobs if name not in shapes]
         if unknown:
             reshape(self.net, inputs)
-        for name in unknown:  # made by a user's own code, or for one number of records only
+        for name in unknown:  # from a user's own code, or for a fixed number of records
             shapes[name] = tuple(self.net.blobs[name].shape)
             if shapes[name]:
                 found[name] = 0
@@ -107,7 +107,7 @@ class FedNet:
 
     @property
     def net(self) -> Any:
-        """The pycaffe net; its data layers have become inputs."""
+        """The pycaffe net, with inputs instead of data layers."""
         if self._net is None:
             self._net = self._make(with_inputs(self.described, self.entries))
             weights = self._net.blob_loss_weights.items()
@@ -116,7 +116,7 @@ class FedNet:
 
     @property
     def batch(self) -> int:
-        """Records in a whole batch; what fills itself may have any number."""
+        """The records in a whole batch; blobs that fill themselves do not count."""
         fed = [entry for entry in self.entries if entry.name not in self._filling]
         sizes = {entry.name: entry.batch for entry in fed or self.entries}
         if not sizes:
@@ -134,19 +134,19 @@ class FedNet:
 
     @property
     def measures(self) -> set[str]:
-        """Tops that have no axis of records, whatever their shapes: Accuracy's per class."""
+        """Tops without an axis of records, whatever their shapes: Accuracy's per class."""
         kinds = ((layer, LAYERS[layer.type]) for layer in self.described.layer)
         return {top for layer, kind in kinds if kind.judges and not kind.loss for top in layer.top}
 
     def measured(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs that are computed, less those that are records themselves."""
+        """The computed outputs, without those that are records themselves."""
         given = {place.name for place in self.places}
         return {name: values for name, values in outputs.items() if name not in given}
 
     # -- data ----------------------------------------------------------------------------
 
     def set_data(self, data: Any, transformed: bool) -> Mapping[str, Shape]:
-        """Take records from here; the shapes of its records, where they were asked for."""
+        """Set the source of records; returns the shapes of its records where they were needed."""
         rows = open_rows(data, lambda: self.known_entries, default_columns(self.places))
         shapes: Mapping[str, Shape] = {}
         if rows.again or self.known_entries is None:
@@ -162,7 +162,7 @@ class FedNet:
                 raise DataError(f"the {self.what} has no column '{place.name}'; it has {held}")
 
     def fill(self, endless: bool = True) -> int:
-        """The next batch into the net; the number of its records, 0 behind the last."""
+        """Put the next batch into the net; returns its number of records, 0 at the end."""
         if self.rows is None:
             rows = self._fill_by_itself()
         else:
@@ -177,7 +177,7 @@ class FedNet:
         return rows
 
     def rewind(self) -> None:
-        """Begin again, where the data can be had again."""
+        """Restart the data from the beginning, where it can be read again."""
         if self.rows is not None and self.rows.again:
             self._stream = None
 
@@ -202,11 +202,11 @@ class FedNet:
     # -- a net's own data ----------------------------------------------------------------
 
     def _fill_by_itself(self) -> int:
-        """The net's own data layers read their files, as in Caffe."""
+        """Fill the net by its own data layers, which read their files as in Caffe."""
         for place in self.places:
             if not (place.kind.reads or place.kind.fills):
                 raise DataError(f"no {self.what} is set, and '{place.name}' has none of its own")
-        if not self.places:  # Python layers, say, that bring what they like
+        if not self.places:  # for example Python layers that make their own data
             return int(next(iter(self.net.blobs.values())).shape[0])
         batch = self._own_batch([place.name for place in self.places if place.is_read])
         reshape(self.net, {name: values.shape for name, values in batch.items()})
@@ -224,7 +224,7 @@ class FedNet:
     # -- one batch -----------------------------------------------------------------------
 
     def forward(self, batch: Any, outputs: Sequence[str] | None) -> dict[str, Array]:
-        """Run a batch of any size; columns that the outputs do not depend on may be missing."""
+        """Run a batch of any size; columns that the outputs do not need may be missing."""
         columns = columns_of(batch, default_columns(self.places))
         if not is_batch(columns, self.known_entries):
             columns = {name: values[None] for name, values in columns.items()}
@@ -241,7 +241,7 @@ class FedNet:
         return {name: np.array(made[name]) for name in wanted}
 
     def _check_sizes(self, entries: Sequence[Entry]) -> None:
-        """Refuse records of another shape where a layer would take as many values for others."""
+        """Refuse records of another shape that a layer would accept for their number of values."""
         pairs = list(zip(self.entries, entries, strict=True))
         odd = next((pair for pair in pairs if pair[0].record != pair[1].record), None)
         if odd is None:
@@ -250,7 +250,7 @@ class FedNet:
         before = outline.vectors({one.name: one.shape for one in self.entries})
         try:
             after = outline.vectors({one.name: one.shape for one in entries})
-        except LayerError:  # the net says it itself
+        except LayerError:  # the net reports it itself
             return
         for layer, shapes in before.items():
             for old, new in zip(shapes, after.get(layer, shapes), strict=True):

@@ -1,4 +1,4 @@
-"""Rows into a net's blobs: transformed, checked, and the net reshaped where they are fewer."""
+"""Feed: writes rows into a net's blobs, transformed and checked, and reshapes the net."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Feed:
     def __init__(
         self, entries: Sequence[Entry], phase: int, seed: int, transformed: bool = False
     ) -> None:
-        """With `transformed`, rows are as the net wants them already."""
+        """With `transformed`, rows have been transformed already."""
         self.entries = [replace(e, transform=None) for e in entries] if transformed else entries
         self._transformations = {
             entry.name: transformation(entry.transform.values(), phase, seed)
@@ -30,7 +30,7 @@ class Feed:
         }
 
     def write(self, net: Any, block: Mapping[str, Array], first: int) -> int:
-        """Fill the entries that the block has columns for; `first` numbers its first record."""
+        """Fill the entries of the block's columns; `first` is the number of its first record."""
         filled = [entry for entry in self.entries if entry.name in block]
         values = {entry.name: self._checked(entry, block[entry.name]) for entry in filled}
         rows = len(next(iter(values.values()), ()))
@@ -48,7 +48,7 @@ class Feed:
         _apply(transform, out, values, first, entry)
 
     def _checked(self, entry: Entry, values: Array) -> Array:
-        """Rows in the shape that the entry wants them."""
+        """The rows in the entry's shape."""
         if values.dtype.kind not in "fiub":
             raise DataError(f"column '{entry.name}' holds {values.dtype}, not numbers")
         values = shaped(entry.name, values, entry.stored)
@@ -58,7 +58,7 @@ class Feed:
 
 
 def reshape(net: Any, shapes: Mapping[str, Sequence[int]]) -> None:
-    """Give input blobs these shapes; the net follows if any is new."""
+    """Reshape input blobs, and the net if a shape is new."""
     changed = False
     for name, shape in shapes.items():
         blob = net.blobs[name]

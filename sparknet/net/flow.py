@@ -1,4 +1,4 @@
-"""What can be computed of a net where some of its inputs are missing, and what it predicts."""
+"""Flow: which blobs a net can compute without some inputs, and which are predictions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparknet.net.entries import LayerMessage, NetMessage, Place, find_places
 
 
 def dependent(net: NetMessage, missing: Sequence[str]) -> dict[str, str]:
-    """The blobs that cannot be computed without these, each with one that it lacks."""
+    """The blobs that depend on missing blobs, each with one that it needs."""
     lost = {name: name for name in missing}
     for layer in net.layer:
         lacking = next((lost[name] for name in layer.bottom if name in lost), None)
@@ -21,15 +21,15 @@ def dependent(net: NetMessage, missing: Sequence[str]) -> dict[str, str]:
 
 
 def last_blobs(net: NetMessage, lost: Mapping[str, str]) -> list[str]:
-    """What nothing reads any more where the blobs of `lost` are not to be had."""
+    """The blobs that no layer reads, if the blobs of `lost` are not computed."""
     return _last(net.layer, lost, find_places(net))
 
 
 def predictions(net: NetMessage, learned: Collection[str]) -> list[str]:
     """The last blobs of a net without its losses and accuracies.
 
-    `learned` names the layers with parameters: in a net for training, what does not come from
-    them is no prediction but a target, whatever was done to it on its way to the loss.
+    `learned` names the layers with parameters.  In a net for training, a blob that does not depend
+    on one of them is a target and no prediction.
     """
     flow = _from_learned(net, learned)
     judging = _judging(net, learned, flow)
@@ -58,7 +58,7 @@ def _last(
 
 
 def _from_learned(net: NetMessage, learned: Collection[str]) -> set[str]:
-    """The blobs that come from layers with parameters."""
+    """The blobs that depend on layers with parameters."""
     found: set[str] = set()
     for layer in net.layer:
         if layer.name in learned or not found.isdisjoint(layer.bottom):
@@ -67,14 +67,14 @@ def _from_learned(net: NetMessage, learned: Collection[str]) -> set[str]:
 
 
 def _judging(net: NetMessage, learned: Collection[str], flow: Collection[str]) -> set[int]:
-    """The layers that compare predictions with what is right, by their numbers.
+    """The numbers of the layers that compare predictions with targets.
 
-    A loss may be put together from others: what a layer with a loss_weight sums up is a part of
-    it, back to where predictions and targets meet.
+    A loss may consist of several layers: it includes all layers between the one with a
+    loss_weight and those where predictions and targets meet.
     """
     judging: set[int] = set()
     inside: dict[str, bool] = {}
-    """Blobs that are read, and whether only by parts of a loss that was put together."""
+    """Blobs that are read, and whether only the layers of a loss read them."""
     for number, layer in reversed(list(enumerate(net.layer))):
         judges = layer.type in LAYERS and LAYERS[layer.type].judges
         part = any(layer.loss_weight) or (

@@ -1,4 +1,4 @@
-"""The means of a test net's outputs over records, whatever batches they came in."""
+"""Means: averages a test net's outputs over records, whatever the batch sizes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 LARGEST = 1000
-"""Numbers of one output that are told one by one."""
+"""The most numbers of one output that are listed one by one."""
 
 
 @dataclass
 class _Sum:
-    """One output over the batches so far, each weighed by its number of records."""
+    """The sum of one output over batches, each weighted by its number of records."""
 
     shape: tuple[int, ...]
     elements: Array
     mean: float = 0.0
     is_steady: bool = True
-    """Whether it had one shape in all batches."""
+    """Whether it had the same shape in all batches."""
     per_record: bool = True
-    """Whether its first axis was that of the records in all batches."""
+    """Whether its first axis was the records' in all batches."""
     single: bool = True
     """Whether it had one number for each record."""
 
@@ -38,11 +38,11 @@ class _Sum:
 
 
 class Means:
-    """Weighs each batch by its number of records.
+    """Averages outputs over batches, each weighted by its number of records.
 
-    An output of one number is a metric, one of several is one for each number.  An output with
-    one number for each record is their mean; those with more are predictions, and no metrics.
-    The tops of the layers that ``measures`` names have no axis of records.
+    An output of one number is a metric; an output of several numbers is a metric for each.  An
+    output with one number per record counts by its mean; one with more is a prediction and no
+    metric.  The tops in ``measures`` have no axis of records.
     """
 
     def __init__(self, measures: Collection[str] = ()) -> None:
@@ -61,14 +61,14 @@ class Means:
         self.records += records
 
     def arrays(self) -> dict[str, Array]:
-        """Those of one number first: the first metric is the one by which the best is told."""
+        """The metrics, single numbers first: the first one decides which validation is best."""
         found = {name: self._mean(name, one) for name, one in self._sums.items()}
         held = {name: mean / self.records for name, mean in found.items() if mean is not None}
         first = [name for name in held if self._sums[name].elements.size == 1]
         return {name: held[name] for name in [*first, *held]}
 
     def result(self) -> dict[str, float]:
-        """Each number under its output's name; ``name[0]``, ``name[1]`` … where it has several."""
+        """The metrics by name; ``name[0]``, ``name[1]`` … where an output has several."""
         return flattened(self.arrays())
 
     def _mean(self, name: str, one: _Sum) -> Array | None:
@@ -80,7 +80,7 @@ class Means:
 
 
 def flattened(arrays: Mapping[str, Array]) -> dict[str, float]:
-    """A number for each element of each array."""
+    """The elements of arrays by name: ``name``, or ``name[0]``, ``name[1]`` …"""
     return {
         name if values.size == 1 else f"{name}[{index}]": float(value)
         for name, values in arrays.items()

@@ -25,16 +25,17 @@ StrPath = str | os.PathLike[str]
 
 
 class Net:
-    """A net that runs, or learns if it has a solver: data in, steps trained, weights out.
+    """A net to run, and to train if it has a solver.
 
     `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a
     solver (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains.
-    `weights` is a caffemodel or a WeightCollection.  A net alone is built for TEST unless `phase`
-    says otherwise; `level` and `stages` choose layers as well.  `backend` is "embedded", or a
-    module with pycaffe's interface or its name ("caffe").  `seed` decides fillers, dropout, crops
-    and mirrors, in place of the solver's random_seed.  ``precision="bf16"`` multiplies in
-    bfloat16: docs/precision.md.  ``keep_blobs=True`` keeps all blobs and gradients, not only
-    the outputs that are asked for; in the test phase last bits may differ then: docs/pycaffe.md.
+    `weights` is a caffemodel or a WeightCollection.  A net without a solver is built for phase
+    TEST unless `phase` is given; `level` and `stages` choose layers as in Caffe.  `backend` is
+    "embedded", or a module with pycaffe's interface, or its name ("caffe").  `seed` seeds
+    fillers, dropout, crops and mirrors, instead of the solver's random_seed.
+    ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.  ``keep_blobs=True`` stores
+    all blobs and gradients, not only the requested outputs; in the test phase the last bits may
+    then differ: docs/pycaffe.md.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
@@ -66,11 +67,11 @@ class Net:
         self._given_seed = _given_seed(seed, self.settings)
         self._seed = self._backend.seed(self._given_seed)
         self._build(TEST if phase is None else phase)
-        with suppress(UnknownShape):  # the data will tell
+        with suppress(UnknownShape):  # the data will decide it
             _ = self.net
 
     def _build(self, alone: int) -> None:
-        """The nets of the description, ready to be made; ``alone`` is the phase of a net alone."""
+        """Prepare the nets of the description; ``alone`` is the phase of a net without a solver."""
         self._solver: Any = None
         if self.settings is None:
             self._main = self._fed(self._description.main, alone, self._make_main, "data")
@@ -86,23 +87,23 @@ class Net:
 
     @property
     def settings(self) -> SolverMessage | None:
-        """The solver's settings as they were given; None for a net alone."""
+        """The solver's settings as given; None for a net without a solver."""
         return self._description.solver
 
     @property
     def described(self) -> NetMessage:
-        """The net that is trained, or the one that runs: every layer of it is meant."""
+        """The description of the net that is trained, or else run, filtered by its phase."""
         return self._description.main
 
     @property
     def solver(self) -> Any:
-        """The pycaffe solver, of the training net alone; None for a net alone."""
+        """The pycaffe solver of the training net; None for a net without a solver."""
         _ = self._main.net
         return self._solver
 
     @property
     def net(self) -> Any:
-        """The pycaffe net whose weights these are: the one that is trained, if any is."""
+        """The pycaffe net with the weights: the one that is trained, if there is a solver."""
         return self._main.net
 
     @property
@@ -114,7 +115,7 @@ class Net:
 
     @property
     def precision(self) -> str:
-        """What it multiplies: "float32", or "bf16" where it was asked for and there is any."""
+        """The precision of multiplications: "float32", or "bf16" if requested and supported."""
         return self._backend.precision
 
     @property
@@ -123,22 +124,22 @@ class Net:
 
     @property
     def tested(self) -> FedNet:
-        """The net that `forward` runs, with these weights: its description, entries and blobs."""
+        """The net that `forward` runs, with its description, entries and blobs."""
         fed = self._test_net(0)
         self._share(fed)
         return fed
 
     @property
     def iter(self) -> int:
-        """How often the weights have been updated."""
+        """The number of updates of the weights."""
         return 0 if self.solver is None else int(self.solver.iter)
 
     # -- data ----------------------------------------------------------------------------
 
     def set_training_data(self, data: Any, *, transformed: bool = False) -> None:
-        """Train on these records: see docs/net.md for what they can be.
+        """Train on these records; docs/net.md says what they can be.
 
-        With `transformed` they have been through `transforms` already.
+        `transformed` records have been through `transforms` already.
         """
         self._know(self._main.set_data(data, transformed))
 
@@ -148,7 +149,7 @@ class Net:
 
     @property
     def transforms(self) -> dict[str, Transform]:
-        """What to give `Batches` so that its thread transforms the training data's columns."""
+        """The transforms of columns, for `Batches` to apply in its thread."""
         layers = self._description.main.layer
         return {
             layer.top[0]: Transform(layer.transform_param, self._main.phase, self._seed)
@@ -158,7 +159,7 @@ class Net:
 
     @property
     def taken(self) -> int:
-        """How many records training has taken; set it to go on with the same random crops."""
+        """The number of records trained on; set it to continue with the same random crops."""
         return self._main.taken
 
     @taken.setter
@@ -173,7 +174,7 @@ class Net:
     # -- work ----------------------------------------------------------------------------
 
     def train(self, steps: int) -> float:
-        """Update the weights so often; the mean loss."""
+        """Update the weights ``steps`` times; returns the mean loss."""
         self._warn_of_idle(steps)
         losses = 0.0
         for _ in range(steps):
@@ -188,7 +189,7 @@ class Net:
             warn_of_idle(self.net)
 
     def compute_gradients(self) -> float:
-        """The gradients of one iteration (all passes of iter_size), and its loss."""
+        """Compute the gradients of one iteration (all passes of iter_size); returns its loss."""
         if self.settings is None:
             raise SolverError("a net without a solver cannot be trained: make the Net of a solver")
         net = self.net
@@ -202,22 +203,22 @@ class Net:
         return loss / passes
 
     def fill(self) -> int:
-        """Put the next batch of the training data into the net; how many records it holds."""
+        """Put the next batch of training data into the net; returns its number of records."""
         return self._main.fill()
 
     def apply_update(self) -> None:
-        """Update the weights by the gradients; an iteration is done."""
+        """Update the weights by the gradients, which completes an iteration."""
         self.solver.apply_update()
 
     def test(self, steps: int | None = None, net: int = 0) -> dict[str, float]:
-        """The means of the test net's outputs, over all records or so many batches.
+        """The means of the test net's outputs, over all records or ``steps`` batches.
 
-        An output of several numbers, as Accuracy's per class, is ``name[0]``, ``name[1]`` …
+        An output of several numbers, as Accuracy's per class, becomes ``name[0]``, ``name[1]`` …
         """
         return flattened(self.test_arrays(steps, net))
 
     def test_arrays(self, steps: int | None = None, net: int = 0) -> dict[str, Array]:
-        """What `test` gives, each output in its shape."""
+        """The results of `test`, each output in its shape."""
         fed = self._test_net(net)
         fed.rewind()
         limit = self._limit(fed, steps, net)
@@ -241,7 +242,7 @@ class Net:
         raise SpecError(f"the {fed.what} may have no end: say how many steps to test")
 
     def forward(self, batch: Any, outputs: Sequence[str] | None = None) -> dict[str, Array]:
-        """Run one batch, of any size, through the net for testing; copies of its outputs."""
+        """Run a batch of any size through the net for testing; returns copies of its outputs."""
         return self.tested.forward(batch, outputs)
 
     # -- weights -------------------------------------------------------------------------
@@ -251,13 +252,13 @@ class Net:
         return WeightCollection.of(self.net)
 
     def set_weights(self, weights: WeightCollection) -> None:
-        """Take over these weights, of exactly this net's layers."""
+        """Copy these weights into the net; they must have exactly its layers."""
         weights.to_net(self.net)
 
     def copy(self) -> Net:
-        """Another Net of the same source, with weights of its own that begin as these.
+        """Another Net of the same source, with a copy of the weights.
 
-        Data and what the solver remembers (iterations, histories) are not copied.
+        Data and the solver's state (iterations, histories) are not copied.
         """
         other = object.__new__(type(self))
         vars(other).update(vars(self))
@@ -277,15 +278,15 @@ class Net:
         (self.net.save_hdf5 if name.endswith(".h5") else self.net.save)(name)
 
     def load(self, path: StrPath) -> None:
-        """Take the weights of layers with the same names from a caffemodel.
+        """Load the weights of layers with the same names from a caffemodel.
 
-        A file that has none of the layers is refused; layers that it lacks are named in a warning.
+        A file with none of the layers is refused; a warning names layers that it lacks.
         """
         copy_from(self.net, path)
 
     @property
     def flat_weights(self) -> NDArray | None:
-        """The memory of all weights; None where the backend has none in one piece."""
+        """The buffer of all weights; None where the backend has no single one."""
         return getattr(self.net, "flat_params", None)
 
     # -- inside --------------------------------------------------------------------------
@@ -318,7 +319,7 @@ class Net:
         return self._tests[number]
 
     def _share(self, fed: FedNet) -> None:
-        """Let a test net look at the trained weights."""
+        """Let a test net share the trained weights."""
         if fed is not self._main and not fed.is_shared:
             fed.net.share_with(self.net)
             fed.is_shared = True

@@ -1,4 +1,4 @@
-"""Data of any kind as blocks of rows: column → array, one row a record."""
+"""Rows: data of any kind as blocks of rows, column → array with one row per record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Entries = Callable[[], Sequence[Entry] | None]
 
 
 class Rows:
-    """Where records come from, in order."""
+    """A source of records, in order."""
 
     def __init__(
         self,
@@ -34,16 +34,16 @@ class Rows:
         shapes: Callable[[], Mapping[str, Shape]],
     ) -> None:
         self.blocks = blocks
-        """The first block of about so many rows, the others of so many; from the beginning if
-        `again`."""
+        """Yields blocks: the first of about the first number of rows, others of the second; starts
+        from the beginning if `again`."""
         self.again = again
         self.shapes = shapes
         """The columns, and the shape of a record in each."""
 
 
 def open_rows(data: Any, entries: Entries, names: Sequence[str]) -> Rows:
-    """Rows of loaders' Records or a data set's path, of whole columns, or of an iterable of
-    records or batches.  Parts of a tuple are called by `names`.
+    """Rows of loaders' Records, a data set's path, whole columns, or an iterable of records or
+    batches.  `names` names the parts of a tuple.
     """
     if isinstance(data, (str, os.PathLike)):
         data = open_records(data)
@@ -65,12 +65,12 @@ def open_rows(data: Any, entries: Entries, names: Sequence[str]) -> Rows:
 
 
 def default_columns(places: Iterable[Place]) -> list[str]:
-    """What the parts of a tuple are called: the places in order, DummyData's last."""
+    """The names of a tuple's parts: the places in order, DummyData's last."""
     return [place.name for place in sorted(places, key=lambda place: place.kind.fills)]
 
 
 def columns_of(item: Any, names: Sequence[str]) -> Block:
-    """An item by column: a mapping or a named tuple has names, other tuples have an order."""
+    """An item's values by column: by name for a mapping or named tuple, else in order."""
     if hasattr(item, "_asdict"):
         item = item._asdict()
     if isinstance(item, Mapping):
@@ -86,7 +86,7 @@ def columns_of(item: Any, names: Sequence[str]) -> Block:
 
 
 def rows_of(block: Block) -> int:
-    """The number of records, which all columns must agree on."""
+    """The number of records, which must be equal in all columns."""
     lengths = set()
     for name, values in block.items():
         if not values.ndim:
@@ -113,7 +113,7 @@ def _of_records(records: Any) -> Rows:
 
 
 def _of_items(items: Iterable[Any], entries: Entries, names: Sequence[str]) -> Rows:
-    """What can be iterated again and again."""
+    """Rows of a collection that can be iterated repeatedly."""
 
     def shapes() -> Mapping[str, Shape]:
         return _record_shapes(_first(iter(items))[0], entries, names)
@@ -125,7 +125,7 @@ def _of_items(items: Iterable[Any], entries: Entries, names: Sequence[str]) -> R
 
 
 def _of_iterator(items: Iterator[Any], entries: Entries, names: Sequence[str]) -> Rows:
-    """What comes once, item by item; only `shapes` takes one ahead of its use."""
+    """Rows of an iterator that runs once; only `shapes` reads an item ahead of its use."""
     rest = items
 
     def shapes() -> Mapping[str, Shape]:
@@ -165,7 +165,7 @@ def _grouped(
     first: int,
     size: int,
 ) -> Iterator[Block]:
-    """Items as blocks: a batch is one, records are put together."""
+    """Yields items as blocks: a batch is a block, records are collected into one."""
     records: list[Block] = []
     wanted = first
     for item in items:
@@ -211,9 +211,9 @@ def _is_array(data: Any) -> bool:
 
 
 def is_batch(columns: Block, entries: Sequence[Entry] | None) -> bool:
-    """Whether an item is many records; the column with most axes tells."""
+    """Whether an item is a batch of records, by its column with the most axes."""
     known = [entry for entry in entries or () if entry.name in columns]
-    if not known:  # images, as far as anybody can tell
+    if not known:  # images, as a guess
         return max((values.ndim for values in columns.values()), default=0) > 3
     entry = max(known, key=lambda entry: len(entry.shape))
     shape, record = columns[entry.name].shape, entry.stored
@@ -227,23 +227,23 @@ def is_batch(columns: Block, entries: Sequence[Entry] | None) -> bool:
 
 
 def fits(shape: Shape, record: Pattern) -> bool:
-    """Whether a record is of the shape wanted, where None is any size."""
+    """Whether a record has the wanted shape, where None is any size."""
     pairs = zip(shape, record, strict=False)
     return len(shape) == len(record) and all(want in (None, size) for size, want in pairs)
 
 
 def fits_loosely(shape: Shape, record: Pattern) -> bool:
-    """Axes of size 1 aside: 28 x 28 is 1 x 28 x 28."""
+    """Whether shapes are equal apart from axes of size 1: 28 x 28 fits 1 x 28 x 28."""
     return fits(
         tuple(size for size in shape if size != 1), tuple(size for size in record if size != 1)
     )
 
 
 def shaped(name: str, values: Array, record: Pattern) -> Array:
-    """A column's rows in the shape that a record has; axes of size 1 may be others.
+    """A column's rows in a record's shape; axes of size 1 may differ.
 
-    Shapes are compared, not the number of values: those of a picture of another size, or with its
-    channels last, would come to lie in other places.
+    Shapes are compared and not only the number of values, because the values of an image of
+    another size, or with its channels last, would end up in wrong places.
     """
     shape = values.shape[1:]
     if fits(shape, record):
@@ -256,7 +256,7 @@ def shaped(name: str, values: Array, record: Pattern) -> Array:
 
 
 def misfit(name: str, shape: Shape, record: Pattern) -> str:
-    """The sentence on a record of another shape, and what to do about it."""
+    """The message about a record of another shape, with advice."""
     wanted = " x ".join("any" if size is None else str(size) for size in record) or "one number"
     hint = ""
     if len(shape) == len(record) == 3:

@@ -1,4 +1,4 @@
-"""Rows cut into batches of the size that a net wants, whatever size they come in."""
+"""Stream: cuts rows into batches of the size that a net needs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sparknet.net.rows import Block, Rows, rows_of
 class Stream:
     """Reads rows from where the last batch ended.
 
-    An endless one begins again behind the last record, so that no batch of it is cut short;
-    rows that cannot be had again are a shorter batch at last, and then an error.
+    An endless stream starts again after the last record, so that every batch is full.  Rows that
+    cannot be read again end with a shorter batch, and then an error.
     """
 
     def __init__(self, rows: Rows, endless: bool, what: str) -> None:
@@ -24,7 +24,7 @@ class Stream:
         self.taken = 0
 
     def take(self, count: int) -> Block | None:
-        """The next `count` records, fewer where the data ends, None behind its end."""
+        """The next `count` records, fewer where the data ends, None after its end."""
         parts: list[Block] = []
         missing = count
         while missing:
@@ -43,8 +43,8 @@ class Stream:
         return _joined(parts) if parts else None
 
     def _next(self, missing: int, size: int) -> Block | None:
-        """The next rows; None at the end.  What begins anew fills the batch up, so that the
-        batches behind it need not be joined."""
+        """The next rows; None at the end.  Rows after a restart fill the batch up, so that later
+        batches need not be joined."""
         if self._rest:
             rest, self._rest = self._rest, {}
             return rest

@@ -1,7 +1,7 @@
-"""What training says about itself: progress, logs, plots.
+"""Listeners to the events of training: progress, logs, plots.
 
-Everything here is a listener, called with one plain dict for each event; `events` lists their
-fields.  ``sparknet.train(..., on_event=together(Progress(), JsonLines("train.jsonl")))``
+A listener is called with a plain dict for each event; `events` lists the fields.
+``sparknet.train(..., on_event=together(Progress(), JsonLines("train.jsonl")))``
 """
 
 from __future__ import annotations

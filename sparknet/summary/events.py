@@ -1,9 +1,9 @@
-"""Events: the plain dicts that training sends while it works, so that it need not know who reads.
+"""Events: the plain dicts that training passes to its listeners.
 
 Every event has ``event``, its kind:
 
 ==============  =====================================================================
-``start``       ``iteration`` (0, or where it was resumed) and where it ends: ``steps`` (an
+``start``       ``iteration`` (0, or that of the resumed snapshot) and the end: ``steps`` (an
                 iteration) or ``seconds``
 ``round``       ``iteration``, ``samples`` (of all workers), ``loss``, ``seconds_computing``,
                 ``seconds_communicating`` (means over the workers), ``bytes_sent``,
@@ -13,8 +13,8 @@ Every event has ``event``, its kind:
 ``stop``        ``iteration``, ``reason``, ``best``: the iteration of the weights, if not the last
 ==============  =====================================================================
 
-These are the fields that are read here; `sparknet.train` sends more.  A field that is missing or
-None counts as unknown; kinds of events that nobody here knows are ignored.
+These are the fields that the listeners here read; `sparknet.train` sends more.  A field that is
+missing or None counts as unknown; unknown kinds of events are ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Listener = Callable[[Event], None]
 
 
 def together(*listeners: Listener | None) -> Listener:
-    """One listener that passes each event on to all; None counts as nobody."""
+    """A listener that passes each event to all ``listeners``; None is skipped."""
     present = [listener for listener in listeners if listener is not None]
 
     def tell(event: Event) -> None:
@@ -45,12 +45,12 @@ def number(event: Event, field: str) -> float | None:
 
 
 def single(metrics: Mapping[str, Value]) -> dict[str, Value]:
-    """Those that fit on a line and into a plot: not one for each class."""
+    """The metrics of one number; those with one for each class do not fit on a line."""
     return {name: value for name, value in metrics.items() if not name.endswith("]")}
 
 
 def seconds(event: Event) -> float:
-    """How long a round took."""
+    """The time that a round took."""
     parts = (number(event, f"seconds_{part}") for part in ("computing", "communicating"))
     return sum(part or 0.0 for part in parts)
 

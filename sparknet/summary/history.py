@@ -1,4 +1,4 @@
-"""History: what was said of a training, kept and read back."""
+"""History: the events of a training, stored or read from a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JsonLines: each event as a line of JSON, for programs and for later."""
+"""JsonLines: writes each event as a line of JSON."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sparknet.summary.events import Event
 class JsonLines:
     """A listener that writes to a file or a stream.
 
-    A file is added to, so that a training that was resumed has one log.  Each line is complete
-    when the event is over, and has a ``time``, in seconds since 1970.
+    Lines are appended to a file, so that a resumed training has one log.  Each line is written
+    completely before the listener returns, and has a ``time``, in seconds since 1970.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ def _opened(path: str | os.PathLike[str]) -> TextIO:
 
 
 def as_json(value: Any) -> str:
-    """One line that every reader of JSON takes: numpy's numbers too, null for NaN and infinity."""
+    """A line of strict JSON, with numpy's numbers as numbers and null for NaN and infinity."""
     return json.dumps(_plain(value), allow_nan=False)
 
 

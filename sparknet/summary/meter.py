@@ -1,4 +1,4 @@
-"""Where training stands, worked out from its events."""
+"""Meter: the progress of training, computed from its events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RECENT = 20
 
 
 class Meter:
-    """The state that a progress bar shows; ``clock`` counts seconds."""
+    """The state that a progress bar shows; ``clock`` returns seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -27,7 +27,7 @@ class Meter:
         self.metrics: dict[str, float] = {}
 
     def add(self, event: Event) -> None:
-        """Take in an event."""
+        """Update the state by an event."""
         self.iteration = int(event.get("iteration") or self.iteration)
         if event["event"] == "start":
             self._start(event)
@@ -52,24 +52,24 @@ class Meter:
         self._position = self._measure(event)
 
     def _measure(self, event: Event) -> float:
-        """How far it has come, in the unit of the goal."""
+        """The progress, in the unit of the goal."""
         if self._goal and self._goal[0] == "seconds":
             return self._clock() - self._began
         return number(event, "iteration") or 0.0
 
     @property
     def goal(self) -> tuple[str, float] | None:
-        """What ends the training, and at which value."""
+        """The measure that ends the training, and its value at the end."""
         return self._goal
 
     @property
     def fraction(self) -> float | None:
-        """How much is done, 0 to 1; None where no end is set."""
+        """The finished share, 0 to 1; None if no end is set."""
         return min(self._position / self._goal[1], 1.0) if self._goal else None
 
     @property
     def remaining(self) -> float | None:
-        """Seconds left, if it goes on as it went so far."""
+        """The estimated seconds left."""
         if self._goal is None or self._position <= self._first:
             return None
         pace = (self._recent[-1][0] - self._began) / (self._position - self._first)

@@ -1,4 +1,4 @@
-"""Loss and accuracy over the iterations, as a picture."""
+"""plot: loss and accuracy over the iterations, as an image."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Panel:
 
 
 def plot(source: History | Iterable[Event] | str | os.PathLike[str], out: str | Path) -> None:
-    """Draw a history, or the JSON lines of one, to a file named .svg, .png or .pdf.
+    """Draw a history, or its JSON lines, to a file named .svg, .png or .pdf.
 
-    SVG needs nothing else; the others are drawn by matplotlib (extra ``plots``).
+    SVG needs no other package; matplotlib (extra ``plots``) draws the other formats.
     """
     check_format(out)
     panels = _panels(_history(source))
@@ -43,7 +43,7 @@ def plot(source: History | Iterable[Event] | str | os.PathLike[str], out: str | 
 
 
 def check_format(out: str | Path) -> None:
-    """Refuse a name that says no format, and one whose format cannot be drawn here."""
+    """Refuse a name without a known format, and a format that needs a missing package."""
     suffix = Path(out).suffix
     if suffix not in FORMATS:
         raise FileError(out, f"a plot's name ends in {', '.join(FORMATS)}")

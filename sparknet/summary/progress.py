@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, plain lines elsewhere."""
+"""Progress: shows a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ ENDS = {
     "patience": "no validation was better for long enough",
     "interrupted": "interrupted",
 }
-"""What the reasons of a stop are called."""
+"""The reasons of a stop, in words."""
 
 
 class Progress:
-    """A listener that shows loss, accuracy, samples/s, communication and the time that is left.
+    """A listener that shows loss, accuracy, samples/s, communication and the time left.
 
-    On a terminal one line is drawn again and again.  Elsewhere a line is printed for the first
-    round and then at most one in ``every`` seconds.  What happens once (a validation, a
-    snapshot) stays on the screen.
+    On a terminal it redraws one line.  Elsewhere it prints a line for the first round and then at
+    most one in ``every`` seconds.  Lines about single events (a validation, a snapshot) stay on
+    the screen.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Progress:
         self._drawn = True
 
     def _say(self, line: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         self._stream.write(f"{CLEAR if self._drawn else ''}{line}\n")
         self._stream.flush()
         self._drawn = False
@@ -123,7 +123,7 @@ def _position(meter: Meter) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """As 0:07 or 1:02:03."""
+    """Seconds as 0:07 or 1:02:03."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

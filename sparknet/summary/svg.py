@@ -1,4 +1,4 @@
-"""Diagrams as SVG, without a plotting library: what a server without matplotlib can leave."""
+"""svg: draws diagrams as SVG, without a plotting library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TICKS = 5
 
 @dataclass(frozen=True)
 class Axis:
-    """Values from ``low`` to ``high`` along pixels from ``begin`` to ``end``."""
+    """Maps values from ``low`` to ``high`` to pixels from ``begin`` to ``end``."""
 
     low: float
     high: float
@@ -32,7 +32,7 @@ class Axis:
 
 
 def svg(panels: Sequence[Panel]) -> str:
-    """The panels side by side."""
+    """An SVG with the panels side by side."""
     width = WIDTH * len(panels)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" '
@@ -85,7 +85,7 @@ def _text(x: float, y: float, text: str, anchor: str = "start", size: int = 11) 
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Round numbers from at most ``low`` to at least ``high``, some five of them."""
+    """About five round numbers that cover ``low`` to ``high``."""
     if not high > low:
         low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
     rough = (high - low) / TICKS

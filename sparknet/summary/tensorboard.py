@@ -1,4 +1,4 @@
-"""TensorBoard: the events as scalars in an event file."""
+"""TensorBoard: writes the events as scalars to an event file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparknet.summary.events import Event, number, seconds, share_communicating
 
 
 class TensorBoard:
-    """A listener that writes to a folder which ``tensorboard --logdir`` shows."""
+    """A listener that writes to a folder for ``tensorboard --logdir``."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._writer = _writer(os.fspath(folder))

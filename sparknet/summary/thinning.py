@@ -1,4 +1,4 @@
-"""Thinned: a list that is added to for days and stays short, with the shape of the whole."""
+"""Thinned: a list of bounded length that keeps the shape of a long series."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ Value = TypeVar("Value")
 
 
 class Thinned(Generic[Value]):
-    """The newest ``most`` of what was added, and of the older ones every n-th.
+    """Holds the newest ``most`` values, and every n-th of the older ones.
 
-    n is 1 until there are ``most`` older ones, and then doubles as often as needed: the first one
-    stays, and all that stay of the older ones are equally far apart.
+    n is 1 until there are ``most`` older values, and doubles whenever there are more.  The first
+    value stays, and the older values that stay are equally far apart.
     """
 
     def __init__(self, most: int) -> None:
         self._most, self._count, self._step = most, 0, 1
         self._old: list[tuple[int, Value]] = []
-        """With their numbers in the order of arrival."""
+        """The older values, each with its number in the order of arrival."""
         self._new: deque[tuple[int, Value]] = deque()
 
     def add(self, value: Value) -> None:
@@ -37,5 +37,5 @@ class Thinned(Generic[Value]):
 
     @property
     def values(self) -> list[Value]:
-        """Oldest first."""
+        """The values, oldest first."""
         return [value for _, value in (*self._old, *self._new)]

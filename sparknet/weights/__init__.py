@@ -1,4 +1,4 @@
-"""Weights by layer name, over one flat buffer."""
+"""Weights by layer name, as views of one flat buffer."""
 
 from __future__ import annotations
 

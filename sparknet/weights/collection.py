@@ -17,8 +17,8 @@ from sparknet.weights.layout import Layout, flat_of, layout_of
 class WeightCollection(Mapping[str, list[NDArray]]):
     """Layer name → the layer's parameters, as views of one flat float32 buffer, `flat`.
 
-    A parameter that several layers share lies there once.  Arithmetic wants collections of
-    the same layout and makes new ones; ``+=``, ``-=``, ``*=`` and ``/=`` compute in place.
+    A parameter that several layers share is stored once.  Arithmetic needs collections of the
+    same layout and returns new ones; ``+=``, ``-=``, ``*=`` and ``/=`` compute in place.
     Collections compare by identity: see `allclose`.
 
     >>> from sparknet import LinearLayer, Net, NetParams, RDDLayer
@@ -48,13 +48,13 @@ class WeightCollection(Mapping[str, list[NDArray]]):
             for layer in layout.layers
         }
 
-    # -- where they come from and go to --------------------------------------------------
+    # -- from and to nets and files --------------------------------------------------
 
     @classmethod
     def of(cls, net: Any, copy: bool = True) -> WeightCollection:
         """The weights of a pycaffe net.
 
-        Without `copy` they are the net's own memory, which only the embedded engine can lend.
+        Without `copy` they are views of the net's memory, which only the embedded engine allows.
         """
         layout = layout_of(net)
         flat = flat_of(net, layout)
@@ -71,7 +71,7 @@ class WeightCollection(Mapping[str, list[NDArray]]):
         return made
 
     def to_net(self, net: Any) -> None:
-        """Write them into a pycaffe net that has exactly these layers."""
+        """Copy the weights into a pycaffe net, which must have exactly these layers."""
         layout = layout_of(net)
         self.layout.check(layout, "the net")
         flat = flat_of(net, layout)
@@ -183,7 +183,7 @@ class WeightCollection(Mapping[str, list[NDArray]]):
         return self.flat.is_finite()
 
     def check_finite(self) -> None:
-        """Refuse NaN and infinity by the layer that has it."""
+        """WeightsError with the layer's name if a weight is NaN or infinite."""
         if self.is_finite():
             return
         place = int(np.flatnonzero(~np.isfinite(self.flat.numpy()))[0])

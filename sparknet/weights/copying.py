@@ -1,4 +1,4 @@
-"""Weights out of files into the layers of the same names, and what is said where names differ."""
+"""Copies weights from files into layers of the same names, and reports names that differ."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ class WeightsWarning(UserWarning):
 
 
 def copy_from(net: Any, *paths: StrPath) -> None:
-    """Copy weights into a pycaffe net by the names of its layers, as Caffe does, one file after
-    the other; a later one counts.
+    """Copy weights into a pycaffe net by layer name, as Caffe does; later files override earlier.
 
-    What Caffe is silent about is said here: a file that has none of the layers is refused, and
-    layers that no file has are named in one warning, for they keep what they have.
+    Unlike in Caffe, a file with none of the layers is refused, and a warning names the layers that
+    no file has, which keep their weights.
     """
     check_names(net, paths)
     for path in paths:
@@ -33,7 +32,7 @@ def copy_from(net: Any, *paths: StrPath) -> None:
 
 
 def check_names(net: Any, paths: Sequence[StrPath]) -> None:
-    """Refuse a file with none of a net's layers; warn of layers that no file has."""
+    """Refuse a file with none of a net's layers; warn about layers that no file has."""
     layers = list(net.params)
     if not layers or not paths:
         return

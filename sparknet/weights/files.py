@@ -19,7 +19,8 @@ Array = np.ndarray[Any, Any]
 def read_weights(path: StrPath) -> tuple[Layout, dict[str, list[Array]]]:
     """The layout of a file's weights, and each layer's arrays.
 
-    Parameters of one name are shared.  Of layers with one name the last counts, as in Caffe.
+    Parameters of the same name are shared.  Of layers of the same name the last one counts, as in
+    Caffe.
     """
     model = read_model(path)
     pairs = zip(model.net.layer, model.arrays, strict=True)
@@ -41,12 +42,12 @@ def read_weights(path: StrPath) -> tuple[Layout, dict[str, list[Array]]]:
 
 
 def write_weights(path: StrPath, layout: Layout, arrays: Sequence[Sequence[Array]]) -> None:
-    """A caffemodel of nothing but weights; HDF5 if the name ends in .h5."""
+    """Write a caffemodel of only weights; HDF5 if the name ends in .h5."""
     net, owners = caffe_pb2.NetParameter(), dict[Span, str]()
     for layer in layout.layers:
         written = net.layer.add(name=layer.name, type=layer.type)
         for index, (span, shape) in enumerate(zip(layer.spans, layer.shapes, strict=True)):
             written.blobs.add().shape.dim.extend(shape)
-            # A name tells the reader, and the HDF5 writer, which parameters are shared.
+            # Readers, and the HDF5 writer, find shared parameters by their names.
             written.param.add(name=owners.setdefault(span, f"{layer.name}/{index}"))
     write_model(path, Model(net, [list(own) for own in arrays]))

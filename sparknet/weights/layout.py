@@ -1,4 +1,4 @@
-"""Which layers a flat buffer of weights holds, and where."""
+"""Layout: the layers of a flat buffer of weights, and their places in it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class LayerBlobs:
     shapes: tuple[Shape, ...]
     begins: tuple[int, ...]
     type: str = field(default="", compare=False)
-    """Empty where a file does not say (HDF5)."""
+    """The layer's type; empty where a file does not contain it (HDF5)."""
 
     @property
     def spans(self) -> list[Span]:
-        """The part of the flat buffer that each blob takes: where it begins and ends."""
+        """The begin and end of each blob in the flat buffer."""
         sizes = map(count, self.shapes)
         return [(begin, begin + size) for begin, size in zip(self.begins, sizes, strict=True)]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which layers a flat buffer of weights holds, in order, and where."""
+    """The layers of a flat buffer of weights, in order, and their places in it."""
 
     layers: tuple[LayerBlobs, ...]
 
@@ -48,7 +48,7 @@ class Layout:
 
     @cached_property
     def statistics(self) -> tuple[Span, ...]:
-        """The parts of the flat buffer that are running sums, which no gradient moves, in order."""
+        """The spans of running sums in the flat buffer, which no gradient changes, in order."""
         held = (
             layer for layer in self.layers if layer.type in LAYERS and LAYERS[layer.type].frozen
         )
@@ -64,9 +64,9 @@ class Layout:
         return {layer.name: layer for layer in self.layers}
 
     def check(self, other: Layout, second: str = "the second") -> None:
-        """Refuse weights of other layers, by the first that differs and how.
+        """Refuse weights of other layers; the error names the first difference.
 
-        The order may differ: an HDF5 file holds layers by the alphabet.
+        The order may differ, because an HDF5 file holds layers in alphabetical order.
         """
         if self.layers == other.layers:
             return
@@ -90,7 +90,7 @@ class Layout:
         return Layout, (self.layers,)
 
     def locate(self, place: int) -> tuple[str, int]:
-        """The layer and the blob that hold a place of the flat buffer."""
+        """The layer and the blob at a place of the flat buffer."""
         for layer in self.layers:
             for index, (begin, end) in enumerate(layer.spans):
                 if begin <= place < end:
@@ -99,7 +99,7 @@ class Layout:
 
 
 class Layouts:
-    """Collects a layout, layer by layer; blobs of the same key lie in the same place."""
+    """Builds a layout layer by layer; blobs of the same key share a place."""
 
     def __init__(self) -> None:
         self._layers: list[LayerBlobs] = []
@@ -107,7 +107,7 @@ class Layouts:
         self._size = 0
 
     def add(self, name: str, kind: str, shapes: Sequence[Shape], keys: Sequence[object]) -> None:
-        """A layer; a key that is None is like no other."""
+        """Add a layer; blobs with key None are not shared."""
         begins = tuple(map(self._begin, map(count, shapes), keys))
         self._layers.append(LayerBlobs(name, tuple(shapes), begins, kind))
 
@@ -124,7 +124,7 @@ class Layouts:
 
 
 def layout_of(net: Any) -> Layout:
-    """The layout of a pycaffe net's weights, in order of first use; shared ones lie once."""
+    """The layout of a pycaffe net's weights, in order of first use; shared ones appear once."""
     layouts = Layouts()
     for name, blobs in net.params.items():
         arrays = [blob.data for blob in blobs]
@@ -135,9 +135,9 @@ def layout_of(net: Any) -> Layout:
 
 
 def flat_of(net: Any, layout: Layout) -> NDArray | None:
-    """The one buffer in which a net's weights lie.
+    """The single buffer of a net's weights, or None.
 
-    Other modules have none, nor has a net that shares some of another's weights.
+    Nets of other modules have none, and neither has a net that shares some weights of another.
     """
     flat = getattr(net, "flat_params", None)
     if not isinstance(flat, NDArray) or flat.size != layout.size:
