@@ -15,6 +15,7 @@ import pytest
 
 from sparknet import caffe
 from sparknet.caffe.solvers import SOLVERS, Solver, rate
+from sparknet.proto.solver import SOLVER_TYPES
 from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import SmoothedLoss
 from sparknet.dsl import SolverParams
@@ -76,9 +77,14 @@ def test_net_spec() -> None:
     assert solver.iter == 2
 
 
-def test_every_solver_is_pycaffes() -> None:
-    for kind, made in SOLVERS.items():
-        assert getattr(caffe, f"{kind}Solver") is made
+def test_pycaffes_solvers_are_found_by_type() -> None:
+    names = [name for name in caffe.pycaffe.__all__ if name.endswith("Solver")]
+    assert len(names) == 6
+    for name in names:
+        made = SOLVERS[name.removesuffix("Solver")]
+        assert getattr(caffe, name) is made
+        assert issubclass(made, caffe.SGDSolver)
+    assert set(SOLVERS) == set(SOLVER_TYPES)
     with pytest.raises(TypeError):
         Solver("file")  # type: ignore[abstract]
 
