@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -32,9 +32,9 @@ class _Entry:
 
     worker: int
     where: str
+    heard: float
     ready: bool = False
     said: Any = None
-    heard: float = field(default_factory=time.monotonic)
 
     def lost(self, what: str) -> Loss:
         return self.worker, self.where, what
@@ -46,13 +46,15 @@ class Rendezvous:
     ``begin`` is called when all workers of an attempt are ready; all get what it returns.
     """
 
-    def __init__(self, begin: Callable[[], Json] = dict) -> None:
-        self._begin = begin
+    def __init__(
+        self, begin: Callable[[], Json] = dict, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._begin, self._clock = begin, clock
         self._entries: dict[Line, _Entry] = {}
         self._over: dict[Line, Loss] = {}
         """Lines of attempts that are over, and the worker whose loss ended them."""
         self._met: Json | None = None
-        self._heard = time.monotonic()
+        self._heard = self._clock()
         """The time of the last call of any worker."""
         self._lock = threading.Lock()
 
@@ -72,7 +74,7 @@ class Rendezvous:
                 return {"lost": self._over[line], "met": None}
             entry = self._entries[line]
             entry.ready, entry.said = bool(call["ready"]), call["said"]
-            entry.heard = time.monotonic()
+            entry.heard = self._clock()
             if self._met is None:
                 self._met = self._meeting(int(call["of"]))
             return {"lost": None if self._met else self._silent(call), "met": self._met}
@@ -93,7 +95,7 @@ class Rendezvous:
 
     def _enter(self, line: Line, call: Json) -> None:
         """Enter a new line; workers that have met, or have its rank, are of an older attempt."""
-        entry = _Entry(line.rank, str(call["where"]))
+        entry = _Entry(line.rank, str(call["where"]), self._clock())
         loss = entry.lost("it was started again")
         if self._met is not None:
             self._end(loss)
@@ -116,14 +118,14 @@ class Rendezvous:
 
     def _forgive(self, deadline: float) -> None:
         """Restart the time of all workers if nobody called for long: this process was paused."""
-        now = time.monotonic()
+        now = self._clock()
         if now - self._heard > deadline / 2:
             for entry in self._entries.values():
                 entry.heard = now
         self._heard = now
 
     def _silent(self, call: Json) -> Loss | None:
-        quiet = time.monotonic() - float(call["deadline"])
+        quiet = self._clock() - float(call["deadline"])
         late = (entry for entry in self._entries.values() if entry.heard < quiet)
         said = f"no heartbeat for {float(call['deadline']):g} s"
         return next((entry.lost(said) for entry in late), None)

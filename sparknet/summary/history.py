@@ -14,7 +14,7 @@ from sparknet.errors import FileError
 from sparknet.summary.events import Event, number, seconds
 from sparknet.summary.thinning import Thinned
 
-MOST = 4096
+MOST = 1024
 """Events of one kind that are kept of the newest, and of the older ones."""
 
 Series = tuple[list[int], list[float]]

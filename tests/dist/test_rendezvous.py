@@ -12,7 +12,7 @@ import pytest
 from sparknet.dist.driver import Driver
 from sparknet.dist.handshake import make_secret
 from sparknet.dist.line import Line, Link
-from sparknet.dist.rendezvous import Presence
+from sparknet.dist.rendezvous import Presence, Rendezvous
 from sparknet.dist.seal import HMAC
 from sparknet.errors import CommError, PeerLost
 
@@ -116,3 +116,48 @@ def test_each_attempt_has_its_number(new_line: Callable[[int], Line]) -> None:
     """Also when the first hung after it had met: its line is still there."""
     attempts = [present(new_line(0), 1).meet()["attempt"] for _ in range(2)]
     assert attempts == [1, 2]
+
+
+class Caller:
+    """What a rendezvous asks of a line."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+
+
+class Clocked:
+    """A rendezvous of two whose clock the test turns; worker 0 asks who is lost."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self._place = Rendezvous(clock=lambda: self.now)
+        self._lines: list[Any] = [Caller(0), Caller(1)]
+        self.after(0, 0)
+        self.after(0, 1)
+
+    def after(self, seconds: float, rank: int = 0) -> Any:
+        """What a worker hears that calls then."""
+        self.now += seconds
+        call = {"deadline": 60.0, "of": 2, "where": f"host {rank}", "ready": False, "said": None}
+        return self._place.hear(self._lines[rank], call)["lost"]
+
+
+def test_workers_that_were_all_paused_are_not_lost() -> None:
+    """As by a suspended machine: the driver heard of nobody for longer than the deadline."""
+    place = Clocked()
+    assert place.after(10_000, 0) is None
+    assert place.after(50, 0) is None  # the other has the whole deadline again
+    assert place.after(0, 1) is None
+
+
+def test_one_that_does_not_come_back_from_a_pause_is_lost() -> None:
+    place = Clocked()
+    assert place.after(10_000) is None
+    assert [place.after(20) for _ in range(3)] == [None] * 3
+    assert place.after(1) == (1, "host 1", "no heartbeat for 60 s")
+
+
+def test_one_that_is_silent_while_the_other_calls_was_not_paused() -> None:
+    place = Clocked()
+    assert [place.after(15) for _ in range(4)] == [None] * 4
+    assert place.after(1) == (1, "host 1", "no heartbeat for 60 s")
