@@ -56,7 +56,7 @@ TRANSPARENT = frozenset(verb.name for verb in VERBS if verb.transparent)
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "sparknet") -> int:
-    """Run one verb; the exit status.  `caffe` is the same program by another name."""
+    """Run one verb; returns the exit status.  `caffe` is the same program under another name."""
     parser = command(program)
     words = sys.argv[1:] if arguments is None else arguments
     try:
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "sparknet") -> i
 
 
 def command(program: str = "sparknet") -> ArgumentParser:
-    """The command's arguments, those of all verbs included."""
+    """The command's parser, with the arguments of all verbs."""
     parser = Parser(program, description="Train and run Caffe networks on Apache Spark.")
     parser.add_argument("--version", action="version", version=f"sparknet {__version__}")
     parser.set_defaults(verb=None, program=program)

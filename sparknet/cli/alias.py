@@ -1,4 +1,4 @@
-"""`sparknet alias`: programs with the names of Caffe's, so that old scripts find them."""
+"""`sparknet alias`: writes programs with the names of Caffe's, for old scripts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from sparknet.cli.tools import main
 
 sys.exit(main("{name}"))
 """
-"""For the shell the second line is all there is; for Python it is a text."""
+"""A shell runs only the second line; Python reads that line as a string."""
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def _execute(chosen: Namespace) -> int:
 
 
 def _write(path: Path, name: str) -> None:
-    """An older launcher is replaced; anything else of that name may be Caffe's own."""
+    """Write a launcher; replaces only an older one, since another file may be Caffe's."""
     from sparknet.errors import FileError
 
     if path.exists() and b"sparknet.cli.tools" not in path.read_bytes()[:500]:

@@ -1,4 +1,4 @@
-"""What a net said of each input, as text, CSV or JSON."""
+"""Answers: a net's outputs for each input, as text, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def answers(
 def _best(
     name: str, output: str, values: Array, top: int, labels: list[str] | None
 ) -> tuple[Class, ...] | None:
-    """The classes with the highest scores, the lower number first among equals."""
+    """The classes with the highest scores; of equal ones the lower index comes first."""
     if not top:
         return None
     if max(values.shape, default=1) != values.size:
@@ -117,7 +117,7 @@ def _plain(answer: Answer) -> Any:
 
 
 def _csv(found: Iterator[list[Answer]]) -> Iterator[str]:
-    """A row for each class; without classes one for each input and output."""
+    """Yields a row for each class, or for each input and output if there are no classes."""
     for number, one in enumerate(found):
         for answer in one:
             if answer.classes is None:
@@ -147,7 +147,7 @@ FORMATS: dict[str, Callable[[Iterator[list[Answer]]], Iterator[str]]] = {
 
 
 def read_labels(path: str) -> list[str]:
-    """One label a line."""
+    """Read the labels of a file, one per line."""
     try:
         return Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
@@ -157,7 +157,7 @@ def read_labels(path: str) -> list[str]:
 
 @contextmanager
 def opened(path: str) -> Iterator[TextIO]:
-    """A file that takes its name when it is complete."""
+    """A file that gets its name only when it is complete."""
     from sparknet.proto.byte_source import replacing
 
     with (

@@ -1,4 +1,4 @@
-"""The flags of the `caffe` program, which every verb of it takes, before the verb too."""
+"""The flags of the `caffe` program, which all its verbs take, also before the verb."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SWITCHES = ("forward_only",)
 
 
 def arranged(words: Sequence[str], untouched: Collection[str]) -> list[str]:
-    """The verb first, then Caffe's flags that stood before it; glog's flags are obeyed and go.
+    """Move Caffe's flags after the verb, and apply and remove glog's flags.
 
-    What follows an `untouched` verb is somebody else's.
+    The words after an `untouched` verb stay as they are.
     """
     line, front = deque(words), list[str]()
     for word in words_of(line, {*SWITCHES, *glog.SWITCHES}, {*VALUED, *glog.VALUED}):
@@ -39,19 +39,19 @@ def arranged(words: Sequence[str], untouched: Collection[str]) -> list[str]:
             return [word.raw, *front, *rest]
         if word.flag is None:
             return list(words)
-        front += _kept(word)
+        front += _passed(word)
     return [*front, *line]
 
 
 def _rest(line: deque[str]) -> list[str]:
     kept: list[str] = []
     for word in words_of(line, {*SWITCHES, *glog.SWITCHES}, glog.VALUED):
-        kept += _kept(word)
+        kept += _passed(word)
     return [*kept, *line]
 
 
-def _kept(word: Word) -> list[str]:
-    """What argparse is to see of it."""
+def _passed(word: Word) -> list[str]:
+    """The words that argparse gets for a word."""
     if word.flag is None:
         return [word.raw]
     if word.flag in SWITCHES:
@@ -63,7 +63,7 @@ def _kept(word: Word) -> list[str]:
 
 
 def add_unused(parser: ArgumentParser) -> None:
-    """Take the flags of `caffe` that this verb has no use for, as `caffe` does."""
+    """Accept the flags of `caffe` that this verb ignores."""
     known = parser._option_string_actions
     for name in VALUED:
         if f"--{name}" not in known:

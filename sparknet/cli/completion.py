@@ -1,4 +1,4 @@
-"""`sparknet completion`: scripts that let a shell complete verbs, flags and their values."""
+"""`sparknet completion`: prints scripts by which shells complete verbs, flags and values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def subcommands(parser: ArgumentParser) -> Verbs:
 
 
 def flags_of(parser: ArgumentParser) -> Iterator[tuple[Action, list[str]]]:
-    """The flags of a verb and of its kinds: the spellings with two dashes, or the only ones."""
+    """The flags of a verb and its kinds, spelled with two dashes where possible."""
     for action in parser._actions:
         if action.option_strings and action.help != SUPPRESS:
             long = [name for name in action.option_strings if name.startswith("--")]
@@ -54,7 +54,7 @@ def help_of(text: str | None) -> str:
 
 
 def _values(parser: ArgumentParser) -> tuple[str, ...]:
-    """What a verb's first word may be, where that is a choice."""
+    """The choices of a verb's first word, if it has any."""
     for action in parser._actions:
         if not action.option_strings and action.choices:
             return tuple(map(str, action.choices))
@@ -62,7 +62,7 @@ def _values(parser: ArgumentParser) -> tuple[str, ...]:
 
 
 def _bash(verbs: Verbs) -> Iterator[str]:
-    """Flags where a dash has been typed, else the choices that there are, else files."""
+    """Complete flags after a dash, else choices if there are any, else files."""
     yield "_sparknet() {"
     yield '    local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words=""'
     yield '    case "$COMP_CWORD $verb ${COMP_WORDS[COMP_CWORD-1]} $word" in'

@@ -1,6 +1,6 @@
-"""`sparknet convert`: data sets as databases of Datum or as block files, and their means.
+"""`sparknet convert`: writes data sets as Datum databases or block files, and their means.
 
-Does the work of Caffe's convert_mnist_data, convert_cifar_data, convert_imageset and
+It does the work of Caffe's convert_mnist_data, convert_cifar_data, convert_imageset and
 compute_image_mean.
 """
 
@@ -130,7 +130,7 @@ def _shuffled(chosen: Namespace, records: Records) -> Records:
 
 
 def _left_out(count: int) -> int:
-    """Say how many images are missing; the exit status."""
+    """Print how many images were left out; returns the exit status."""
     if count:
         print(f"sparknet convert: {count} images were left out", file=sys.stderr)
     return int(count > 0)
@@ -157,7 +157,7 @@ def _images(chosen: Namespace) -> int:
 def _pictures(
     chosen: Namespace, lines: Iterable[tuple[str, int]], failed: list[str]
 ) -> Iterator[Record]:
-    """Images that can be read; the others are named on stderr, as convert_imageset does."""
+    """Yields images that can be read, and names the others on stderr, as convert_imageset does."""
     from sparknet.loaders.image import decode
 
     first: Any = None

@@ -1,4 +1,4 @@
-"""What `sparknet convert` writes: a database of Datum or a block file, and perhaps a mean."""
+"""The output of `sparknet convert`: a Datum database or a block file, and a mean if wanted."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from sparknet.loaders.mean import Mean
 
 Record = tuple[str, Any, int]
-"""What is appended to the key, an image or the bytes of an encoded one, and its label."""
+"""The end of the key, an image or its encoded bytes, and the label."""
 AT_ONCE = 256
 BACKENDS = ("lmdb", "leveldb")
 
 
 class Database(Protocol):
-    """What is being written."""
+    """A database that is being written."""
 
     entries: int
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Add a record; keys ascend."""
+        """Add a record; keys must ascend."""
 
 
 def write_records(chosen: Namespace, records: Records) -> int:
-    """Write the chosen part of some records; to a block file with all their columns."""
+    """Write the chosen part of records; a block file gets all their columns."""
     from sparknet.loaders import Subset, mean_of, write_blocks
 
     if chosen.to != "blocks":
@@ -50,7 +50,7 @@ def write_records(chosen: Namespace, records: Records) -> int:
 
 
 def write(chosen: Namespace, items: Iterable[Record]) -> int:
-    """Write the chosen part of images that come one by one."""
+    """Write the chosen part of images, one by one."""
     from sparknet.loaders import write_blocks
     from sparknet.loaders.mean import Mean
 
@@ -73,7 +73,7 @@ def write(chosen: Namespace, items: Iterable[Record]) -> int:
 
 
 def new_database(path: str, backend: str) -> AbstractContextManager[Database]:
-    """A new folder of records under ascending keys, complete when the context is left."""
+    """A new database for ascending keys; it is complete when the context is left."""
     from sparknet.loaders.leveldb_writer import new_leveldb
     from sparknet.loaders.lmdb_writer import new_lmdb
 
@@ -83,7 +83,7 @@ def new_database(path: str, backend: str) -> AbstractContextManager[Database]:
 
 
 def write_database(path: str, backend: str, records: Iterable[tuple[bytes, bytes]]) -> int:
-    """A new database of these records; how many it holds."""
+    """Write a new database of these records; returns their number."""
     with new_database(path, backend) as database:
         for key, value in records:
             database.put(key, value)
@@ -104,7 +104,7 @@ def _rows(records: Records, out: str) -> Iterator[Record]:
 
 
 def _counted(items: Iterable[Record], mean: Mean | None, out: str) -> Iterator[Record]:
-    """The same items; they go into the mean as they pass."""
+    """Yields the items, and adds each to the mean."""
     for item in items:
         if mean is not None:
             try:

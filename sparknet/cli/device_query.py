@@ -1,4 +1,4 @@
-"""`sparknet device_query`: the machine's processors, where `caffe device_query` shows GPUs."""
+"""`sparknet device_query`: shows processors, where `caffe device_query` shows GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sparknet doctor`: what this machine has, and what is missing."""
+"""`sparknet doctor`: reports what this machine has, and what is missing."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
         "sessions of Spark Connect",
     ),
 }
-"""Of each extra: its packages, and what they are for."""
+"""The packages and the purpose of each extra."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked for; `needed` things make the exit status 1 when missing."""
+    """The result of one check; a missing thing that is `needed` makes the exit status 1."""
 
     group: str
     name: str
@@ -59,7 +59,7 @@ def _execute(chosen: Namespace) -> int:
 
 
 def examine() -> Iterator[Finding]:
-    """Everything that is worth knowing about this machine."""
+    """Yields the findings about this machine."""
     yield from _python()
     yield from _engine()
     yield from _machine()
@@ -68,7 +68,7 @@ def examine() -> Iterator[Finding]:
 
 
 def table(findings: list[Finding]) -> Iterator[str]:
-    """Groups of aligned lines; under what is missing, what to do."""
+    """Yields groups of aligned lines, with a hint under each missing thing."""
     width = max(len(one.name) for one in findings)
     group = None
     for one in findings:
@@ -124,7 +124,7 @@ def _processors() -> str:
 
 
 def _memory() -> int | None:
-    """Bytes; what the container may use, where it is less than the machine has."""
+    """The memory in bytes: the container's limit, if it is less than the machine's."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -157,7 +157,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _version(package: str) -> str | None:
-    """An installed package's version; of one that only lies on the path, what it says itself."""
+    """An installed package's version; if it is only on the path, its own __version__."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""`sparknet draw`: a net as a picture."""
+"""`sparknet draw`: draws a net."""
 
 from __future__ import annotations
 

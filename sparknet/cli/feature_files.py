@@ -18,7 +18,7 @@ TOGETHER = (".npz", ".h5", ".hdf5")
 
 
 class FeatureFile(ABC):
-    """Takes the rows of batches; the file has its name when the exit stack ends without error."""
+    """Writes the rows of batches; the file gets its name when the exit stack ends without error."""
 
     def __init__(self, stack: ExitStack, path: str, blobs: Sequence[str]) -> None:
         self.path, self.blobs = path, blobs
@@ -26,15 +26,15 @@ class FeatureFile(ABC):
 
     @abstractmethod
     def open(self, stack: ExitStack) -> None:
-        """Begin the file, and let the stack finish it."""
+        """Start the file; the stack finishes it."""
 
     @abstractmethod
     def add(self, rows: Rows) -> None:
-        """Take the rows of a batch, by blob."""
+        """Add the rows of a batch, by blob."""
 
     @staticmethod
     def open_all(stack: ExitStack, paths: Sequence[str], blobs: Sequence[str]) -> list[FeatureFile]:
-        """The files for these blobs: as many, or one that holds all."""
+        """The files for these blobs: one for each, or one for all."""
         if len(paths) == 1 and Path(paths[0]).suffix in TOGETHER:
             kind = NumpyFile if Path(paths[0]).suffix == ".npz" else HDF5File
             return [kind(stack, paths[0], blobs)]
@@ -50,7 +50,7 @@ class FeatureFile(ABC):
 
 
 class NumpyFile(FeatureFile):
-    """.npy or .npz; the rows are in memory until the end."""
+    """A .npy or .npz file; the rows stay in memory until the end."""
 
     def open(self, stack: ExitStack) -> None:
         from sparknet.proto.byte_source import replacing
@@ -77,7 +77,7 @@ class NumpyFile(FeatureFile):
 
 
 class HDF5File(FeatureFile):
-    """A data set for each blob, which HDF5Data layers read."""
+    """An HDF5 file with a data set for each blob, for HDF5Data layers."""
 
     def open(self, stack: ExitStack) -> None:
         from sparknet.proto.byte_source import replacing
@@ -93,7 +93,7 @@ class HDF5File(FeatureFile):
 
 
 class LMDBFile(FeatureFile):
-    """Datum records of floats under the keys 0000000000, 0000000001, …, as Caffe writes them."""
+    """An LMDB of float Datums under the keys 0000000000, 0000000001, …, as Caffe writes it."""
 
     def open(self, stack: ExitStack) -> None:
         from sparknet.loaders.lmdb_writer import new_lmdb

@@ -1,6 +1,6 @@
-"""`sparknet features`: blobs of a net for each input, kept in a file.
+"""`sparknet features`: writes blobs of a net for each input to a file.
 
-Does the work of Caffe's extract_features.  Caffe: tools/extract_features.cpp.
+It does the work of Caffe's extract_features.  Caffe: tools/extract_features.cpp.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sparknet.errors import DataError
 def _arguments(parser: ArgumentParser) -> None:
     net_file.add_weighed(parser)
     inputs.add(parser)
-    flags.add(parser, "blobs", metavar="BLOB[,BLOB]", help="the blobs to keep")
+    flags.add(parser, "blobs", metavar="BLOB[,BLOB]", help="the blobs to write")
     flags.add(
         parser,
         "out",
@@ -60,7 +60,7 @@ def _execute(chosen: Namespace) -> int:
 
 
 def own_data(chosen: Namespace, blobs: Sequence[str]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Batches that the net's data layers bring."""
+    """Yields batches of the net's own data layers."""
     if not chosen.iterations:
         raise WrongUse("give INPUT, or -iterations for batches of the net's own data")
     net = net_file.test_net(chosen)
@@ -83,7 +83,7 @@ def _keep(files: Sequence[FeatureFile], found: dict[str, Any], rows: int) -> int
 
 VERB = Verb(
     "features",
-    "Keep blobs of a net for each input: in LMDB, HDF5 or numpy files.",
+    "Write blobs of a net for each input to LMDB, HDF5 or numpy files.",
     _arguments,
     _execute,
 )

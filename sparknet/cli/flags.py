@@ -1,4 +1,4 @@
-"""Flags in Caffe's manner: with one dash or two, ``-flag value`` or ``-flag=value``."""
+"""Flags as in Caffe: with one dash or two, ``-flag value`` or ``-flag=value``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sparknet.cli.verb import WrongUse
 
 
 def add(parser: ArgumentParser, name: str, **options: Any) -> None:
-    """A flag of the `caffe` tool; where its name has an underscore, a dash will do too."""
+    """Add a flag of the `caffe` tool; underscores in its name can be written as dashes."""
     names = dict.fromkeys((f"-{name}", f"--{name}", f"--{name.replace('_', '-')}"))
     parser.add_argument(*names, **options)
 
 
 def add_state(parser: ArgumentParser) -> None:
-    """The flags -level and -stage."""
+    """Add the flags -level and -stage."""
     add(parser, "level", type=int, default=0, help="the level that the net is built for")
     add(
         parser,
@@ -30,7 +30,7 @@ def add_state(parser: ArgumentParser) -> None:
 
 
 def stages(chosen: Namespace) -> tuple[str, ...]:
-    """The stages named by ``-stage a -stage b`` or by ``-stage a,b``."""
+    """The stages in ``-stage a -stage b`` or by ``-stage a,b``."""
     return tuple(name for text in chosen.stage for name in text.split(",") if name)
 
 
@@ -39,7 +39,7 @@ def add_threads(parser: ArgumentParser) -> None:
 
 
 def use_threads(chosen: Namespace) -> None:
-    """Do as -threads says."""
+    """Set the number of threads to that of -threads."""
     from sparknet.native import set_threads
 
     if chosen.threads:
@@ -57,7 +57,7 @@ def add_precision(parser: ArgumentParser) -> None:
 
 
 def add_gpu(parser: ArgumentParser) -> None:
-    """The flag -gpu, which changes nothing but a line on stderr."""
+    """Add the flag -gpu, which only prints a line to stderr."""
     add(
         parser,
         "gpu",
@@ -72,7 +72,7 @@ def add_json(parser: ArgumentParser, help: str = "print JSON") -> None:
 
 
 class _WarnOfGpu(Action):
-    """Says so once, as set_mode_gpu does."""
+    """Prints one warning, as set_mode_gpu does."""
 
     def __call__(
         self,
@@ -114,7 +114,7 @@ def size(text: str) -> tuple[int, int]:
 
 
 def needed(chosen: Namespace, *names: str) -> None:
-    """Refuse to go on without these flags."""
+    """WrongUse if one of these flags is missing."""
     for name in names:
         if not getattr(chosen, name):
             raise WrongUse(f"give -{name}")

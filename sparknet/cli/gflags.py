@@ -1,4 +1,4 @@
-"""Command lines as gflags reads them: ``-flag value``, ``--flag=value``, ``--noflag``, anywhere."""
+"""Reads command lines as gflags does: ``-flag value``, ``--flag=value``, ``--noflag``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FALSE = frozenset({"0", "f", "false", "n", "no"})
 
 @dataclass(frozen=True)
 class Word:
-    """A flag that is known, with its value; or anything else, as it stands."""
+    """A known flag with its value, or any other word."""
 
     raw: str
     flag: str | None = None
@@ -22,14 +22,14 @@ class Word:
 
     @property
     def is_flag(self) -> bool:
-        """Whether it looks like one, known or not."""
+        """Whether it looks like a flag, known or not."""
         return self.flag is not None or (self.raw.startswith("-") and len(self.raw) > 1)
 
 
 def words_of(
     line: deque[str], switches: Collection[str], valued: Collection[str]
 ) -> Iterator[Word]:
-    """Take the words off the line one by one; ``--`` and what follows it stay there.
+    """Remove words from the line one by one, up to ``--``.
 
     Switches have the values "true" and "false".
     """
@@ -49,7 +49,7 @@ def words_of(
 
 
 def _split(raw: str) -> tuple[str, str, str]:
-    """Name, equals sign and value; no name where it is no flag."""
+    """A word's name, equals sign and value; the name is empty if it is no flag."""
     if not raw.startswith("-"):
         return "", "", ""
     name, equals, value = raw.removeprefix("-").removeprefix("-").partition("=")

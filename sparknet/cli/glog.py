@@ -47,16 +47,15 @@ LEVEL, FOLDER = "minloglevel", "log_dir"
 
 
 def obey(flag: str, value: str) -> None:
-    """Messages always go to stderr, as those of Caffe's programs do; the other flags change
-    nothing."""
+    """Apply a flag of glog; most change nothing, as messages always go to stderr."""
     if flag in (LEVEL, FOLDER):
         os.environ[_variable(flag)] = value
 
 
 def begin_file(program: str) -> None:
-    """Keep what is logged in the folder of ``--log_dir`` or GLOG_log_dir, too.
+    """Write the log also to a file in the folder of ``--log_dir`` or GLOG_log_dir.
 
-    The file has the name that glog gives it; `program`.INFO is a link to it.
+    The file is named as glog names it; `program`.INFO is a link to it.
     """
     folder = os.environ.get(_variable(FOLDER))
     if not folder or os.environ.get(_variable(LEVEL), "0") not in ("", "0"):
@@ -72,7 +71,7 @@ def begin_file(program: str) -> None:
         link.unlink(missing_ok=True)
         link.symlink_to(path.name)
     except OSError as error:
-        # As in glog, that is no reason not to run.
+        # As in glog, the program runs without its log.
         print(f"{program}: no log in {folder}: {error.strerror}", file=sys.stderr)
         return
     init_log()
@@ -80,7 +79,7 @@ def begin_file(program: str) -> None:
 
 
 def _variable(flag: str) -> str:
-    """glog reads its flags from the environment, too."""
+    """A flag's value in the environment, which glog reads too."""
     return f"GLOG_{flag}"
 
 

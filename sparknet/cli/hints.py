@@ -1,4 +1,4 @@
-"""Hints: what to do about an error, where that can be said."""
+"""hint: advice about an error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparknet.errors import FileError, MissingExtra, OutOfMemory, WeightsError
 
 
 def hint(error: Exception) -> str | None:
-    """A line to follow an error's own; None where there is nothing to add."""
+    """A line of advice to print after an error; None if there is none."""
     if isinstance(error, WeightsError):
         return "'sparknet show' prints the layers of a .prototxt and of a .caffemodel"
     if isinstance(error, OutOfMemory):
@@ -20,7 +20,7 @@ def hint(error: Exception) -> str | None:
 
 
 def _near(path: Path) -> str | None:
-    """A file of almost the same name, where the one that was asked for is not there."""
+    """A suggestion of a file with a similar name, if the wanted file does not exist."""
     try:
         if path.exists() or not path.parent.is_dir():
             return None

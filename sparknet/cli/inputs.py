@@ -1,4 +1,4 @@
-"""What `sparknet predict` and `features` work on: image files, or records of any kind."""
+"""Inputs of `sparknet predict` and `features`: image files, or records of any kind."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from sparknet.net import Entry
 
 Batch = tuple[list[str], dict[str, Any]]
-"""The names of some inputs, and what is fed to the net."""
+"""The names of some inputs, and their values for the net."""
 
 
 def add(parser: ArgumentParser) -> None:
-    """INPUT, and what is done to images on their way into the net."""
+    """Add INPUT, and the flags that transform images."""
     parser.add_argument(
         "inputs",
         metavar="INPUT",
@@ -56,7 +56,7 @@ def _numbers(text: str) -> tuple[float, ...]:
 class Inputs:
     """The inputs that the command line names, for one entry of a net, in batches.
 
-    An image that cannot be read is named on stderr and left out; `failed` counts them.
+    Images that cannot be read are named on stderr and left out; `failed` counts them.
     """
 
     def __init__(self, chosen: Namespace, entry: Entry) -> None:
@@ -94,7 +94,7 @@ class Inputs:
         return not isinstance(image, FileError)
 
     def _decoded(self, path: str) -> tuple[str, Any]:
-        """The path, and its image or why there is none."""
+        """The path, and its image or the error of reading it."""
         from sparknet.loaders.image import decode
 
         channels = self._entry.record[0] if len(self._entry.record) == 3 else 0
@@ -120,7 +120,7 @@ class Inputs:
         return {self._entry.name: self._transform(rows, 0) if self._transform else rows}
 
     def _natural_size(self) -> tuple[int, int] | None:
-        """Of a mean image, else of the crop or of the net's input: what files are resized to."""
+        """The size that files are resized to: the mean image's, else the crop's or the input's."""
         if self._transform is not None and self._transform.transformation.mean is not None:
             shape = self._transform.transformation.mean.shape
             return int(shape[1]), int(shape[2])
@@ -132,7 +132,7 @@ class Inputs:
 
 
 def _image_paths(words: Sequence[str], suffixes: set[str]) -> list[str]:
-    """Image files, those in folders that hold nothing else we know; empty for a data set."""
+    """The image files of the words and of folders of images; empty for a data set."""
     from sparknet.loaders.image_files import image_paths
 
     found: list[str] = []
@@ -167,7 +167,7 @@ def _transform(chosen: Namespace, entry: Entry) -> Transform | None:
 
 
 def _is_larger(chosen: Namespace, entry: Entry) -> bool:
-    """Whether images will be larger than the net's square input."""
+    """Whether images are larger than the net's square input."""
     if entry.transform is not None or len(entry.record) != 3 or not chosen.resize:
         return False
     return tuple(chosen.resize) != entry.record[1:] and entry.record[1] == entry.record[2]

@@ -1,4 +1,4 @@
-"""What the signals SIGINT and SIGHUP do to a training.  Caffe: util/signal_handler.cpp."""
+"""Interrupts: handles SIGINT and SIGHUP during training.  Caffe: util/signal_handler.cpp."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ EFFECTS = ("stop", "snapshot", "none")
 
 
 class Interrupts:
-    """While it is entered, signals are only noted; the training asks `stop` and `snapshot`.
+    """Records signals while it is entered; the training reads `stop` and `take_snapshot`.
 
-    A second SIGINT that would stop again is a KeyboardInterrupt, for those who cannot wait.
+    A second SIGINT that would stop raises KeyboardInterrupt, for users who cannot wait.
     """
 
     def __init__(self, sigint: str, sighup: str) -> None:
@@ -21,11 +21,11 @@ class Interrupts:
             self._effects[signal.SIGHUP] = sighup
         self._before: dict[signal.Signals, Any] = {}
         self.stop = False
-        """Whether somebody asked to stop."""
+        """Whether a signal asked to stop."""
         self._snapshot = False
 
     def take_snapshot(self) -> bool:
-        """Whether somebody asked for a snapshot since this was last called."""
+        """Whether a signal asked for a snapshot since the last call."""
         wanted, self._snapshot = self._snapshot, False
         return wanted
 

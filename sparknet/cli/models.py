@@ -1,4 +1,4 @@
-"""`sparknet models`: the model zoo, listed or written as files."""
+"""`sparknet models`: lists the model zoo, or writes a model's files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _execute(chosen: Namespace) -> int:
 
 
 def _table() -> Iterator[str]:
-    """A line for each model: its name, parameters, training input, and what it is."""
+    """Yields a line for each model: name, parameters, training input, description."""
     from sparknet.models import NAMES, about, net
 
     yield f"{'name':<14} {'parameters':>11}  {'input':<19}  what it is"

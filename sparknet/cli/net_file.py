@@ -1,4 +1,4 @@
-"""The net that a verb is asked about: its file, and the state it is built in."""
+"""Arguments that name a net: its file, and its phase, level and stages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODELS = (".caffemodel",)
 
 
 def add_net(parser: ArgumentParser) -> None:
-    """The arguments FILE, -phase, -level and -stage."""
+    """Add the arguments FILE, -phase, -level and -stage."""
     parser.add_argument("file", metavar="FILE", help="a net: .prototxt or .caffemodel")
     add_phase(parser)
     flags.add_state(parser)
@@ -32,7 +32,7 @@ def add_phase(parser: ArgumentParser, help: str = "the phase that the net is bui
 
 
 def read(path: str) -> NetParameter:
-    """The net of a text file or of a model with its weights."""
+    """Read the net of a text file, or of a model with weights."""
     from sparknet.proto import read_model, read_net
 
     return read_model(path).net if Path(path).suffix in MODELS else read_net(path)
@@ -51,7 +51,7 @@ def graph(chosen: Namespace) -> Graph:
 
 
 def add_weighed(parser: ArgumentParser) -> None:
-    """The flags of verbs that run a net: its files, its state, its precision and -threads."""
+    """Add the flags of verbs that run a net: files, phase, precision and -threads."""
     flags.add(parser, "model", metavar="FILE", help="a net, .prototxt; or a .caffemodel")
     flags.add(parser, "weights", metavar="FILE", help="its parameters, a .caffemodel or .h5")
     flags.add_state(parser)
@@ -79,7 +79,7 @@ def test_net(chosen: Namespace) -> Net:
 
 
 def fed_net(chosen: Namespace) -> FedNet:
-    """The net of -model with -weights, its data layers open to other data."""
+    """The net of -model with -weights, which other data can be fed to."""
     from sparknet.net import Net
 
     flags.use_threads(chosen)
@@ -95,7 +95,7 @@ def fed_net(chosen: Namespace) -> FedNet:
 
 
 def _weights(chosen: Namespace) -> str:
-    """The file of -weights; a caffemodel brings its own."""
+    """The file of -weights; a caffemodel as -model contains its own."""
     flags.needed(chosen, "model")
     if not chosen.weights and Path(chosen.model).suffix not in MODELS:
         raise WrongUse("give -weights")

@@ -1,4 +1,4 @@
-"""The command's parser: argparse's, but its complaints are a line and a hint, as all others are."""
+"""Parser: argparse's parser, with errors as one line and a hint."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, NoReturn
 
 
 class Parser(ArgumentParser):
-    """Names the verb that is at fault, and the word that may have been meant."""
+    """Names the verb with the error, and suggests similar words."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\nhint: '{self.prog} --help' says what it takes\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Nothing is left over: the main parser would complain of a verb's flags as of its own."""
+        """Refuse unknown words here, because the main parser's error would not name the verb."""
         chosen, left = super().parse_known_args(args, namespace)
         if left:
             self._refuse(left[0])
@@ -37,6 +37,6 @@ class Parser(ArgumentParser):
 
 
 def _near(word: str, known: Iterable[str]) -> str:
-    from sparknet.proto.suggest import did_you_mean  # brings protobuf, which --help can do without
+    from sparknet.proto.suggest import did_you_mean  # imports protobuf, which --help does not need
 
     return did_you_mean(word, known)

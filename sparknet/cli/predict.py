@@ -1,4 +1,4 @@
-"""`sparknet predict`: what a net says of images or records."""
+"""`sparknet predict`: runs a net on images or records."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _write(out: TextIO, lines: Iterator[str]) -> None:
 
 
 def data_entry(net: Net) -> Entry:
-    """The place in a net where images enter: the one that holds no labels."""
+    """The entry of a net for images: the one without labels."""
     entries = [entry for entry in net.inputs.values() if not entry.is_label]
     named = [entry for entry in entries if entry.name == "data"]
     if len(entries) != 1 and not named:

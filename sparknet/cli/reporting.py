@@ -1,4 +1,4 @@
-"""How a program of the command line ends: what went wrong on stderr, and an exit status."""
+"""reporting: runs a program, prints its error to stderr and returns the exit status."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sparknet.errors import SparkNetError
 
 
 def reporting(program: str, work: Callable[[], int]) -> int:
-    """Do the work; the exit status."""
+    """Do the work; returns the exit status."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # File names that are no text leave as they came.
+        # File names that are not valid text are printed unchanged.
         sys.stdout.reconfigure(errors="surrogateescape")
     try:
         with warnings.catch_warnings():
@@ -29,7 +29,7 @@ def reporting(program: str, work: Callable[[], int]) -> int:
     except WrongUse as error:
         return _failed(program, error, error.hint, 2)
     except BrokenPipeError:
-        # The reader of stdout has gone; nothing may be flushed to it at exit.
+        # The reader of stdout is gone, so nothing may be flushed to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt as interrupt:

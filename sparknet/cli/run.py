@@ -1,4 +1,4 @@
-"""`sparknet run`: a program in which ``import caffe`` is the embedded pycaffe."""
+"""`sparknet run`: runs a program in which ``import caffe`` imports the embedded pycaffe."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _run_module(words: list[str]) -> int:
 
 
 def _put_first(folder: str) -> None:
-    """The program's folder takes the place that Python gave to the folder of this command."""
+    """Replace this command's folder in sys.path by the program's."""
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = folder
 

@@ -1,4 +1,4 @@
-"""The solver that `sparknet train` is told to use."""
+"""The solver of `sparknet train`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_settings(chosen: Namespace) -> SolverParameter:
     solver.train_state.level = chosen.level
     solver.train_state.stage.extend(flags.stages(chosen))
     if chosen.weights or chosen.snapshot:
-        # They take the place of what the solver file says.  Caffe: tools/caffe.cpp, train.
+        # They replace those of the solver file.  Caffe: tools/caffe.cpp, train.
         del solver.weights[:]
     if chosen.weights:
         solver.weights.append(chosen.weights)

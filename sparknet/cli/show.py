@@ -1,4 +1,4 @@
-"""`sparknet show`: a net as a table of layers, shapes and parameters."""
+"""`sparknet show`: prints a net as a table of layers, shapes and parameters."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _as_dict(graph: Graph, splits: bool) -> dict[str, Any]:
 
 
 def _layer(graph: Graph, node: Any) -> dict[str, Any]:
-    """``tops``: shape of each; a parameter that an earlier layer owns has ``shared``."""
+    """A layer as JSON; a parameter that an earlier layer owns has ``shared``."""
     shapes = (list(graph.blob_shapes[blob]) for blob in node.top_ids)
     return {
         "name": node.name,

@@ -1,4 +1,4 @@
-"""Data sets as the command line names them."""
+"""Opens data sets named on the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HELP += "COLUMN=FILE.npy for arrays"
 
 
 def open_records(words: Sequence[str]) -> Records:
-    """The records of these files and folders, of whatever kind."""
+    """The records of these files and folders, of any kind."""
     from sparknet.loaders.numpy_files import NumpyFiles
     from sparknet.loaders.opening import kind_of
     from sparknet.loaders.opening import open_records as opened
@@ -32,7 +32,7 @@ def open_records(words: Sequence[str]) -> Records:
 
 
 def of_solver(solver: SolverParameter) -> tuple[Records | None, Records | None]:
-    """What the data layers of a solver's nets read: to train on, and to test with."""
+    """The records of the data layers of a solver's nets, for training and for testing."""
     from sparknet.graph.state import filter_net
     from sparknet.proto import solver_nets
 
@@ -42,7 +42,7 @@ def of_solver(solver: SolverParameter) -> tuple[Records | None, Records | None]:
 
 
 def _of_net(net: NetParameter) -> Records | None:
-    """What the first data layer reads that has a data set."""
+    """The records of the first data layer with a data set."""
     from sparknet.layers import LAYERS
 
     for layer in net.layer:
@@ -59,7 +59,7 @@ def _array(word: str) -> tuple[str, str]:
 
 
 def column_for(records: Records, entry: Entry) -> str:
-    """The column that goes into an entry: the one of its name, or the only one that can."""
+    """The column for an entry: the one of its name, or the only possible one."""
     for name in (entry.name, "data"):
         if name in records.columns:
             return name

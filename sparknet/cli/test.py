@@ -1,6 +1,6 @@
-"""`sparknet test`: a net's outputs over some batches of its data, and their means.
+"""`sparknet test`: prints a net's outputs over some batches of its data, and their means.
 
-Does the work of `caffe test`, with its flags and its words.  Caffe: tools/caffe.cpp, test.
+It does the work of `caffe test`, with its flags and its output.  Caffe: tools/caffe.cpp, test.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _execute(chosen: Namespace) -> int:
 
 @dataclass(frozen=True)
 class Report:
-    """Means over some batches: the loss, and each output with its weight in it."""
+    """Means over some batches: the loss, and each output with its loss weight."""
 
     counted: dict[str, int]
     loss: float
@@ -68,7 +68,7 @@ class Report:
                 yield f"{name} = {value:g}{share}"
 
     def as_dict(self) -> dict[str, Any]:
-        """An output of one number is a number, others are lists."""
+        """The means as JSON: an output of one number is a number, others are lists."""
         plain = {
             name: float(np.ravel(values)[0])
             if np.size(values) == 1
@@ -79,7 +79,7 @@ class Report:
 
 
 def _of_data(chosen: Namespace) -> Report:
-    """Each record counts once, whatever the batch size."""
+    """Test on --data; each record counts once, whatever the batch size."""
     records = sources.open_records(chosen.data)
     net = net_file.fed_net(chosen)
     net.set_validation_data(records)

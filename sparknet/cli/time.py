@@ -1,6 +1,6 @@
-"""`sparknet time`: how long each layer takes, and how far that is from what the machine can do.
+"""`sparknet time`: measures each layer, and compares it with the limits of the machine.
 
-Does the work of `caffe time`, with its flags.
+It does the work of `caffe time`, with its flags.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _net(chosen: Namespace) -> Net:
 
 
 def _described(chosen: Namespace) -> NetParameter:
-    """The net of the file, at the batch size that was asked for."""
+    """The net of the file, with the batch size of -batch."""
     net = net_file.read(chosen.model)
     if chosen.batch:
         from sparknet.graph.batch import set_batch
@@ -102,7 +102,7 @@ def _described(chosen: Namespace) -> NetParameter:
 
 
 def _solver(chosen: Namespace) -> tuple[Net, Any]:
-    """The solver's net without its test nets, and its update."""
+    """The solver's net without test nets, and the solver's update."""
     from sparknet.caffe.solvers import get_solver
     from sparknet.caffe.solvers.settings import settings
     from sparknet.proto import solver_nets

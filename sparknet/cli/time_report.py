@@ -1,4 +1,4 @@
-"""What `sparknet time` found: as a table, as JSON, as a trace."""
+"""The results of `sparknet time`, as a table, as JSON or as a trace."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ WIDEST = 40
 def report(
     timing: Timing, machine: Machine, phase: str, precision: str = "float32"
 ) -> dict[str, Any]:
-    """All figures: milliseconds are medians, rates count 10^9 a second, shares are of 1.
+    """All figures: times are medians in ms, rates are in 10^9 per second, shares are 0 … 1.
 
-    ``limit_ms`` is what the machine's arithmetic or its memory, whichever is slower, would take
-    for what the layer cannot do without.  The arithmetic is bfloat16's for the layers that
-    multiply in that, float32's for all others.
+    ``limit_ms`` is the least time of the layer on this machine, by its arithmetic or its memory,
+    whichever is slower.  Layers that multiply in bfloat16 are compared with bfloat16 arithmetic,
+    all others with float32.
     """
     layers = [
         _layer(timing, number, machine, _peak(node, machine, precision))
@@ -64,7 +64,7 @@ def report(
 
 
 def _peak(node: Node, machine: Machine, precision: str) -> float:
-    """What the layer's arithmetic is held against."""
+    """The arithmetic rate that the layer is compared with."""
     narrow = precision == "bf16" and node.layer.multiplies_narrow(node.plan)
     return machine.bf16_operations if narrow else machine.operations
 
@@ -101,7 +101,7 @@ def _rates(row: Row, operations: float, memory: float) -> Row:
 
 
 def _types(layers: Sequence[Row], total: float) -> list[Row]:
-    """What the layers of each type take together, the slowest type first."""
+    """The sums of the layers of each type, the slowest type first."""
     sums: dict[str, Row] = {}
     for row in layers:
         kind = sums.setdefault(row["type"], {"type": row["type"], "layers": 0})
@@ -116,7 +116,7 @@ def as_json(found: dict[str, Any]) -> str:
 
 
 def caffe_lines(found: dict[str, Any]) -> Iterator[str]:
-    """What `caffe time` logs, for programs that read it.  Caffe: tools/caffe.cpp, time."""
+    """The lines that `caffe time` logs, for programs that parse them.  Caffe: tools/caffe.cpp."""
     yield "*** Benchmark begins ***"
     yield f"Testing for {found['iterations']} iterations."
     yield "Average time per layer: "
@@ -193,13 +193,13 @@ def _ms(value: float) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], words: int) -> Iterator[str]:
-    """The rows, with a line under the head."""
+    """Yields the rows, with a line under the header."""
     head, *lines = aligned(rows, words)
     yield from (head.rstrip(), "-" * len(head), *(line.rstrip() for line in lines))
 
 
 def trace(timing: Timing) -> str:
-    """The measured iterations in Chrome's trace event format; layers lie end to end in a pass."""
+    """The measured iterations in Chrome's trace event format, without gaps between layers."""
     events: list[dict[str, Any]] = []
     nodes = timing.graph.nodes
     for number, one in enumerate(timing.iterations):
@@ -223,7 +223,7 @@ def trace(timing: Timing) -> str:
 
 
 def _event(name: str, kind: str, start: float, span: float, args: dict[str, Any]) -> dict[str, Any]:
-    """Times in microseconds."""
+    """A trace event; times are in microseconds."""
     return {
         "name": name,
         "cat": kind,

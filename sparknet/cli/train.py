@@ -1,4 +1,4 @@
-"""`sparknet train`: as `caffe train` does, or by several workers over data of any kind."""
+"""`sparknet train`: trains as `caffe train` does, or with several workers on any data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _arguments(parser: ArgumentParser) -> None:
     flags.add(parser, "solver", metavar="FILE", help="the solver, a .prototxt")
     flags.add(parser, "model", metavar="FILE", help="a net in place of the one the solver names")
     flags.add(parser, "weights", metavar="FILE[,FILE]", help="models to start from (fine-tuning)")
-    flags.add(parser, "snapshot", metavar="FILE", help="a .solverstate to go on from")
+    flags.add(parser, "snapshot", metavar="FILE", help="a .solverstate to resume from")
     flags.add(parser, "iterations", type=flags.positive, help="where to stop, in place of max_iter")
     flags.add_state(parser)
     flags.add_precision(parser)

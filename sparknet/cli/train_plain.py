@@ -1,4 +1,4 @@
-"""`sparknet train` as `caffe train`: one process, the solver's own data, Caffe's words.
+"""`sparknet train` as `caffe train`: one process, the solver's own data, Caffe's output.
 
 Caffe: tools/caffe.cpp, train.
 """
@@ -20,11 +20,11 @@ INTERRUPTED = 130
 
 
 class Stopped(Exception):
-    """Somebody asked to stop, and all weights are those of whole iterations."""
+    """A signal asked to stop; the weights are those of a whole iteration."""
 
 
 def train(chosen: Namespace) -> int:
-    """The exit status: 130 where a signal stopped it, after a snapshot."""
+    """Train; returns the exit status, 130 if a signal stopped it, after a snapshot."""
     from sparknet.caffe import get_solver
     from sparknet.caffe.modes import NO_GPU
     from sparknet.caffe.solvers.nets import weight_files
@@ -51,7 +51,7 @@ def train(chosen: Namespace) -> int:
 
 
 def _check_inputs(solver: Solver) -> None:
-    """Refuse what the caffe tool does without a word: training on inputs that stay zero."""
+    """Refuse training on inputs that stay zero, which the caffe tool does silently."""
     if names := solver.net.inputs:
         listed = ", ".join(f"'{name}'" for name in names)
         raise WrongUse(
@@ -61,7 +61,7 @@ def _check_inputs(solver: Solver) -> None:
 
 
 def _obey(solver: Solver, interrupts: Interrupts) -> None:
-    """Look before each iteration whether a signal has come."""
+    """Handle signals before each iteration."""
 
     def look() -> None:
         if interrupts.take_snapshot():
@@ -73,7 +73,7 @@ def _obey(solver: Solver, interrupts: Interrupts) -> None:
 
 
 def _check_snapshots(settings: SolverParameter) -> None:
-    """Refuse, before anything is trained, a snapshot_prefix that cannot be written."""
+    """Refuse a snapshot_prefix that cannot be written, before training."""
     from sparknet.caffe.solvers.snapshot import check_place
     from sparknet.proto import caffe_pb2
 

@@ -1,4 +1,4 @@
-"""`sparknet train --spark`: `sparknet.spark.Trainer` from the command line."""
+"""`sparknet train --spark`: runs `sparknet.spark.Trainer` from the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PASSED_ON = {
     "deadline": "deadline",
     "precision": "precision",
 }
-"""Flags, and the fields of `Trainer` that they are."""
+"""Flags, and the fields of `Trainer` that they set."""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def is_wanted(chosen: Namespace) -> bool:
-    """Refuses flags that say nothing without --spark."""
+    """Whether --spark is given; refuses flags that need it."""
     if not chosen.spark:
         for name in FLAGS[1:]:
             if getattr(chosen, name) is not None:
@@ -59,7 +59,9 @@ def train(
     columns = _columns(chosen.columns) if chosen.columns else None
     _check(chosen)
     own = sources.of_solver(settings)
-    if not (chosen.sql or chosen.data) and own[0] is None:  # a Spark takes its time to start
+    if (
+        not (chosen.sql or chosen.data) and own[0] is None
+    ):  # checked first, because Spark starts slowly
         raise WrongUse("the net names no data", "give --data SOURCE or --sql QUERY")
     workers = chosen.workers or 2
     session = get_session(
@@ -107,7 +109,7 @@ def _data(session: Any, chosen: Namespace, own: tuple[Any, Any]) -> tuple[Any, A
 
 
 def _opened(session: Any, words: list[str]) -> Any:
-    """Parquet and what lies elsewhere by Spark's own reader, anything else by sparknet's."""
+    """Open Parquet and remote files by Spark's own reader, others by sparknet's."""
     from sparknet.spark import read_records
     from sparknet.spark.reading import read_parquet
 

@@ -1,4 +1,4 @@
-"""`sparknet train` by several workers: `sparknet.train` from the command line."""
+"""`sparknet train` with several workers: runs `sparknet.train` from the command line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sparknet.summary import History, Listener
 
 PASSED_ON = {**train_spark.PASSED_ON, "resume": "resume", "threads": "threads"}
-"""Flags, and the arguments of `sparknet.train` that they are."""
+"""Flags, and the arguments of `sparknet.train` that they set."""
 OURS = (
     "workers",
     "data",
@@ -38,7 +38,7 @@ OURS = (
 
 
 def add(parser: ArgumentParser) -> None:
-    """The flags by which training is ours and not Caffe's."""
+    """Add the flags that `caffe train` does not have."""
     group = parser.add_argument_group("workers and data", "any of these makes it sparknet.train")
     add = group.add_argument
     add("--data", metavar="SOURCE", nargs="+", help=sources.HELP)
@@ -52,8 +52,8 @@ def add(parser: ArgumentParser) -> None:
     add("--snapshots", metavar="FOLDER", help="else snapshot_prefix with '_snapshots'")
     add("--snapshot-every", type=flags.positive, metavar="ROUNDS")
     add("--keep", type=flags.positive, help="snapshots that stay; 3")
-    add("--resume", action="store_true", default=None, help="go on from the newest snapshot")
-    add("--seed", type=int, help="of the order of the records")
+    add("--resume", action="store_true", default=None, help="resume from the newest snapshot")
+    add("--seed", type=int, help="the seed of the shuffling of records")
     add("--no-shuffle", dest="shuffle", action="store_false", default=None, help="stored order")
     add("--deadline", type=float, metavar="SECONDS", help="after which a silent worker is lost")
     add("--out", metavar="FILE", help="the model; else snapshot_prefix with '_iter_N.caffemodel'")
@@ -72,7 +72,7 @@ def is_wanted(chosen: Namespace) -> bool:
 
 
 def train(chosen: Namespace) -> int:
-    """The exit status; where a signal stops it, sparknet.train snapshots and raises."""
+    """Train; returns the exit status.  At a signal sparknet.train writes a snapshot and raises."""
     from sparknet.summary.plot import check_format
 
     if chosen.snapshot:
@@ -124,7 +124,7 @@ def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trai
 
 
 def listener(chosen: Namespace, stack: ExitStack) -> Listener:
-    """Whoever wants to hear of the training; the stack ends them, and the plot comes last."""
+    """The listeners to the training's events; the stack closes them, the plot last."""
     from sparknet.summary import History, JsonLines, Progress, TensorBoard, together
 
     history = History()
@@ -140,7 +140,7 @@ def listener(chosen: Namespace, stack: ExitStack) -> Listener:
 
 
 def _plot(history: History, path: str) -> None:
-    """Also of a training that was interrupted, if there is anything to see."""
+    """Draw the plot, also after an interruption, if there is anything to draw."""
     from sparknet.summary import plot
 
     if history.loss[0] or history.metrics:
@@ -148,7 +148,7 @@ def _plot(history: History, path: str) -> None:
 
 
 def parse_strategy(text: str) -> Any:
-    """``name:setting=value,…``; values as in JSON, or words."""
+    """The strategy in ``name:setting=value,…``; values are JSON, or words."""
     from sparknet.dist.strategies import make_strategy
 
     name, _, rest = text.partition(":")
@@ -169,7 +169,7 @@ def _value(text: str) -> Any:
 
 
 def check_folder(path: str | None) -> None:
-    """Refuse, before anything is trained, a file that could not be written."""
+    """Refuse a file that cannot be written, before training."""
     if path is None:
         return
     folder = Path(path).parent

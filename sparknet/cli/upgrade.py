@@ -1,6 +1,6 @@
-"""`sparknet upgrade`: a net, solver or model file in the current generation.
+"""`sparknet upgrade`: writes a net, solver or model file in Caffe's current format.
 
-Does the work of Caffe's upgrade_net_proto_text, upgrade_net_proto_binary and
+It does the work of Caffe's upgrade_net_proto_text, upgrade_net_proto_binary and
 upgrade_solver_proto_text.
 """
 
@@ -31,7 +31,7 @@ def _execute(chosen: Namespace) -> int:
 
 
 def upgrade(old: str, new: str, kind: str | None, program: str) -> int:
-    """Upgrade a file; 1 where something could not be translated, which is said on stderr."""
+    """Upgrade a file; returns 1 if something could not be translated, which stderr names."""
     from sparknet.proto import UpgradeWarning
 
     with warnings.catch_warnings(record=True) as caught:

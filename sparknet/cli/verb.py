@@ -1,4 +1,4 @@
-"""What a verb of the command line is."""
+"""Verb: one verb of the command line."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verb:
-    """`execute` returns the exit status: 0 for success.
+    """A verb; `execute` returns the exit status, 0 for success.
 
-    A `transparent` verb runs somebody's program: its exceptions end the process with a traceback,
-    as Python's own would.
+    A `transparent` verb runs a user's program: its exceptions end the process with a traceback,
+    as in Python itself.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Verb:
 
 
 class WrongUse(Exception):
-    """Flags that do not go together: exit status 2, and a hint at what would do."""
+    """Flags that cannot be combined: exit status 2, and a hint."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Caffe's programs by their own names, arguments and flags: what `sparknet alias` installs."""
+"""Caffe's programs under their own names, with their arguments, for `sparknet alias`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ TOOLS: dict[str, Tool] = {
 
 
 def main(name: str, arguments: Sequence[str] | None = None) -> int:
-    """Run `caffe` or one of the tools; the exit status."""
+    """Run `caffe` or one of the tools; returns the exit status."""
     words = sys.argv[1:] if arguments is None else arguments
     return command(words, name) if name == "caffe" else TOOLS[name].run(words)

@@ -40,12 +40,12 @@ def _convert(words: list[str], flags: Flags) -> int:
 def _records(
     root: str, lines: list[tuple[str, int]], flags: Flags
 ) -> Iterator[tuple[bytes, bytes]]:
-    """A record for each image that can be read; the others are named, and their numbers go."""
+    """Yields a record for each image that can be read; others are reported, and skip a key."""
     from sparknet.loaders.datum import datum_bytes, encoded_bytes
 
     first: tuple[int, ...] | None = None
     for number, (name, label) in enumerate(lines):
-        # The names are appended to the folder as they are: it needs a slash at its end.
+        # Names are appended to the folder without a slash, so it must end in one.
         path = root + name
         try:
             image, file = _image(path, flags)
@@ -60,7 +60,7 @@ def _records(
 
 
 def _image(path: str, flags: Flags) -> tuple[Pixels, bytes | None]:
-    """The image, and the file to keep of it, where images are kept encoded."""
+    """The image, and its file's bytes if images are stored encoded."""
     from sparknet.loaders.image import decode, encode
 
     size = (flags["resize_height"], flags["resize_width"])

@@ -33,7 +33,7 @@ def _convert_pairs(words: list[str], flags: Flags) -> int:
 
 
 def _pairs(images: str, labels: str) -> Iterator[tuple[bytes, bytes]]:
-    """As many pairs as there are images, of images drawn at random; 1: of the same digit."""
+    """Yields as many random pairs as there are images; label 1 means the same digit."""
     from sparknet.loaders import MNIST
     from sparknet.loaders.datum import datum_bytes
 

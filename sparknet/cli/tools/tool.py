@@ -1,4 +1,4 @@
-"""What one of Caffe's smaller programs is."""
+"""Tool: one of Caffe's smaller programs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Flags = dict[str, Any]
 
 @dataclass(frozen=True)
 class Tool:
-    """`usage` names the positional words; those in brackets can be left out.
+    """A program; `usage` names its positional words, optional ones in brackets.
 
-    A flag is a switch, a number or a text by what its default is.
+    The type of a flag's default makes it a switch, a number or a text.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Tool:
     flags: Mapping[str, bool | int | str] = field(default_factory=dict)
 
     def run(self, arguments: Sequence[str]) -> int:
-        """The exit status."""
+        """Run the program; returns the exit status."""
         if not {"-help", "--help", "-h"}.isdisjoint(arguments):
             print("\n".join(self._help()))
             return 0
@@ -81,7 +81,7 @@ class Tool:
 
 
 def said(message: str) -> None:
-    """A line of the log, as glog writes it."""
+    """Print a line of the log in glog's format."""
     from sparknet.caffe.solvers.report import say
 
     say(message)
