@@ -15,13 +15,13 @@ import pytest
 
 from sparknet import caffe
 from sparknet.caffe.solvers import SOLVERS, Solver, rate
-from sparknet.proto.solver import SOLVER_TYPES
 from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import SmoothedLoss
 from sparknet.dsl import SolverParams
 from sparknet.errors import SolverError
 from sparknet.native.solver import Step
 from sparknet.proto import format_text, parse_net, parse_text
+from sparknet.proto.solver import SOLVER_TYPES
 from tests.caffe.solvers import small
 from tests.goldens import ROOT
 
