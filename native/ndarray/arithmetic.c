@@ -2,14 +2,13 @@
 #include "kernel.h"
 #include "map.h"
 
-#define MAP(name, expression)                                                            \
-    SN_KERNEL static void name(float* const* out, const float* const* in, int64_t count, \
-                               const float* settings) {                                  \
-        float* target = out[0];                                                          \
-        const float *a = in[0], *b = in[1];                                              \
-        const float s = settings[0], t = settings[1];                                    \
-        (void)b, (void)s, (void)t;                                                       \
-        SN_EACH(i, count) target[i] = (expression);                                      \
+#define MAP(name, expression)                                                     \
+    SN_KERNEL static void name(float* out, const float* const* in, int64_t count, \
+                               const float* settings) {                           \
+        const float *a = in[0], *b = in[1];                                       \
+        const float s = settings[0], t = settings[1];                             \
+        (void)b, (void)s, (void)t;                                                \
+        SN_EACH(i, count) out[i] = (expression);                                  \
     }
 
 MAP(add, a[i] + b[i])
@@ -20,18 +19,17 @@ MAP(shift, a[i] + s)
 MAP(scale_shift, a[i] * s + t)
 MAP(axpy, b[i] + s * a[i])
 MAP(axpby, s* a[i] + t * b[i])
-MAP(clip, a[i] < s ? s : (a[i] > t ? t : a[i]))
 
 static sn_status map2(sn_map_kernel kernel, sn_array* out, const sn_array* a, const sn_array* b,
                       float s, float t) {
     const float settings[2] = {s, t};
     const sn_array* const in[2] = {a, b};
-    return sn_map(kernel, settings, 1, &out, 2, in);
+    return sn_map(kernel, settings, out, 2, in);
 }
 
 static sn_status map1(sn_map_kernel kernel, sn_array* out, const sn_array* a, float s, float t) {
     const float settings[2] = {s, t};
-    return sn_map(kernel, settings, 1, &out, 1, &a);
+    return sn_map(kernel, settings, out, 1, &a);
 }
 
 sn_status sn_add(sn_array* out, const sn_array* a, const sn_array* b) {
@@ -58,30 +56,4 @@ sn_status sn_axpy(sn_array* y, float a, const sn_array* x) {
 
 sn_status sn_axpby(sn_array* y, float a, const sn_array* x, float b) {
     return b == 0 ? sn_scale(y, x, a, 0) : map2(axpby, y, x, y, a, b);
-}
-
-sn_status sn_clip(sn_array* out, const sn_array* a, float low, float high) {
-    if (!(low <= high))
-        return sn_fail(SN_ERROR_ARRAY, "cannot clip to %g .. %g", (double)low, (double)high);
-    return map1(clip, out, a, low, high);
-}
-
-SN_KERNEL static void momentum_step(float* const* out, const float* const* in, int64_t count,
-                                    const float* settings) {
-    float *new_weights = out[0], *new_history = out[1];
-    const float *weights = in[0], *history = in[1], *gradient = in[2];
-    const float rate = settings[0], momentum = settings[1];
-    SN_EACH(i, count) {
-        const float step = momentum * history[i] + rate * gradient[i];
-        new_history[i] = step;
-        new_weights[i] = weights[i] - step;
-    }
-}
-
-sn_status sn_momentum_update(sn_array* weights, sn_array* history, const sn_array* gradient,
-                             float rate, float momentum) {
-    const float settings[2] = {rate, momentum};
-    sn_array* const out[2] = {weights, history};
-    const sn_array* const in[3] = {weights, history, gradient};
-    return sn_map(momentum_step, settings, 2, out, 3, in);
 }

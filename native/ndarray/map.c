@@ -8,9 +8,9 @@ typedef struct map_job {
     sn_map_kernel kernel;
     const float* settings;
     int64_t size;
-    int writes, reads;
+    int reads;
     bool stream;
-    sn_walk out[SN_MOST_OUTPUTS], in[SN_MOST_INPUTS];
+    sn_walk out, in[SN_MOST_INPUTS];
 } map_job;
 
 sn_status sn_check_float32(const sn_array* array) {
@@ -20,23 +20,20 @@ sn_status sn_check_float32(const sn_array* array) {
 
 static void map_blocks(void* context, int64_t begin, int64_t end) {
     const map_job* job = context;
-    _Alignas(64) float gathered[SN_MOST_INPUTS][SN_BLOCK], computed[SN_MOST_OUTPUTS][SN_BLOCK];
+    _Alignas(64) float gathered[SN_MOST_INPUTS][SN_BLOCK], computed[SN_BLOCK];
     for (int64_t block = begin; block < end; ++block) {
         const int64_t start = block * SN_BLOCK, rest = job->size - start;
         const int64_t count = rest < SN_BLOCK ? rest : SN_BLOCK;
         const float* in[SN_MOST_INPUTS] = {NULL};
-        float* out[SN_MOST_OUTPUTS];
         for (int i = 0; i < job->reads; ++i)
             in[i] = sn_walk_read(&job->in[i], start, count, gathered[i]);
-        for (int i = 0; i < job->writes; ++i)
-            out[i] = job->stream ? computed[i] : sn_walk_target(&job->out[i], start, computed[i]);
+        float* out = job->stream ? computed : sn_walk_target(&job->out, start, computed);
         job->kernel(out, in, count, job->settings);
-        for (int i = 0; i < job->writes; ++i)
-            if (job->stream)
-                sn_stream(job->out[i].data + start * job->out[i].item, computed[i],
-                          (size_t)count * sizeof(float));
-            else
-                sn_walk_scatter(&job->out[i], start, count, computed[i]);
+        if (job->stream)
+            sn_stream(job->out.data + start * job->out.item, computed,
+                      (size_t)count * sizeof(float));
+        else
+            sn_walk_scatter(&job->out, start, count, computed);
     }
     if (job->stream) sn_stream_end();
 }
@@ -56,64 +53,43 @@ sn_status sn_undisturbed(sn_array** out, const sn_array* array, const sn_array* 
     return status;
 }
 
-static sn_status check(int writes, sn_array* const* out, int reads, const sn_array* const* in) {
-    sn_status status = SN_OK;
-    for (int i = 0; i < writes && status == SN_OK; ++i) {
-        status = sn_check_float32(out[i]);
-        if (status == SN_OK) status = sn_check_writable(out[i]);
-        if (status == SN_OK) status = sn_check_same_shape(out[i], out[0]);
-        if (status == SN_OK && i > 0 && sn_may_overlap(out[i], out[0]))
-            status = sn_fail(SN_ERROR_ARRAY, "the arrays to be written share memory");
-    }
+static sn_status check(const sn_array* out, int reads, const sn_array* const* in) {
+    sn_status status = sn_check_float32(out);
+    if (status == SN_OK) status = sn_check_writable(out);
     for (int i = 0; i < reads && status == SN_OK; ++i) {
         status = sn_check_float32(in[i]);
-        if (status == SN_OK) status = sn_check_same_shape(out[0], in[i]);
-    }
-    return status;
-}
-
-/* An input that some output overlaps, other than element by element, is copied first. */
-static sn_status safe_input(sn_array** safe, const sn_array* in, int writes, sn_array* const* out) {
-    sn_status status = sn_undisturbed(safe, in, out[0]);
-    for (int i = 1; i < writes && status == SN_OK; ++i) {
-        sn_array* earlier = *safe;
-        status = sn_undisturbed(safe, earlier, out[i]);
-        sn_array_free(earlier);
+        if (status == SN_OK) status = sn_check_same_shape(out, in[i]);
     }
     return status;
 }
 
 /* Nothing that is written has been read: past the cache is allowed. */
-static bool may_stream(int writes, sn_array* const* out, int reads, sn_array* const* in) {
-    bool may = sn_stream_pays((size_t)out[0]->size * sizeof(float));
-    for (int i = 0; i < writes; ++i) {
-        may = may && out[i]->contiguous;
-        for (int j = 0; j < reads; ++j) may = may && out[i]->data != in[j]->data;
-    }
+static bool may_stream(const sn_array* out, int reads, sn_array* const* in) {
+    bool may = out->contiguous && sn_stream_pays((size_t)out->size * sizeof(float));
+    for (int i = 0; i < reads; ++i) may = may && out->data != in[i]->data;
     return may;
 }
 
-sn_status sn_map(sn_map_kernel kernel, const float* settings, int writes, sn_array* const* out,
-                 int reads, const sn_array* const* in) {
-    sn_status status = check(writes, out, reads, in);
-    if (status != SN_OK || out[0]->size == 0) return status;
+sn_status sn_map(sn_map_kernel kernel, const float* settings, sn_array* out, int reads,
+                 const sn_array* const* in) {
+    sn_status status = check(out, reads, in);
+    if (status != SN_OK || out->size == 0) return status;
     sn_array* safe[SN_MOST_INPUTS];
     int held = 0;
     for (; held < reads; ++held) {
-        status = safe_input(&safe[held], in[held], writes, out);
+        status = sn_undisturbed(&safe[held], in[held], out);
         if (status != SN_OK) break;
     }
     if (status == SN_OK) {
         map_job job = {.kernel = kernel,
                        .settings = settings,
-                       .size = out[0]->size,
-                       .writes = writes,
+                       .size = out->size,
                        .reads = reads,
-                       .stream = may_stream(writes, out, reads, safe)};
-        for (int i = 0; i < writes; ++i) sn_walk_init(&job.out[i], out[i]);
+                       .stream = may_stream(out, reads, safe)};
+        sn_walk_init(&job.out, out);
         for (int i = 0; i < reads; ++i) sn_walk_init(&job.in[i], safe[i]);
         sn_parallel((job.size + SN_BLOCK - 1) / SN_BLOCK, job.size, map_blocks, &job);
-        for (int i = 0; i < writes; ++i) sn_storage_changed(out[i]->storage);
+        sn_storage_changed(out->storage);
     }
     while (held > 0) sn_array_free(safe[--held]);
     return status;

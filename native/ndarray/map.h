@@ -1,18 +1,18 @@
-/* Element by element: some arrays in, one or two out. */
+/* Element by element: one or two arrays in, one out. */
 #ifndef SPARKNET_MAP_H
 #define SPARKNET_MAP_H
 
 #include "array.h"
 
-enum { SN_MOST_INPUTS = 3, SN_MOST_OUTPUTS = 2 };
+enum { SN_MOST_INPUTS = 2 };
 
-/* Computes `count` elements; an output may be one of the inputs. */
-typedef void (*sn_map_kernel)(float* const* out, const float* const* in, int64_t count,
+/* Computes `count` elements; the output may be one of the inputs. */
+typedef void (*sn_map_kernel)(float* out, const float* const* in, int64_t count,
                               const float* settings);
 
-/* `writes` of the arrays `out` are computed from `reads` of `in`, all float32 and of one shape. */
-sn_status sn_map(sn_map_kernel kernel, const float* settings, int writes, sn_array* const* out,
-                 int reads, const sn_array* const* in);
+/* `out` is computed from `reads` of the arrays `in`, all float32 and of one shape. */
+sn_status sn_map(sn_map_kernel kernel, const float* settings, sn_array* out, int reads,
+                 const sn_array* const* in);
 
 /* The checks that arithmetic makes. */
 sn_status sn_check_float32(const sn_array* array);

@@ -31,10 +31,6 @@ sn_status sn_dot(double* out, const sn_array* a, const sn_array* b) {
     return reduce(out, sn_sums()->dot, join_sums, 0, a, b);
 }
 
-sn_status sn_norm1(double* out, const sn_array* a) {
-    return reduce(out, sn_sums()->norm1, join_sums, 0, a, NULL);
-}
-
 sn_status sn_norm2(double* out, const sn_array* a) {
     double squares;
     const sn_status status = reduce(&squares, sn_sums()->norm2, join_sums, 0, a, NULL);
@@ -66,10 +62,6 @@ sn_status sn_min(double* out, const sn_array* a) {
 sn_status sn_max(double* out, const sn_array* a) {
     const sn_status status = check_not_empty(a, "maximum");
     return status == SN_OK ? reduce(out, sn_sums()->max, join_larger, -INFINITY, a, NULL) : status;
-}
-
-sn_status sn_max_abs(double* out, const sn_array* a) {
-    return reduce(out, sn_sums()->max_abs, join_larger, 0, a, NULL);
 }
 
 sn_status sn_count_not_finite(int64_t* out, const sn_array* a) {

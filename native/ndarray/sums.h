@@ -12,9 +12,9 @@ typedef void (*sn_add_weighted)(double* sum, float* out, const float* const* in,
                                 const double* weights, int arrays, int64_t count, bool first);
 
 typedef struct sn_sum_kernels {
-    sn_fold_kernel sum, dot, norm1, norm2, distance1, distance2;
+    sn_fold_kernel sum, dot, norm2, distance1, distance2;
     sn_fold_kernel not_finite, differ, far_float, far_double;
-    sn_fold_kernel min, max, max_abs;
+    sn_fold_kernel min, max;
     sn_add_weighted add_weighted;
 } sn_sum_kernels;
 

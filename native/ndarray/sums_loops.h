@@ -45,7 +45,6 @@ enum { WIDE = 4, GROUPS = SN_LANES / WIDE };
 
 SUM(fold_sum, x)
 SUM(fold_dot, x* y)
-SUM(fold_norm1, sn_magnitude(x))
 SUM(fold_norm2, x* x)
 SUM(fold_distance1, sn_magnitude(x - y))
 SUM(fold_distance2, (x - y) * (x - y))
@@ -95,10 +94,10 @@ COUNT(fold_not_finite, ((sn_ints)x & EXPONENT) == EXPONENT)
 COUNT(fold_differ, x != y)
 
 /* Extremes, in float. What is left at the end is filled up with the last element. */
-#define SCAN(name, value, better)                                                              \
+#define SCAN(name, better)                                                                     \
     SN_INLINE void name##_step(sn_floats* best, sn_ints* nan, const float* a) {                \
         _Pragma("GCC unroll 2") for (int scan = 0; scan < SCANS; ++scan) {                     \
-            const sn_floats element = sn_load(a + scan * SCANNED), x = (value);                \
+            const sn_floats x = sn_load(a + scan * SCANNED);                                   \
             best[scan] = sn_choose(x better best[scan], x, best[scan]);                        \
             nan[scan] |= x != x;                                                               \
         }                                                                                      \
@@ -123,9 +122,8 @@ COUNT(fold_differ, x != y)
                                                      : (double)best[i / SCANNED][i % SCANNED]; \
     }
 
-SCAN(fold_min, element, <)
-SCAN(fold_max, element, >)
-SCAN(fold_max_abs, sn_magnitude_floats(element), >)
+SCAN(fold_min, <)
+SCAN(fold_max, >)
 
 static void add_weighted(double* sum, float* out, const float* const* in, const double* weights,
                          int arrays, int64_t count, bool first) {
@@ -153,7 +151,6 @@ static void add_weighted(double* sum, float* out, const float* const* in, const 
 }
 
 const sn_sum_kernels SN_TABLE = {
-    fold_sum,       fold_dot,        fold_norm1,   fold_norm2,     fold_distance1,
-    fold_distance2, fold_not_finite, fold_differ,  fold_far_float, fold_far_double,
-    fold_min,       fold_max,        fold_max_abs, add_weighted,
+    fold_sum,    fold_dot,       fold_norm2,      fold_distance1, fold_distance2, fold_not_finite,
+    fold_differ, fold_far_float, fold_far_double, fold_min,       fold_max,       add_weighted,
 };

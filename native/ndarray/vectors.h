@@ -44,10 +44,6 @@ SN_INLINE sn_doubles sn_magnitude(sn_doubles x) {
     return (sn_doubles)((sn_longs)x & INT64_MAX);
 }
 
-SN_INLINE sn_floats sn_magnitude_floats(sn_floats x) {
-    return (sn_floats)((sn_ints)x & INT32_MAX);
-}
-
 /* a where the mask has ones, b elsewhere. */
 SN_INLINE sn_floats sn_choose(sn_ints mask, sn_floats a, sn_floats b) {
     return (sn_floats)((mask & (sn_ints)a) | (~mask & (sn_ints)b));

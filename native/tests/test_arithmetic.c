@@ -54,20 +54,6 @@ static void sums_do_not_depend_on_threads(void) {
     sn_array_free(turned);
 }
 
-static void momentum_is_one_pass(void) {
-    sn_array *weights = counting(1, SHAPE(MANY)), *history = counting(1, SHAPE(MANY));
-    sn_array* gradient = counting(1, SHAPE(MANY));
-    SUCCEEDS(sn_momentum_update(weights, history, gradient, 0.25f, 0.5f));
-    for (int64_t i = 0; i < MANY; ++i) {
-        EXPECT(floats(history)[i] == 0.75f * (float)i);
-        EXPECT(floats(weights)[i] == 0.25f * (float)i);
-    }
-    EXPECT(sn_momentum_update(weights, weights, gradient, 1, 1) == SN_ERROR_ARRAY);
-    sn_array_free(weights);
-    sn_array_free(history);
-    sn_array_free(gradient);
-}
-
 static void means_and_extremes(void) {
     sn_array *a = counting(1, SHAPE(MANY)), *b = made(SN_FLOAT32, 1, SHAPE(MANY)), *empty;
     const sn_array* const both[] = {a, b};
@@ -95,7 +81,6 @@ int main(void) {
     copies_convert();
     overlaps_are_safe();
     sums_do_not_depend_on_threads();
-    momentum_is_one_pass();
     means_and_extremes();
     EXPECT(sn_live_storages() == 0);
     return 0;

@@ -64,19 +64,6 @@ class Arithmetic(Strided, ABC):
         check(lib.sn_axpby(self._handle, a, self._operand(x)._handle, b))
         return self
 
-    def clip(self: T, low: float, high: float) -> T:
-        """Limits every element to low .. high; NaN stays."""
-        check(lib.sn_clip(self._handle, self._handle, low, high))
-        return self
-
-    def momentum_update(
-        self: T, history: NDArray, gradient: ArrayLike, rate: float, momentum: float
-    ) -> T:
-        """history = momentum * history + rate * gradient; self -= history; in one pass."""
-        step = self._operand(gradient)._handle
-        check(lib.sn_momentum_update(self._handle, history._handle, step, rate, momentum))
-        return self
-
     # ---- Operators
 
     def __add__(self: T, other: ArrayLike) -> T:
@@ -110,10 +97,6 @@ class Arithmetic(Strided, ABC):
         """The sum of products, in double."""
         return self._reduced(lib.sn_dot, other)
 
-    def norm1(self) -> float:
-        """The sum of absolute values."""
-        return self._reduced(lib.sn_norm1)
-
     def norm2(self) -> float:
         """The Euclidean length."""
         return self._reduced(lib.sn_norm2)
@@ -133,10 +116,6 @@ class Arithmetic(Strided, ABC):
     def max(self) -> float:
         """The largest element; NaN if there is one."""
         return self._reduced(lib.sn_max)
-
-    def max_abs(self) -> float:
-        """The largest absolute value; NaN if there is one, 0 if there is nothing."""
-        return self._reduced(lib.sn_max_abs)
 
     def is_finite(self) -> bool:
         """Whether no element is NaN or infinite."""

@@ -99,7 +99,7 @@ def test_validation_is_of_the_same_model_on_all(strategy: Any) -> None:
     learners = [small.learner(rank, 2) for rank in range(2)]
 
     def validate(rank: int) -> tuple[int, dict[str, float]]:
-        value = learners[rank].weights.norm1()
+        value = learners[rank].weights.norm2()
         seen[rank].append(value)
         return 10 * (rank + 1), {"rank": float(rank), "norm": value}
 

@@ -191,9 +191,6 @@ SN_API sn_status sn_axpy(sn_array* y, float a, const sn_array* x);
 /* y = a x + b y; with b = 0 the old y is not looked at. */
 SN_API sn_status sn_axpby(sn_array* y, float a, const sn_array* x, float b);
 
-/* out = a limited to low .. high; NaN stays. */
-SN_API sn_status sn_clip(sn_array* out, const sn_array* a, float low, float high);
-
 /*
  * out = (sum of weights[i] arrays[i]) / (sum of weights), in one pass, summed in double.
  * `weights` may be NULL: all equal. Their sum must be finite and not 0.
@@ -201,19 +198,10 @@ SN_API sn_status sn_clip(sn_array* out, const sn_array* a, float low, float high
 SN_API sn_status sn_weighted_mean(sn_array* out, int count, const sn_array* const* arrays,
                                   const double* weights);
 
-/*
- * Gradient descent with momentum, in one pass over the three:
- * history = momentum history + rate gradient; weights = weights - history.
- * Caffe: sgd_solver.cpp, ComputeUpdateValue.
- */
-SN_API sn_status sn_momentum_update(sn_array* weights, sn_array* history, const sn_array* gradient,
-                                    float rate, float momentum);
-
 /* ---- Reductions: float32, summed in double ----------------------------------------- */
 
 SN_API sn_status sn_sum(double* out, const sn_array* a);
 SN_API sn_status sn_dot(double* out, const sn_array* a, const sn_array* b);
-SN_API sn_status sn_norm1(double* out, const sn_array* a);
 SN_API sn_status sn_norm2(double* out, const sn_array* a);
 SN_API sn_status sn_distance1(double* out, const sn_array* a, const sn_array* b);
 SN_API sn_status sn_distance2(double* out, const sn_array* a, const sn_array* b);
@@ -221,9 +209,6 @@ SN_API sn_status sn_distance2(double* out, const sn_array* a, const sn_array* b)
 /* NaN when there is a NaN. An empty array has no minimum and no maximum: an error. */
 SN_API sn_status sn_min(double* out, const sn_array* a);
 SN_API sn_status sn_max(double* out, const sn_array* a);
-
-/* The largest absolute value; 0 for an empty array. */
-SN_API sn_status sn_max_abs(double* out, const sn_array* a);
 
 /* How many elements are NaN or infinite. */
 SN_API sn_status sn_count_not_finite(int64_t* out, const sn_array* a);
