@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from sparknet.caffe.idle import warn_of_idle
 from sparknet.dist.events import Event, OnEvent
-from sparknet.dist.identity import identity, sampled
+from sparknet.dist.identity import sampled
 from sparknet.dist.local_launcher import LocalWorkers, Place
-from sparknet.dist.plan import Plan, steps_for
-from sparknet.dist.portable import portable_solver
 from sparknet.dist.run import Run
-from sparknet.dist.run_spec import RunSpec
-from sparknet.dist.runs import FolderRuns, find_resumed, save_weights
+from sparknet.dist.runs import FolderRuns, save_weights
 from sparknet.dist.seal import choose_seal
 from sparknet.dist.shared_data import open_shared, share_records
-from sparknet.dist.strategies import Strategy, make_strategy
-from sparknet.dist.training_net import check_engine, last_step, seed_of, settings, training_net
+from sparknet.dist.strategies import Strategy
+from sparknet.dist.training_net import check_engine, settings, training_net
+from sparknet.dist.training_settings import Beginning, Protection, TrainingSettings
 from sparknet.dist.worker import Outcome
 from sparknet.errors import SettingError
 from sparknet.net import Net
@@ -35,7 +32,8 @@ class Trained:
 
     weights: WeightCollection
     history: list[Event] = field(repr=False)
-    """The events (`sparknet.dist.events`); of more than 1024 of a kind, older ones are thinned."""
+    """The events (`sparknet.dist.events`); of more than 4096 of a kind the older ones are thinned
+    out."""
     net: Net
     """The net, with the trained weights."""
     outcome: Outcome
@@ -66,6 +64,7 @@ def train(
     threads: int | None = None,
     deadline: float = 60.0,
     precision: str = "float32",
+    protection: Protection | None = None,
     on_event: OnEvent | None = None,
 ) -> Trained:
     """Train the net of a solver (whatever `Net` takes) on this machine.
@@ -76,7 +75,8 @@ def train(
     WeightCollection, or a folder of snapshots, of which the newest is used.  The records are
     shuffled by ``seed``, or come as they are stored (``shuffle=False``).  Each worker has
     ``threads`` threads, an equal share of the machine's cores unless given.
-    ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.
+    ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.  ``protection`` says how what
+    travels between workers is protected: docs/comm.md.
 
     Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
     ``seconds``.  The ``validation`` records are measured every ``validate_every`` rounds.  With
@@ -106,67 +106,35 @@ def train(
     >>> trained.outcome.iteration
     50
     """
-    size = _size(workers)
-    chosen = make_strategy(strategy)
+    workers, ports = _size(workers), (0,)
+    given = TrainingSettings.of(locals())
     runs = None if snapshots is None else FolderRuns(snapshots)
-    resumed = find_resumed(runs, resume)
-    resumed_seed = None if resumed is None else resumed.seed
-    with scratch_folder() as name:
-        if isinstance(weights, (str, os.PathLike)) and Path(weights).is_dir():
-            weights = save_weights(FolderRuns, os.fspath(weights), name)
-        net = training_net(solver, weights, resumed_seed, precision)
-        last = last_step(net, steps, epochs, seconds)
-        known = identity(net, seed_of(net, resumed_seed), seed, shuffle)
-        if resumed is not None:
-            resumed.check({"workers": size, "strategy": chosen.settings(), **known})
-        shared = _share(net, data, validation, Path(name))
-        if resumed is None:
-            warn_of_idle(net.net)
+    with scratch_folder() as folder:
+
+        def make_net(resumed_seed: int | None) -> Net:
+            begin_with = weights
+            if isinstance(weights, (str, os.PathLike)) and Path(weights).is_dir():
+                begin_with = save_weights(FolderRuns, os.fspath(weights), folder)
+            return training_net(solver, begin_with, resumed_seed, precision)
+
+        begun = Beginning(given, runs, resume, make_net)
+        begun.check()
+        net = begun.net
+        shared = _share(net, data, validation, Path(folder))
         records = open_shared(shared["records"])
-        known["data"], count = sampled(records), len(records)
+        begun.identity["data"] = sampled(records)
         batch_size = net.batch_size * int(settings(net).iter_size)
-        plan = Plan(
-            steps=last if epochs is None else steps_for(epochs, count, batch_size, size),
-            seconds=seconds,
-            validate_every=validate_every if validation is not None else 0,
-            metric=metric,
-            goal=goal,
-            patience=patience,
-            diverged=diverged,
-            snapshot_every=snapshot_every if snapshots is not None else 0,
-            keep=keep,
-            records=count,
-            batch_size=batch_size,
-            net=net.net.name,
-        )
-        if resumed is not None:
-            resumed.check({"records": count, "batch_size": batch_size, **known})
-        store = None
-        if runs is not None:
-            store = runs.begin() if resumed is None else resumed.store
-            runs.prepare()  # creates a folder, so only after all checks
-        seal = choose_seal("sealed")
+        given.plan(net, validation is not None)  # may be refused
+        begun.check(records=len(records), batch_size=batch_size)
+        store = begun.open_store()
+        seal = choose_seal(protection or "sealed")
         with Run(net.net.flat_params, store, on_event, resume=resume, seal=seal) as run:
-            spec = RunSpec(
-                link=run.link(),
-                solver=portable_solver(settings(net)),
-                seed=known["seed"],
-                precision=net.precision,
-                strategy=chosen.settings(),
-                plan=asdict(plan),
-                epochs=epochs,
-                order_seed=seed,
-                shuffle=shuffle,
-                validates=validation is not None,
-                keeps=store is not None,
-                folder=None if store is None else store.place,
-                identity=known,
-                ports=(0,),
-                deadline=deadline,
-            )
-            share = threads or max(1, usable_cores() // size)
+            place = None if store is None else store.place
+            spec = begun.spec(run.link(), validation is not None, store, place, net.precision)
+            share = threads or max(1, usable_cores() // workers)
             places = [
-                Place(spec, rank, size, name, **shared, threads=share) for rank in range(size)
+                Place(spec, rank, workers, folder, **shared, threads=share)
+                for rank in range(workers)
             ]
             outcome, trained = run.supervise(LocalWorkers(places, store))
         net.net.flat_params.copy_from(trained)

@@ -5,25 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sparknet.caffe.idle import warn_of_idle
 from sparknet.dist import training
 from sparknet.dist.events import OnEvent
-from sparknet.dist.identity import identity
-from sparknet.dist.plan import Plan
-from sparknet.dist.portable import portable_solver
 from sparknet.dist.run import Run
-from sparknet.dist.run_spec import RunSpec
-from sparknet.dist.runs import find_resumed, save_weights
+from sparknet.dist.runs import save_weights
 from sparknet.dist.seal import choose_seal
-from sparknet.dist.strategies import Strategy, make_strategy
-from sparknet.dist.training_net import check_engine, last_step, seed_of, settings, training_net
-from sparknet.errors import SettingError, SparkError
+from sparknet.dist.strategies import Strategy
+from sparknet.dist.training_net import check_engine, training_net
+from sparknet.dist.training_settings import Beginning, Protection, TrainingSettings
+from sparknet.errors import SparkError
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark import preflight
@@ -96,6 +91,7 @@ class Trainer:
     metric: str | None = None
     goal: Literal["max", "min"] | None = None
     patience: int | None = None
+    diverged: float = 20.0
     snapshots: StrPath | None = None
     snapshot_every: int = 0
     keep: int = 3
@@ -104,7 +100,7 @@ class Trainer:
     ports: Sequence[int] = (0,)
     deadline: float = 60.0
     precision: str = "float32"
-    protection: Literal["sealed", "encrypted", "none"] | None = None
+    protection: Protection | None = None
     on_event: OnEvent | None = None
 
     def fit(self, data: Any, validation: Any = None, resume: bool = False) -> Trained:
@@ -114,33 +110,17 @@ class Trainer:
         An interruption (Ctrl-C) lets the workers finish their round and write a snapshot, and is
         raised again.
         """
-        self._check()
+        given = TrainingSettings.of(self)
+        given.check()
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
-        resumed = find_resumed(runs, resume)
-        resumed_seed = None if resumed is None else resumed.seed
-        net = self._training_net(session, resumed_seed)
-        if resumed is None:
-            warn_of_idle(net.net)
-        strategy = make_strategy(self.strategy).settings()
-        known = identity(net, seed_of(net, resumed_seed), self.seed, self.shuffle)
-        if resumed is not None:
-            size = net.net.flat_params.size
-            mine = {"workers": self.workers, "strategy": strategy, "weights": size}
-            resumed.check({**mine, **known})
-        store = None
-        if runs is not None:
-            runs.prepare()
-            store = runs.begin() if resumed is None else resumed.store
-        entries = list(net.inputs)
-        wanted = [named(self.columns).get(entry, entry) for entry in entries]
-        training = frame(data, wanted, "the training data")
-        mapping = mapped(training, entries, self.columns, "the training data")
-        held = None
-        if validation is not None:
-            held = frame(validation, wanted, "the validation data")
-            mapped(held, entries, self.columns, "the validation data")
-        usual = "encrypted" if is_encrypted(session) else "sealed"
+        begun = Beginning(given, runs, resume, partial(self._training_net, session))
+        net = begun.net
+        begun.check(weights=net.net.flat_params.size)
+        rows = _Rows(net, data, validation, self.columns)
+        given.plan(net, rows.held is not None)  # may be refused
+        store = begun.open_store()
+        usual: Protection = "encrypted" if is_encrypted(session) else "sealed"
         seal = choose_seal(self.protection or usual)
         flat = net.net.flat_params
         with Run(
@@ -152,28 +132,19 @@ class Trainer:
             host=bind_address(session),
             foreign=SparkError,
         ) as run:
-            spec = RunSpec(
-                link=run.link(driver_address(session, 0)[0]),
-                solver=portable_solver(settings(net)),
-                seed=known["seed"],
-                precision=net.precision if isinstance(self.solver, Net) else self.precision,
-                strategy=strategy,
-                plan=asdict(self._plan(net, held is not None)),
-                epochs=self.epochs,
-                order_seed=self.seed,
-                shuffle=self.shuffle,
-                validates=held is not None,
-                keeps=store is not None,
-                folder=None,
-                identity=known,
-                ports=tuple(self.ports),
-                deadline=self.deadline,
+            link = run.link(driver_address(session, 0)[0])
+            preflight.check(session, self.workers, link, needed=footprint(net))
+            precision = net.precision if isinstance(self.solver, Net) else self.precision
+            spec = begun.spec(link, rows.held is not None, store, None, precision)
+            workers = SparkWorkers(
+                session,
+                numbered(rows.training, rows.held, rows.mapping, self.workers),
+                self.workers,
+                run,
+                spec,
+                Columns(rows.mapping, {name: one.stored for name, one in net.inputs.items()}),
+                f"sparknet: training {net.net.name}",
             )
-            preflight.check(session, self.workers, spec.link, needed=footprint(net))
-            columns = Columns(mapping, {name: one.stored for name, one in net.inputs.items()})
-            rows = numbered(training, held, mapping, self.workers)
-            name = f"sparknet: training {net.net.name}"
-            workers = SparkWorkers(session, rows, self.workers, run, spec, columns, name)
             outcome, trained = run.supervise(workers)
         flat.copy_from(trained)
         return Trained(net.get_weights(), run.history, net, outcome, self.columns)
@@ -191,31 +162,21 @@ class Trainer:
             check_engine(net)  # builds the net, with these weights
         return net
 
-    def _check(self) -> None:
-        """Refuses settings that otherwise only the workers would notice."""
-        if type(self.seed) is not int:
-            raise SettingError(f"seed must be a whole number, not {self.seed!r}")
-        if not isinstance(self.deadline, (int, float)) or not 0 < self.deadline < inf:
-            raise SettingError(f"deadline must be more than 0 seconds, not {self.deadline!r}")
-        if not isinstance(self.ports, (list, tuple, range)) or not all(map(_is_port, self.ports)):
-            raise SettingError(f"ports must be a list of numbers up to 65535, not {self.ports!r}")
-        if self.snapshot_every and self.snapshots is None:
-            raise SettingError(f"snapshot_every={self.snapshot_every} needs snapshots, a path")
-        if self.on_event is not None and not callable(self.on_event):
-            raise SettingError(f"on_event must be a function of an event, not {self.on_event!r}")
 
-    def _plan(self, net: Net, validates: bool) -> Plan:
-        return Plan(
-            steps=last_step(net, self.steps, self.epochs, self.seconds),
-            seconds=self.seconds,
-            validate_every=self.validate_every if validates else 0,
-            metric=self.metric,
-            goal=self.goal,
-            patience=self.patience,
-            snapshot_every=self.snapshot_every,
-            keep=self.keep,
-            net=net.net.name,
-        )
+class _Rows:
+    """The training rows and those that are held out, with the columns that the net reads."""
+
+    def __init__(
+        self, net: Net, data: Any, validation: Any, columns: dict[str, str] | None
+    ) -> None:
+        entries = list(net.inputs)
+        wanted = [named(columns).get(entry, entry) for entry in entries]
+        self.training = frame(data, wanted, "the training data")
+        self.mapping = mapped(self.training, entries, columns, "the training data")
+        self.held = None
+        if validation is not None:
+            self.held = frame(validation, wanted, "the validation data")
+            mapped(self.held, entries, columns, "the validation data")
 
 
 def _is_folder(weights: StrPath) -> bool:
@@ -223,7 +184,3 @@ def _is_folder(weights: StrPath) -> bool:
     if (here := local_path(weights)) is not None:
         return Path(here).is_dir()
     return not os.fspath(weights).endswith((".caffemodel", ".h5"))
-
-
-def _is_port(number: object) -> bool:
-    return type(number) is int and 0 <= number < 1 << 16
