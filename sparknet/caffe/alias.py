@@ -33,7 +33,7 @@ class CaffeImportedError(SparkNetError, ImportError):
 
 
 class _Loader(Loader):
-    """Hands out the home module; its own spec stays its own."""
+    """Returns the home module, whose own spec stays as it was."""
 
     def __init__(self, home: str) -> None:
         self.home = home
@@ -67,7 +67,7 @@ class _Finder(MetaPathFinder):
 
 
 def _ours(home: str) -> ModuleSpec | None:
-    """A module of this package itself, whatever else its packages' paths are extended with."""
+    """A module of this package itself, even while its packages' paths are extended."""
     if home == HOME:
         return find_spec(home)
     parent = sys.modules.get(home.rpartition(".")[0])
@@ -89,7 +89,7 @@ def _forks(name: str) -> ModuleSpec | None:
 def _look_elsewhere(package: str) -> None:
     """Extend a package by the folders of its name on ``sys.path``, a fork's ``python/caffe``.
 
-    The import that goes on finds there what this package does not have: ``caffe.model_libs``.
+    The import then finds there what this package does not have: ``caffe.model_libs``.
     """
     module = sys.modules.get(HOME + package[len(ALIAS) :])
     if module is None:
@@ -137,7 +137,7 @@ def uninstall() -> None:
 
 
 def _forget(name: str, module: ModuleType) -> None:
-    """Leave no trace of a fork's module, nor of where it was found."""
+    """Remove a fork's modules, and the folders where they were found."""
     home = HOME + name[len(ALIAS) :]
     if not _aliased(module.__name__):
         if hasattr(module, "__path__"):

@@ -29,7 +29,7 @@ def assign_proto(proto: Any, name: str, val: Any) -> None:
 
 
 def assign(proto: Any, name: str, value: Any, who: str) -> None:
-    """`assign_proto` with `who` at the head of what goes wrong."""
+    """`assign_proto` whose error messages begin with `who`."""
     fields = proto.DESCRIPTOR.fields_by_name
     if name not in fields:
         hint = did_you_mean(name, list(fields))

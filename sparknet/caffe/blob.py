@@ -44,8 +44,8 @@ Blob.register(ShapeBlob)  # what Python layers see in setup, and what add_blob m
 class EngineBlob(Blob):
     """A blob between layers.
 
-    Views that were handed out stay true: each pass leaves the newest values
-    in them and reads what was written into them.
+    Views stay valid: each pass writes the newest values into them and reads
+    what a program has written there.
     """
 
     def __init__(self, runtime: Runtime, number: int) -> None:
@@ -77,7 +77,7 @@ class EngineBlob(Blob):
         return self._runtime.native.blob_shape(self._number)
 
     def adopt(self, values: Array) -> bool:
-        """Take over these values: their memory itself, or (False) where there are views a copy."""
+        """Uses `values` as storage; where views exist, copies and returns False."""
         return self._runtime.native.adopt(self._number, NDArray.view(values))
 
     def reshape(self, *shape: int) -> None:
@@ -96,8 +96,8 @@ def _checked(shape: Sequence[Any]) -> Shape:
 class ParamBlob(Blob):
     """A learnable blob: a part of the net's flat buffers.
 
-    Reshaped to another number of values it has memory of its own, and stands in ``apart``: it
-    can be filled and saved, but the net does not compute with it.
+    After a reshape to another number of values it has memory of its own and is listed in
+    ``apart``: it can be filled and saved, but the net does not compute with it.
     """
 
     def __init__(self, data: NDArray, diff: NDArray, apart: set[ParamBlob]) -> None:
@@ -107,7 +107,7 @@ class ParamBlob(Blob):
         self._apart = apart
 
     def share(self, other: ParamBlob) -> None:
-        """Look at another parameter's values from now on; the gradient stays one's own."""
+        """Use another parameter's values from now on; the gradient stays separate."""
         self.array = self._built = other.array
         self._view = None
 
@@ -117,8 +117,8 @@ class ParamBlob(Blob):
 
     @property
     def data(self) -> Array:
-        """A view that is not kept alive here: as long as there is one, the engine takes these
-        values for ones that may change at any time."""
+        """A view that is not kept alive here: while one exists, the engine assumes that the values
+        may change at any time."""
         view = self._view() if self._view is not None else None
         if view is None:
             view = self.array.numpy()
@@ -134,7 +134,7 @@ class ParamBlob(Blob):
         return self.array.shape
 
     def reshape(self, *shape: int) -> None:
-        """As many values stay what they are; another number of them are zeros."""
+        """The values stay if their number does; else they become zeros."""
         sizes = _checked(shape)
         if sizes == self.shape:
             return

@@ -1,6 +1,6 @@
-"""Other people's modules that programs reach through pycaffe's: ``caffe.io.skimage``.
+"""Third-party modules that programs reach through pycaffe: ``caffe.io.skimage``.
 
-None of them is needed here; each is imported when something of it is used.
+sparknet needs none of them; each is imported on its first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Callbacks: what others run before and after each layer of a pass."""
+"""Callbacks: functions that run before and after each layer of a pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Callback = Callable[[int], Any]
 
 
 class Callbacks:
-    """Of one net.  Caffe: net.hpp, before_forward_ and its three companions."""
+    """The callbacks of one net.  Caffe: net.hpp, before_forward_ and its three companions."""
 
     def __init__(self) -> None:
         self.before_forward: list[Callback] = []
@@ -31,7 +31,7 @@ class Callbacks:
 def _run(
     work: Callable[[int, int], Any], layers: range, before: list[Callback], after: list[Callback]
 ) -> float:
-    """All at once where nobody looks, else one by one."""
+    """All layers at once if there are no callbacks, else one by one."""
     if not (before or after):
         return (work(layers[0], layers[-1]) or 0.0) if layers else 0.0
     total = 0.0

@@ -20,7 +20,7 @@ CROPS = 10
 
 
 class Classifier(Net):
-    """A net in the test phase, and the way its first input wants its images."""
+    """A net in the test phase, with the preprocessing of its first input."""
 
     def __init__(
         self,

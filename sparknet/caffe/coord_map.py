@@ -1,7 +1,7 @@
-"""How the coordinates of one blob lie in another (Caffe: python/caffe/coord_map.py).
+"""Maps the coordinates of one blob to those of another (Caffe: python/caffe/coord_map.py).
 
-A map is (axis, scale, shift): the first spatial axis less the channel's, and what takes a
-coordinate of the first blob to the second.  The identity is (None, 1, 0).
+A map is (axis, scale, shift): the first spatial axis, minus the channel axis, and the scale and
+shift that take a coordinate of the first blob to the second.  The identity is (None, 1, 0).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class NoCommonBlobError(SpecError, RuntimeError):
 
 
 class CropError(SpecError, AssertionError):
-    """A crop that its blobs do not admit."""
+    """A crop that is not possible between its blobs."""
 
 
 def conv_params(fn: Function) -> tuple[Any, Any, Any, Any]:

@@ -80,7 +80,7 @@ class Detector(Net):
         return self._with_context(im, np.array([y0, x0, y1, x1], float), self.context_pad)
 
     def _with_context(self, im: Any, window: Any, pad_size: int) -> Any:
-        """The window with ``pad_size`` pixels around it; beyond the image there is the mean."""
+        """The window with ``pad_size`` pixels around it; outside the image it holds the mean."""
         size = float(self.crop_size)
         half = (window[2:] - window[:2] + 1) / 2
         reach = half * size / (size - 2 * pad_size)
@@ -101,7 +101,7 @@ class Detector(Net):
         return crop
 
     def configure_crop(self, context_pad: int | None) -> None:
-        """How much around a window is shown, and the mean that stands for what is not there."""
+        """The context around a window, and the mean that fills what lies outside the image."""
         channels, height, width = self.blobs[self.inputs[0]].shape[1:]
         self.crop_dims = np.array((height, width, channels))
         self.crop_size = width
@@ -109,7 +109,7 @@ class Detector(Net):
         self.crop_mean = self._unprocessed_mean((channels, height, width))
 
     def _unprocessed_mean(self, shape: tuple[int, ...]) -> Any:
-        """The mean as an image of which the transformer would make zeros."""
+        """The mean as an image that the transformer turns into zeros."""
         name, transformer = self.inputs[0], self.transformer
         mean = np.zeros(shape, np.float32) + transformer.mean.get(name, np.float32(0))
         if (order := transformer.channel_swap.get(name)) is not None:

@@ -42,7 +42,7 @@ def get_pooling_types_dict() -> dict[int, str]:
 
 
 def get_edge_label(layer: Layer) -> str:
-    """What stands at a layer's output: its batch size or number of outputs."""
+    """The label of a layer's output: its batch size or number of outputs."""
     if layer.type == "Data":
         return f"Batch {layer.data_param.batch_size}"
     if layer.type in ("Convolution", "Deconvolution"):

@@ -1,4 +1,4 @@
-"""Arrays that a caller names, into blobs."""
+"""Copies named arrays into blobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fill(
     what: str,
     gradient: bool = False,
 ) -> None:
-    """Write all that is ``expected``, of the blobs' own batch size, and nothing else."""
+    """Write arrays for exactly the ``expected`` blobs, each of its blob's batch size."""
     if set(given) != set(expected):
         raise SpecError(
             f"the {what}s given ({', '.join(sorted(given))}) are not those of the net "

@@ -18,7 +18,7 @@ class IdleWarning(UserWarning):
 
 
 def warn_of_idle(net: Net) -> None:
-    """Name the layers that learn nothing.  Caffe trains them without a word: no filler means 0."""
+    """Name the layers that learn nothing.  Caffe gives no warning: no filler means 0."""
     if names := idle_layers(net):
         quoted = [f"'{shown(name)}'" for name in names]
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""

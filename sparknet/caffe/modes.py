@@ -29,14 +29,14 @@ def set_device(device: int) -> None:
 
 
 def init_log(level: int = logging.INFO, stderr: bool = True) -> None:
-    """Show what nets and solvers report, on stderr: Caffe's second argument changes nothing."""
+    """Show the reports of nets and solvers on stderr; Caffe's second argument has no effect."""
     if not _logger.handlers:
         log_to(logging.StreamHandler(sys.stderr))
     _logger.setLevel(level if level >= logging.DEBUG else logging.INFO)
 
 
 def log_to(handler: logging.Handler) -> None:
-    """Write what is reported there too, in glog's form."""
+    """Also send the reports to this handler, in glog's format."""
     handler.setFormatter(logging.Formatter(_LINE, _TIME))
     _logger.addHandler(handler)
 
@@ -62,7 +62,7 @@ def set_solver_rank(rank: int) -> None:
 
 
 def set_multiprocess(multiprocess: bool) -> None:
-    """Only kept: parallel training goes through sparknet's own strategies."""
+    """Only stored: parallel training goes through sparknet's own strategies."""
     _ranks["multiprocess"] = multiprocess
 
 

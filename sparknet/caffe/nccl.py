@@ -19,7 +19,7 @@ def _refuse() -> NoReturn:
 
 
 class NCCL:
-    """There by name; whatever is done with it says what to use instead."""
+    """Exists by name only: any use raises an error that says what to use instead."""
 
     def __init__(self, solver: Any, uid: Any) -> None:
         _refuse()

@@ -40,7 +40,7 @@ class LayerView(UserLayer):
         self._node = node
 
     def reshape(self, bottom: Any, top: Any) -> None:
-        """Give the tops the shapes that this layer makes of the bottoms'."""
+        """Set the tops' shapes from the bottoms'."""
         plan = self._node.layer.infer([tuple(blob.shape) for blob in bottom])
         for blob, shape in zip(top, plan.tops, strict=True):
             blob.reshape(*shape)
@@ -53,7 +53,7 @@ class Net:
     """``Net(file, phase, level=0, stages=None, weights=None)`` or ``Net(file, weights, phase)``.
 
     Ours, not pycaffe's: ``precision="bf16"`` multiplies in bfloat16 (docs/precision.md);
-    ``keep_blobs=False`` lets blobs that nobody reads any more share memory; in the test phase
+    ``keep_blobs=False`` lets blobs that no layer reads any more share memory; in the test phase
     convolutions then take in the layers after them, which changes last bits (docs/pycaffe.md).
     """
 
@@ -135,12 +135,12 @@ class Net:
 
     @property
     def precision(self) -> str:
-        """What it multiplies in fact: "float32" or "bf16" (ours, not pycaffe's)."""
+        """The precision that is in use: "float32" or "bf16" (ours, not pycaffe's)."""
         return self._runtime.precision
 
     @property
     def keep_blobs(self) -> bool:
-        """Whether every blob can be looked at after a pass (ours, not pycaffe's)."""
+        """Whether every blob can be read after a pass (ours, not pycaffe's)."""
         return self._runtime.keep_blobs
 
     @property
@@ -196,13 +196,13 @@ class Net:
         return self._callbacks.forward(self._runtime.forward, range(start, end + 1))
 
     def _backward(self, start: int, end: int, anew: bool = False) -> None:
-        """Layers start down to end, by number; ``anew`` (`Runtime.backward`) if it is unwatched."""
+        """Layers start down to end, by number; ``anew`` (`Runtime.backward`) unless watched."""
         work = partial(self._runtime.backward, anew=anew)
         self._callbacks.backward(work, range(start, end - 1, -1))
 
     @property
     def _is_watched(self) -> bool:
-        """Whether others' code runs during a pass."""
+        """Whether user code runs during a pass."""
         return bool(self._callbacks) or bool(self._runtime.user_layers())
 
     def before_forward(self, callback: Callback) -> None:
@@ -228,8 +228,8 @@ class Net:
 
     @property
     def random_state(self) -> tuple[int, list[int]]:
-        """Where the random numbers of its layers stand: set it in another net, and both draw
-        the same from there on (ours, not pycaffe's)."""
+        """The state of its layers' random numbers: set it in another net, and both draw the same
+        numbers from there on (ours, not pycaffe's)."""
         return self._runtime.seed, self._runtime.native.draws()
 
     @random_state.setter
@@ -286,7 +286,7 @@ class Net:
         return {name: blob.diff for name, blob in found.items()}
 
     def _want(self, names: Iterable[str]) -> None:
-        """Keep these blobs through the pass that follows."""
+        """Keep these blobs' values after the pass that follows."""
         if not self.keep_blobs:
             for name in names:
                 self._runtime.native.want_blob(self._blob_names.index(name))
@@ -348,8 +348,8 @@ class Net:
     _set_input_arrays = set_input_arrays
 
     def close(self) -> None:
-        """End the threads and close the files of data layers; a later pass opens them again, where
-        it is (ours, not pycaffe's)."""
+        """End the threads and close the files of data layers; a later pass opens them again
+        and continues there (ours, not pycaffe's)."""
         self._runtime.close()
 
     def __getstate__(self) -> Any:

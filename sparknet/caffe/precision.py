@@ -11,7 +11,7 @@ PRECISIONS = ("float32", "bf16")
 
 
 def available(precision: str) -> str:
-    """The precision that a net gets: float32, with a warning, where the processor has no other."""
+    """The precision that a net gets; without bfloat16 it is float32, with a warning."""
     if precision not in PRECISIONS:
         raise SpecError(f"precision must be 'float32' or 'bf16'; it is {precision!r}")
     if precision == "bf16" and not has_bf16():

@@ -40,7 +40,7 @@ R = TypeVar("R")
 def _alone(
     method: Callable[Concatenate[Runtime, P], R],
 ) -> Callable[Concatenate[Runtime, P], R]:
-    """One thread at a time: a pass of another would find shapes that are half followed."""
+    """One thread at a time: a pass of another would find shapes that are only partly updated."""
 
     @wraps(method)
     def locked(self: Runtime, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -74,7 +74,7 @@ class Runtime:
             self._share_blobs()
         self.segments = list(cut(self.nodes, self._hosts))
         runs = sum(segment.host is None for segment in self.segments)
-        # One run gives all gradients, and nobody's code sees them before.
+        # One native run computes all gradients, and no user code sees them earlier.
         self._clears_unseen = runs == 1 and not self.user_layers()
         if self.nodes:
             self.native.prepare(0, len(self.nodes) - 1)
@@ -126,7 +126,7 @@ class Runtime:
     def share_params(self, other: Runtime) -> None:
         """Use the memory of another net's parameters, layer by layer of the same name.
 
-        Where every parameter is found there, the flat buffer is the other's too.
+        Where every parameter is found there, the flat buffer is shared too.
         """
         self._check_params()
         other._check_params()
@@ -162,7 +162,7 @@ class Runtime:
                 self._hosts[number] = make_host(node, own, self.seed + number)
 
     def _share_blobs(self) -> None:
-        """What comes in, what comes out and what is a loss stays; the rest is lent on."""
+        """Inputs, outputs and losses keep their memory; the other blobs share theirs."""
         self.native.share_blobs()
         sources = {top for node in self.nodes if not node.bottom_ids for top in node.top_ids}
         names = self.graph.blob_names
@@ -173,7 +173,7 @@ class Runtime:
 
     @property
     def has_backward(self) -> bool:
-        """Nets for testing that lend their blobs' memory on have no backward pass."""
+        """Nets for testing whose blobs share memory have no backward pass."""
         return self.keep_blobs or self.graph.phase == TRAIN
 
     def _describe(self, number: int, node: Node) -> None:
@@ -202,8 +202,8 @@ class Runtime:
             for blob in {*node.bottom_ids, *node.top_ids}:
                 self._users[blob].append(number)
         self._stale: set[int] = set()
-        """Layers by number whose blobs have other shapes than their plans and kernels are for;
-        they follow when they run (Caffe: layer.hpp, Forward)."""
+        """Numbers of the layers whose plans and kernels are for other shapes than their blobs have;
+        they are updated when they run (Caffe: layer.hpp, Forward)."""
 
     @property
     def graph(self) -> Graph:
@@ -228,7 +228,7 @@ class Runtime:
 
     @_alone
     def reshape(self) -> None:
-        """Every layer follows the shapes that its bottoms have now (Caffe: Net::Reshape)."""
+        """Every layer adopts the current shapes of its bottoms (Caffe: Net::Reshape)."""
         for segment in self.segments:
             if segment.host is None:
                 self._follow(segment.first, segment.last)
@@ -236,7 +236,7 @@ class Runtime:
                 self._reshape_host(segment.first)
 
     def _follow(self, first: int, last: int) -> None:
-        """Layers of the engine, about to run, follow the shapes of their bottoms.
+        """Layers of the engine, about to run, adopt the shapes of their bottoms.
 
         Where one of them refuses, all stay stale.
         """
@@ -316,10 +316,10 @@ class Runtime:
 
     @_alone
     def backward(self, first: int, last: int, anew: bool = False) -> None:
-        """Layers first down to last.
+        """Run layers first down to last.
 
-        ``anew`` is `clear_param_diffs` before: kernels then put gradients where they would add
-        them to zeros.
+        ``anew`` gives the same result as `clear_param_diffs` before: kernels overwrite the
+        gradients instead of adding to zeros.
         """
         if not self.has_backward:
             raise SpecError("a net for testing made with keep_blobs=False has no backward pass")
@@ -358,7 +358,7 @@ class Runtime:
 
     @contextmanager
     def _timed(self, which: int, number: int) -> Iterator[None]:
-        """What a layer that lives in Python takes, if the clocks run: 0 forward, 1 backward."""
+        """Time a layer that lives in Python, if the clocks run: 0 forward, 1 backward."""
         if self._host_clocks is None:
             yield
             return

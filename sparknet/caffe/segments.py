@@ -1,5 +1,5 @@
-"""Where a pass changes hands: runs of layers that the engine computes in one call, and layers that
-live in Python."""
+"""Splits a pass into runs of layers that the engine computes in one call, and layers that live in
+Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cut(nodes: Sequence[Node], hosts: Mapping[int, Host]) -> Iterator[Segment]:
             yield Segment(number, number, hosts[number])
             first = number + 1
         elif node.layer.reshapes:
-            # What follows takes on the shapes that the data has given.
+            # The layers that follow adopt the shapes that the data gave.
             yield Segment(first, number)
             first = number + 1
     if first < len(nodes):

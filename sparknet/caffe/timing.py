@@ -27,7 +27,7 @@ class Iteration:
     starts: tuple[int, int, int]
     """When the forward pass, the backward pass and the update began."""
     spans: tuple[int, int, int]
-    """How long they took, everything between the layers included; 0: there was none."""
+    """How long they took, including everything between the layers; 0: there was none."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Timing:
 def measure(net: Net, iterations: int, backward: bool, update: Callable[[], Any] | None) -> Timing:
     """Run a net on the inputs that it has.
 
-    ``update`` follows each backward pass; that gradients start from 0 again counts with it.
+    ``update`` runs after each backward pass; clearing the gradients counts as part of it.
     """
     last = len(net.layers) - 1
     done: list[Iteration] = []
@@ -101,7 +101,7 @@ def fill_inputs(net: Net, seed: int = 1) -> None:
 
 
 def _meaning(graph: Graph, blob: str) -> str:
-    """What the first layer that computes with a blob takes it for."""
+    """What a blob holds, according to the first layer that computes with it."""
     for node in graph.nodes:
         if blob in node.bottoms:
             if node.layer.is_view and node.tops and blob not in node.tops:

@@ -26,7 +26,7 @@ OWN = ("name", "type", "bottom", "top", "blobs")
 EXTRA = ("tops", "in_place", "lr_mult", "decay_mult")
 """Keywords that are no field."""
 COMMON = ("loss_weight", "param", "propagate_down", "include", "exclude", "phase")
-"""LayerParameter's fields that any type has a use for."""
+"""LayerParameter's fields that apply to any type."""
 SYNONYMS = {
     "filters": "num_output",
     "kernel": "kernel_size",

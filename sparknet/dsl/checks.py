@@ -1,4 +1,4 @@
-"""What a net's layers must be among themselves, before any shape is known.
+"""Checks how a net's layers fit together, before any shape is known.
 
 The rules are Caffe's (net.cpp, Init, AppendTop, AppendBottom), with a sentence
 that says what to do.  They hold for the layers of one phase.
@@ -156,7 +156,7 @@ def served_phase(net: Any) -> int:
 
 
 def _has_stages(net: Any) -> bool:
-    """Whether a rule asks for a stage or level, which a caller may yet give."""
+    """Whether a rule asks for a stage or level, which a caller may still set."""
     rules = [rule for layer in net.layer for rule in (*layer.include, *layer.exclude)]
     return any(
         rule.stage or rule.not_stage or rule.HasField("min_level") or rule.HasField("max_level")

@@ -2,7 +2,7 @@
 
 Layers, nets and solvers all come through `set_fields`.  It is stricter than
 protobuf: a bool is no number, a float no integer, a number must fit its field,
-and a mistyped name gets the nearest one proposed.
+and the error for a mistyped name suggests the nearest one.
 """
 
 from __future__ import annotations

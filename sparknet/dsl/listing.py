@@ -1,7 +1,7 @@
 """SparkNet's own names for the layers of its Listing 2 (Moritz et al., ICLR 2016).
 
-Each is a thin reading of a Caffe type; whatever else that type takes goes
-through as a keyword.  `bottoms` are the blobs that a layer reads: a name or the
+Each is a thin wrapper around a Caffe type; the type's other options are passed
+as keywords.  `bottoms` are the blobs that a layer reads: a name or the
 layer that makes it, or a list of them.
 """
 
@@ -94,7 +94,7 @@ def PoolLayer(  # noqa: N802
 
 
 def LinearLayer(name: str, bottoms: object, *, num_outputs: object, **options: object) -> LayerSpec:  # noqa: N802
-    """An InnerProduct of the blobs `bottoms`: every input value to each of `num_outputs`.
+    """An InnerProduct of the blobs `bottoms`: `num_outputs` outputs, each from every input value.
 
     `options` are InnerProduct's.  Weights start as "xavier" unless `weight_filler` says otherwise.
 
@@ -120,7 +120,7 @@ def ActivationLayer(  # noqa: N802
 
 
 def _filled(options: dict[str, object], group: str) -> dict[str, object]:
-    """With a filler that learns: Caffe's default is 0 everywhere, from which deep nets do not."""
+    """Adds a default filler: deep nets do not learn from Caffe's, which is 0 everywhere."""
     whole = options.get(group)
     if options.get("weight_filler") is None and not (
         isinstance(whole, Mapping) and "weight_filler" in whole

@@ -17,7 +17,7 @@ from sparknet.proto import caffe_pb2, parse_net, read_model, read_net, upgrade_n
 from sparknet.proto.suggest import did_you_mean
 
 Layers: TypeAlias = LayerSpec | Iterable["Layers"]
-"""A layer, or layers nested in lists, as a function that makes a block returns them."""
+"""A layer, or layers nested in lists, such as a function that makes a block returns."""
 Phase: TypeAlias = int | str | None
 
 _REFUSED = ("layer", "layers", "input", "input_dim", "input_shape")
@@ -58,7 +58,7 @@ class NetParams(Content):
         self._settle(net, check)
 
     def _settle(self, net: Any, check: bool) -> None:
-        """Hold what Caffe would read from the net's prototxt, weights aside."""
+        """Keep what Caffe would read from the net's prototxt, without weights."""
         net = upgrade_net(net)
         clear_empty(net, "name")
         for layer in net.layer:
@@ -144,7 +144,7 @@ class NetParams(Content):
         return self._changed(lambda net: setattr(net, "name", name))
 
     def with_layers(self, *layers: Layers, after: str | None = None) -> NetParams:
-        """More layers: at the end, or behind the layer named `after`."""
+        """This net with more layers: at the end, or after the layer named `after`."""
         new = [layer.to_proto() for layer in _flat(layers, self._fail)]
         old = list(self.to_proto().layer)
         at = len(old)
@@ -153,23 +153,23 @@ class NetParams(Content):
         return self._with(old[:at] + new + old[at:])
 
     def without_layers(self, *names: str) -> NetParams:
-        """The net less every layer of these names."""
+        """This net without the layers of these names."""
         gone = {self[name].name for name in names}
         return self._with([layer for layer in self.to_proto().layer if layer.name not in gone])
 
     def with_replaced(self, *layers: Layers) -> NetParams:
-        """Each layer takes the place of the one that has its name."""
+        """This net with each of these layers in place of the one with its name."""
         new = {layer.name: layer.to_proto() for layer in _flat(layers, self._fail)}
         for name in new:
             self[name]
         return self._with([new.get(layer.name, layer) for layer in self.to_proto().layer])
 
     def with_input_shape(self, blob: str, shape: object, phase: Phase = None) -> NetParams:
-        """Another shape for one input blob; see `with_input_shapes`."""
+        """This net with another shape for one input blob; see `with_input_shapes`."""
         return self.with_input_shapes({blob: shape}, phase)
 
     def with_input_shapes(self, shapes: Mapping[str, object], phase: Phase = None) -> NetParams:
-        """Other shapes for input blobs, e.g. data and label for another batch size.
+        """This net with other input shapes, e.g. of data and label for another batch size.
 
         `phase` picks among inputs that include rules set apart.
         """
@@ -187,7 +187,7 @@ class NetParams(Content):
         return self._with(net.layer)
 
     def __add__(self, other: NetParams | LayerSpec) -> NetParams:
-        """This net with the other's layers behind its own."""
+        """This net with the other's layers after its own."""
         if not isinstance(other, NetParams | LayerSpec):
             return NotImplemented
         return self.with_layers(other if isinstance(other, LayerSpec) else other.layers)

@@ -1,4 +1,4 @@
-"""Messages back to DSL source: text that, executed, builds the same thing again."""
+"""Turns messages into DSL source: code that builds equal messages again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another batch size for a net's description."""
+"""Changes the batch size in a net's description."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from sparknet.proto import caffe_pb2
 
 
 def set_batch(net: caffe_pb2.NetParameter, batch: int) -> None:
-    """Change the batch size of every layer that brings data in, in place.
+    """Change, in place, the batch size of every layer that brings data in.
 
-    It is the size of the axis on which records lie: the first, or the second of what goes to
-    recurrent layers.
+    The batch axis is the first, or the second for inputs of recurrent layers.
     """
     sized = {
         top: shape
@@ -32,6 +31,6 @@ def set_batch(net: caffe_pb2.NetParameter, batch: int) -> None:
 
 
 def _shapes(layer: caffe_pb2.LayerParameter, tops: int) -> list[caffe_pb2.BlobShape]:
-    """The shape of each top, where the description says it; one may be that of all."""
+    """The shapes that the description gives for the tops; one shape may stand for all."""
     shapes = [*layer.input_param.shape, *layer.dummy_data_param.shape]
     return shapes * tops if len(shapes) == 1 else shapes

@@ -26,12 +26,12 @@ def build(
     level: int = 0,
     stages: Sequence[str] = (),
 ) -> Graph:
-    """The graph of a net that is opened by itself."""
+    """The graph of a net that is opened without a solver."""
     return build_in_state(net, net_state(net, phase, level, stages))
 
 
 def build_in_state(net: caffe_pb2.NetParameter, state: caffe_pb2.NetState | None = None) -> Graph:
-    """The graph of a net in exactly this state; by default its own, which a solver settles."""
+    """The graph of a net in exactly this state; the default is its own, as a solver sets it."""
     if needs_upgrade(net):
         net = upgrade_net(net)
     state = net.state if state is None else state
@@ -141,7 +141,7 @@ def _loss_weights(layer: Layer, tops: int) -> tuple[float, ...]:
 def _with_gradients(
     nodes: Sequence[Node], parameter: caffe_pb2.NetParameter, blobs: int
 ) -> tuple[Node, ...]:
-    """The nodes, and which of them run backward."""
+    """The nodes, with which of them run backward decided."""
     flows = [
         Flow(
             bottoms=node.bottom_ids,

@@ -1,8 +1,8 @@
-"""How much arithmetic and memory traffic a layer cannot do without.
+"""The least arithmetic and memory traffic that a layer needs.
 
-Operations are those of the matrix products and convolutions, a multiplication and an addition
-counting two; biases, activations, poolings and the like count none: memory limits them.  Bytes
-are what a layer must move if each value comes from memory once and goes back once.
+Only matrix products and convolutions count as operations: two for a multiplication with its
+addition.  Biases, activations, poolings and the like count none, because memory limits them.
+Bytes assume that each value is read from memory once and written once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sparknet.layers.layer import count
 
 @dataclass(frozen=True)
 class Work:
-    """What a layer's forward pass and its backward pass come to."""
+    """The cost of a layer's forward pass and of its backward pass."""
 
     forward_flops: int
     backward_flops: int
@@ -26,7 +26,7 @@ class Work:
 
 
 def work(graph: Graph, node: Node) -> Work:
-    """The least that a layer has to do for the shapes that the graph has."""
+    """The least cost of a layer at the graph's shapes."""
     forward = forward_flops(graph, node)
     return Work(
         forward,
@@ -64,10 +64,10 @@ def _forward_bytes(graph: Graph, node: Node) -> int:
 
 
 def _backward_bytes(graph: Graph, node: Node) -> int:
-    """Top gradients in, bottom gradients out; with weights also the input and the weights.
+    """Top gradients read, bottom gradients written; with weights also the input and the weights.
 
-    Gradients of weights are added to: in and out.  A view of one blob moves nothing; the
-    gradients of several are added up.
+    Weight gradients add up, so they are read and written.  A view of one blob moves nothing;
+    the gradients of several are added up.
     """
     if not node.needs_backward or (node.layer.is_view and len(node.tops) < 2):
         return 0

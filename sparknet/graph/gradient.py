@@ -1,8 +1,8 @@
 """Which layers run backward, and which of their bottoms get a gradient.
 
-Forward through the net: a layer needs backward if a bottom or a parameter
-does.  Backward: what does not lead to a loss, or whose every top is cut off,
-needs none.  Caffe: net.cpp, Init and AppendBottom.
+A walk forward through the net marks each layer one of whose bottoms or parameters
+needs a gradient.  A walk back unmarks layers that lead to no loss, or whose tops are
+all cut off.  Caffe: net.cpp, Init and AppendBottom.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Flow:
-    """One layer as the gradient sees it; blobs are numbers."""
+    """One layer, as far as gradients depend on it; blobs are numbers."""
 
     bottoms: Sequence[int]
     tops: Sequence[int]
@@ -24,9 +24,9 @@ class Flow:
     asked: Sequence[bool] = ()
     """The layer's ``propagate_down``: empty, or one entry for each bottom."""
     needs: bool = False
-    """Found: the layer runs backward."""
+    """Result: the layer runs backward."""
     wants: list[bool] = field(default_factory=list)
-    """Found, for each bottom: the layer computes its gradient."""
+    """Result, for each bottom: the layer computes its gradient."""
 
 
 def find_flow(flows: Sequence[Flow], blobs: int) -> None:
@@ -36,7 +36,7 @@ def find_flow(flows: Sequence[Flow], blobs: int) -> None:
 
 
 def force(flows: Sequence[Flow], allowed: Callable[[int, int], bool]) -> None:
-    """``force_backward``: every layer runs, and every bottom that its layer allows."""
+    """``force_backward``: every layer runs backward, to every bottom that it allows."""
     for number, flow in enumerate(flows):
         flow.needs = True
         flow.wants = [want or allowed(number, j) for j, want in enumerate(flow.wants)]

@@ -1,4 +1,4 @@
-"""What a net is once its description has been worked out."""
+"""A net whose description has been worked out."""
 
 from __future__ import annotations
 

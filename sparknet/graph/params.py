@@ -19,7 +19,7 @@ _FROZEN = caffe_pb2.ParamSpec(lr_mult=0)
 
 @dataclass(frozen=True)
 class Learnable:
-    """A parameter blob as the solver sees it: once, however many layers share it."""
+    """A parameter blob as the solver sees it: once, even if several layers share it."""
 
     node: int
     """The owner: the first layer that uses it."""
@@ -46,14 +46,14 @@ class ParamRef:
     owned: bool
     """Whether this layer is the owner."""
     name: str
-    """What it is called: its name, or its number within the layer."""
+    """Its name, or its number within the layer."""
     shape: Shape
     """The shape in this layer; permissive sharing keeps only the number of values."""
     spec: caffe_pb2.ParamSpec
     needs_gradient: bool
 
     def forced(self) -> ParamRef:
-        """As ``force_backward`` makes it."""
+        """The same under ``force_backward``."""
         return self if self.needs_gradient else replace(self, needs_gradient=True)
 
 

@@ -1,8 +1,8 @@
-"""On which axis of each blob records lie side by side.
+"""Finds the axis of each blob along which records lie.
 
-Layers say it themselves: where a net is given more records, each blob grows along the axis on which
-they lie.  A recurrent layer refuses more time steps, an InnerProduct more inputs, a Permute moves
-the axis, so that only the right axes of the inputs fit.
+The layers' shape rules tell: when a net gets more records, each blob grows along its record axis.
+A recurrent layer refuses more time steps, an InnerProduct refuses more inputs, and a Permute moves
+the axis, so only the right axes of the inputs fit.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _AXES = (1, 0)
 
 
 class Outline:
-    """The shapes of a net's blobs by those of its inputs: nothing runs, no file is read.
+    """Computes a net's blob shapes from its input shapes, without running it or reading files.
 
-    Blobs that a user's own code shapes, and what depends on them, are not known.
+    Blobs shaped by a user's own code, and those that depend on them, stay unknown.
     """
 
     def __init__(self, layers: Iterable[caffe_pb2.LayerParameter], phase: int) -> None:
@@ -34,7 +34,7 @@ class Outline:
         self.time_first = any(layer.time_first for layer in self.layers)
 
     def vectors(self, inputs: Shapes) -> dict[str, tuple[Shape, ...]]:
-        """For each layer the axes that it takes as one vector: their order counts, not only their
+        """For each layer the axes that it reads as one vector: each size counts, not only their
         product."""
         blobs, found = dict(inputs), dict[str, tuple[Shape, ...]]()
         for layer in self.layers:
@@ -64,7 +64,7 @@ class Outline:
         return found or {name: int(len(shape) > 1) for name, shape in inputs.items()}
 
     def axes(self, inputs: Shapes, input_axes: Mapping[str, int]) -> tuple[dict[str, Shape], Axes]:
-        """The shape of every blob that is known, and the axis of those that have records."""
+        """The shape of every known blob, and the record axis of those that have one."""
         counts = {shape[input_axes[name]] for name, shape in inputs.items() if shape}
         grow = _more(*counts) if len(counts) == 1 else _double
         blobs = {
@@ -82,7 +82,7 @@ class Outline:
     def _fit(
         self, inputs: Shapes, choices: Mapping[str, Sequence[int]], grow: Callable[[int], int]
     ) -> Axes | None:
-        """The first choice of axes with which every layer takes more records."""
+        """The first choice of axes with which every layer accepts more records."""
 
         def rest(number: int, blobs: dict[str, Pair], axes: Axes) -> Axes | None:
             for at in range(number, len(self.layers)):
@@ -121,7 +121,7 @@ def _forget(layer: Layer, blobs: dict[str, Pair] | dict[str, Shape]) -> None:
 
 
 def _add_tops(layer: Layer, blobs: dict[str, Pair]) -> bool:
-    """The tops of a layer; False where it does not take more records."""
+    """The tops of a layer; False where it does not accept more records."""
     if not _is_known(layer, blobs):
         return False
     bottoms = [blobs[name] for name in layer.parameter.bottom]

@@ -23,10 +23,10 @@ Top = tuple[int, int]
 
 @dataclass
 class Readers:
-    """Who reads each top, and which of them count as a loss."""
+    """The readers of each top, and the tops that count as a loss."""
 
     sources: list[list[Top]] = field(default_factory=list)
-    """For each layer, the top behind each bottom."""
+    """For each layer, the top that each bottom reads."""
     count: Counter[Top] = field(default_factory=Counter)
     """Readers of a top; its use as a loss is one of them."""
     weight: dict[Top, float] = field(default_factory=dict)

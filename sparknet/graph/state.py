@@ -16,7 +16,7 @@ _INT32 = range(-(2**31), 2**31)
 def net_state(
     net: caffe_pb2.NetParameter, phase: int, level: int = 0, stages: Sequence[str] = ()
 ) -> caffe_pb2.NetState:
-    """The state of a net that is opened by itself.
+    """The state of a net that is opened without a solver.
 
     Phase and level replace what the file says; stages come on top of the file's.
     Caffe: net.cpp, Net(param_file, phase, level, stages).

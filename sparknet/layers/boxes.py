@@ -17,7 +17,7 @@ def check_predictions(layer: Layer, bottoms: Sequence[Shape], classes: int, shar
     )
     if locations[0] != confidences[0]:
         layer.fail(
-            f"locations and confidences must be of as many images; "
+            f"locations and confidences must have the same number of images; "
             f"they are {locations[0]} and {confidences[0]}"
         )
     count = priors[2] // 4

@@ -29,7 +29,7 @@ class Convolution(Layer):
 
 
 def window_products(plan: Plan, values: Sequence[Shape]) -> int:
-    """Each value meets a window of its group's channels, wherever the window lies."""
+    """The products of a pass: each of ``values`` is multiplied by a whole window of its group."""
     return sum(map(count, values)) * count(plan.params[0].shape[1:])
 
 

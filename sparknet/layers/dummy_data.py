@@ -9,9 +9,9 @@ from sparknet.proto import caffe_pb2
 
 
 class DummyData(SourceLayer):
-    """Caffe: dummy_data_layer.cpp.  A filler that is not constant fills anew in each pass.
+    """Caffe: dummy_data_layer.cpp.  A filler that is not constant fills again in each pass.
 
-    Values: fillers (one for each top), refill (whether each fills anew).
+    Values: fillers (one for each top), refill (whether each fills again).
     """
 
     type = "DummyData"

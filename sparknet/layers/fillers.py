@@ -33,7 +33,7 @@ def check_filler(layer_name: str, filler: caffe_pb2.FillerParameter, shape: Shap
 
 
 def fill(filler: caffe_pb2.FillerParameter, shape: Shape, rng: np.random.Generator) -> Array:
-    """The first values of a blob; ``check_filler`` has seen the filler and the shape."""
+    """The first values of a blob whose filler and shape ``check_filler`` has accepted."""
     values = np.asarray(FILLERS[filler.type](filler, shape, rng), np.float32)
     return values if values.shape == shape else np.broadcast_to(values, shape).copy()
 

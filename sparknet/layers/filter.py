@@ -38,6 +38,6 @@ class Filter(Layer):
             if not shape or shape[0] != selector[0]:
                 self.fail(
                     f"the selector has {selector[0]} items; "
-                    f"a bottom of shape {shape_text(shape)} has not as many"
+                    f"a bottom of shape {shape_text(shape)} has a different number"
                 )
         return Plan(tops=tuple(data), values={"num": selector[0]})

@@ -38,7 +38,7 @@ class HDF5Data(SourceLayer):
         for shape in shapes:
             if shape[0] != shapes[0][0]:
                 self.fail(
-                    f"the data sets of {files[0]} must hold as many rows; "
+                    f"the data sets of {files[0]} must have the same number of rows; "
                     f"their shapes are {', '.join(map(shape_text, shapes))}"
                 )
         values = {

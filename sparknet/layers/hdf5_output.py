@@ -26,6 +26,6 @@ class HDF5Output(Layer):
         data = legacy_shape(self, bottoms[0], "data")
         label = legacy_shape(self, bottoms[1], "label")
         if data[0] != label[0]:
-            self.fail(f"data has {data[0]} items and label {label[0]}; they must be as many")
+            self.fail(f"data has {data[0]} items and label {label[0]}; the numbers must be equal")
         values = {"file_name": self.options.file_name, "data": data, "label": label}
         return Plan(tops=(), values=values)

@@ -40,7 +40,7 @@ class InfogainLoss(Loss):
     def _values(self, bottoms: Sequence[Shape], axis: int) -> dict[str, Any]:
         options = self.parameter.loss_param
         if options.HasField("normalize"):
-            self.fail("loss_param.normalize is not understood here; use normalization")
+            self.fail("loss_param.normalize is not supported here; use normalization")
         matrix = None if len(bottoms) > 2 else self._matrix
         shape = bottoms[2] if matrix is None else matrix.shape
         classes = bottoms[0][axis]

@@ -96,26 +96,26 @@ class Layer(ABC):
     frozen: ClassVar[bool] = False
     """The blobs are statistics: a missing ``param { }`` entry means ``lr_mult: 0`` (BatchNorm)."""
     records: ClassVar[bool] = False
-    """The tops are places for records: what the type brings may come from elsewhere."""
+    """The tops hold records, which a caller may also feed."""
     is_input: ClassVar[bool] = False
-    """The tops are inputs of the net, which whoever runs it fills (Caffe: Net::input_blobs)."""
+    """The tops are inputs of the net, which its caller fills (Caffe: Net::input_blobs)."""
     time_first: ClassVar[bool] = False
     """Time is axis 0 of the first bottom, and records lie side by side on axis 1 (LSTM, RNN)."""
     judges: ClassVar[bool] = False
-    """Compares what a net says with what is right: losses and Accuracy."""
+    """Compares predictions with labels: losses and Accuracy."""
     classes: ClassVar[int | None] = None
-    """The bottom that holds numbers of classes."""
+    """The bottom that holds class numbers."""
     numbered: ClassVar[bool] = False
-    """Rows of the top begin with the number of their record, which has any number of them
+    """A record gives any number of rows of the top; each row begins with the record's number
     (DetectionOutput)."""
     user_code: ClassVar[bool] = False
     """Only a user's own code can say what shapes the tops have (Python)."""
     is_view: ClassVar[bool] = False
-    """Forward the tops are the bottoms' memory, or nothing: no value moves."""
+    """The forward pass moves no values: the tops share the bottoms' memory, or there are none."""
     splits: ClassVar[bool] = False
-    """Only hands a blob on to several readers: tables and drawings leave the layer out."""
+    """Only passes a blob to several readers; tables and drawings leave the layer out."""
     gathers: ClassVar[bool] = False
-    """Reads as much of its weights as it writes, not all of them."""
+    """Reads only as many weights as it writes values, not all of them (Embed)."""
     reshapes: ClassVar[bool] = False
     """The shapes of the tops depend on data: they are known after the forward pass (Filter)."""
     labelled: ClassVar[bool] = False
@@ -152,12 +152,14 @@ class Layer(ABC):
         return True
 
     def mixes(self, bottom: Shape, axis: int) -> bool:
-        """Whether what becomes of a record depends on those beside it on this axis of a bottom."""
+        """Whether a record's result depends on the other records along this axis of a bottom."""
         return False
 
     def vectors(self, bottoms: Sequence[Shape]) -> tuple[Shape, ...]:
-        """Axes of the bottoms that are one vector for the weights, which know the place of each
-        value: other sizes with the same product would be other values."""
+        """Axes of the bottoms that the weights read as one vector.
+
+        Each weight belongs to one place: other sizes with the same product do not fit.
+        """
         return ()
 
     def takes(self, bottom: int) -> str:
@@ -169,7 +171,7 @@ class Layer(ABC):
         return 0
 
     def multiplies_narrow(self, plan: Plan) -> bool:
-        """Whether the products are in bfloat16 in a net that multiplies in that."""
+        """Whether the layer multiplies in bfloat16 in a net with that precision."""
         return False
 
     def data_set(self) -> Any:
@@ -181,10 +183,10 @@ class Layer(ABC):
 
     @abstractmethod
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        """Check the options against the bottom shapes, and say what follows."""
+        """Check the options against the bottom shapes, and make the plan."""
 
     def plan(self, bottoms: Sequence[Shape]) -> Plan:
-        """`infer`, and the sizes that come out of it checked: what callers use."""
+        """Run `infer` and check the sizes of its result; callers use this."""
         bottoms = tuple(tuple(shape) for shape in bottoms)
         plan = self.infer(bottoms)
         for index, shape in enumerate(plan.tops):

@@ -30,7 +30,7 @@ class Loss(Layer):
         return {}
 
     def check_batch(self, bottoms: Sequence[Shape]) -> None:
-        """Data and labels go in pairs along the first axis."""
+        """Data and labels have the same first axis."""
         data, labels = bottoms[:2]
         if not data or not labels:
             self.fail("data and labels need at least 1 axis; one of them is a scalar")
@@ -58,17 +58,17 @@ def check_one_label_each(layer: Layer, labels: Shape, what: str = "labels") -> N
 
 
 def check_same_count(layer: Layer, bottoms: Sequence[Shape], start: int = 0) -> None:
-    """The first two bottoms hold as many values from axis ``start`` on."""
+    """The first two bottoms have the same number of values from axis ``start`` on."""
     one, two = bottoms[:2]
     if count(one[start:]) != count(two[start:]):
         layer.fail(
-            "the first two bottoms must hold as many values; "
+            "the first two bottoms must have the same number of values; "
             f"their shapes are {shape_text(one)} and {shape_text(two)}"
         )
 
 
 def normalization(options: caffe_pb2.LossParameter, default: str) -> str:
-    """Over what the loss is averaged: "full", "valid", "batch_size" or "none".
+    """What the loss is divided by: "full", "valid", "batch_size" or "none".
 
     The old ``normalize`` counts where the new option is absent.
     """

@@ -8,8 +8,8 @@ from sparknet.layers.layer import Layer, Plan, Shape, exactly, shape_text
 
 
 class LSTMUnit(Layer):
-    """From the cell (1 x streams x units), gates (1 x streams x 4 units) and cont (1 x
-    streams) the next cell and hidden state (Caffe: lstm_unit_layer.cpp).
+    """Computes the next cell and hidden state from the cell (1 x streams x units), the gates
+    (1 x streams x 4 units) and cont (1 x streams) (Caffe: lstm_unit_layer.cpp).
 
     Values: streams, units.
     """

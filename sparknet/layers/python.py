@@ -15,7 +15,7 @@ from sparknet.proto import caffe_pb2
 
 class Python(Layer):
     """``setup`` runs once, ``reshape`` at every `infer`, both on blobs that have a shape only;
-    tops whose shape ``reshape`` leaves alone keep the one that they have.
+    tops that ``reshape`` leaves alone keep their shapes.
 
     Importing the module runs its code, as in Caffe (python_layer.hpp).
     Values: module, layer, param_str, share_in_parallel, blobs (the first values of the
@@ -86,7 +86,7 @@ class Python(Layer):
 
 
 def blamed(layer: str, error: Exception) -> Exception:
-    """A LayerError that is of the error's own type too, and names the layer."""
+    """A LayerError that names the layer and is also of the error's own type."""
     message = f"Python: {type(error).__name__}: {error}"
     kind: type[LayerError]
     try:
@@ -106,4 +106,4 @@ def _str(self: LayerError) -> str:
 
 
 BLAMED: dict[str, Any] = {"__init__": _init, "__str__": _str}
-"""Over whatever the error's own type does, KeyError's quotes for one."""
+"""Replaces the text of the error's own type; KeyError's, for one, has quotes."""

@@ -38,7 +38,7 @@ class Recurrent(Layer):
         return self.states if self.options.expose_hidden else 0
 
     def force_backward(self, bottom: int) -> bool:
-        """Never to cont nor to the exposed states: no gradient leaves them."""
+        """False for cont and the exposed states, which pass no gradient on."""
         if bottom == 0:
             return True
         return bottom == 2 and len(self.parameter.bottom) > 2 + self.exposed

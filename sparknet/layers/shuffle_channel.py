@@ -1,4 +1,4 @@
-"""ShuffleChannel: channels dealt out anew between groups."""
+"""ShuffleChannel: channels redistributed among groups."""
 
 from __future__ import annotations
 

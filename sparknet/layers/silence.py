@@ -1,4 +1,4 @@
-"""Silence: takes blobs that nobody else wants."""
+"""Silence: reads blobs that no other layer reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes: what every blob answers of its shape, whatever its memory is."""
+"""Sizes: the shape properties that every blob has, wherever its values lie."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparknet.layers.layer import Shape, count, shape_text
 
 
 class Sizes(ABC):
-    """The product of a shape, and its first four axes by the names that they once had."""
+    """The number of values of a shape, and its first four axes under their old names."""
 
     @property
     @abstractmethod

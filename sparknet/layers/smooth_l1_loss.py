@@ -26,8 +26,8 @@ class SmoothL1Loss(Loss):
         for index, shape in enumerate(bottoms):
             if count(shape) != count(bottoms[0]):
                 self.fail(
-                    f"every bottom must hold as many values; bottom 0 is {shape_text(bottoms[0])}, "
-                    f"bottom {index} is {shape_text(shape)}"
+                    "all bottoms must have the same number of values; "
+                    f"bottom 0 is {shape_text(bottoms[0])}, bottom {index} is {shape_text(shape)}"
                 )
         return {
             "num": bottoms[0][0],

@@ -12,20 +12,20 @@ from sparknet.proto import caffe_pb2
 
 
 class SourceLayer(Layer):
-    """A data layer or a blob of its own.  Files are looked at once: Caffe peeks in its set-up."""
+    """A layer without bottoms.  Its files are read once, for shapes, as in Caffe's set-up."""
 
     bottoms = exactly(0)
     tops = at_least(1)
     gradient = False
     records = True
     reads: ClassVar[bool] = False
-    """It has a file, which says what records look like unless data does."""
+    """It has a file, which gives the shape of records where no data is fed."""
     fills: ClassVar[bool] = False
-    """It makes its values itself, and need not be fed."""
+    """It makes its own values and need not be fed."""
     batches: ClassVar[bool] = False
     """Its options have batch_size."""
     pictures: ClassVar[bool] = False
-    """Its tops are an image and the number of its class."""
+    """Its tops are an image and its class number."""
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         super().__init__(parameter, phase)
@@ -38,7 +38,7 @@ class SourceLayer(Layer):
 
     @abstractmethod
     def survey(self) -> Plan:
-        """What `infer` gives, found once."""
+        """The plan that `infer` returns; called once."""
 
     def declared(self, shape: caffe_pb2.BlobShape) -> Shape:
         """A ``shape { dim: ... }`` as written; `Layer.plan` checks its sizes."""

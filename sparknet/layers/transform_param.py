@@ -1,6 +1,6 @@
-"""What ``transform_param`` does to shapes, and what it may not say.
+"""What ``transform_param`` does to shapes, and the checks of its fields.
 
-The transformation of values is the loaders' business (Caffe: data_transformer.cpp).
+The loaders transform the values (Caffe: data_transformer.cpp).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class TransformParam:
 
     @property
     def color(self) -> bool | None:
-        """What encoded images are turned into; None: as stored."""
+        """Whether encoded images become colour or grey; None: as stored."""
         if self.options.force_color or self.options.force_gray:
             return bool(self.options.force_color)
         return None
 
     def check_color(self) -> None:
-        """Only encoded images heed these two."""
+        """These two apply to encoded images only."""
         if self.options.force_color and self.options.force_gray:
             self.layer.fail("transform_param cannot have force_color and force_gray together")
 

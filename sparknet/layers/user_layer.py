@@ -1,6 +1,6 @@
-"""The world that a user's Python layer sees: ``caffe.Layer``, its blobs, ``import caffe``.
+"""What a user's Python layer works with: ``caffe.Layer``, its blobs, ``import caffe``.
 
-Here, a blob is its shape; the arrays behind ``data`` and ``diff`` are made when asked for.
+A blob here is only a shape; its ``data`` and ``diff`` arrays are made on first use.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ShapeBlob(Sizes):
         self.reshape(*shape)
 
     def reshape(self, *dims: int) -> None:
-        """Values are lost; nothing is allocated before they are looked at."""
+        """Values are lost; memory is allocated on their first use."""
         shape = tuple(int(size) for size in dims)
         if len(shape) > MAX_AXES or min(shape, default=0) < 0 or count(shape) > MAX_COUNT:
             raise ValueError(f"no blob can have the shape {shape}")
@@ -102,14 +102,14 @@ class UserLayer:
 
 
 def use_caffe(module: ModuleType | None) -> None:
-    """Say which module a plain ``import caffe`` in a user's layer means."""
+    """Set the module that a plain ``import caffe`` in a user's layer imports."""
     global _caffe
     _caffe = module
 
 
 @contextmanager
 def caffe_importable() -> Iterator[None]:
-    """``import caffe`` works inside, with whatever module is set or a minimal one."""
+    """Inside, ``import caffe`` gives the module that was set, or a minimal one."""
     with _import_lock:
         if "caffe" in sys.modules:
             yield

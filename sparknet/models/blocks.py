@@ -1,4 +1,4 @@
-"""What several of the nets are made of."""
+"""Blocks that several of the nets share."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Arithmetic(Strided, ABC):
     @classmethod
     @abstractmethod
     def _operand(cls: type[T], other: ArrayLike, plain: bool = True) -> T:
-        """The other side: shared if it has memory of its own, else copied.
+        """The other operand: shared if it has memory of its own, else copied.
 
         With ``plain``, numbers in a list become float32.
         """

@@ -1,4 +1,4 @@
-"""The items of a batch as they lie in memory, and the one pass that makes a batch of them.
+"""The items of a batch as they lie in memory, and the pass that makes a batch of them.
 
 native/include/sparknet/transform.h
 """
@@ -42,7 +42,7 @@ class RecordError(ArrayError):
 
 
 class BatchItems:
-    """The items of one batch: where their values lie.  The memory behind them is kept alive."""
+    """Where the values of one batch's items lie; keeps their memory alive."""
 
     def __init__(self, count: int) -> None:
         self.table = np.zeros(count, RECORD)
@@ -88,7 +88,7 @@ class BatchItems:
         return bytes(ffi.buffer(ffi.cast("char *", int(row["values"])), size)) if size else b""
 
     def values(self, number: int) -> Array | Bytes:
-        """The values of a scanned item, where they lie: of use while these records live."""
+        """A view of a scanned item's values, valid as long as these records live."""
         row = self.table[number]
         dtype = np.dtype(np.uint8 if row["kind"] == BYTES else np.float32)
         steps = tuple(int(row[name]) for name in ("channel_step", "row_step", "column_step"))
@@ -126,8 +126,8 @@ class BatchItems:
 class Transformation:
     """Crop, mean, scale and mirror; `mean` is an image, `mean_values` one value a channel or one.
 
-    Caffe: data_transformer.cpp.  Item n of the data gets the same random numbers in whatever
-    batch it comes.
+    Caffe: data_transformer.cpp.  Item n of the data gets the same random numbers in any
+    batch.
     """
 
     crop: int = 0

@@ -18,18 +18,18 @@ SCALED = 256
 
 
 def code_length(code: int, size: int) -> int:
-    """The bytes that so many numbers take."""
+    """The number of bytes that a code of `size` numbers takes."""
     length: int = lib.sn_code_length(code, size)
     return length
 
 
 def room(code: int, size: int) -> memoryview:
-    """Memory for the code of so many numbers, with arbitrary contents."""
+    """Memory for a code of `size` numbers, with arbitrary contents."""
     return np.empty(code_length(code, size), np.uint8).data
 
 
 def encode(code: int, values: NDArray, errors: NDArray) -> memoryview:
-    """The code of values + errors; ``errors`` becomes what it loses."""
+    """The code of values + errors; ``errors`` receives what the code loses."""
     data = room(code, values.size)
     check(lib.sn_encode(ffi.from_buffer(data), code, values._handle, errors._handle))
     return data

@@ -20,7 +20,7 @@ NUMBERS: dict[np.dtype[Any], int] = {dtype: number for number, dtype in DTYPES.i
 
 
 def number_of(dtype: Any) -> int:
-    """The native core's number for a type, which is anything that numpy takes for one."""
+    """The native core's number for a type, given as anything that numpy accepts as a dtype."""
     try:
         return NUMBERS[np.dtype(dtype)]
     except (KeyError, TypeError):

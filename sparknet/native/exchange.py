@@ -1,4 +1,4 @@
-"""An NDArray's memory for others, and the memory of others for an NDArray: nothing is copied.
+"""Shares memory between NDArrays and other libraries, without copies.
 
 numpy speaks every exchange protocol already, so each of ours goes through a numpy view.
 """
@@ -33,7 +33,7 @@ class Exported:
 
 
 class Owners:
-    """Who lent memory to the native core, until it is given back."""
+    """The owners of memory lent to the native core, until it is given back."""
 
     def __init__(self) -> None:
         self._lent: dict[int, object] = {}
@@ -111,7 +111,7 @@ def _view_of(data: object, dtype: Any) -> Array:
 
 
 def as_array(data: object, default: Any) -> Array:
-    """Whatever numpy takes for numbers, as an array of a type that NDArray knows."""
+    """Anything that numpy reads as numbers, as an array of a type that NDArray has."""
     try:
         array: Array = np.asarray(data)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What an index expression asks for, as the native core wants to hear it."""
+"""Translates index expressions into arguments of the native core."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ def kernel_types() -> list[str]:
 
 
 class NativeNet:
-    """Blobs, parameters and layers, by number; one call a pass, without the interpreter's lock.
+    """Blobs, parameters and layers, by number; a pass is one call that releases the GIL.
 
-    It holds no meaning: shapes, options and gradients are decided above
-    (sparknet.graph) and handed in.
+    It decides nothing: sparknet.graph works out shapes, options and gradients and
+    passes them in.
     """
 
     def __init__(self, train: bool, seed: int, bf16: bool = False) -> None:
@@ -38,7 +38,7 @@ class NativeNet:
             check(lib.sn_net_use_bf16(self._net))
 
     def share_blobs(self) -> None:
-        """Blobs that nobody wants lend their memory on after their last reader; no way back."""
+        """Let blobs share memory once their last reader has run; this cannot be undone."""
         check(lib.sn_net_share_blobs(self._net))
 
     def want_blob(self, blob: int) -> None:
@@ -61,7 +61,7 @@ class NativeNet:
         check(lib.sn_net_reshape_blob(self._net, blob, len(shape), list(shape)))
 
     def extend_blob(self, blob: int, shape: Sequence[int]) -> None:
-        """`reshape_blob` that leaves the values in their places."""
+        """Like `reshape_blob`, but the values stay in their places."""
         check(lib.sn_net_extend_blob(self._net, blob, len(shape), list(shape)))
 
     def add_param(self, data: NDArray, diff: NDArray) -> int:
@@ -71,7 +71,7 @@ class NativeNet:
         return int(out[0])
 
     def share_param(self, param: int, data: NDArray) -> None:
-        """The parameter's values lie in this array from now on; prepare the layers again."""
+        """Use an array for the parameter's values from now on; prepare the layers again."""
         check(lib.sn_net_share_param(self._net, param, data._handle))
 
     def add_layer(
@@ -133,7 +133,7 @@ class NativeNet:
         return float(out[0])
 
     def backward(self, first: int, last: int, anew: bool = False) -> None:
-        """Layers first down to last; ``anew``: parameters' gradients start from zero."""
+        """Run layers first down to last; with ``anew`` parameter gradients start from zero."""
         self._check(lib.sn_net_backward(self._net, first, last, anew))
 
     def seed(self, seed: int) -> None:
@@ -146,7 +146,7 @@ class NativeNet:
         return list(out)
 
     def set_draws(self, draws: Sequence[int]) -> None:
-        """Go on with the random numbers that follow these."""
+        """Continue with the random numbers that follow these draws."""
         if len(draws) != len(self._names):
             raise SpecError(f"{len(draws)} draws do not fit {len(self._names)} layers")
         check(lib.sn_net_set_draws(self._net, list(draws)))
@@ -168,23 +168,23 @@ class NativeNet:
         return tuple(shape[0 : ndim[0]])
 
     def memory(self) -> dict[str, int]:
-        """Bytes held by now: blobs in ``rows``, in oneDNN's ``layouts``, and ``scratch``.
+        """Bytes held now: blobs in ``rows``, in oneDNN's ``layouts``, and ``scratch``.
 
-        ``pages`` is what all blobs and the values that layers keep have had at once.
+        ``pages`` is the most that all blobs and the values kept by layers had at one time.
         """
         out = ffi.new("sn_net_bytes *")
         check(lib.sn_net_memory(out, self._net))
         return {name: getattr(out, name) for name in ("rows", "layouts", "scratch", "pages")}
 
     def adopt(self, blob: int, values: NDArray) -> bool:
-        """The blob's values lie in this array from now on.  False: somebody views the blob, and
-        they were copied."""
+        """Uses `values` as the blob's storage; where views of the blob exist, copies and returns
+        False."""
         taken = ffi.new("int *")
         check(lib.sn_net_adopt(taken, self._net, blob, values._handle))
         return bool(taken[0])
 
     def blob_array(self, blob: int, diff: bool = False) -> NDArray:
-        """A view of the newest values; every later pass leaves its values there."""
+        """A view of the newest values; every later pass writes its values there."""
         out = ffi.new("sn_array **")
         check(lib.sn_net_blob_array(out, self._net, blob, diff))
         return NDArray._new(out)

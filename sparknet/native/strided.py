@@ -101,8 +101,8 @@ class Strided(Buffer):
         return np.asarray(exchange.Exported(self._lend(), self._interface()))
 
     def _lend(self) -> Any:
-        """What keeps the memory alive for somebody who may write there; as long as it lives the
-        storage has no version (`version`)."""
+        """An owner of the memory for somebody who may write there; while it exists the storage has
+        no version (`version`)."""
         if self._readonly:
             return self
         out = ffi.new("sn_array **")
@@ -111,16 +111,16 @@ class Strided(Buffer):
 
     @property
     def version(self) -> int:
-        """A number that is another one after every write to this memory, through whatever array.
+        """A number that changes with every write to this memory, through any array.
 
-        0: somebody holds a numpy array, a memoryview or the like over it, or it is not our own, so
-        that writes go unnoticed. What others do with `address` alone does too.
+        It is 0 where writes cannot be noticed: a numpy array, a memoryview or the like over the
+        memory exists, or the memory is not our own. Writes through `address` are never noticed.
         """
         return int(lib.sn_array_version(self._handle))
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        # Nobody says when he has done with an address.
+        # An address is never given back, so the loan lasts as long as the array.
         self._loan = self._loan or self._lend()
         return self._interface()
 

@@ -102,7 +102,7 @@ def aligned(count: int) -> Array:
 
 
 def walked(source: ByteSource, kind: Kind | None, what: str) -> tuple[bytes, list[Payload]]:
-    """`walk`, with a clear word for a file that is empty or of a quite different format."""
+    """`walk`, with a clear message for a file that is empty or in a quite different format."""
     if source.size == 0:
         raise FileError(source.name, "is empty")
     head = source.peek(0, 256)
@@ -174,7 +174,7 @@ def array_bytes(array: Array) -> memoryview:
 
 
 def _check_strings(name: str, message: Message) -> None:
-    """Protobuf hands out strings that are not UTF-8 as bytes; refuse them at the door."""
+    """Protobuf hands out strings that are not UTF-8 as bytes; refuse them here."""
     for descriptor, value in message.ListFields():
         repeated = not isinstance(value, (str, bytes, Message)) and hasattr(value, "__len__")
         if descriptor.type == descriptor.TYPE_STRING:

@@ -107,7 +107,7 @@ def open_source(path: StrPath) -> Iterator[FileSource]:
 def replacing(path: StrPath) -> Iterator[Path]:
     """Yields a new file beside `path` that takes its name when the block ends without error.
 
-    Whoever reads `path` sees the old content or the new, never a part.
+    A reader of `path` sees the old content or the new, never a part.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():

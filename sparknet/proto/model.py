@@ -80,7 +80,7 @@ def copy_arrays(
 
     `targets` gives the shapes of each layer's parameters, `shared` those parameters (layer name,
     index) that belong to another layer: a partial model need not hold them, and has None there.
-    Layers that only one side knows are passed over.
+    Layers that only one side has are skipped.
     """
     out: dict[str, LayerArrays] = {}
     for layer, arrays in zip(model.net.layer, model.arrays, strict=True):

@@ -30,14 +30,14 @@ _TRAIN_NETS = ("net", "net_param", "train_net", "train_net_param")
 def check_solver(solver: Solver) -> None:
     """Raise SolverError for what Caffe refuses, at the latest in its first step.
 
-    Net files are not looked for here: `solver_nets` reads them.
+    It does not open net files: `solver_nets` reads them.
     """
     check_construction(solver)
     check_step(solver)
 
 
 def check_construction(solver: Solver) -> None:
-    """What Caffe refuses when it makes the solver."""
+    """The checks that Caffe makes when it builds the solver."""
     upgraded = Solver()
     upgraded.CopyFrom(solver)
     upgrade_solver_in_place(upgraded)
@@ -83,7 +83,7 @@ def _has_shared_net(solver: Solver) -> bool:
 
 
 def check_step(solver: Solver) -> None:
-    """What Caffe refuses in its first step."""
+    """The checks that Caffe makes in its first step."""
     policy, name = solver.lr_policy, solver.lr_policy or "(none)"
     if policy not in RATE_POLICIES:
         known = did_you_mean(policy, RATE_POLICIES) or f": it is one of {', '.join(RATE_POLICIES)}"

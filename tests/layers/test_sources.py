@@ -287,7 +287,7 @@ def test_hdf5_data(hdf5_shapes: Shapes) -> None:
         ("g", {}, "data set 'g' is not a dataset"),
         ("s", {}, "data set 's' holds no numbers"),
         (("scalar",), {}, "needs at least 1 axis"),
-        ("xy", {}, "as many rows; their shapes are 5 x 2 x 3, 4"),
+        ("xy", {}, "same number of rows; their shapes are 5 x 2 x 3, 4"),
         ("x", {"extra": "transform_param { }"}, "does not transform data"),
         ("x", {"listed": ""}, "names no file"),
         ("x", {"listed": __file__}, "is no HDF5 file"),

@@ -1,6 +1,6 @@
 """Layers that live in Python: the user's own, and those that read files.
 
-One file per type; a line in HOSTS each.
+Each type has a file and a line in HOSTS.
 """
 
 from __future__ import annotations

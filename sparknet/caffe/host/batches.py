@@ -25,11 +25,11 @@ class BatchHost(Host):
         self.prefetch = Prefetch(self.maker())
         self._dropped = weakref.finalize(self, self.prefetch.stop)
         self._looked_at: dict[int, Array] = {}
-        """Arrays that tops have for their memory, by the tops' places."""
+        """Arrays that tops use as storage, by the tops' places."""
 
     @abstractmethod
     def maker(self) -> Callable[[int], Maker[Arrays]]:
-        """Opens the source at a batch of some number; knows nothing of this object."""
+        """A function that opens the source at a batch number, without a reference to this host."""
 
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         with blaming(self.node):
@@ -42,7 +42,7 @@ class BatchHost(Host):
             self.prefetch.give_back([array for array in spare if array is not None])
 
     def _hand_over(self, place: int, top: Blob, values: Array) -> Array | None:
-        """Give a top its values; the array that nobody looks at any more."""
+        """Give a top its values; returns the array that is no longer in use."""
         if tuple(top.shape) != values.shape:
             top.reshape(*values.shape)
         assert isinstance(top, EngineBlob)
@@ -53,18 +53,18 @@ class BatchHost(Host):
         return before
 
     def reseed(self, seed: int) -> None:
-        """What comes next is drawn by the seed and the number of the batch."""
+        """Later batches draw by the new seed and their own numbers."""
         if seed != self.seed:
             super().reseed(seed)
             self.prefetch.restart(self.maker())
 
     def close(self) -> None:
-        """A later pass opens the files again, at the batch that comes next."""
+        """A later pass opens the files again, at the next batch."""
         self.prefetch.close()
 
 
 def transformation(values: Mapping[str, Any], phase: int, seed: int) -> Transformation:
-    """What a layer's plan says about crop, mean, scale and mirror."""
+    """Crop, mean, scale and mirror, from the values of a layer's plan."""
     return Transformation(
         crop=values["crop_size"],
         random_crop=bool(values["crop_size"]) and phase == TRAIN,
@@ -78,7 +78,7 @@ def transformation(values: Mapping[str, Any], phase: int, seed: int) -> Transfor
 
 @contextmanager
 def blaming(node: Node) -> Iterator[None]:
-    """Name the layer whose data cannot be had."""
+    """Name the layer whose data cannot be read."""
     try:
         yield
     except (LayerError, ImportError, OutOfMemory):

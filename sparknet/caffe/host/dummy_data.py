@@ -1,4 +1,4 @@
-"""DummyData: constants once, random values anew in each pass (Caffe: dummy_data_layer.cpp)."""
+"""DummyData: constants once, random values again in each pass (Caffe: dummy_data_layer.cpp)."""
 
 from __future__ import annotations
 

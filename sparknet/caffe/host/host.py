@@ -12,8 +12,8 @@ from sparknet.graph import Node
 class Host(ABC):
     """A layer of a runtime; blobs are views of the engine's memory.
 
-    A host may give its tops other shapes in `reshape` and in `forward`; what follows takes
-    them on when it runs.
+    A host may give its tops other shapes in `reshape` and in `forward`; the layers
+    that follow adopt them when they run.
     """
 
     def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
@@ -30,11 +30,11 @@ class Host(ABC):
     def backward(  # noqa: B027
         self, tops: Sequence[Blob], propagate_down: Sequence[bool], bottoms: Sequence[Blob]
     ) -> None:
-        """Sources have nothing to give back."""
+        """Sources have no gradients to compute."""
 
     def reseed(self, seed: int) -> None:
-        """Random numbers begin anew."""
+        """Random numbers start again."""
         self.seed = seed
 
     def close(self) -> None:  # noqa: B027
-        """Let go of files and threads."""
+        """Close files and end threads."""

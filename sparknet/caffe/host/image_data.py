@@ -24,8 +24,8 @@ class ImageDataHost(BatchHost):
 
 
 class ImageMaker:
-    """Item n of the data is image n of the list, from the one that rand_skip chose, round and
-    round; with `shuffle` each round has an order of its own."""
+    """Item n of the data is image n of the list, counted from the one that rand_skip chose.  The
+    list repeats; with `shuffle` each round has its own order."""
 
     def __init__(self, values: Mapping[str, Any], transform: Transformation, first: int) -> None:
         self.values, self.transform = values, transform

@@ -15,7 +15,7 @@ from sparknet.layers.layer import shape_text
 
 
 class MemoryDataHost(Host):
-    """The arrays are looked at, not copied, where they are float32 in C order."""
+    """The arrays are used without a copy where they are float32 in C order."""
 
     def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
         super().__init__(node, params, seed)
@@ -24,7 +24,7 @@ class MemoryDataHost(Host):
         self.position = 0
 
     def set_arrays(self, data: Any, labels: Any) -> None:
-        """Begin anew with these (Caffe: _caffe.cpp, Net_SetInputArrays; pycaffe.py)."""
+        """Start again with these arrays (Caffe: _caffe.cpp, Net_SetInputArrays; pycaffe.py)."""
         values = self.node.plan.values
         shape = (values["channels"], values["height"], values["width"])
         self._check_floats(data, "data")
@@ -37,7 +37,7 @@ class MemoryDataHost(Host):
                 f"{len(data)} items need as many labels; they are {shape_text(labels.shape)}"
             )
         if len(data) == 0 or len(data) % self.batch:
-            self._refuse(f"{len(data)} items are no multiple of the batch size {self.batch}")
+            self._refuse(f"{len(data)} items are not a multiple of the batch size {self.batch}")
         # Four axes, whatever the label's shape was before the first pass (Forward_cpu).
         self.arrays, self.position = (data, labels.reshape(-1, 1, 1, 1)), 0
 

@@ -15,7 +15,7 @@ from sparknet.layers.user_layer import BlobVec
 
 
 class PythonHost(Host):
-    """The object that shape inference made goes on with real blobs (Caffe: python_layer.hpp)."""
+    """Runs the object that shape inference made, on real blobs (Caffe: python_layer.hpp)."""
 
     def __init__(self, node: Node, params: BlobVec, seed: int) -> None:
         super().__init__(node, params, seed)

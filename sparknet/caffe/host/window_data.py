@@ -27,7 +27,7 @@ class WindowDataHost(BatchHost):
 
 
 class WindowMaker:
-    """Background first, then the share of foreground; each batch draws anew from its number."""
+    """Background first, then the share of foreground; a batch's number seeds its random draws."""
 
     def __init__(
         self, values: Mapping[str, Any], channels: int, scale: float, seed: int, first: int
@@ -83,7 +83,7 @@ class WindowMaker:
         return self.files[path]
 
     def _place(self, out: Array, box: Any, mirror: bool) -> None:
-        """One window, warped, mirrored and set into its place."""
+        """One window, warped, mirrored and put in its place."""
         options = self.values
         image = self._image(int(box[0]))
         square = options["crop_mode"] == "square"

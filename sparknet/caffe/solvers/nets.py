@@ -37,7 +37,7 @@ def weight_files(solver: caffe_pb2.SolverParameter) -> list[str]:
 
 
 def _seeds(seed: int, count: int) -> list[int]:
-    """A seed for each net: by random_seed always the same, whatever other threads build."""
+    """A seed for each net; random_seed makes them the same whatever other threads build."""
     if seed < 0:
         return [next_seed() for _ in range(count)]
     seed += solver_rank()
@@ -49,7 +49,7 @@ def _seeds(seed: int, count: int) -> list[int]:
 
 
 def share(test: Net, train: Net) -> None:
-    """Let a test net look at the trained weights, unless it does already."""
+    """Share the trained weights with a test net, unless it has them already."""
     theirs = dict(zip(train.graph.layers, train._runtime.params, strict=True))
     for node, own in zip(test.graph.nodes, test._runtime.params, strict=True):
         pairs = zip(own, theirs.get(node.name, ()), strict=False)

@@ -54,7 +54,7 @@ class SmoothedLoss:
         self.value = 0.0
 
     def add(self, loss: float) -> float:
-        """Take in an iteration's loss; the mean with it."""
+        """Add an iteration's loss, and return the mean with it."""
         if len(self._losses) < self._window:
             self._losses.append(loss)
             size = len(self._losses)

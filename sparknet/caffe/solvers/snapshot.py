@@ -1,4 +1,4 @@
-"""Snapshots: the model and the solver's state, in two files, and back.
+"""Writes and reads snapshots: the model and the solver's state, in two files.
 
 Caffe: solver.cpp (Snapshot, CheckSnapshotWritePermissions), sgd_solver.cpp
 (SnapshotSolverState, RestoreSolverState).
@@ -70,7 +70,7 @@ def save(
 
 
 def load(path: StrPath, shapes: Sequence[Shape]) -> tuple[State, Model | None]:
-    """A state whose history has these shapes, and the model that it names."""
+    """Read a state whose history has these shapes, and find the model that it names."""
     state = read_state(path)
     held, needed = len(state.history), len(shapes)
     if held != needed:

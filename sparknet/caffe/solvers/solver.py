@@ -50,7 +50,7 @@ class Solver(ABC):
         keep_blobs: bool = True,
     ) -> None:
         self.param = settings(source, net)
-        """The settings in force: what is changed here counts from the next iteration on."""
+        """The settings in use: a change counts from the next iteration on."""
         self.param.type = self.type
         check_construction(self.param)
         snapshot.check_place(self.param)
@@ -158,7 +158,7 @@ class Solver(ABC):
         """One iteration's gradients, and its loss (ours, not pycaffe's).
 
         ``load`` puts a batch into the net, once before each of the ``iter_size`` passes, and
-        does not look at gradients.  `apply_update` then completes the iteration.
+        must not read gradients.  `apply_update` then completes the iteration.
         """
         anew = not self._net._is_watched
         if not anew:
@@ -168,8 +168,8 @@ class Solver(ABC):
     def _passes(self, anew: bool, load: Callable[[], Any] | None = None) -> float:
         """The iter_size passes of an iteration; their mean loss.
 
-        ``anew``: nobody can look before the first of them is done, so gradients are not
-        cleared but overwritten.
+        ``anew``: no code sees the gradients before the first pass is done, so they are
+        overwritten instead of cleared.
         """
         loss = 0.0
         for number in range(self.param.iter_size):
@@ -278,7 +278,7 @@ class Solver(ABC):
     # -- weights and files ---------------------------------------------------------------
 
     def share_weights(self, net: Net) -> None:
-        """Let another net look at the weights that are being trained."""
+        """Share the trained weights with another net."""
         net.share_with(self._net)
 
     def snapshot(self) -> None:
@@ -300,7 +300,7 @@ class Solver(ABC):
             say("No snapshot after training: there is no snapshot_prefix")
 
     def restore(self, state_file: StrPath) -> None:
-        """Go back to a snapshot.  Nothing changes unless all of it fits."""
+        """Load a snapshot.  Nothing changes unless all of it fits."""
         state, model = snapshot.load(state_file, self._flat.shapes)
         if model is not None:
             weights_io.copy_model(self._net._runtime, model)

@@ -20,7 +20,7 @@ from sparknet.dsl import (
 from sparknet.models.blocks import BIAS_TWICE
 
 WORDS = 8801
-"""The vocabulary and an end-of-sentence sign."""
+"""The vocabulary and an end-of-sentence token."""
 UNITS = 1000
 STEPS = 20
 UNIFORM = {"type": "uniform", "min": -0.08, "max": 0.08}

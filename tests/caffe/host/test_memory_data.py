@@ -48,8 +48,8 @@ def test_a_loss_learns_the_labels() -> None:
         ((2, 1, 2, 4), 2, "data must be N x 1 x 2 x 3; it is 2 x 1 x 2 x 4"),
         ((2, 6), 2, "data must be"),
         ((2, 1, 2, 3), 4, "2 items need as many labels; they are 4"),
-        ((3, 1, 2, 3), 3, "3 items are no multiple of the batch size 2"),
-        ((0, 1, 2, 3), 0, "0 items are no multiple"),
+        ((3, 1, 2, 3), 3, "3 items are not a multiple of the batch size 2"),
+        ((0, 1, 2, 3), 0, "0 items are not a multiple"),
     ],
 )
 def test_refused(shape: tuple[int, ...], labels: int, says: str) -> None:
