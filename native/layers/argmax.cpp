@@ -37,7 +37,7 @@ class ArgMax final : public Kernel {
     void backward(Layer& layer) override { refuse_backward(layer); }
 
    private:
-    // NaN comes behind every number.
+    // NaN comes after every number.
     static bool before(float a, int64_t i, float b, int64_t j) {
         if (a > b) return true;
         if (a < b) return false;

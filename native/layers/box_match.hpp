@@ -1,4 +1,4 @@
-// Which prediction is to learn which true box (SSD's Caffe: bbox_util.cpp, MatchBBox).
+// Finds the true box that each prediction learns (SSD's Caffe: bbox_util.cpp, MatchBBox).
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct Truth {
     Box box;
 };
 
-// What stands for a true box where there is none.
+// Stand for a true box where there is none.
 constexpr int64_t unmatched = -1;
 constexpr int64_t outside = -2;
 

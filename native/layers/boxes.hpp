@@ -19,7 +19,7 @@ inline Box box_at(const float* values) {
     return {values[0], values[1], values[2], values[3]};
 }
 
-// Of a box turned inside out: 0.
+// 0 for a box whose corners are swapped.
 inline float area(const Box& box) {
     if (box.xmax < box.xmin || box.ymax < box.ymin) return 0;
     return (box.xmax - box.xmin) * (box.ymax - box.ymin);

@@ -16,7 +16,7 @@ memory::desc any(const memory::dims& dims, memory::data_type type) {
     return {dims, type, memory::format_tag::any};
 }
 
-// oneDNN's plain loops, or its products of copied patches: far from what the processor can do.
+// oneDNN's plain loops, or its products of copied patches: far slower than the processor allows.
 template <class Description>
 bool is_slow(const Description& description) {
     const std::string name = description.impl_info_str();
@@ -43,7 +43,7 @@ auto best(bool may_be_last, F&& describe) {
     return describe(memory::format_tag::any, false);
 }
 
-// What the primitive does with its result, of the layers behind it.
+// The fused layers that follow, as operations of the primitive on its result.
 dnnl::post_ops post_ops(const Layer& layer) {
     dnnl::post_ops made;
     if (layer.fused_sum) made.append_sum(1.0F);
@@ -51,7 +51,7 @@ dnnl::post_ops post_ops(const Layer& layer) {
     return made;
 }
 
-// Where the last of the fused layers has its values; they are those that are added to, if any are.
+// Where the last fused layer has its values; a fused sum adds to these.
 memory target(const Layer& layer, const memory::desc& wanted) {
     Tensor& top = layer.fused_last->tops[0]->data;
     if (!layer.fused_sum) return top.write(wanted);
@@ -130,7 +130,7 @@ Window::Window(const Layer& layer, bool reverse) {
         is_partly_idle = is_partly_idle || is_idle(kernel[i], dilation[i], few[i + 2], stride[i],
                                                    many[i + 2], pad[i]);
     }
-    // oneDNN's gradients of such taps are what lay in its memory, in bfloat16.
+    // In bfloat16 oneDNN leaves the gradients of such taps uninitialised.
     if (is_partly_idle) factors = memory::data_type::f32;
     const int64_t rows = outputs / group, columns = in[axis] / group;
     weights = {group, rows, columns};
@@ -146,7 +146,7 @@ Window::Window(const Layer& layer, bool reverse) {
     }
     if (group == 1) weights.erase(weights.begin()), steps.erase(steps.begin());
     plain_weights = {weights, memory::data_type::f32, steps};
-    // The few channels of a picture are read as they come.
+    // The few channels of a picture are read in the layout that they have.
     constexpr int64_t picture = 4;
     is_float_plane = !reverse && factors == memory::data_type::f32 && source.size() == 4;
     may_be_last = is_float_plane && source[1] > picture;
@@ -164,7 +164,7 @@ template <class Family>
 void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window) {
     const auto kind = layer.train || layer.backward ? dnnl::prop_kind::forward_training
                                                     : dnnl::prop_kind::forward_inference;
-    // Only a picture's gradients are faster as it comes.
+    // Only a picture's gradients are faster in the layout that it has.
     const bool last =
         kind == dnnl::prop_kind::forward_inference ? window.is_float_plane : window.may_be_last;
     const auto describe = [&](const dnnl::primitive_attr& with, bool bias) {

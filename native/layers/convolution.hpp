@@ -10,7 +10,7 @@
 
 namespace sn {
 
-// Brings a primitive's result into a parameter's gradient, in plain rows; made anew with the layer.
+// Writes a primitive's result into a parameter's gradient, in plain rows; made with the layer.
 class Accumulator {
    public:
     // Memory for the result in the layout `wanted`, until let_go.
@@ -47,13 +47,12 @@ struct Window {
     dnnl::memory::dims source, target, weights, strides, dilations, before, after;
     dnnl::memory::desc plain_weights, plain_bias;
     bool bias = false;
-    // Whether images whose channels lie innermost come into question: of two axes, in float32,
-    // and no pictures.
+    // Whether channels may lie innermost: for images of two axes in float32 that are no pictures.
     bool is_float_plane = false, may_be_last = false;
-    // Whether few products are wanted where they do not pay, too: tests ask for that.
+    // Whether passes with fewer products are used even where they are slower: tests ask for that.
     bool few_products = false;
     int64_t outputs = 0;
-    // Of what is multiplied; weights' gradients are float32.
+    // The type of the factors; weights' gradients are float32.
     dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
 };
 

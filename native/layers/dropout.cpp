@@ -53,7 +53,7 @@ class Dropout final : public Kernel {
     // The mask is not stored: the draw and the place of a value tell whether it is kept.
     void drop(const Tensor& from, Tensor& to) const {
         if (from.count() == 0) return;
-        // A backward pass without a forward pass finds the layout of other shapes, or none.
+        // Without a forward pass before, the layout is that of other shapes, or there is none.
         const auto plain = from.plain();
         const auto desc = desc_.get_dims() == plain.get_dims() ? desc_ : plain;
         const auto source = from.read(desc), target = to.write(desc);

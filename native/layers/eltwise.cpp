@@ -79,7 +79,7 @@ class Eltwise final : public Kernel {
         }
     }
 
-    // The sum, or what of it passes the ReLU behind this layer.
+    // The sum, or its ReLU where a fused ReLU follows this layer.
     void add_up(bool relu, float* y, int64_t n) const {
         if (relu)
             add_up(y, n, [slope = slope_](float sum) { return sum > 0 ? sum : slope * sum; });
@@ -109,7 +109,7 @@ class Eltwise final : public Kernel {
         const float *a = values_[0], *b = values_[1];
         if (operation_ == Operation::prod)
             each(n, [=](int64_t i) { y[i] = a[i] * b[i]; });
-        else  // of equals the second one counts
+        else  // of equal values the second one counts
             each(n, [=](int64_t i) { y[i] = a[i] > b[i] ? a[i] : b[i]; });
         for (size_t k = 2; k < values_.size(); ++k) combine(y, values_[k], n);
     }
@@ -148,7 +148,7 @@ class Eltwise final : public Kernel {
         }
     }
 
-    // A sum hands its gradient to what it adds up as it is.
+    // A sum passes its gradient unchanged to each of its terms.
     bool pass_on(Layer& layer, size_t which) const {
         if (operation_ != Operation::sum || coefficients_[which] != 1.0F) return false;
         layer.bottoms[which]->diff.copy(layer.tops[0]->diff);

@@ -9,7 +9,7 @@ struct ELU {
     static constexpr auto algorithm = dnnl::algorithm::undef;
     static constexpr int64_t cost = 8;
     explicit ELU(const Options& options) : alpha(static_cast<float>(options.real("alpha"))) {}
-    // The output tells the input's sign unless alpha turns it around.
+    // The output has the input's sign unless alpha reverses it.
     Needs needs() const { return alpha >= 0 ? Needs::output : Needs::input; }
     float operator()(float x) const { return x > 0 ? x : alpha * (fast_exp(x) - 1.0F); }
     float slope(float v) const {

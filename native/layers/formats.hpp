@@ -1,4 +1,4 @@
-// oneDNN's layouts by what they mean, so that a layer can carry one over to another shape.
+// What oneDNN's layouts mean, so that a layer can use one for another shape.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 namespace sn {
 
 // The layout `like`, which is blocked or channels-last, for a blob of another shape with as many
-// axes, in the same type; nothing where `like` is plain or of a kind that no rule is known for.
+// axes, in the same type; nothing where `like` is plain or of an unknown kind.
 std::optional<dnnl::memory::desc> alike(const dnnl::memory::desc& like, const Shape& shape);
 
-// How many values of neighbouring channels lie side by side in such a layout.
+// How many channels' values lie side by side in such a layout.
 int64_t together(const dnnl::memory::desc& desc);
 
 // Images in whatever layout they are in: `outer` planes of high × wide × `inner` values, and the

@@ -1,4 +1,4 @@
-// Numbers in a blob that point at something: checked before they are used.
+// Indices in a blob, checked before they are used.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace sn {
 
-// The index that a value stands for, its fraction dropped as Caffe does; -1 where there are
-// not that many, or the value is no number.
+// The index that a value stands for, its fraction dropped as in Caffe; -1 where it is out of range
+// or not a number.
 inline int64_t index_of(float value, int64_t many) {
     if (!(value > -1.0F && value < 9.0e18F)) return -1;
     const auto index = static_cast<int64_t>(value);

@@ -1,4 +1,4 @@
-// What losses share: labels that are checked, and what a sum is divided by (Caffe: loss_layer.cpp).
+// What losses share: checked labels, and the divisor of a sum (Caffe: loss_layer.cpp).
 #pragma once
 
 #include <algorithm>
@@ -56,7 +56,7 @@ class Labels {
     std::vector<int32_t> numbers_;
 };
 
-// What a loss is divided by; never less than 1.
+// The divisor of a loss; at least 1.
 inline double normalizer(const Layer& layer, int64_t outer, int64_t inner, int64_t valid) {
     const std::string& mode = layer.options.text("normalization");
     double by = 1;
@@ -66,7 +66,7 @@ inline double normalizer(const Layer& layer, int64_t outer, int64_t inner, int64
     return std::max(1.0, by);
 }
 
-// What a loss that knows no normalization is divided by: the items, of which there may be none.
+// The divisor of a loss without normalization: the number of items, which may be 0.
 inline double items(const Layer& layer) {
     return static_cast<double>(std::max<int64_t>(1, layer.options.integer("num")));
 }

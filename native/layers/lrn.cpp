@@ -1,4 +1,4 @@
-// Each value divided by what its neighbours weigh, across channels or within one
+// Each value divided by a power of its neighbours' squares, across channels or within one
 // (Caffe: lrn_layer.cpp).  oneDNN has fast code for the usual sizes across channels only.
 #include <algorithm>
 #include <cmath>
@@ -152,7 +152,7 @@ class LRN final : public Kernel {
         });
     }
 
-    // What the sum of a window is divided by; it counts the padding.
+    // The divisor of a window's sum; it counts the padding.
     int64_t window() const { return across_ ? size_ : size_ * size_; }
 
     // The sums of the windows around each value of an image; `values` is used up.

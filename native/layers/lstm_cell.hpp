@@ -14,7 +14,7 @@ inline float sigmoid(float x) {
     return 1.0F / (1.0F + fast_exp(-x));
 }
 
-// As Caffe's LSTM has it.
+// As in Caffe's LSTM.
 inline float gate_tanh(float x) {
     return 2.0F * sigmoid(2.0F * x) - 1.0F;
 }
@@ -66,8 +66,8 @@ SN_KERNEL inline void lstm_backward_run(int64_t count, int64_t units, const floa
     }
 }
 
-// From sums (streams × 4 units: input, forget, output, candidate) the gates, the cell, its tanh
-// and the hidden state.  `gates` may be `sums`.  A fractional cont scales the forget gate.
+// Computes the gates, the cell, its tanh and the hidden state from sums (streams × 4 units: input,
+// forget, output, candidate).  `gates` may be `sums`.  A fractional cont scales the forget gate.
 inline void lstm_forward(int64_t streams, int64_t units, const float* cont, const float* before,
                          const float* sums, float* gates, float* cell, float* squashed,
                          float* hidden) {
@@ -78,9 +78,9 @@ inline void lstm_forward(int64_t streams, int64_t units, const float* cont, cons
     });
 }
 
-// From the gradients of cell and hidden state those of the sums and of the cell before, which
-// may be where that of the cell is.  The forget gate's slope is f (1 - f) of the scaled gate,
-// as in Caffe.
+// Computes the gradients of the sums and of the previous cell from those of cell and hidden state;
+// the previous cell's may replace that of the cell.  The forget gate's slope is f (1 - f) of the
+// scaled gate, as in Caffe.
 inline void lstm_backward(int64_t streams, int64_t units, const float* before, const float* gates,
                           const float* squashed, const float* dcell, const float* dhidden,
                           float* dbefore, float* dsums) {

@@ -1,4 +1,5 @@
-// What predicted boxes and classes miss of the true ones (SSD's Caffe: multibox_loss_layer.cpp).
+// The error of predicted boxes and classes against the true ones (SSD's Caffe:
+// multibox_loss_layer.cpp).
 #include <cfloat>
 #include <cmath>
 

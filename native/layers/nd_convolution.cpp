@@ -11,7 +11,7 @@
 namespace sn {
 
 namespace {
-// A Deconvolution is the same with the image and the products' side exchanged.
+// A Deconvolution is the same with the image and the products exchanged.
 class NdConvolution final : public Kernel {
    public:
     explicit NdConvolution(bool reverse) : reverse_(reverse) {}

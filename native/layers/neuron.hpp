@@ -10,7 +10,7 @@
 
 namespace sn {
 
-// What the slope of a function is computed from.
+// The values from which the slope of a function is computed.
 enum class Needs { nothing, input, output };
 
 // Function: made from Options; operator()(x) is the value; needs() and slope(v) its derivative,

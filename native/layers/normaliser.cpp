@@ -12,7 +12,7 @@ constexpr int64_t most = Strip::most;
 
 void Normaliser::resize(const Broadcast& view) {
     view_ = view;
-    // As much as stays in the second cache, and no longer sums than float32 bears.
+    // As much as stays in the L2 cache, and no longer sums than float32 can add precisely.
     constexpr int64_t most_rows = 256, cached = 65536;
     wide_ = view.lanes > most;
     rows_ = view.lanes == 1 ? 4096 : std::clamp<int64_t>(cached / view.lanes, 16, most_rows);
@@ -44,7 +44,7 @@ WideRows Normaliser::rows_of(const Item& item, const float* x) const {
     return rows;
 }
 
-// Looks at all items, merges what was found block by block, then changes them.  The sums are cut
+// Reads all items, merges the results block by block, then changes the items.  The sums are divided
 // in the same way for any number of threads.
 template <class Look, class Merge, class Change>
 void Normaliser::run(Look&& look, Merge&& merge, Change&& change) {
@@ -52,7 +52,7 @@ void Normaliser::run(Look&& look, Merge&& merge, Change&& change) {
     const auto all = [&](auto&& visit, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) visit(i);
     };
-    // What was looked at last is in the cache.
+    // The items that were read last are in the cache.
     const auto back = [&](int64_t begin, int64_t end) {
         for (int64_t i = end; i-- > begin;) change(i);
     };

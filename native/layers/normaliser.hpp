@@ -1,5 +1,5 @@
-// Normalisation by channel with a factor, a shift and a ReLU behind it, in two passes over the
-// values: the second finds a block of channels in the cache where it fits.
+// Normalisation by channel, then a factor, a shift and a ReLU, in two passes over the values:
+// the second finds a block of channels in the cache where it fits.
 #pragma once
 
 #include <functional>
@@ -59,8 +59,8 @@ class Normaliser {
     Broadcast view_;
     int64_t rows_ = 1, chunks_ = 1;
     std::vector<Pair> pairs_;
-    // More channels lie side by side than a vector has lanes: rows are walked as they lie, and
-    // each item's two sums are rows, too.
+    // More channels lie side by side than a vector has lanes: whole rows are walked, and each
+    // item's two sums are rows, too.
     bool wide_ = false;
     std::vector<float> sums_;
 };

@@ -1,5 +1,5 @@
-// What Scale and Bias share: a small operand, learned or the second bottom, that meets a run of
-// axes of the first (Caffe: scale_layer.cpp, bias_layer.cpp).
+// What Scale and Bias share: a small operand, learned or the second bottom, for a run of axes of
+// the first (Caffe: scale_layer.cpp, bias_layer.cpp).
 #pragma once
 
 #include <vector>
@@ -40,7 +40,7 @@ inline auto of_param(const Layer& layer, size_t number, double otherwise) {
     return [=](size_t c) { return values ? static_cast<double>(values[c]) : otherwise; };
 }
 
-// Into a gradient: added for a parameter, put there for a bottom.
+// Writes a gradient: adds to a parameter's, replaces a bottom's.
 inline void give(const std::vector<double>& sums, int64_t n, float* diff, bool adds) {
     for (int64_t i = 0; i < n; ++i) {
         const auto sum = static_cast<float>(sums[static_cast<size_t>(i)]);

@@ -1,5 +1,5 @@
-// The axes in another order (permute_layer.cpp of SSD): one reorder out of whatever layout the
-// input is in.
+// The axes in another order (permute_layer.cpp of SSD): one reorder from the layout of the
+// input.
 #include "../engine/layer.hpp"
 #include "../engine/move.hpp"
 #include "formats.hpp"

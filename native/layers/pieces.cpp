@@ -24,7 +24,7 @@ memory::desc Pieces::window(const memory::desc& whole, size_t i) const {
     return part ? part : memory::desc();
 }
 
-// One primitive for these layouts; none (an empty target) where plain rows are the better way.
+// One primitive for these layouts; none (an empty target) where plain rows are faster.
 void Pieces::make(const std::vector<memory::desc>& layouts) {
     layouts_ = layouts;
     sources_.clear();
@@ -43,7 +43,7 @@ void Pieces::make(const std::vector<memory::desc>& layouts) {
 }
 
 namespace {
-// Where the newest values lie; in float32 unless all are narrow.
+// The layout of the newest values; in float32 unless all are bfloat16.
 std::vector<memory::desc> layouts_of(const std::vector<Tensor*>& parts) {
     std::vector<memory::desc> found;
     bool narrow = true;

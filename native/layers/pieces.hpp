@@ -26,7 +26,7 @@ class Pieces {
     size_t axis_ = 0;
     int64_t outer_ = 0, inner_ = 0;
 
-    // What join was last made for.
+    // The layouts that join was last made for.
     std::vector<dnnl::memory::desc> layouts_, sources_;
     dnnl::memory::desc target_;
     dnnl::concat concat_;

@@ -13,7 +13,7 @@ struct Span {
 
     int64_t begin(int64_t o) const { return std::max<int64_t>(o * stride - pad, 0); }
     int64_t end(int64_t o) const { return std::min(o * stride - pad + kernel, size); }
-    // What an average divides by counts the padding, up to its far edge.
+    // The divisor of an average counts the padding, up to its far edge.
     int64_t padded(int64_t o) const {
         const int64_t begin = o * stride - pad;
         return std::min(begin + kernel, size + pad) - begin;
@@ -44,7 +44,7 @@ class PlanePool {
                  int64_t number) const;
     // Whether a backward pass needs the values: that of EXPECT alone.
     bool looks_back() const { return method_ == Method::expect; }
-    // Adds to `din`. `in` and `out` are looked at where looks_back(), `picked` where picks().
+    // Adds to `din`. Reads `in` and `out` if looks_back(), `picked` if picks().
     void backward(const float* in, const float* out, const int32_t* picked, const float* dout,
                   float* din) const;
 

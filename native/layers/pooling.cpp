@@ -1,5 +1,5 @@
 // The maximum, the average or a random pick of each window (Caffe: pooling_layer.cpp).
-// oneDNN computes what it defines as Caffe does; the rest are plain loops.
+// oneDNN computes the poolings that it defines as Caffe does; the rest are plain loops.
 #include <algorithm>
 
 #include "../engine/elementwise.hpp"
@@ -13,7 +13,7 @@ using dnnl::pooling_backward;
 using dnnl::pooling_forward;
 
 namespace {
-// oneDNN's name for this pooling; none where its results would be others.
+// oneDNN's name for this pooling; none where its results would differ.
 dnnl::algorithm algorithm_of(const PlanePool& pool) {
     const auto none = dnnl::algorithm::undef;
     const Span spans[] = {pool.rows(), pool.columns()};
@@ -22,8 +22,8 @@ dnnl::algorithm algorithm_of(const PlanePool& pool) {
     if (pool.has_empty()) return none;
     if (pool.method() == PlanePool::Method::max) return dnnl::algorithm::pooling_max;
     if (pool.method() != PlanePool::Method::ave) return none;
-    // Without padding Caffe divides by what lies inside; with it by the window, if that ends
-    // inside the padding.
+    // Without padding Caffe divides by the part of a window inside the image; with padding by the
+    // whole window, if it ends inside the padding.
     bool padded = false, whole = true;
     for (const Span& span : spans) {
         padded = padded || span.pad > 0;
@@ -54,7 +54,7 @@ class Pooling final : public Kernel {
 
     bool only_reads() const override { return true; }
     Sign sign() const override { return Sign::in_top; }
-    // A maximum is positive where the value is that it came from, as long as nobody wrote it.
+    // A maximum is positive where the value that it came from is, as long as nothing wrote to it.
     bool gates(const Layer& layer) const override {
         return clips_ && pool_.method() == PlanePool::Method::max && layer.tops.size() == 1 &&
                !layer.tops[0]->data.storage().is_exposed();
@@ -172,7 +172,7 @@ class Pooling final : public Kernel {
     PlanePool pool_;
     dnnl::algorithm algorithm_ = dnnl::algorithm::undef;
     bool primitive_ = false, clips_ = false;
-    // What of the gradient passes the ReLU before this layer.
+    // The part of the gradient that passes the ReLU before this layer.
     Tensor passed_;
     memory::desc desc_, out_;
     memory workspace_;

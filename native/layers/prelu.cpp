@@ -72,7 +72,7 @@ class PReLU final : public Kernel {
             for (int64_t b = 0; b < block; ++b) step(begin + i * block + b, slope[b]);
     }
 
-    // Each row sums for itself; rows are added up in order, whoever computed them.
+    // Each row has its own sum; the rows' sums are added in order, whatever thread computed them.
     void learn(const Layer& layer, const Channels& at, const float* x, const float* dy) {
         sums_.assign(static_cast<size_t>(at.rows() * at.block), 0);
         parallel(

@@ -14,22 +14,22 @@ class Recurrence {
 
     // sums = W x + b, + W x_static, of all steps at once; makes ready for recur().
     void transform(const Layer& layer);
-    // The hidden state that a pass begins with (h, or c of LSTM): that of the pass before, or a
+    // The hidden state at the start of a pass (h, or c of LSTM): that of the pass before, or a
     // bottom.
     const float* first(const Layer& layer, size_t state) const;
     // Step t: sums += W_h (cont · hidden).
     void recur(const Layer& layer, int64_t t, const float* hidden);
-    // Keeps a state for the next pass, or hands it out as a top.
+    // Keeps a state for the next pass, or writes it to a top.
     void last(const Layer& layer, size_t state, const float* values);
 
-    // Makes ready for reach_back().
+    // Prepares reach_back().
     void turn(const Layer& layer);
-    // hidden gradient of step t - 1: what dsums of step t send through cont · W_h.
+    // The hidden gradient of step t - 1: dsums of step t through cont · W_h.
     void reach_back(const Layer& layer, int64_t t, float* dhidden);
     // From dsums of all steps the gradients of the weights and the inputs.
     void gradients(const Layer& layer);
 
-    // The number of the first parameter behind those of sums.
+    // The number of the first parameter after those of sums.
     size_t next_param() const { return static_param_ + (fixed_ > 0 ? 2 : 1); }
     const float* cont(const Layer& layer, int64_t t) const { return layer.bottom(1) + t * streams; }
 

@@ -56,8 +56,8 @@ class Reduction final : public Kernel {
     }
 
    private:
-    // Few rows: each summed by all threads. Many: each by one. Neither depends on how many
-    // threads there are.
+    // All threads sum each of a few rows; one thread sums each of many. The results do not depend
+    // on the number of threads.
     template <class F>
     void reduce(const float* x, float* y, F term) const {
         const int64_t width = width_;

@@ -108,7 +108,7 @@ class ROIPooling final : public Kernel {
         }
     }
 
-    // A region that is turned around has length 1.
+    // A region whose corners are swapped has length 1.
     Side side(float first, float last, int64_t bins) const {
         const int64_t begin = pixel(first), length = std::max<int64_t>(pixel(last) - begin + 1, 1);
         return {begin, static_cast<float>(length) / static_cast<float>(bins)};

@@ -1,4 +1,4 @@
-// Channels dealt out anew between groups (shuffle_channel_layer.cpp of ShuffleNet).
+// Channels redistributed among groups (shuffle_channel_layer.cpp of ShuffleNet).
 #include "../engine/layer.hpp"
 #include "../engine/primitive.hpp"
 #include "formats.hpp"

@@ -1,4 +1,4 @@
-// Takes blobs that nobody else wants (Caffe: silence_layer.cpp).
+// Reads blobs that no other layer reads (Caffe: silence_layer.cpp).
 #include <algorithm>
 
 #include "../engine/layer.hpp"

@@ -1,4 +1,4 @@
-// Poolings of 1, 4, 16 … bins, laid one behind the other (Caffe: spp_layer.cpp).
+// Poolings of 1, 4, 16 … bins, laid one after the other (Caffe: spp_layer.cpp).
 #include <algorithm>
 
 #include "../engine/parallel.hpp"

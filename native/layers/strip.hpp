@@ -6,7 +6,7 @@
 
 namespace sn {
 
-// Rows of `width` values, each `stride` behind the one before, and what meets each lane.
+// Rows of `width` values, each `stride` after the one before, and the operands of each lane.
 struct Strip {
     static constexpr int64_t most = 16;  // lanes that the loops take at once
 

@@ -6,7 +6,7 @@
 
 namespace sn {
 
-// `rows` rows of `width` values, and what meets each value of a row.
+// `rows` rows of `width` values, and the operands of each value of a row.
 struct WideRows {
     const float* x = nullptr;
     const float* dy = nullptr;

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t chunk = 42;
 constexpr int64_t line = 64 / sizeof(float);
 
-// For this window, on this processor; null where none would gain.
+// The loops for this window on this processor; null where none would be faster.
 const WinogradTile* tile_of(const Window& window) {
     const WinogradLoops* loops = winograd_loops();
     const memory::dims ones = {1, 1}, none = {0, 0}, &size = window.weights;
@@ -29,12 +29,12 @@ const WinogradTile* tile_of(const Window& window) {
     return nullptr;
 }
 
-// How many tiles cover so many pixels.
+// How many tiles of `side` pixels cover `pixels`.
 int64_t up(int64_t pixels, int64_t side) {
     return (pixels + side - 1) / side;
 }
 
-// So many values, and the rest of the last part.
+// `values` rounded up to whole parts.
 int64_t whole(int64_t values, int64_t part) {
     return (values + part - 1) / part * part;
 }
@@ -44,8 +44,8 @@ float* floats(const memory& of) {
 }
 }  // namespace
 
-// Rows and matrices begin an odd number of cache lines apart: what is used together must not fall
-// into the same few sets of a cache.
+// Rows and matrices begin an odd number of cache lines apart, so that values that are used together
+// do not fall into the same few sets of a cache.
 WinogradStack::WinogradStack(int64_t rows, int64_t columns) : row(whole(columns, line)) {
     if (row / line % 2 == 0) row += line;
     step = rows * row;
@@ -57,8 +57,8 @@ int64_t tiles_of(const memory::dims& made, int64_t side) {
     return made[0] * up(made[2], side) * up(made[3], side);
 }
 
-// Whether backward to the data takes fewer tiles where it is the forward pass turned around:
-// without padding there are fewer outputs than inputs.  Threads share the images then.
+// Whether backward to the data takes fewer tiles as the transposed forward pass: without padding
+// there are fewer outputs than inputs.  Threads share the images then.
 bool spreads(const Window& window, const WinogradTile& tile) {
     constexpr int64_t fewest_images = 8;
     return window.source[0] >= fewest_images &&
@@ -68,7 +68,7 @@ bool spreads(const Window& window, const WinogradTile& tile) {
 
 // Products of both ways, in whole vectors and blocks of them.  Transforms cost about what 16 more
 // channels on either side would, that of the weights as much as 64 or 96 more tiles: what is left
-// must be clearly less.  Little work goes down in the start of the threads.  (Measured on two
+// must be clearly less.  For little work the start of the threads costs more.  (Measured on two
 // cores with AVX-512; docs/decisions/0010.)
 bool Winograd::suits(const Window& window, Pass pass) {
     const WinogradTile* tile = tile_of(window);
@@ -154,7 +154,7 @@ void Winograd::transform_weights(const float* weights, const Stack& to) const {
         positions * width);
 }
 
-// A panel that the channels do not fill.
+// A panel that the channels fill only in part.
 void Winograd::transform_last_weights(const float* from, int64_t tap, int64_t real, float* to,
                                       int64_t step) const {
     constexpr int64_t width = most_columns;

@@ -41,7 +41,7 @@ class Winograd {
    public:
     enum class Pass { forward, data, weights };
 
-    // Whether this processor and these sizes gain from it.
+    // Whether it is faster for these sizes on this processor.
     static bool suits(const Window& window, Pass pass);
     Winograd(const Window& window, Pass pass);
 
@@ -50,7 +50,7 @@ class Winograd {
     const dnnl::memory::desc& target() const { return target_; }
     const dnnl::memory::desc& weights() const { return weights_; }
 
-    // What becomes of the sums: a bias, what lies in the target already, no less than zero.
+    // How the sums are finished: plus a bias, plus the target's old values, at least zero.
     struct End {
         const float* bias = nullptr;
         bool adds = false, relu = false;
@@ -106,8 +106,8 @@ class Winograd {
 
     const WinogradLoops& loops_;
     const WinogradTile& tile_;
-    // Backward to the data: whether the window is turned around, or the forward pass is, tile by
-    // tile, which adds to pixels that other tiles have added to.
+    // Backward to the data: either the window is rotated, or the forward pass is transposed, tile
+    // by tile, and adds to pixels that other tiles have added to.
     bool turns_ = false, spreads_ = false;
     int64_t images_, groups_, down_, across_, top_, left_;
     Plane in_, out_;

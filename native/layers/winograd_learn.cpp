@@ -14,7 +14,7 @@ namespace {
 // What all threads share of the tiles whose products are added up before they go to memory, in
 // floats, and the fewest such tiles.
 constexpr int64_t shared = 1 << 18, fewest = 112;
-// The same where a thread has them to itself.
+// The same where each thread has sums of its own.
 constexpr int64_t alone = 64;
 // Pixels whose gradients are added up in float.
 constexpr int64_t few = 1024;
@@ -25,8 +25,8 @@ float* floats(const memory& of) {
 }
 }  // namespace
 
-// Sums that are small are kept once for each of some slices of the tiles, and added up at the end:
-// threads then share nothing until there.  Slices are a matter of shapes, as results are.
+// Small sums are kept separately for several slices of the tiles and added up at the end, so that
+// threads share nothing before.  Slices depend on shapes alone, and so do results.
 int64_t Winograd::slices() const {
     constexpr int64_t most_floats = 1 << 20;
     const int64_t fit =
@@ -121,7 +121,7 @@ void Winograd::learn(const memory& source, const memory& slopes, const memory& w
     image.at = static_cast<float*>(scratch().room(static_cast<size_t>(room) * sizeof(float)));
     slope.at = image.at + parts * image.size();
     sums.at = slope.at + parts * slope.size();
-    // What the channels do not fill of the last panel stays zero.
+    // The part of the last panel that the channels do not fill stays zero.
     if (padded() > out_.group) clear(slope.at, parts * slope.size());
     for (int64_t g = 0; g < groups_; ++g) {
         const Group read{floats(source) + g * in_.group, sums, floats(slopes) + g * out_.group, {}};

@@ -1,4 +1,4 @@
-// The innermost loops of Winograd's convolution, compiled for the processors that gain from it.
+// The innermost loops of Winograd's convolution, compiled for the processors on which it is faster.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct WinogradTile {
     void (*slope)(const float* const* from, float* to, int64_t step, int64_t channels);
     // From the taps to 36 positions: G g G^T.
     void (*weight)(const float* from, int64_t tap, float* to, int64_t step, int64_t channels);
-    // From 36 positions to the outputs: A^T M A, plus a bias (if any), plus what is there already
-    // if it `adds`, and no less than `least`.
+    // From 36 positions to the outputs: A^T M A, plus a bias (if any), plus the old values if it
+    // `adds`, and at least `least`.
     void (*result)(const float* from, int64_t step, float* const* to, const float* bias, bool adds,
                    float least, int64_t channels);
     // From 36 positions to the gradients of the taps: G^T M G.
@@ -45,7 +45,7 @@ struct WinogradTile {
 };
 
 struct WinogradLoops {
-    // What a block of the product is: columns divide 32 (most_columns).
+    // The size of a block of the product: columns divide 32 (most_columns).
     int64_t block_rows, block_columns;
     // For windows of 3 x 3 and of 5 x 5.
     WinogradTile three, five;
@@ -61,7 +61,7 @@ struct WinogradLoops {
 };
 
 extern const WinogradLoops winograd_haswell, winograd_skylake;
-// Those for this processor; null where none would gain.
+// The loops for this processor; null where none would be faster.
 const WinogradLoops* winograd_loops();
 
 }  // namespace sn

@@ -18,7 +18,7 @@ struct sn_array {
     int ndim;
     bool readonly;
     bool contiguous;
-    /* Stands for memory in the hands of others; see sn_array_lend. */
+    /* Made by sn_array_lend: somebody may write to the memory while the array exists. */
     bool loan;
 };
 
@@ -31,7 +31,7 @@ sn_shape_text sn_describe_shape(int ndim, const int64_t* shape);
 const char* sn_dtype_name(sn_dtype dtype);
 int64_t sn_item_size(sn_dtype dtype);
 
-/* Elements and bytes of a shape; refuses bad dtypes, negative sizes and what no memory holds. */
+/* Elements and bytes of a shape; refuses bad dtypes, negative sizes and impossible lengths. */
 sn_status sn_measure(sn_dtype dtype, int ndim, const int64_t* shape, int64_t* size, int64_t* bytes);
 
 /* Row-major strides without gaps. */

@@ -6,7 +6,7 @@
 
 typedef void (*sn_cast)(void* out, const void* in, int64_t count);
 
-/* The one from one type to another; between equal types it copies. */
+/* The conversion from one type to another; between equal types it copies. */
 sn_cast sn_find_cast(sn_dtype to, sn_dtype from);
 
 #endif

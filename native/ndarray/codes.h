@@ -18,7 +18,7 @@ typedef struct sn_code_kernels {
     void (*decode_bytes)(float* out, const int8_t* data, float scale, int64_t count);
 } sn_code_kernels;
 
-/* Those for this processor. All give the same results. */
+/* The loops for this processor. All give the same results. */
 const sn_code_kernels* sn_code_loops(void);
 
 extern const sn_code_kernels sn_codes_baseline, sn_codes_haswell, sn_codes_skylake;

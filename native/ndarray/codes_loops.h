@@ -48,7 +48,7 @@ SN_INLINE sn_floats load_halves(const uint16_t* data) {
 #else
 typedef uint16_t halves __attribute__((vector_size(2 * WIDTH)));
 
-/* Of what is not beyond the largest half. */
+/* For magnitudes up to the largest half. */
 SN_INLINE void store_halves(uint16_t* out, sn_floats x) {
     const sn_ints bits = (sn_ints)x, magnitude = bits & MAGNITUDE;
     /* To nearest, ties to even; the exponent's bias goes from 127 to 15. */
@@ -80,7 +80,7 @@ SN_INLINE sn_floats limited(sn_floats x, float most) {
     return sn_choose(x < -most, (sn_floats){0} - most, x);
 }
 
-/* What is left at the end is filled up with zeros. */
+/* The rest at the end is padded with zeros. */
 static bool encode_halves(uint16_t* out, const float* values, float* errors, int64_t count) {
     sn_ints bad = {0};
     int64_t done = 0;

@@ -35,7 +35,7 @@ static void copy_blocks(void* context, int64_t begin, int64_t end) {
     if (job->stream) sn_stream_end();
 }
 
-/* Elements that lie side by side on both ends: the C library knows best. */
+/* Elements that are contiguous on both sides: the C library's copy is the fastest. */
 static void copy_bytes(void* context, int64_t begin, int64_t end) {
     const copy_job* job = context;
     const int64_t first = begin * SN_BLOCK, past = end * SN_BLOCK;

@@ -13,7 +13,7 @@ enum { SN_LANES = 32, SN_CHUNK = 16 * 1024 };
 /* Adds `count` elements to the lanes; only the last call of a chunk has an odd count. */
 typedef void (*sn_fold_kernel)(double* lanes, const void* const* in, int64_t count,
                                const double* settings);
-/* Of two partial results, one. */
+/* Combines two partial results. */
 typedef double (*sn_join)(double a, double b);
 
 typedef struct sn_fold {
@@ -21,7 +21,7 @@ typedef struct sn_fold {
     sn_join join;
     double start;
     double settings[2];
-    /* What the kernel is given: SN_FLOAT32 or SN_FLOAT64. */
+    /* The type of the kernel's elements: SN_FLOAT32 or SN_FLOAT64. */
     sn_dtype dtype;
 } sn_fold;
 

@@ -3,9 +3,9 @@
 #define SPARKNET_KERNEL_H
 
 /*
- * SN_KERNEL: compiled for several instruction sets, the best of which is taken at run time.
- * They are named by what they have: by a processor's name, as in "arch=haswell", GCC 12 takes
- * them on that very processor alone.  Sanitizers do not bear the resolvers that this needs.
+ * SN_KERNEL: compiled for several instruction sets, the best of which is chosen at run time.
+ * They are named by their features: with a processor's name, as in "arch=haswell", GCC 12 chooses
+ * them on exactly that processor.  Sanitizers do not support the resolvers that this needs.
  */
 #if defined(SPARKNET_CLONES)
 #define SN_KERNEL __attribute__((target_clones("default", "avx2", "avx512f")))

@@ -63,7 +63,7 @@ static sn_status check(const sn_array* out, int reads, const sn_array* const* in
     return status;
 }
 
-/* Nothing that is written has been read: past the cache is allowed. */
+/* No output is also an input, so writing past the cache is allowed. */
 static bool may_stream(const sn_array* out, int reads, sn_array* const* in) {
     bool may = out->contiguous && sn_stream_pays((size_t)out->size * sizeof(float));
     for (int i = 0; i < reads; ++i) may = may && out->data != in[i]->data;

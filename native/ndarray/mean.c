@@ -18,7 +18,7 @@ typedef struct mean_job {
     sn_add_weighted add;
 } mean_job;
 
-/* So many arrays at once that their pointers and buffers stay at hand. */
+/* Arrays per group: few enough for their pointers and buffers to stay in the cache. */
 enum { SN_TOGETHER = 8 };
 
 static void mean_block(const mean_job* job, int64_t start, int64_t count,

@@ -23,7 +23,7 @@ static inline bool sn_is_haswell(void) {
 #endif
 }
 
-/* The one of three that this processor runs best; there is only the first elsewhere. */
+/* The best of the three for this processor; other architectures have only the first. */
 #if defined(__x86_64__)
 #define SN_BEST(baseline, haswell, skylake) \
     (sn_is_skylake() ? (skylake) : sn_is_haswell() ? (haswell) : (baseline))

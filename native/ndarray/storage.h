@@ -19,7 +19,7 @@ typedef struct sn_storage {
     void* context;
     /* Freed with free(). */
     void* block;
-    /* Memory of its own, which nobody can write behind its back unless it is lent. */
+    /* Owned memory: unless it is lent, only this library writes to it. */
     bool own;
     _Atomic uint64_t version;
     _Atomic long lent;

@@ -18,7 +18,7 @@ typedef struct sn_sum_kernels {
     sn_add_weighted add_weighted;
 } sn_sum_kernels;
 
-/* Those for this processor. All give the same results. */
+/* The loops for this processor. All give the same results. */
 const sn_sum_kernels* sn_sums(void);
 
 extern const sn_sum_kernels sn_sums_baseline, sn_sums_haswell, sn_sums_skylake;

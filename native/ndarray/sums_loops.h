@@ -1,7 +1,7 @@
 /*
  * The loops themselves. Included once for each instruction set, after a definition of
- * SN_TABLE, the name of the table that is to hold them. (The attribute target_clones does not
- * do for these: gcc splits short vectors before it makes the clones.)
+ * SN_TABLE, the name of the table that is to hold them. (The attribute target_clones does
+ * not work here: gcc splits short vectors before it makes the clones.)
  */
 #include <math.h>
 
@@ -11,8 +11,8 @@
 enum { WIDE = 4, GROUPS = SN_LANES / WIDE };
 
 /*
- * Sums in double. Element i goes to lane i modulo SN_LANES. What is left at the end is filled
- * up with zeros, which add nothing to any of these sums.
+ * Sums in double. Element i goes to lane i modulo SN_LANES. The rest at the end is
+ * padded with zeros, which add nothing to any of these sums.
  */
 #define SUM_OF(type, load, name, expression)                                         \
     SN_INLINE void name##_step(sn_doubles* sum, const type* a, const type* b,        \
@@ -61,7 +61,7 @@ SUM_OF(double, sn_load_doubles, fold_far_double, COUNTED(~NEAR))
 
 /*
  * Counts in float: comparisons give -1 for true. One call brings too few elements for an
- * int32 to overflow. What is left at the end is filled up with zeros, which count for nothing.
+ * int32 to overflow. The rest at the end is padded with zeros, which are not counted.
  */
 enum { SCANNED = 16, SCANS = SN_LANES / SCANNED };
 
@@ -93,7 +93,7 @@ enum { SCANNED = 16, SCANS = SN_LANES / SCANNED };
 COUNT(fold_not_finite, ((sn_ints)x & EXPONENT) == EXPONENT)
 COUNT(fold_differ, x != y)
 
-/* Extremes, in float. What is left at the end is filled up with the last element. */
+/* Extremes, in float. The rest at the end is padded with the last element. */
 #define SCAN(name, better)                                                                     \
     SN_INLINE void name##_step(sn_floats* best, sn_ints* nan, const float* a) {                \
         _Pragma("GCC unroll 2") for (int scan = 0; scan < SCANS; ++scan) {                     \

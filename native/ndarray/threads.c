@@ -56,7 +56,7 @@ void sn_parallel(int64_t blocks, int64_t elements, sn_body body, void* context) 
         if (blocks > 0) body(context, 0, blocks);
         return;
     }
-    /* Several pieces for each thread: one that is held up by other work takes fewer. */
+    /* Several pieces for each thread: a thread that other work delays takes fewer. */
     const int64_t pieces = blocks < team * PIECES ? blocks : team * PIECES;
     const int64_t share = blocks / pieces, more = blocks % pieces;
 #pragma omp parallel for num_threads((int)team) schedule(dynamic)

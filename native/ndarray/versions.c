@@ -1,4 +1,4 @@
-/* Noticing that somebody has written: a counter of writes, and one of loans. */
+/* Detects writes: a counter of writes, and one of loans. */
 #include <stdatomic.h>
 
 #include "array.h"
@@ -11,7 +11,7 @@ void sn_storage_lend(sn_storage* storage) {
     atomic_fetch_add(&storage->lent, 1);
 }
 
-/* In this order: whoever sees that nothing is lent sees the new version too. */
+/* In this order, so that a reader that sees no loan sees the new version too. */
 void sn_storage_take_back(sn_storage* storage) {
     sn_storage_changed(storage);
     atomic_fetch_sub(&storage->lent, 1);

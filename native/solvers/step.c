@@ -3,7 +3,7 @@
 #include "../ndarray/array.h"
 #include "../ndarray/threads.h"
 
-/* Elements that are prepared and stepped at once: four buffers of these fit the nearest cache. */
+/* Elements prepared and stepped at a time: four buffers of this size fit the L1 cache. */
 enum { STRETCH = 1024 };
 
 typedef struct step_job {

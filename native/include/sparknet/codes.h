@@ -3,7 +3,7 @@
  *
  * What a code loses is added to what is coded next (error feedback), so coding goes over a
  * buffer and its errors at once. The bits are the same on every processor and for any number
- * of threads, but for those of NaN.
+ * of threads, except those of NaN.
  */
 #ifndef SPARKNET_CODES_H
 #define SPARKNET_CODES_H
@@ -27,13 +27,13 @@ typedef enum sn_code {
     SN_BYTES = 1
 } sn_code;
 
-/* The bytes that so many numbers take. */
+/* The number of bytes that a code of `count` numbers takes. */
 SN_API int64_t sn_code_length(sn_code code, int64_t count);
 
 /*
- * `out` becomes the code of values + errors, `errors` what it loses. If one of these is not
- * finite, all errors become 0: a NaN must not come back for ever. Float32 arrays of one shape,
- * without gaps; they must not share memory.
+ * `out` receives the code of values + errors, `errors` what the code loses. If one of these errors
+ * is not finite, all become 0, so that a NaN does not come back for ever. The arrays are float32,
+ * of one shape and without gaps, and must not share memory.
  */
 SN_API sn_status sn_encode(void* out, sn_code code, const sn_array* values, sn_array* errors);
 

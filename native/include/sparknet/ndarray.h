@@ -8,9 +8,9 @@
  * reaches outside its storage: that is checked when the array is made, so later
  * calls need no checks beyond their own arguments.
  *
- * Arrays may be used from several threads at once. Elements carry no lock: two
+ * Arrays may be used from several threads at once. Elements have no lock: two
  * threads that write the same elements, or one that writes what another reads,
- * must agree among themselves.
+ * must synchronise themselves.
  *
  * Sizes count elements, strides and offsets into files count bytes. Elements are
  * visited in row-major order: the last axis moves fastest.
@@ -62,14 +62,14 @@ typedef struct sn_layout {
 SN_API sn_status sn_array_create(sn_array** out, sn_dtype dtype, int ndim, const int64_t* shape,
                                  int zeroed);
 
-/* Called once, from any thread, when borrowed memory is needed no longer. */
+/* Called once, from any thread, when borrowed memory is no longer needed. */
 typedef void (*sn_release)(void* context);
 
 /*
- * Memory of the caller's. `strides` may be NULL for row-major without gaps, and
+ * An array over the caller's memory. `strides` may be NULL for row-major without gaps, and
  * may hold any multiples of the element size, negative and 0 among them; `data` is
- * the first element. The caller answers for the whole range being accessible
- * until `release` (which may be NULL) is called. On failure it is not called.
+ * the first element. The caller keeps the whole range accessible until
+ * `release` (which may be NULL) is called. On failure it is not called.
  */
 SN_API sn_status sn_array_borrow(sn_array** out, void* data, sn_dtype dtype, int ndim,
                                  const int64_t* shape, const int64_t* strides, int readonly,
@@ -96,10 +96,10 @@ typedef enum sn_map_mode {
 SN_API sn_status sn_array_map(sn_array** out, const char* path, sn_dtype dtype, int ndim,
                               const int64_t* shape, sn_map_mode mode, int64_t offset);
 
-/* Waits until what was written to a shared mapping is on the disk. Nothing for other storage. */
+/* Waits until a shared mapping's writes are on the disk; does nothing for other storage. */
 SN_API sn_status sn_array_flush(const sn_array* array);
 
-/* Gives the array back; NULL is nothing. Its storage lives on while other arrays use it. */
+/* Frees the array; NULL is ignored. Its storage lives on while other arrays use it. */
 SN_API void sn_array_free(sn_array* array);
 
 SN_API void sn_array_describe(sn_layout* out, const sn_array* array);
@@ -110,7 +110,7 @@ SN_API int64_t sn_live_storages(void);
 /* ---- Views: no element is copied ----------------------------------------------- */
 
 /*
- * On every axis `sizes[i]` elements from `starts[i]` on, `steps[i]` apart.
+ * Takes on every axis `sizes[i]` elements from `starts[i]` on, `steps[i]` apart.
  * `steps` may be NULL for 1 everywhere; a step may be negative, not 0.
  */
 SN_API sn_status sn_array_slice(sn_array** out, const sn_array* array, const int64_t* starts,
@@ -119,7 +119,7 @@ SN_API sn_status sn_array_slice(sn_array** out, const sn_array* array, const int
 /* The array at position `index` of `axis`; it has one axis less. */
 SN_API sn_status sn_array_index(sn_array** out, const sn_array* array, int axis, int64_t index);
 
-/* Without the axes named, each of which must have size 1. */
+/* The array without the named axes, each of which must have size 1. */
 SN_API sn_status sn_array_squeeze(sn_array** out, const sn_array* array, int count,
                                   const int* axes);
 
@@ -139,16 +139,16 @@ SN_API sn_status sn_array_freeze(sn_array** out, const sn_array* array);
 /* ---- Whether elements have changed ---------------------------------------------- */
 
 /*
- * For who keeps something that was made from an array's elements: it is good as long as this
- * number is the same. Every call that writes to the array's storage, through whatever array,
- * changes the number when it is done. 0: anybody may write at any time without being noticed, so
- * nothing may be kept; that is so of borrowed and mapped memory, and of memory that is lent.
+ * Something that was computed from an array's elements is valid as long as this number is the same:
+ * every call that writes to the array's storage, through any array, changes the number at its end.
+ * It is 0 for memory that is borrowed, mapped or lent: writes there go unnoticed at any time, so
+ * nothing computed from it may be kept.
  */
 SN_API uint64_t sn_array_version(const sn_array* array);
 
 /*
- * A view for somebody who will write through sn_layout.data, or hand that pointer on: from now
- * until it is freed the storage has no version, and afterwards another one.
+ * A view for a caller that will write through sn_layout.data, or pass that pointer on: until the
+ * view is freed the storage has no version, and afterwards a new one.
  */
 SN_API sn_status sn_array_lend(sn_array** out, const sn_array* array);
 
@@ -160,8 +160,8 @@ SN_API sn_status sn_array_lend(sn_array** out, const sn_array* array);
  * the type's range becomes the nearest end of the range. float64 to float32 rounds
  * to nearest and may overflow to infinity.
  *
- * Whoever writes an array two of whose elements may share memory (a stride of 0,
- * say) is refused.
+ * Writing to an array is refused if two of its elements may share memory, as with
+ * a stride of 0.
  */
 SN_API sn_status sn_array_get(double* out, const sn_array* array, const int64_t* index);
 SN_API sn_status sn_array_set(sn_array* array, const int64_t* index, double value);
@@ -188,7 +188,7 @@ SN_API sn_status sn_scale(sn_array* out, const sn_array* a, float factor, float 
 /* y = y + a x */
 SN_API sn_status sn_axpy(sn_array* y, float a, const sn_array* x);
 
-/* y = a x + b y; with b = 0 the old y is not looked at. */
+/* y = a x + b y; with b = 0 the old y is not read. */
 SN_API sn_status sn_axpby(sn_array* y, float a, const sn_array* x, float b);
 
 /*

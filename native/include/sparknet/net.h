@@ -29,7 +29,7 @@ typedef struct sn_net sn_net;
 /* An empty net. `seed` starts every random number that its layers draw. */
 SN_API sn_status sn_net_create(sn_net** out, int train, uint64_t seed);
 
-/* Gives the net back; NULL is nothing. Arrays got from it stay valid. */
+/* Frees the net; NULL is ignored. Arrays from it stay valid. */
 SN_API void sn_net_free(sn_net* net);
 
 /*
@@ -40,23 +40,25 @@ SN_API void sn_net_free(sn_net* net);
 SN_API sn_status sn_net_use_bf16(sn_net* net);
 
 /*
- * Lets blobs give their memory to later ones once the last layer that reads them has run, unless
- * they are wanted. In the test phase there is no backward pass then; in the train phase values stay
- * until the last backward pass that reads them, and gradients until theirs. A pass that starts
- * within the net may find nothing to read. Prepare all layers afterwards.
+ * Lets later blobs reuse a blob's memory once the last layer that reads it has run, unless
+ * sn_net_want_blob keeps the blob. In the test phase there is no backward pass then; in the train
+ * phase values stay until the last backward pass that reads them, and so do gradients. A pass that
+ * starts inside the net may find its inputs overwritten. Prepare all layers afterwards.
  */
 SN_API sn_status sn_net_share_blobs(sn_net* net);
 
-/* Keeps a blob's values and gradients from the next pass on. sn_net_blob_array wants the blob too.
+/*
+ * Keeps a blob's values and gradients after each pass, from the next pass on. sn_net_blob_array
+ * does so too.
  */
 SN_API sn_status sn_net_want_blob(sn_net* net, int blob);
 
 /* ---- Building ----------------------------------------------------------------- */
 
 SN_API sn_status sn_net_add_blob(int* out, sn_net* net, const char* name);
-/* Its values are lost where their number changes. */
+/* The blob's values are lost if their number changes. */
 SN_API sn_status sn_net_reshape_blob(sn_net* net, int blob, int ndim, const int64_t* shape);
-/* The same; its values stay in their places. */
+/* The same, but the blob's values stay in their places. */
 SN_API sn_status sn_net_extend_blob(sn_net* net, int blob, int ndim, const int64_t* shape);
 
 /*
@@ -66,7 +68,7 @@ SN_API sn_status sn_net_extend_blob(sn_net* net, int blob, int ndim, const int64
 SN_API sn_status sn_net_add_param(int* out, sn_net* net, const sn_array* data,
                                   const sn_array* diff);
 
-/* Lets a parameter's values lie in another array of its shape. Prepare all layers afterwards. */
+/* Uses another array of its shape for a parameter's values. Prepare all layers afterwards. */
 SN_API sn_status sn_net_share_param(sn_net* net, int param, const sn_array* data);
 
 /* A layer over blobs and parameters, by number. SN_ERROR_INDEX if one does not exist. */
@@ -92,21 +94,20 @@ SN_API sn_status sn_layer_set_gradients(sn_net* net, int layer, int backward,
 SN_API sn_status sn_layer_set_loss_weights(sn_net* net, int layer, const float* weights);
 
 /*
- * Makes the kernels of those of the layers first to last ready that are not ready for the shapes
- * and options that are set.  A layer refuses to run until that is done, and again after these have
- * changed; the others run.
+ * Prepares the kernels of the layers first to last for the shapes and options that are set; kernels
+ * that are ready stay as they are. A layer refuses to run before that, and again after its shapes
+ * or options have changed; the others run.
  */
 SN_API sn_status sn_net_prepare(sn_net* net, int first, int last);
 
 /* ---- Running ------------------------------------------------------------------ */
 
-/* Layers first to last, in order; `loss` is the sum of what their loss tops say. */
+/* Runs the layers first to last, in order; `loss` is the weighted sum of their loss tops. */
 SN_API sn_status sn_net_forward(double* loss, sn_net* net, int first, int last);
 
 /*
- * Layers first down to last, on as many threads as the forward pass before. Parameter
- * gradients add up, or with `anew` start from zero, whatever they were; blob gradients are
- * replaced.
+ * Runs the layers first down to last, on as many threads as the forward pass before. Parameter
+ * gradients add up, or with `anew` start again from zero; blob gradients are replaced.
  */
 SN_API sn_status sn_net_backward(sn_net* net, int first, int last, int anew);
 
@@ -116,7 +117,7 @@ SN_API sn_status sn_net_backward(sn_net* net, int first, int last, int anew);
  */
 SN_API int sn_net_failed_layer(const sn_net* net);
 
-/* Starts the random numbers of all layers anew. */
+/* Restarts the random numbers of all layers. */
 SN_API sn_status sn_net_seed(sn_net* net, uint64_t seed);
 
 /*
@@ -126,24 +127,23 @@ SN_API sn_status sn_net_seed(sn_net* net, uint64_t seed);
 SN_API sn_status sn_net_draws(uint64_t* out, sn_net* net);
 SN_API sn_status sn_net_set_draws(sn_net* net, const uint64_t* draws);
 
-/* ---- Looking ------------------------------------------------------------------ */
+/* ---- Reading blobs ------------------------------------------------------------ */
 
-/* A kernel may give its tops another shape (Filter): what it is now. At most 32 axes. */
+/* A blob's current shape: a kernel may change that of its tops (Filter). At most 32 axes. */
 SN_API sn_status sn_net_blob_shape(int* ndim, int64_t* shape, sn_net* net, int blob);
 
 /*
- * A blob's values, or with `diff` its gradient, as a writable view. Values that lie
- * in a layout of oneDNN's are brought into rows first. As long as it lives, each
- * pass leaves the newest values in the view, and sees what was written into it.
- * The view outlives the net; it is cut off from the blob when the blob grows.
+ * A blob's values, or with `diff` its gradient, as a writable view. Values in
+ * a layout of oneDNN's are converted to rows first. While the view exists, each pass
+ * writes the newest values into it and reads what was written there.
+ * The view outlives the net; it loses its connection to the blob when the blob grows.
  */
 SN_API sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff);
 
 /*
- * Lets a blob's values lie in an array of its shape until another one is adopted: float32,
- * row-major, without gaps. The net keeps the array's storage alive and may write to it. Where a
- * view of the blob was handed out the values are copied instead: the array is let go, and
- * `taken` is 0.
+ * Uses an array of its shape as a blob's storage until another one is adopted: float32, row-major,
+ * without gaps. The net keeps the array's storage alive and may write to it. Where views of the
+ * blob exist, the values are copied instead, the array is released, and `taken` is 0.
  */
 SN_API sn_status sn_net_adopt(int* taken, sn_net* net, int blob, const sn_array* values);
 
@@ -157,22 +157,22 @@ SN_API sn_status sn_net_time(sn_net* net, int on);
 
 /*
  * The nanoseconds that each layer's forward and backward passes have taken since the
- * clocks were switched on: one number a layer. What a layer computes together with
- * another one counts there.
+ * clocks were switched on: one number a layer. Work that a layer
+ * does together with another one counts for the other.
  */
 SN_API sn_status sn_net_times(double* forward, double* backward, sn_net* net);
 
-/* Bytes that a net holds by now, besides its parameters' rows and what its layers keep. */
+/* Bytes that a net holds now, besides its parameters' rows and what its layers keep. */
 typedef struct sn_net_bytes {
     int64_t rows;    /* blobs and their gradients, row-major */
     int64_t layouts; /* the same, and parameters, in layouts of oneDNN's */
     int64_t scratch; /* temporary memory that all layers share */
-    int64_t pages;   /* all that rows, layouts and values kept by layers have had at once */
+    int64_t pages;   /* the most that rows, layouts and values kept by layers had at one time */
 } sn_net_bytes;
 
 SN_API sn_status sn_net_memory(sn_net_bytes* out, sn_net* net);
 
-/* The layer types that the engine computes, by number; NULL behind the last. */
+/* The layer types that the engine computes, by number; NULL after the last. */
 SN_API const char* sn_kernel_type(int number);
 
 #ifdef __cplusplus

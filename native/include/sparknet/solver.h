@@ -26,8 +26,8 @@ extern "C" {
 
 typedef struct sn_step {
     /*
-     * float32, without gaps, of one size, none overlapping another. A rule that has no use for
-     * a history ignores it: it may be NULL.
+     * float32, without gaps, of one size, none overlapping another. A rule that does not use a
+     * history ignores it: it may be NULL.
      */
     sn_array *weights, *gradient, *history, *history2;
     /*
@@ -37,7 +37,7 @@ typedef struct sn_step {
     int count;
     const int64_t* ends;
     const float *rate_factors, *decay_factors;
-    /* For all parameters. clip and share are 1 when they have nothing to do. */
+    /* For all parameters. clip and share are 1 when they change nothing. */
     float rate, decay, clip, share;
     /* 1: the decay term is the weight's sign; 0: the weight. */
     int l1;

@@ -20,11 +20,12 @@ typedef enum sn_status {
     SN_ERROR_ARRAY = 1,
     /* An index or a range outside an array. */
     SN_ERROR_INDEX = 2,
-    /* Memory that could not be had. */
+    /* Memory could not be allocated. */
     SN_ERROR_MEMORY = 3,
-    /* A file that is missing, too short or not accessible. The message begins after its name. */
+    /* A file that is missing, too short or not accessible. The caller puts its name before the
+       message. */
     SN_ERROR_FILE = 4,
-    /* Anything else, among it whatever oneDNN reports. */
+    /* Anything else, such as an error of oneDNN's. */
     SN_ERROR_INTERNAL = 5,
     /* A layer refuses its input: sn_net_failed_layer says which; the message is about the rest. */
     SN_ERROR_LAYER = 6

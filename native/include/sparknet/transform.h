@@ -1,9 +1,9 @@
 /*
- * Records of data sources: Datum messages read, batches made of them.
+ * Records of data sources: reads Datum messages and makes batches of them.
  *
  * A record is where the values of one item lie, and how far apart: bytes or
- * floats, channel by channel or pixel by pixel, in any order of channels. Whoever
- * fills in a record by hand keeps its memory alive.
+ * floats, channel by channel or pixel by pixel, in any order of channels. A caller
+ * that fills in a record keeps its memory alive.
  */
 #ifndef SPARKNET_TRANSFORM_H
 #define SPARKNET_TRANSFORM_H
@@ -20,7 +20,7 @@ typedef enum sn_record_kind {
     SN_RECORD_FLOATS = 1,
     /* A compressed image of `size` bytes at `values`. */
     SN_RECORD_ENCODED = 2,
-    /* Floats in several places: to be read by other means. */
+    /* Floats in several places: the caller reads them by other means. */
     SN_RECORD_SCATTERED = 3
 } sn_record_kind;
 
@@ -36,8 +36,8 @@ typedef struct sn_record {
 
 /*
  * Finds the values of `count` Datum messages that lie in one memory of `size` bytes.
- * SN_ERROR_ARRAY with the number of the first that is none, or whose values do
- * not fit its shape, in `failed`; the message begins after its name.
+ * On SN_ERROR_ARRAY `failed` is the number of the first that is no Datum, or whose values do not
+ * fit its shape; the caller puts a name before the error message.
  */
 SN_API sn_status sn_scan_datums(sn_record* out, int64_t* failed, const void* memory, int64_t size,
                                 int64_t count, const int64_t* offsets, const int64_t* sizes);
@@ -59,8 +59,8 @@ typedef struct sn_transform {
 
 /*
  * Writes `count` items: (value - mean) * scale, mirrored. Item i draws the random numbers of
- * item first + i, whatever the batch. SN_ERROR_ARRAY with the number of a record that does
- * not fit in `failed`. Without `threaded` it stays on this thread.
+ * item first + i, whatever the batch. On SN_ERROR_ARRAY `failed` is the number of a
+ * record that does not fit. Without `threaded` all work stays on this thread.
  */
 SN_API sn_status sn_transform_records(float* out, int64_t* failed, const sn_transform* how,
                                       int64_t count, const sn_record* records, uint64_t first,
@@ -73,7 +73,7 @@ SN_API sn_status sn_transform_records(float* out, int64_t* failed, const sn_tran
 SN_API sn_status sn_resize_image(uint8_t* out, int64_t height, int64_t width, const uint8_t* in,
                                  int64_t in_height, int64_t in_width, int64_t channels);
 
-/* Decodes a block of snappy's elements, less the length before them, to exactly `size` bytes. */
+/* Decodes snappy's elements, without the length before them, to exactly `size` bytes. */
 SN_API sn_status sn_snappy_decode(uint8_t* out, int64_t size, const uint8_t* in, int64_t in_size);
 
 /* CRC-32C of some bytes. */
