@@ -14,38 +14,24 @@ from sparknet.dist.training_net import settings
 from sparknet.layers import LAYERS
 from sparknet.loaders.records import Records
 from sparknet.net import Net
+from sparknet.net.description import LEFT_TO_THE_CALLER
 
 Json = dict[str, Any]
 
 LOOKED_AT = 64
 """The number of records in the check sum of a data set that must be read for it."""
 
-_FREE = [
-    "net",
-    "net_param",
-    "train_net",
-    "train_net_param",
-    "train_state",
-    "test_net",
-    "test_net_param",
-    "test_state",
-    "test_iter",
-    "test_interval",
+_FREE = (
+    *LEFT_TO_THE_CALLER,
     "test_compute_loss",
-    "test_initialization",
-    "display",
-    "debug_info",
     "average_loss",
-    "snapshot",
     "snapshot_prefix",
     "snapshot_diff",
     "snapshot_format",
-    "snapshot_after_train",
     "solver_mode",
     "device_id",
-    "weights",
     "max_iter",
-]
+)
 """Settings of a solver that do not change how it updates weights."""
 _PLACES = ("source", "root_folder", "mean_file")
 

@@ -8,7 +8,7 @@ Layout: LevelDB's doc/table_format.md and doc/log_format.md, version_edit.cc.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
@@ -226,11 +226,3 @@ def new_leveldb(path: str) -> Iterator[Writer]:
         writer.close()
         with suppress(OSError):
             rmtree(draft)
-
-
-def write_leveldb(path: str, records: Iterable[tuple[bytes, bytes]]) -> int:
-    """A new database of these records; how many it holds (`new_leveldb`)."""
-    with new_leveldb(path) as writer:
-        for key, value in records:
-            writer.put(key, value)
-    return writer.entries

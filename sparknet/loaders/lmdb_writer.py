@@ -7,7 +7,7 @@ order in which they come, then the branches.  Layout: mdb.c of LMDB 0.9 (64 bit,
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -188,11 +188,3 @@ def new_lmdb(path: str) -> Iterator[Writer]:
             with suppress(OSError):
                 folder.rmdir()
         raise
-
-
-def write_lmdb(path: str, records: Iterable[tuple[bytes, bytes]]) -> int:
-    """A new database of these records; how many it holds (`new_lmdb`)."""
-    with new_lmdb(path) as writer:
-        for key, value in records:
-            writer.put(key, value)
-    return writer.entries

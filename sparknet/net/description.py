@@ -25,7 +25,7 @@ from sparknet.proto import (
 NetMessage = caffe_pb2.NetParameter
 SolverMessage = caffe_pb2.SolverParameter
 
-_LEFT_TO_THE_CALLER = (
+LEFT_TO_THE_CALLER = (
     "net",
     "net_param",
     "train_net",
@@ -43,6 +43,7 @@ _LEFT_TO_THE_CALLER = (
     "debug_info",
     "weights",
 )
+"""Settings of a solver that `Net` does not follow: whoever calls it decides."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Description:
         assert self.solver is not None
         bare = SolverMessage()
         bare.CopyFrom(self.solver)
-        for field in _LEFT_TO_THE_CALLER:
+        for field in LEFT_TO_THE_CALLER:
             bare.ClearField(field)
         bare.net_param.CopyFrom(net)
         return bare

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.cli.convert_target import write_database
 from sparknet.loaders.datum import datum_bytes
-from sparknet.loaders.lmdb_writer import write_lmdb
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES, SIZE, COUNT = 3, 6, 60
@@ -70,7 +70,7 @@ def make_task(folder: Path, layers: str = LAYERS) -> Task:
         (b"%08d" % number, datum_bytes(image, int(label)))
         for number, (image, label) in enumerate(zip(images, labels, strict=True))
     )
-    write_lmdb(str(folder / "lmdb"), records)
+    write_database(str(folder / "lmdb"), "lmdb", records)
     for name, text in (("net", NET), ("deploy", DEPLOY), ("solver", SOLVER)):
         described = text.format(folder=folder, layers=layers)
         (folder / f"{name}.prototxt").write_text(described)

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from sparknet.cli.convert_target import write_database
 from sparknet.loaders import ArrayRecords, write_blocks
 from sparknet.loaders.datum import datum_bytes, encoded_bytes
-from sparknet.loaders.lmdb_writer import write_lmdb
 
 PIXELS = np.arange(60, dtype=np.uint8).reshape(5, 1, 3, 4)
 LABELS = np.arange(5)
@@ -60,7 +60,7 @@ def _hdf5(path: Path) -> None:
 
 def _lmdb(path: Path) -> None:
     values = [datum_bytes(PIXELS[0], 1), encoded_bytes(_image("png"), 2), datum_bytes(PIXELS[1], 3)]
-    write_lmdb(str(path), ((b"%d" % n, value) for n, value in enumerate(values)))
+    write_database(str(path), "lmdb", ((b"%d" % n, value) for n, value in enumerate(values)))
 
 
 def _npz(path: Path) -> None:

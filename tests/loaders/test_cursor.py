@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparknet.cli.convert_target import write_database
 from sparknet.errors import FileError
 from sparknet.loaders.cursor import Cursor
-from sparknet.loaders.lmdb_writer import write_lmdb
 from sparknet.native.batch_items import (
     ENCODED,
     FLOATS,
@@ -109,7 +109,7 @@ def test_threads_change_nothing() -> None:
 def test_skipping_goes_round(tmp_path: Path) -> None:
     path = str(tmp_path / "db")
     value = caffe_pb2.Datum(channels=1, height=1, width=1, data=b"x").SerializeToString()
-    write_lmdb(path, ((b"%d" % n, value) for n in range(5)))
+    write_database(path, "lmdb", ((b"%d" % n, value) for n in range(5)))
     for skip in (0, 3, 5, 12):
         cursor = Cursor(path, "lmdb", skip)
         assert [int(key) for key in cursor.take(7)[0]] == [(skip + n) % 5 for n in range(7)]
@@ -117,6 +117,6 @@ def test_skipping_goes_round(tmp_path: Path) -> None:
 
 
 def test_an_empty_database(tmp_path: Path) -> None:
-    write_lmdb(str(tmp_path / "db"), [])
+    write_database(str(tmp_path / "db"), "lmdb", [])
     with pytest.raises(FileError, match="is empty"):
         Cursor(str(tmp_path / "db"), "lmdb").take(1)

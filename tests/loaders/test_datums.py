@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from sparknet.cli.convert_target import write_database
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders import Column, Datums, Records
-from sparknet.loaders.lmdb_writer import write_lmdb
 from sparknet.proto import caffe_pb2
 from tests.goldens import GOLDENS
 from tests.loaders.databases import database
@@ -23,7 +23,7 @@ Write = Callable[[Path, Sequence[bytes]], Path]
 
 
 def lmdb(path: Path, values: Sequence[bytes]) -> Path:
-    write_lmdb(str(path), ((b"%08d" % n, value) for n, value in enumerate(values)))
+    write_database(str(path), "lmdb", ((b"%08d" % n, value) for n, value in enumerate(values)))
     return path
 
 

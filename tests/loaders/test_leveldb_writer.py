@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparknet.cli.convert_target import write_database
 from sparknet.errors import FileError
 from sparknet.loaders import leveldb_writer
 from sparknet.loaders.leveldb import LevelDB
-from sparknet.loaders.leveldb_writer import write_leveldb
 from sparknet.native.decoding import crc32c
 
 
@@ -49,7 +49,7 @@ def test_check_sums_are_those_of_the_definition(data: bytes) -> None:
 @pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 300])
 def test_records_come_back(count: int, tmp_path: Path) -> None:
     records, path = _records(count), str(tmp_path / "db")
-    assert write_leveldb(path, iter(records)) == count
+    assert write_database(path, "leveldb", iter(records)) == count
     with LevelDB(path) as database:
         assert list(database) == records
         for (key, value), (_, number) in zip(records, database.places(), strict=True):
@@ -61,7 +61,7 @@ def test_several_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(leveldb_writer, "TABLE_SIZE", 1)
     monkeypatch.setattr(leveldb_writer, "BLOCK_SIZE", 1)
     records = [(b"%05d" % n + b"k" * 60, b"%d" % n) for n in range(500)]
-    write_leveldb(str(tmp_path / "db"), records)
+    write_database(str(tmp_path / "db"), "leveldb", records)
     assert len(list((tmp_path / "db").glob("*.ldb"))) == 500
     assert (tmp_path / "db" / "MANIFEST-000002").stat().st_size > 2 * 32768
     with LevelDB(str(tmp_path / "db")) as database:
@@ -72,7 +72,7 @@ def test_several_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("count", [0, 1, 17, 1000])
 def test_leveldb_itself_reads_it(count: int, tmp_path: Path) -> None:
     records = _records(count)
-    write_leveldb(str(tmp_path / "db"), records)
+    write_database(str(tmp_path / "db"), "leveldb", records)
     _read_by_leveldb_itself(tmp_path / "db", records)
 
 
@@ -99,12 +99,12 @@ def _read_by_leveldb_itself(path: Path, records: list[tuple[bytes, bytes]]) -> N
 def test_what_is_refused(tmp_path: Path) -> None:
     path = str(tmp_path / "db")
     with pytest.raises(FileError, match="needs ascending keys: b'a' came after b'b'"):
-        write_leveldb(path, [(b"b", b""), (b"a", b"")])
+        write_database(path, "leveldb", [(b"b", b""), (b"a", b"")])
     assert not list(tmp_path.iterdir())
-    write_leveldb(path, [(b"a", b"1")])
+    write_database(path, "leveldb", [(b"a", b"1")])
     with pytest.raises(FileError, match="exists already"):
-        write_leveldb(path, [])
+        write_database(path, "leveldb", [])
     with pytest.raises(FileError, match="cannot be written"):
-        write_leveldb(str(tmp_path / "db" / "CURRENT" / "x"), [])
+        write_database(str(tmp_path / "db" / "CURRENT" / "x"), "leveldb", [])
     with LevelDB(path) as database:
         assert list(database) == [(b"a", b"1")]

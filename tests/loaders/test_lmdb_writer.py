@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sparknet.cli.convert_target import write_database
 from sparknet.errors import FileError
 from sparknet.loaders.lmdb import LMDB
-from sparknet.loaders.lmdb_writer import write_lmdb
 
 
 def _records(count: int) -> list[tuple[bytes, bytes]]:
@@ -24,7 +24,7 @@ def _records(count: int) -> list[tuple[bytes, bytes]]:
 def test_lmdb_itself_reads_it(count: int, tmp_path: Path) -> None:
     lmdb = pytest.importorskip("lmdb")
     records, path = _records(count), str(tmp_path / "db")
-    assert write_lmdb(path, iter(records)) == count
+    assert write_database(path, "lmdb", iter(records)) == count
     with LMDB(path) as database:
         assert list(database) == records
     with lmdb.open(path, readonly=True, lock=False) as environment, environment.begin() as reader:
@@ -37,7 +37,7 @@ def test_lmdb_itself_reads_it(count: int, tmp_path: Path) -> None:
 def test_lmdb_itself_writes_on(tmp_path: Path) -> None:
     lmdb = pytest.importorskip("lmdb")
     records, path = dict(_records(1000)), str(tmp_path / "db")
-    write_lmdb(path, records.items())
+    write_database(path, "lmdb", records.items())
     with lmdb.open(path, map_size=1 << 26) as environment:
         with environment.begin(write=True) as writer:
             for key in list(records)[::3]:
@@ -53,7 +53,7 @@ def test_a_branch_never_has_one_child(tmp_path: Path) -> None:
     for leaves in range(1, 400):
         path = tmp_path / str(leaves)
         # Keys of 500 bytes: one record a leaf, seven children a branch.
-        write_lmdb(str(path), ((b"%0500d" % n, b"v" * 1500) for n in range(2 * leaves)))
+        write_database(str(path), "lmdb", ((b"%0500d" % n, b"v" * 1500) for n in range(2 * leaves)))
         with LMDB(str(path)) as database:
             pages = range(2, database.tree.last_page + 1)
             flags = [database._page(page) for page in pages]
@@ -72,13 +72,13 @@ def test_refused(tmp_path: Path) -> None:
         ([b"x" * 512], "a key of 512 bytes"),
     ):
         with pytest.raises(FileError, match=says):
-            write_lmdb(path, ((key, b"") for key in keys))
+            write_database(path, "lmdb", ((key, b"") for key in keys))
         assert not (tmp_path / "db").exists()
-    write_lmdb(path, [(b"a", b"1")])
+    write_database(path, "lmdb", [(b"a", b"1")])
     with pytest.raises(FileError, match="exists already"):
-        write_lmdb(path, [])
+        write_database(path, "lmdb", [])
     (tmp_path / "file").touch()
     with pytest.raises(FileError, match="exists already"):
-        write_lmdb(str(tmp_path / "file"), [])
+        write_database(str(tmp_path / "file"), "lmdb", [])
     with LMDB(path) as database:
         assert list(database) == [(b"a", b"1")]

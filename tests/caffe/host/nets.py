@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import sparknet.caffe as caffe
+from sparknet.cli.convert_target import write_database
 from sparknet.loaders.datum import datum_bytes
-from sparknet.loaders.lmdb_writer import write_lmdb
 from sparknet.proto import caffe_pb2, parse_net
 
 Pixels = Any
@@ -38,7 +38,8 @@ def images(count: int, *shape: int, seed: int = 0) -> Pixels:
 
 def database(folder: Path, records: Iterable[bytes]) -> str:
     path = str(folder / "db")
-    write_lmdb(path, ((b"%05d" % number, value) for number, value in enumerate(records)))
+    pairs = ((b"%05d" % number, value) for number, value in enumerate(records))
+    write_database(path, "lmdb", pairs)
     return path
 
 
