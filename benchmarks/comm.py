@@ -1,11 +1,11 @@
-"""The mean of CaffeNet's weights over processes, against a plain copy of as many bytes.
+"""Compares the mean of CaffeNet's weights over processes with a plain copy of as many bytes.
 
     python -m benchmarks.comm
 The copy goes through the same loopback, between as many processes: in a mean over K each sends
 and receives 2 (K - 1) / K of the buffer, half before and half after the averaging.  In the copy
-each process sends as much to the next one in a circle, and receives as much, at once, with
-nothing computed.  The mean is taken with each way to seal what travels;
-all take turns, and the ratios are of turns of one round.
+each process sends as much to the next one in a circle, and receives as much at the same time,
+without computing.  The mean is measured with each seal; all take turns, and the ratios compare
+turns of the same round.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SEALS = [NONE, GMAC, HMAC, AES_GCM]
 
 
 class Circle:
-    """A connection to the next process and one from the previous."""
+    """A connection to the next process, and one from the previous process."""
 
     def __init__(self, server: socket.socket, following: tuple[str, int], nbytes: int) -> None:
         self._next = socket.create_connection(following)
@@ -45,7 +45,7 @@ class Circle:
         self._source, self._target = bytearray(nbytes), memoryview(bytearray(nbytes))
 
     def copy(self) -> None:
-        """Send to the one, and receive from the other, at once."""
+        """Send to the next process and receive from the previous one at the same time."""
         sender = threading.Thread(target=self._next.sendall, args=(self._source,))
         sender.start()
         got = 0
@@ -56,7 +56,7 @@ class Circle:
 
 
 def worker(rank: int, size: int, floats: int, rounds: int, secret: bytes, main: Connection) -> None:
-    """Meets the others, takes both in turn, and sends its pairs of seconds home."""
+    """Connect to the others, measure copy and means in turn, and send the times to ``main``."""
     set_threads(max((os.cpu_count() or 1) // size, 1))
     server = socket.create_server(("127.0.0.1", 0))
     listeners = [Listener() for _ in SEALS]
@@ -84,7 +84,7 @@ def worker(rank: int, size: int, floats: int, rounds: int, secret: bytes, main: 
 
 
 def _seconds(work: Callable[[], None], comm: TcpComm) -> float:
-    """Until all processes have done it."""
+    """The seconds until all processes have finished ``work``."""
     begun = time.perf_counter()
     work()
     comm.barrier()
@@ -92,7 +92,7 @@ def _seconds(work: Callable[[], None], comm: TcpComm) -> float:
 
 
 def measured(size: int, floats: int, rounds: int) -> list[list[float]]:
-    """Seconds of a copy and of a mean with each seal, by round, as worker 0 saw them."""
+    """Seconds of a copy and of a mean with each seal, by round, measured by worker 0."""
     context, secret = get_context("spawn"), make_secret()
     ends, processes = [], []
     for rank in range(size):
@@ -116,7 +116,7 @@ def spread(values: list[float], digits: int = 3) -> str:
 
 
 def main() -> None:
-    """Two and four workers, or as many as asked for."""
+    """Measure two and four workers, or the given numbers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("workers", nargs="*", type=int, default=[2, 4])
     parser.add_argument("--floats", type=int, default=FLOATS)

@@ -1,6 +1,6 @@
-"""10,000 handwritten digits in MNIST's two test files: the real ones, or drawn ones in their place.
+"""10,000 handwritten digits in MNIST's two test files: real ones, or else drawn ones.
 
-The real ones are looked for in the folder that SPARKNET_MNIST names, then in
+The real files are searched in the folder that SPARKNET_MNIST names, then in
 ../shared/data/mnist10k.  The drawn ones are scikit-learn's 1,797 small digits, enlarged, each
 turned, stretched and moved a little several times; they are made once, in build/.
 """
@@ -22,20 +22,20 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz")
 TRAINED, ALL = 8500, 10000
-"""The first are for training, the others for testing; no picture is behind some of both."""
+"""The first digits are for training, the others for testing; they share no source image."""
 
 Array = np.ndarray[Any, Any]
 
 
 def real() -> Path | None:
-    """The folder with MNIST's test files, where there is one."""
+    """The folder with MNIST's test files, if there is one."""
     places = [os.environ.get("SPARKNET_MNIST"), ROOT.parent / "shared" / "data" / "mnist10k"]
     folders = [Path(place) for place in places if place]
     return next((one for one in folders if all((one / name).is_file() for name in FILES)), None)
 
 
 def source() -> str:
-    """Which digits these are, in one line."""
+    """A line that says which digits these are."""
     if folder := real():
         return f"digits: MNIST's, from {folder}"
     return (
@@ -85,7 +85,7 @@ def draw() -> tuple[Array, Array]:
 
 
 def _bent(images: Array, rng: np.random.Generator) -> Array:
-    """Each at 2.5 times its size, turned by up to 6°, stretched and moved."""
+    """The images at 2.5 times their size, turned by up to 6°, stretched and moved."""
     count, side = len(images), images.shape[1]
     angle = rng.uniform(-np.pi / 30, np.pi / 30, (count, 1, 1))
     stretch = rng.uniform(0.95, 1.05, (2, count, 1, 1)) / 2.5

@@ -1,4 +1,4 @@
-"""Images a second that batches bring, shuffled and transformed, against the same work in numpy.
+"""Compares the speed of shuffled and transformed batches with the same work in numpy.
 
 One thread makes batches on either side; files lie in the page cache:
     python -m benchmarks.loaders
@@ -27,7 +27,7 @@ Draw = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Job:
-    """A data set, and what is done to it."""
+    """A data set, and its transforms."""
 
     title: str
     count: int
@@ -54,7 +54,7 @@ def ours(job: Job, records: Records) -> Iterator[Any]:
 
 
 def plain(job: Job, data: Any) -> Iterator[Any]:
-    """Indexing, a crop for the whole batch, arithmetic: what a short numpy program does."""
+    """Yields batches as a short numpy program makes them: by indexing, one crop, arithmetic."""
     rng = np.random.default_rng(0)
     means = np.array(job.means or (0,), np.float32)[:, None, None]
     while True:
@@ -69,7 +69,7 @@ def plain(job: Job, data: Any) -> Iterator[Any]:
 
 
 def rate(source: Iterator[Any], seconds: float) -> float:
-    """Images a second, over at least so long."""
+    """Images per second, measured over at least ``seconds``."""
     next(source)
     images, start = 0, time.perf_counter()
     while (passed := time.perf_counter() - start) < seconds:
@@ -78,7 +78,7 @@ def rate(source: Iterator[Any], seconds: float) -> float:
 
 
 def compare(title: str, sides: dict[str, Iterator[Any]], rounds: int, seconds: float) -> str:
-    """A row: medians of rounds in turns."""
+    """A row of medians; the sides take turns."""
     found: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, source in sides.items():
@@ -88,7 +88,7 @@ def compare(title: str, sides: dict[str, Iterator[Any]], rounds: int, seconds: f
 
 
 def jpeg_tar(path: Path, count: int) -> Path:
-    """A tar of photographs' size: 500 x 375, smooth with some noise."""
+    """Write a tar of images of 500 x 375, smooth with some noise."""
     from PIL import Image
 
     rng = np.random.default_rng(0)

@@ -1,12 +1,12 @@
-"""What nets hold in memory, beside what their values alone would take.
+"""Compares the memory of nets with what their values alone need.
 
 Each net runs three passes in a process of its own:
     python -m benchmarks.memory
 The floor is every blob once, its gradient where one flows, the parameters, their
-gradients and the solver's history. Rows, layouts and scratch are what the engine holds:
-blobs row-major, blobs and parameters in oneDNN's layouts, and temporary memory; pages are what
-all but the temporary memory, and the values that layers keep, have had at once.
-The process is its largest resident size, less what it had before the net was made.
+gradients and the solver's history. Rows, layouts and scratch are the engine's memory:
+row-major blobs, blobs and parameters in oneDNN's layouts, and temporary memory.  Pages are the most
+memory in use at once, apart from temporary memory and values that layers store.  Process is the
+largest resident size, less the size before the net was made.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from benchmarks.peers.process import ROOT
 
 NETS = ("lenet", "caffenet", "googlenet", "resnet50", "vgg16", "mobilenet")
 MODES = ("train-keep", "train", "test-keep", "test")
-"""Training and the test phase, with all blobs kept or sharing memory."""
+"""Training and the test phase, with all blobs stored or sharing memory."""
 COLUMNS = ("parameters", "floor", "rows", "layouts", "scratch", "pages", "process")
 LOOKING = frozenset({"Split", "Reshape", "Flatten"})
-"""Layers whose tops look at their bottom's values."""
+"""Layers whose tops share their bottom's values."""
 
 
 def floor(net: Any, train: bool) -> dict[str, int]:
-    """Bytes that no engine can do without as long as it keeps every blob."""
+    """The least bytes of an engine that stores every blob."""
     graph = net.graph
     values = dict(zip(graph.blob_names, map(size, graph.blob_shapes), strict=True))
     data = dict(values)
@@ -55,7 +55,7 @@ def size(shape: tuple[int, ...]) -> int:
 
 
 def measure(contest: Contest, mode: str, passes: int = 3) -> dict[str, int]:
-    """Runs in the child."""
+    """Measure a net; runs in the child process."""
     from benchmarks.peers.nets import inference_net, training_solver
     from benchmarks.peers.ours import fill
     from sparknet.caffe import Net
@@ -82,7 +82,7 @@ def peak() -> int:
 
 
 def in_child(name: str, mode: str) -> dict[str, int] | None:
-    """None if the net does not run, with the reason on stderr."""
+    """Measure in a child process; None if the net does not run, with the reason on stderr."""
     command = [sys.executable, "-m", "benchmarks.memory", "--child", name, mode]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     if done.returncode:

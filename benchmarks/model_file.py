@@ -1,4 +1,4 @@
-"""Loading and saving a CaffeNet-sized caffemodel, against the plain read and write of its bytes.
+"""Compares loading and saving a CaffeNet-sized caffemodel with plain reads and writes.
 
 Both sides are measured in turns, several times, from a warm page cache:
     python -m benchmarks.model_file

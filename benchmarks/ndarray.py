@@ -1,9 +1,9 @@
-"""NDArray's kernels against numpy's best expression and against copying as many bytes.
+"""Compares NDArray's kernels with numpy's best expressions and with copies of as many bytes.
 
 The three take turns, several times; every figure is a median and its range:
     python -m benchmarks.ndarray
-Bytes are those that the operation has to move: what it reads and what it writes. The copy
-is a memcpy of half as many, which reads and writes as many in sum.
+Bytes are those that the operation must read and write.  The copy is a memcpy of half as many, which
+reads and writes as many in total.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import numpy as np
 from sparknet.native import NDArray, threads
 
 LARGE, SMALL = 61_000_000, 16_384
-"""CaffeNet's parameters, and a layer that fits the cache."""
+"""CaffeNet's parameters, and a layer that fits into the cache."""
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 
 
 class Kernel(NamedTuple):
-    """One operation in both libraries, and how many arrays it reads and writes."""
+    """An operation in both libraries, and the number of arrays it reads and writes."""
 
     name: str
     streams: int
@@ -142,7 +142,7 @@ def _bound(copier: Copier, nbytes: int) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Both sizes, or the one asked for."""
+    """Measure both sizes, or the given one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--size", type=int, help="number of floats; both sizes if absent")

@@ -1,11 +1,11 @@
-"""What Spark adds to training: LeNet by one worker on Spark, and plainly in one process.
+"""Measures what Spark adds to training: LeNet by one worker on Spark, and in a plain process.
 
     python -m benchmarks.spark_overhead [--steps 2000] [--threads 2] [--times 3]
 
 In turn, with as many threads on both sides and the same batches in the same order: Net.train
-over the digits in memory, and Trainer(workers=1) over a DataFrame of them.  The time is that of
-the steps; starting Spark, reading the records and building the net are apart, and the whole of
-`fit` is told as well.
+over the digits in memory, and Trainer(workers=1) over a DataFrame of them.  The time is
+that of the steps, without starting Spark, reading records and building the net; the time of the
+whole `fit` is printed as well.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Weights = np.ndarray[Any, Any]
 
 
 def plain(digits: Records, steps: int) -> tuple[float, Weights]:
-    """Seconds of so many steps in this process, and the weights after them."""
+    """Seconds of the steps in this process, and the weights after them."""
     net = Net(solver())
     with Batches(digits, net.batch_size, Order(len(digits))) as batches:
         net.set_training_data(batches)
@@ -42,7 +42,7 @@ def plain(digits: Records, steps: int) -> tuple[float, Weights]:
 
 
 def on_spark(data: Any, steps: int) -> tuple[float, float, Weights]:
-    """Seconds of the steps, those of all that `fit` does, and the weights."""
+    """Seconds of the steps, seconds of the whole `fit`, and the weights."""
     begun = time.perf_counter()
     trained = Trainer(solver(), workers=1, steps=steps).fit(data)
     whole = time.perf_counter() - begun

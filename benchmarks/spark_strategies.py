@@ -1,4 +1,4 @@
-"""How well and how cheaply the strategies train LeNet on Spark, on handwritten digits.
+"""Measures accuracy and cost of the strategies: LeNet on Spark, on handwritten digits.
 
     python -m benchmarks.spark_strategies [--workers 2 4] [--steps 3600] [--only NAME …] [--write]
 
@@ -31,7 +31,7 @@ def frame(session: Any, part: slice) -> Any:
 
 @dataclass(frozen=True)
 class OnSpark:
-    """Trains in tasks of a session."""
+    """Trains in tasks of a Spark session."""
 
     training: Any
     validation: Any
@@ -46,7 +46,7 @@ def on_spark(session: Any) -> OnSpark:
 
 
 def alone(run: OnSpark, steps: int) -> Row:
-    """What all are compared with."""
+    """The run of one worker, with which all are compared."""
     return measure("one worker", Averaging(10), 1, steps, run)
 
 

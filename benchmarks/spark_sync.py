@@ -1,10 +1,10 @@
-"""What one synchronisation of all workers on 244 MB of weights costs on Spark, executors apart.
+"""Measures a synchronisation of 244 MB of weights on Spark, on separate executors.
 
     python -m benchmarks.spark_sync [--workers 2 4] [--rounds 10] [--loops 2]
 
-In one barrier stage, in turn: the mean by TcpComm, its two halves by themselves, the wait of a
-barrier, and a plain copy of the same bytes over loopback between the same processes.  Then the
-loop of examples/rdd_averaging.py without the training: broadcast, mapPartitions, tree_mean.
+One barrier stage measures in turn: the mean by TcpComm, its two halves alone, the wait of a barrier,
+and a plain copy of the same bytes over loopback between the same processes.  Then follows the loop
+of examples/rdd_averaging.py without the training: broadcast, mapPartitions, tree_mean.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sparknet.spark import local_session, tree_mean
 from sparknet.weights import LayerBlobs, Layout, WeightCollection
 
 NUMBERS = 61_000_000
-"""CaffeNet's."""
+"""The number of CaffeNet's parameters."""
 LAYOUT = Layout((LayerBlobs("all", ((NUMBERS,),), (0,)),))
 
 
@@ -56,7 +56,7 @@ def copy(sockets: Sequence[socket.socket], given: memoryview, taken: memoryview)
 
 
 def measure(batches: Any, rounds: int, secret: bytes) -> Iterator[Any]:
-    """In a task: the times of each thing, in turn."""
+    """Measure each operation in turn, in a task; yields the times."""
     import pyarrow as pa
     from pyspark import BarrierTaskContext
 
@@ -98,7 +98,7 @@ def measure(batches: Any, rounds: int, secret: bytes) -> Iterator[Any]:
 
 
 def loop(session: Any, workers: int, loops: int) -> list[float]:
-    """Rounds of broadcast, a map over partitions that gives weights, and their mean."""
+    """Seconds of rounds of broadcast, a map over partitions that returns weights, and a mean."""
     context = session.sparkContext
     parts = context.parallelize(range(workers), workers)
     weights = WeightCollection(LAYOUT)
@@ -139,7 +139,7 @@ def run(workers: int, rounds: int, loops: int) -> None:
 
 
 def report(workers: int, found: list[dict[str, list[float]]], slow: list[float]) -> None:
-    """The slowest worker's time of every round counts."""
+    """Print the times; each round counts with its slowest worker."""
     times = {
         name: [max(rounds) for rounds in zip(*(one[name] for one in found), strict=True)]
         for name in found[0]

@@ -1,4 +1,4 @@
-"""How well and how cheaply the strategies train LeNet on handwritten digits, K workers here.
+"""Measures accuracy and cost of the strategies: LeNet on handwritten digits, K local workers.
 
     python -m benchmarks.strategies [--workers 2] [--steps 2400] [--only NAME …] [--write]
 
@@ -62,7 +62,7 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 Run = Callable[[Strategy, int, int], Any]
-"""Strategy, workers, steps of each → what training gives."""
+"""A function of strategy, workers and steps of each, which returns a `Trained`."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,13 @@ class Row:
     steps: int
     rounds: int
     megabytes: float
-    """Sent by each worker."""
+    """Megabytes sent by each worker."""
     communication: float
     seconds: float
 
 
 def records(part: slice) -> ArrayRecords:
-    """Digits with values 0 … 1, as the zoo's LeNet wants them."""
+    """Digits with values 0 … 1, as the zoo's LeNet needs them."""
     batch = MNIST(*digits()).take(part)
     return ArrayRecords(data=batch["data"].astype(np.float32) / 256, label=batch["label"])
 
@@ -106,7 +106,7 @@ def here(strategy: Strategy, workers: int, steps: int) -> Any:
 
 
 def measure(name: str, strategy: Strategy, workers: int, steps: int, run: Run = here) -> Row:
-    """Train with as many samples as one worker sees in so many steps."""
+    """Train with as many samples as one worker sees in ``steps`` steps."""
     trained = run(strategy, workers, steps // workers)
     rounds = [event for event in trained.history if event["event"] == "round"]
     stop = trained.history[-1]
@@ -122,7 +122,7 @@ def measure(name: str, strategy: Strategy, workers: int, steps: int, run: Run = 
 
 
 def _synchronisations(net: Net, strategy: Strategy, rounds: list[Any], workers: int) -> int:
-    """How often weights or gradients travelled."""
+    """The number of synchronisations of weights or gradients."""
     if isinstance(strategy, AllReduce | Downpour):
         return sum(event["steps"] for event in rounds)
     least = net.net.flat_params.nbytes // 8
@@ -130,7 +130,7 @@ def _synchronisations(net: Net, strategy: Strategy, rounds: list[Any], workers: 
 
 
 def table(rows: list[Row], workers: int, steps: int) -> str:
-    """Markdown; the first row is the one to compare with."""
+    """The rows as Markdown, compared with the first row."""
     lines = [
         f"LeNet, {workers} workers, batches of {BATCH} each, {steps * BATCH:,} samples in all, "
         f"{TRAINED:,} digits to train on, 1,500 to test on:",
@@ -150,7 +150,7 @@ def table(rows: list[Row], workers: int, steps: int) -> str:
 
 
 def write(text: str, command: str) -> None:
-    """Put it between the marks of this command's table."""
+    """Write a table between its marks in docs/strategies.md."""
     if real() is None:
         raise SystemExit("the guide's tables are of MNIST's digits: SPARKNET_MNIST says where")
     page, mark = PAGE.read_text(), f"<!-- table: {command} -->"

@@ -1,4 +1,7 @@
-"""Parsing and printing prototxt against protobuf's own text_format: python -m benchmarks.text"""
+"""Compares parsing and printing prototxt with protobuf's text_format.
+
+python -m benchmarks.text
+"""
 
 from __future__ import annotations
 

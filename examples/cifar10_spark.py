@@ -1,9 +1,9 @@
-"""A small convolutional net on CIFAR-10 as a DataFrame, by all-reduce.
+"""Train a small convolutional net on CIFAR-10 as a DataFrame, by all-reduce.
 
     python examples/cifar10_spark.py [folder with data_batch_1.bin … test_batch.bin] [steps]
     spark-submit examples/cifar10_spark.py …
 
-Without a folder, on 2,000 coloured shapes that are drawn here.
+Without a folder it trains on 2,000 coloured shapes that it draws.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""LeNet on 1,797 real handwritten digits, by two workers that average their weights.
+"""Train LeNet on 1,797 real handwritten digits, by two workers that average their weights.
 
-The digits come with scikit-learn; a fifth of them is held out.  It leaves
-a caffemodel, a log and a plot in build/demo, or in the folder that it is given.
+The digits come with scikit-learn; a fifth of them is held out.  The script writes a caffemodel, a
+log and a plot to build/demo, or to the given folder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""LeNet on 1,797 real handwritten digits, by two workers of a local Spark that average weights.
+"""Train LeNet on 1,797 real handwritten digits, by two workers of a local Spark.
 
-`make demo` runs it.  It leaves a caffemodel, a log and a plot in build/demo, or in the folder
-that it is given.
+`make demo` runs this script.  It writes a caffemodel, a log and a plot to build/demo, or to the
+given folder.
 
     python examples/digits_spark.py [folder]
     spark-submit examples/digits_spark.py [folder]

@@ -1,10 +1,10 @@
-"""Features of a net as a DataFrame column, and a classifier of Spark's own on them.
+"""Compute a net's features as a DataFrame column, and train a classifier of Spark on them.
 
     python examples/featurize.py [net.prototxt net.caffemodel blob images.parquet]
     spark-submit examples/featurize.py …
 
-Without arguments a LeNet looks at digits: it has learned 0 to 4, and what it makes of 5 to 9 is
-told apart by a logistic regression.  The Parquet file has columns 'data' and 'label'.
+Without arguments, a LeNet learns the digits 0 to 4, and a logistic regression classifies its
+features of the digits 5 to 9.  The Parquet file has columns 'data' and 'label'.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Fine-tuning a Caffe model: the layers of its names are taken over, a new last layer is learned.
+"""Fine-tune a Caffe model: layers of the same names keep its weights, the last layer is new.
 
     python examples/finetune.py [caffemodel]
     spark-submit examples/finetune.py [caffemodel]
 
-Without a caffemodel a LeNet learns the digits first; then it learns to tell odd from even.
+Without a caffemodel, a LeNet learns the digits first, and then to tell odd from even ones.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(caffemodel: str) -> float:
 
 
 def tuned() -> SolverParams:
-    """The last layer has a new name, so it starts anew; the others learn at a tenth of its rate."""
+    """A solver whose last layer has a new name, and new weights; the others learn slowly."""
     changed = parse_net(net.to_prototxt().replace('"ip2"', '"odd_or_even"'))
     for layer in changed.layer:
         for number in range(2 if layer.type in ("Convolution", "InnerProduct") else 0):

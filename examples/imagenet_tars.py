@@ -1,10 +1,10 @@
-"""Training on tars of JPEGs, as ImageNet comes: each executor decodes its share in place.
+"""Train on tars of JPEGs, as ImageNet comes: each executor decodes its share.
 
     python examples/imagenet_tars.py [tars …]
     spark-submit examples/imagenet_tars.py [tars …]
 
-The class of an image is what its name begins with (n01440764_10026.JPEG), or its folder in the
-tar.  Without tars, two are made here, of drawings of three classes.
+The class of an image is the beginning of its name (n01440764_10026.JPEG), or its folder in the
+tar.  Without arguments, the script draws two tars of images of three classes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def main(paths: list[str]) -> float:
 
 
 def drawings(folder: Path) -> list[str]:
-    """Two tars of 400 JPEGs: a bright bar above, below or at the left."""
+    """Write two tars of 400 JPEGs: a bright bar above, below or at the left."""
     random = np.random.default_rng(0)
     paths = [folder / "first.tar", folder / "second.tar"]
     for path in paths:

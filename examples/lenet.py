@@ -1,4 +1,4 @@
-"""LeNet, written in the DSL: its prototxt, and what every layer makes of its input."""
+"""LeNet, written in the DSL: print its prototxt, and the shapes of its layers."""
 
 from __future__ import annotations
 

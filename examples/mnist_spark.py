@@ -1,4 +1,4 @@
-"""LeNet on an RDD of (image, label): on MNIST's files, or on scikit-learn's digits.
+"""Train LeNet on an RDD of (image, label): MNIST's files, or scikit-learn's digits.
 
     python examples/mnist_spark.py [images labels] [steps]
     spark-submit examples/mnist_spark.py [images labels] [steps]

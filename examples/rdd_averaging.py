@@ -1,7 +1,7 @@
 """SparkNet's loop (Moritz et al., ICLR 2016, Listing 3) in plain RDD calls.
 
-Broadcast the weights, let every partition train for some steps, take the mean.  A few seconds a
-round go to Spark's own serialisation; `sparknet.spark.Trainer` does the same inside one stage.
+Each round broadcasts the weights, trains some steps on every partition, and averages.  Spark's
+serialisation takes a few seconds per round; `sparknet.spark.Trainer` does the same in one stage.
 
     python examples/rdd_averaging.py [rounds]
     spark-submit examples/rdd_averaging.py [rounds]
@@ -45,7 +45,7 @@ def main(rounds: int) -> float:
 def train(
     weights: Broadcast[WeightCollection], part: int, records: Iterable[Record]
 ) -> Iterator[WeightCollection]:
-    """Some steps on one partition, from the weights that all begin with."""
+    """Train some steps on one partition, from the broadcast weights."""
     net = kept(("rdd_averaging", part), lambda: worker(records))
     net.set_weights(weights.value)
     net.train(STEPS)
@@ -53,7 +53,7 @@ def train(
 
 
 def worker(records: Iterable[Record]) -> Net:
-    """A net on a partition's records; Spark's Python workers keep it from round to round."""
+    """A net with a partition's records; Spark's Python workers keep it between rounds."""
     net = Net(solver)
     net.set_training_data(list(records))
     return net

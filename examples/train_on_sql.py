@@ -1,4 +1,4 @@
-"""Training on what a SQL query gives: a small net tells three kinds of wine by a chemist's table.
+"""Train on the result of a SQL query: a small net classifies wines by chemical measurements.
 
     python examples/train_on_sql.py
     spark-submit examples/train_on_sql.py

@@ -95,7 +95,7 @@ def _play(
     wanted: Sequence[str],
     pythons: dict[str, str],
 ) -> list[Result]:
-    """Every match; what cannot be run is said and left out."""
+    """Run every match; one that cannot run is reported and left out."""
     results: list[Result] = []
     for model in models:
         for mode in modes:

@@ -1,4 +1,4 @@
-"""What is run: the nets, their batches, and what goes into them.  No library is needed here."""
+"""The contests: nets, batches and inputs, described without any library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 MOMENTUM = 0.9
 DECAY = 0.0005
 RATE = 1e-4
-"""Small, so that weights stay finite over many steps on one batch of noise."""
+"""The learning rate; small, so that weights stay finite over many steps on one noise batch."""
 
 
 @dataclass(frozen=True)
@@ -17,12 +17,12 @@ class Contest:
     name: str
     batch: int
     shape: tuple[int, ...]
-    """Of one example; for words, how many steps of time."""
+    """The shape of one example; for words, the number of time steps."""
     classes: int
     scores: str
-    """The blob of our net that holds a score for each class."""
+    """The blob of sparknet's net with a score for each class."""
     words: bool = False
-    """Inputs are word numbers, time first."""
+    """Whether inputs are word numbers, time first."""
 
     @property
     def data_shape(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""One net, one pass: the sides in turn, and what came out."""
+"""Match: runs the sides on one net in turn, and collects the results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rules:
 
 @dataclass
 class Score:
-    """What one side took."""
+    """The times of one side."""
 
     library: str
     variant: str
@@ -42,7 +42,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Result:
-    """The sides of one match, ours first, and what was noticed."""
+    """The sides of one match, sparknet first, and notes."""
 
     contest: Contest
     mode: str
@@ -51,14 +51,14 @@ class Result:
     notes: list[str]
 
     def ratios(self, score: Score) -> list[float]:
-        """How many times as long as ours the other took, pair by pair."""
+        """The other side's time divided by sparknet's, pair by pair."""
         return [other / own for own, other in zip(self.scores[0].ms, score.ms, strict=True)]
 
 
 class Match:
-    """Turns of every side that can be had, in processes of their own.
+    """Runs every available side in turn, each in a process of its own.
 
-    Beside bf16 our own float32 takes turns too.
+    A match in bf16 also runs sparknet in float32.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class Match:
         return Result(self._contest, self._mode, self._precision, scores, self._notes)
 
     def _wanted(self) -> list[tuple[str, str]]:
-        """Libraries and what they compute with, ours first."""
+        """The libraries and their precisions, sparknet first."""
         sides = [(library, self._precision) for library in self._pythons]
         if self._precision != "float32":
             sides.insert(1, ("sparknet", "float32"))
         return sides
 
     def _best(self, stack: ExitStack, library: str, precision: str) -> tuple[Process, Score, int]:
-        """The side in its fastest variant, warm, and how many steps make a turn."""
+        """The side in its fastest variant, warmed up, and the number of steps of a turn."""
         best: tuple[float, ExitStack, Process, Score] | None = None
         failures = []
         for variant in self._rules.variants if library == "torch" else [""]:
@@ -129,13 +129,13 @@ class Match:
         facts = process.load(self._contest.name, self._mode, precision, variant)
         process.run(2)
         ms = min(process.run(3)["ms"])
-        # The fastest of half a second or more: others on the machine must not choose the variant.
+        # The fastest of half a second or more: other load must not decide the variant.
         ms = min(ms, *process.run(min(max(round(500 / ms), 2), 200))["ms"])
         shown = variant if precision == self._precision else precision
         return process, Score(library, shown, facts=facts), ms
 
     def _check(self, sides: Sequence[tuple[Process, Score, int]]) -> None:
-        """All sides train the same number of parameters."""
+        """Check that all sides train the same number of parameters."""
         if self._mode != "train":
             return
         counts = {

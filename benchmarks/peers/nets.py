@@ -30,7 +30,7 @@ def training_solver(contest: Contest) -> Any:
 
 
 def inference_net(contest: Contest) -> Any:
-    """What leads to the scores, in the test phase, and a Softmax behind it."""
+    """The layers up to the scores, in the test phase, and a Softmax after them."""
     from sparknet.graph import filter_net, net_state
     from sparknet.proto import caffe_pb2
 

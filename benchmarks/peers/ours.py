@@ -33,7 +33,7 @@ class Ours(Side):
 
 
 def learned(net: Any) -> int:
-    """Parameters that training changes: BatchNorm's statistics are none."""
+    """The number of parameters that training changes, without BatchNorm's statistics."""
     return sum(
         blob.count
         for node, blobs in zip(net.graph.nodes, net._runtime.params, strict=True)
@@ -43,7 +43,7 @@ def learned(net: Any) -> int:
 
 
 def fill(net: Any, contest: Contest) -> None:
-    """Noise or words, labels, and one sentence a stream."""
+    """Fill the inputs with noise or words, labels, and one sentence per stream."""
     rng = np.random.default_rng(1)
     data = net.blobs["data"].data
     if contest.words:

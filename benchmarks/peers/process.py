@@ -25,16 +25,16 @@ THREAD_VARIABLES = (
 
 
 class SideFailed(Exception):
-    """A side could not do what it was asked for."""
+    """A side failed."""
 
 
 def environment(threads: int) -> dict[str, str]:
-    """One number of threads for everything."""
+    """Environment variables that set the number of threads of all libraries."""
     return os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads))
 
 
 class Process:
-    """Asks one side; `limit` seconds is how long an answer may take."""
+    """Sends requests to one side; an answer may take at most `limit` seconds."""
 
     def __init__(self, library: str, python: str, threads: int, log: Path, limit: float) -> None:
         self.library, self._limit, self._log = library, limit, log
@@ -101,7 +101,7 @@ def can_import(python: str, name: str) -> bool:
 
 
 def import_cost(python: str, statement: str, rounds: int) -> dict[str, float]:
-    """Milliseconds, the best of some fresh processes, and the resident bytes afterwards."""
+    """The least milliseconds of an import in fresh processes, and the resident bytes after it."""
     code = (
         "import time; start = time.perf_counter()\n"
         f"{statement}\n"

@@ -1,4 +1,4 @@
-"""What a side has to answer to, and the process that it lives in."""
+"""Side: the interface of a library, and the loop of its process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Side(ABC):
 
     @abstractmethod
     def load(self, contest: Contest, mode: str, precision: str, variant: str) -> dict[str, Any]:
-        """Build the net for `mode`, train or inference; facts about it, such as its parameters."""
+        """Build the net for `mode`, train or inference; returns facts such as its parameters."""
 
     @abstractmethod
     def step(self) -> None:
-        """Once forward, backward and update; or once forward."""
+        """Run forward, backward and update once; or forward once."""
 
 
 def peak_memory() -> int:
-    """The most bytes that were resident in this process."""
+    """The peak resident size of this process in bytes."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM"):
@@ -51,12 +51,12 @@ def run_steps(side: Side, steps: int) -> list[float]:
 def serve(side: Side) -> None:
     """Answer requests, one JSON line each, until there are no more."""
     answers = sys.stdout
-    sys.stdout = sys.stderr  # what libraries print must not mix with the answers
+    sys.stdout = sys.stderr  # keeps output of libraries out of the answers
     for line in sys.stdin:
         request = json.loads(line)
         try:
             answer = _answer(side, request)
-        except Exception as error:  # every failure is the other end's to report
+        except Exception as error:  # the other end reports every failure
             text = str(error).strip().splitlines()
             answer = {"error": f"{type(error).__name__}: {text[0] if text else ''}"}
         answers.write(json.dumps(answer) + "\n")

@@ -47,7 +47,7 @@ def _side(one: Result, score: Score) -> dict[str, Any]:
 
 
 def _means(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Of the median ratios, for each kind of pass and each library."""
+    """Geometric means of the median ratios, for each kind of pass and each library."""
     logs: dict[tuple[str, str, str], list[float]] = {}
     for one in results:
         for score in one.scores[1:]:
@@ -67,7 +67,7 @@ def _means(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """Markdown, so that it can be quoted."""
+    """The results as Markdown."""
     lines = _rows(
         ("net", "batch", "pass", "numbers", "library", "ms", "ratio: min, median, max", "peak MB"),
         (
