@@ -2,9 +2,9 @@
 
     python -m benchmarks.spark_sync [--workers 2 4] [--rounds 10] [--loops 2]
 
-One barrier stage measures in turn: the mean by TcpComm, its two halves alone, the wait of a barrier,
-and a plain copy of the same bytes over loopback between the same processes.  Then follows the loop
-of examples/rdd_averaging.py without the training: broadcast, mapPartitions, tree_mean.
+One barrier stage measures in turn: the mean by TcpComm, its two halves alone, the wait of a
+barrier, and a plain copy of the same bytes over loopback between the same processes.  Then follows
+the loop of examples/rdd_averaging.py without the training: broadcast, mapPartitions, tree_mean.
 """
 
 from __future__ import annotations
