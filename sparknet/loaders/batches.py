@@ -37,8 +37,8 @@ class Batches:
 
     With `ragged` no batch crosses the end of an epoch: the last one is smaller, or left out
     where this worker gets no more records.  A damaged record that its reader leaves out is
-    replaced with the next one.  The transforms run in the thread as well; as they are told the
-    number of the first record, a batch depends on the cursor alone.
+    replaced with the next one.  The transforms run in the thread as well and get the number of
+    the first record, so that a batch depends on the cursor alone.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Batches:
         return dict(self._work.cursor)
 
     def seek(self, cursor: Mapping[str, int]) -> None:
-        """Go on where a cursor was taken; the batches are the same, bit for bit."""
+        """Continue where a cursor was taken; the batches are the same, bit for bit."""
         order = copy.copy(self._work.order)
         order.seek(cursor)
         self.close()

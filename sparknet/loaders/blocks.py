@@ -32,7 +32,7 @@ from sparknet.proto.byte_source import StrPath, replacing
 
 MAGIC = b"SNBLOCK1"
 FRONT = struct.Struct("<8sII")
-"""Magic number; length of the JSON text behind it; CRC-32 of the rest of the page."""
+"""Magic number; length of the JSON text after it; CRC-32 of the rest of the page."""
 START = 1 << 12
 """Where the records begin."""
 KIND = re.compile(r"[<|][biuf](1|2|4|8)")
@@ -56,7 +56,7 @@ class Blocks(FileRecords):
 def write_blocks(
     path: StrPath, records: Records | Iterable[Mapping[str, Any]], at_once: int = AT_ONCE
 ) -> int:
-    """Write records, or batches as they come, to a block file; how many records it holds.
+    """Write records, or batches as they come, to a block file; returns their number.
 
     It appears under its name when it is complete, and replaces an older one.
     """
@@ -140,7 +140,7 @@ def _size(column: Column) -> int:
 
 
 def _batches(records: Records, at_once: int) -> Iterator[Batch]:
-    # Of no records there is one empty batch, which tells the columns.
+    # Without records there is one empty batch, which gives the columns.
     for begin in range(0, max(len(records), 1), at_once):
         yield records.take(slice(begin, min(begin + at_once, len(records))))
 

@@ -1,4 +1,4 @@
-"""Datum records out of a database, a batch at a time and round and round."""
+"""Datum records of a database, a batch at a time; after the last comes the first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparknet.native.batch_items import SCATTERED, BatchItems, RecordError
 
 
 class Cursor:
-    """A place in a LevelDB or LMDB; behind the last record comes the first."""
+    """A place in a LevelDB or LMDB; after the last record comes the first."""
 
     def __init__(self, source: str, backend: str, skip: int = 0) -> None:
         self.source = source

@@ -1,4 +1,4 @@
-"""Data sets that lie on the network: fetched when somebody asks, checked by digest.
+"""Data sets on the network: fetched on request, checked by digest.
 
 Sizes and SHA-256 digests are those that TensorFlow Datasets publishes (its url_checksums).
 """
@@ -24,13 +24,13 @@ from sparknet.proto.byte_source import StrPath, replacing
 
 PIECE = 1 << 20
 PATIENCE = 60.0
-"""Seconds that a server may say nothing."""
+"""Seconds that a server may stay silent."""
 SCHEMES = ("http", "https", "file")
 
 
 @dataclass(frozen=True)
 class Published:
-    """A file on the network, and what is known of it."""
+    """A file on the network, with its size and digest."""
 
     url: str
     size: int
@@ -79,7 +79,7 @@ CIFAR10_FILES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_
 def download(name: str, folder: StrPath, mirror: str | None = None) -> tuple[Records, Records]:
     """The training and the test records of "mnist" or "cifar10".
 
-    What lies in the folder already, and is what was published, is not fetched again.  `mirror`
+    Files that are in the folder already and match the digests are not fetched again.  `mirror`
     is another place (a URL, file:// as well) that has the files under the same names.
     """
     if name not in DATASETS:
@@ -92,7 +92,7 @@ def download(name: str, folder: StrPath, mirror: str | None = None) -> tuple[Rec
 
 
 def fetch(file: Published, folder: StrPath, mirror: str | None = None) -> Path:
-    """A published file; it gets its name when all of it has arrived and is what it should be."""
+    """A published file; it gets its name when it is complete and matches its digest."""
     target = Path(folder) / file.name
     if target.is_file() and target.stat().st_size == file.size and _digest(target) == file.sha256:
         return target

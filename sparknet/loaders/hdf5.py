@@ -100,7 +100,7 @@ def stored_bytes(dataset: Any) -> int:
 
 
 def append_rows(path: str, rows: Mapping[str, Any], anew: bool) -> None:
-    """Add rows to the data sets of a file; ``anew`` begins the file."""
+    """Add rows to the data sets of a file; ``anew`` starts a new file."""
     h5py = h5py_module("writing an HDF5 file")
     try:
         with h5py.File(path, "w" if anew else "a") as file:

@@ -21,7 +21,7 @@ MOST_SHUFFLED = 1 << 27
 
 class Rows:
     """Data sets of the same names in several files; shuffled, if at all, as Caffe does it: the
-    files anew in every round, the rows of a file whenever it begins."""
+    files again in every round, the rows of a file each time it begins."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Rows:
             self._at += len(rows)
 
     def skip(self, count: int) -> None:
-        """Go on behind the next rows."""
+        """Skip the next rows."""
         while count > 0:
             if self._at >= len(self._rows):
                 self._next_file()

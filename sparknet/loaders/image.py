@@ -16,14 +16,14 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 Size = tuple[int, int]
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
-"""Pillow goes by the content and not by the name, and has Ghostscript run what an EPS file says."""
+"""Pillow chooses by content, not by name, and lets Ghostscript run the program in an EPS file."""
 LONGEST_LINE = 1 << 16
 DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 CHANNELS = {"1": 1, "L": 1, "I": 1, "F": 1, "I;16": 1, "I;16B": 1, "LA": 4, "RGBA": 4, "PA": 4}
 """Channels by PIL mode as OpenCV's unchanged decoding has them; any other mode is colour, 3."""
 
 _LUMINANCE = np.array([7471, 38470, 19595], np.uint32)
-"""What blue, green and red weigh in grey, in parts of 65,536."""
+"""The weights of blue, green and red in grey, in parts of 65,536."""
 
 
 def image_shape(image: str | bytes, name: str | None = None) -> tuple[int, int, int]:

@@ -21,7 +21,7 @@ MANIFEST_NAME = re.compile(r"MANIFEST-[0-9]{1,20}")
 COMPARATOR = b"leveldb.BytewiseComparator"
 LARGEST_MANIFEST = 1 << 26
 WAITING = -(1 << 80)
-"""An age before every other."""
+"""An age that sorts before every other."""
 LOG = -1
 """Stands for the write-ahead logs where a table has its number."""
 COMPARATOR_NAME, LOG_NUMBER, NEXT_FILE_NUMBER, LAST_SEQUENCE, COMPACT_POINTER = 1, 2, 3, 4, 5
@@ -30,7 +30,7 @@ DELETED_FILE, NEW_FILE, PREVIOUS_LOG_NUMBER = 6, 7, 9
 
 @dataclass
 class Version:
-    """What the manifest says is alive: tables (number → smallest key), and the first log."""
+    """What is alive by the manifest: tables (number → smallest key), and the first log."""
 
     tables: dict[int, bytes] = field(default_factory=dict)
     log: int = 0

@@ -64,7 +64,7 @@ class Table:
             raise FileError(self.path, f"is damaged: {error}") from error
 
     def _handles(self) -> Iterator[tuple[bytes, tuple[int, int]]]:
-        """Where the blocks lie, one behind the other, and a key that none of a block is above."""
+        """The places of the blocks, in order, each with a key that none of its keys exceeds."""
         end = 0
         for last, handle in _pairs(self._block(*self._index)):
             fields = Fields(handle)

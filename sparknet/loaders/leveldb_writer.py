@@ -32,7 +32,7 @@ BLOCK_SIZE = 1 << 14
 RESTART_EVERY = 16
 TABLE_SIZE = 1 << 25
 LAST_LEVEL = 6
-"""Nothing is ever moved on from there."""
+"""LevelDB moves nothing from this level to another."""
 MANIFEST, LOG, FIRST_TABLE = 2, 3, 4
 """The numbers of files; a log that was flushed need not be there."""
 LONGEST = 2**31 - 1
@@ -194,7 +194,7 @@ def _text(data: bytes) -> bytes:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """How many bytes two keys begin with alike."""
+    """The length of the common beginning of two keys."""
     end = min(len(one), len(other))
     return next((at for at in range(end) if one[at] != other[at]), end)
 

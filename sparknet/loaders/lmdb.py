@@ -66,7 +66,7 @@ class LMDB:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file; records that are still looked at keep it mapped."""
+        """Close the file; records that are still in use keep it mapped."""
         if self._guard is not None:
             with suppress(BufferError):
                 self._guard.close()
@@ -155,7 +155,7 @@ class LMDB:
         """Where a part of a page or of several begins, if the file reaches so far."""
         start = number * self.tree.page_size + skip
         if start + size > (self.tree.last_page + 1) * self.tree.page_size:
-            raise self._damaged(f"page {number} lies behind its end")
+            raise self._damaged(f"page {number} lies after its end")
         return start
 
     def _damaged(self, what: str) -> FileError:

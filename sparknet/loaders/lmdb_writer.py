@@ -110,7 +110,7 @@ class Writer:
             groups[-1].append((key, child))
             room -= size
         if len(groups) > 1 and len(groups[-1]) == 1:
-            # LMDB does not bear a branch with one child.
+            # LMDB does not accept a branch with one child.
             groups[-1].insert(0, groups[-2].pop())
         self.branches += len(groups)
         return [(group[0][0], self._page(BRANCH, _branch_nodes(group))) for group in groups]
@@ -149,7 +149,7 @@ class Writer:
             )
         )
         struct.pack_into("<QHH", page, 0, transaction, 0, META_PAGE)
-        # The tree of free pages is empty: its root, behind its own pad, flags and counts.
+        # The tree of free pages is empty: its root, after its own pad, flags and counts.
         struct.pack_into("<IHHQQQQQ", page, 40, SIZE, INTEGER_KEYS, 0, 0, 0, 0, 0, EMPTY)
         return bytes(page.ljust(SIZE, b"\0"))
 

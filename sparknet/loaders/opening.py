@@ -65,7 +65,7 @@ def open_records(
 
 
 def kind_of(source: StrPath) -> str:
-    """What a file or folder holds, as far as its beginning and its name tell."""
+    """The kind of data in a file or folder, by its first bytes and its name."""
     path = Path(source)
     if path.is_dir():
         stored = any((path / name).is_file() for name in ("data.mdb", "CURRENT"))

@@ -2,7 +2,7 @@
 
 A shuffled epoch is a keyed permutation that is computed, not stored: a Feistel network on
 pairs of numbers (Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002).  So a
-billion records need no table, any place can be sought at once, and the numbers are the same
+billion records need no table, any place can be found at once, and the numbers are the same
 on every machine and with every release of numpy.
 """
 
@@ -83,14 +83,14 @@ class Order:
     def cursor(self) -> dict[str, int]:
         """Where the workers are: the epoch, and the place in it of the next record of rank 0.
 
-        It is the same for all workers that took as many records.  Resuming with another number
-        of workers then loses and repeats nothing.
+        It is the same for all workers that took the same number of records.  Resuming with
+        another number of workers then loses and repeats nothing.
         """
         epoch, position = divmod(self._round, self.length)
         return {"epoch": epoch, "position": position}
 
     def seek(self, cursor: Mapping[str, int]) -> None:
-        """Go on where a cursor was taken."""
+        """Continue where a cursor was taken."""
         epoch, position = cursor.get("epoch", -1), cursor.get("position", -1)
         if not (epoch >= 0 and 0 <= position < self.length):
             raise ArrayError(f"{dict(cursor)} is no place in an order of {self.length} records")

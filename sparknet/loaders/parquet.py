@@ -22,8 +22,8 @@ PIECE = 1 << 14
 class Parquet:
     """One file; columns of numbers, and of lists of numbers that are all of one length.
 
-    `shapes` gives lists a shape ({"data": (1, 28, 28)}).  The row group that was read last is
-    kept, so an order that jumps about reads groups again and again: convert to blocks first.
+    `shapes` gives lists a shape ({"data": (1, 28, 28)}).  Only the row group that was read last
+    is kept, so a shuffled order reads groups again and again: convert to blocks first.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ class Reader:
 
     `size` is a height and a width to resize to; without it all images must have the size of
     the first.  `color` forces colour (blue, green, red) or grey; None takes them as stored.
-    `damaged` says what becomes of an image that cannot be decoded: "raise" an error, or "skip"
+    `damaged` says what happens to an image that cannot be decoded: "raise" an error, or "skip"
     it and note it in `failed`, under its name.
     """
 
@@ -38,7 +38,7 @@ class Reader:
         self.decoders = Decoders()
 
     def shape(self, image: str | bytes, name: str) -> Shape3:
-        """What an image will be, by its header."""
+        """The shape that an image will have, by its header."""
         channels, height, width = image_shape(image, name)
         if height * width > LARGEST:
             raise FileError(name, f"announces {height} x {width} pixels, which is too large")
@@ -92,7 +92,7 @@ class Pictures(ABC):
 
     @abstractmethod
     def name(self, number: int) -> str:
-        """How messages call an image."""
+        """The name of an image in messages."""
 
     @abstractmethod
     def stored(self, number: int) -> str | bytes:
@@ -107,7 +107,7 @@ class Pictures(ABC):
 
     @cached_property
     def _shape(self) -> Shape3:
-        """That of the first image whose header can be read, if no option says it."""
+        """The shape of the first image whose header can be read, if no option gives it."""
         if self.reader.size is not None and self.reader.color is not None:
             return (3 if self.reader.color else 1, *self.reader.size)
         for number in range(len(self)):

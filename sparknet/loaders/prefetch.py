@@ -30,15 +30,15 @@ class Maker(Protocol[T]):
         """Batch `number`, in the memory of an earlier batch where that fits."""
 
     def close(self) -> None:
-        """Let go of files and threads."""
+        """Close files and end threads."""
 
 
 class Prefetch(Generic[T]):
     """The batches of one source, in order.
 
     The thread starts at the first `take`, and again in a forked child, at the batch that the
-    child is to see next.  Whoever drops the last owner calls `stop`, which takes no lock: a
-    garbage collector may do so, in any thread.
+    child is to see next.  When the last owner is dropped, `stop` is called; it takes no
+    lock, because a garbage collector may call it in any thread.
     """
 
     def __init__(self, open_maker: Callable[[int], Maker[T]]) -> None:
@@ -51,7 +51,7 @@ class Prefetch(Generic[T]):
         self._thread: threading.Thread | None = None
 
     def take(self) -> T:
-        """The next batch; what went wrong with it is raised here."""
+        """The next batch; an error in making it is raised here."""
         if self._process != os.getpid():
             self._process, self._lock, self._thread = os.getpid(), threading.Lock(), None
         with self._lock:
@@ -65,7 +65,7 @@ class Prefetch(Generic[T]):
             return made
 
     def give_back(self, spare: T | None) -> None:
-        """A batch is used up: another can be made, in its memory if that is given back."""
+        """Report a batch as used: another can be made, in its memory if that is given back."""
         self._orders.put((spare,))
 
     def stop(self) -> None:
@@ -80,7 +80,7 @@ class Prefetch(Generic[T]):
             thread.join()
 
     def restart(self, open_maker: Callable[[int], Maker[T]]) -> None:
-        """From the next batch on, another maker makes them."""
+        """Use another maker from the next batch on."""
         self.close()
         self._open = open_maker
 

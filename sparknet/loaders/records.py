@@ -1,4 +1,4 @@
-"""Records: a data set as a few named columns whose rows can be had in any order."""
+"""Records: a data set as a few named columns whose rows can be read in any order."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ArrayRecords:
 
 
 class Subset:
-    """Some of the rows of other records, in an order of one's own: a held-out part, say."""
+    """Some of the rows of other records, in any order: for example a held-out part."""
 
     def __init__(self, records: Records, indices: Indices) -> None:
         self.records, self.indices = records, rows_of(indices, len(records))

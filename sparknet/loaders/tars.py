@@ -97,7 +97,7 @@ def members(path: str, number: int = 0) -> Iterator[Member]:
 
 
 def class_name(name: str) -> str:
-    """The class that a name in a tar tells: its folder, or what its file name begins with."""
+    """The class in a name of a tar: its folder, or the beginning of its file name."""
     parts = PurePosixPath(name)
     return parts.parent.name or parts.name.partition("_")[0]
 

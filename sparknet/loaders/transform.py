@@ -27,7 +27,7 @@ FOREIGN = (
     "distort_param",
     "expand_param",
 )
-"""What SSD's fork added to transform_param; its own data layers heed it."""
+"""What SSD's fork added to transform_param; its own data layers use it."""
 
 
 class Transform:
@@ -36,7 +36,7 @@ class Transform:
     `parameter` is a net's transform_param; or say the same by keyword (`crop_size`, `mirror`,
     `scale`, `mean` or `mean_file`, `mean_values`).  Crops are random in TRAIN and central in
     TEST, mirroring is random in both, as in Caffe.  Item n draws the same random numbers in
-    whatever batch it comes: they depend on the seed and on n alone.
+    any batch: they depend on the seed and on n alone.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Transform:
         return out
 
     def seek(self, cursor: int) -> None:
-        """Go on with the random numbers of that item."""
+        """Continue with the random numbers of that item."""
         self.cursor = cursor
 
     def shape(self, stored: tuple[int, ...]) -> Shape3:
