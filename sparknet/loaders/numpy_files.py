@@ -75,11 +75,11 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, memory: Bytes) -> B
         return np.frombuffer(archive.read(info), np.uint8)
     header = memory[info.header_offset : info.header_offset + LOCAL.size].tobytes()
     if len(header) != LOCAL.size:
-        raise ValueError(f"'{info.filename}' lies behind the end")
+        raise ValueError(f"'{info.filename}' lies after the end of the file")
     magic, name, extra = LOCAL.unpack(header)
     start = info.header_offset + LOCAL.size + name + extra
     if magic != b"PK\3\4" or start + info.file_size > len(memory):
-        raise ValueError(f"'{info.filename}' lies behind the end")
+        raise ValueError(f"'{info.filename}' lies after the end of the file")
     return memory[start : start + info.file_size]
 
 
