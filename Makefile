@@ -8,6 +8,9 @@ LOWEST_PYTHON ?= $(shell for p in python3.10 python3.11 $(PYTHON); do \
 ifeq ($(origin CXX),default)
 CXX := c++
 endif
+CLANG ?= clang
+# In front of what a Python without sanitizers loads.
+SANITIZERS = $(foreach one,libasan.so libubsan.so libstdc++.so.6,$(shell $(CXX) -print-file-name=$(one)))
 VENV := .venv
 PY := $(VENV)/bin/python
 DEPS := $(VENV)/.deps
@@ -15,7 +18,7 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto cmake -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow test-lowest test-cluster bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize fuzz clean setup
+.PHONY: demo test test-slow test-lowest test-cluster bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -92,8 +95,34 @@ sanitize: setup
 	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build build/sanitize
 	@PATH="$(abspath $(VENV))/bin:$$PATH" ctest --test-dir build/sanitize --output-on-failure
 
+# $(call own_extension,FOLDER,OPTIONS): a copy of the tree in FOLDER/tree, with a sanitized extension.
+define own_extension
+	@mkdir -p $(1)/tree
+	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -upt $(1)/tree
+	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake -S $(1)/tree -B $(1)/native -G Ninja \
+		-DCMAKE_BUILD_TYPE=Debug -DSPARKNET_SANITIZE=ON -DSPARKNET_EXTENSION=ON -DSPARKNET_TESTS=OFF \
+		-DPython_EXECUTABLE="$(abspath $(PY))" $(2) > $(1)/build.log 2>&1 || { cat $(1)/build.log; exit 1; }
+	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build $(1)/native
+endef
+
+sanitize-python: setup
+	@echo '==> Python tests of loaders/ and caffe/ on an extension under AddressSanitizer and UBSan'
+	$(call own_extension,build/sanitized)
+	@cd build/sanitized/tree && LD_PRELOAD="$(SANITIZERS)" \
+		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:handle_segv=0 \
+		$(abspath $(PY)) .ci/sanitized.py pytest -m 'not slow' $(or $(TESTS),tests/loaders tests/caffe)
+
 fuzz: setup
 	@$(PY) -m tests.fuzz --seconds $(or $(SECONDS),600)
+
+# Coverage of the native code needs clang and Atheris' own build of its sanitizers.
+fuzz-guided: setup
+	@$(PY) -m pip install --quiet --disable-pip-version-check 'atheris>=2.3'
+	$(call own_extension,build/guided,-DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(subst clang,clang++,$(CLANG)) \
+		-DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link -DCMAKE_CXX_FLAGS=-fsanitize=fuzzer-no-link)
+	@cd build/guided/tree && GUIDED_PRELOAD="$$($(abspath $(PY)) -c \
+		'import sysconfig; print(sysconfig.get_path("purelib"))')/asan_with_fuzzer.so" \
+		$(abspath $(PY)) -m tests.fuzz.guided --seconds $(or $(SECONDS),300) --keep $(abspath tests/fuzz/seeds)
 
 clean:
 	rm -rf build $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
