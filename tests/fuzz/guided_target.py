@@ -20,9 +20,9 @@ else:
     import atheris
 
 with atheris.instrument_imports(include=["sparknet"], enable_loader_override=False):
+    from sparknet.cli.convert_target import write_database
     from sparknet.errors import SparkNetError
     from sparknet.loaders import open_records
-    from sparknet.loaders.lmdb_writer import write_lmdb
     from sparknet.loaders.snappy import decompress
     from sparknet.loaders.transform import Transform
     from sparknet.net import Net
@@ -45,7 +45,7 @@ def snappy(data: bytes) -> None:
 def datum(data: bytes) -> None:
     """As a record of a database."""
     with tempfile.TemporaryDirectory() as folder, suppress(SparkNetError):
-        write_lmdb(folder, [(b"0", data), (b"1", data[::-1])])
+        write_database(folder, "lmdb", [(b"0", data), (b"1", data[::-1])])
         records = open_records(folder, kind="datums", backend="lmdb")
         records.take(range(len(records)))
 
