@@ -32,8 +32,7 @@ class Trained:
 
     weights: WeightCollection
     history: list[Event] = field(repr=False)
-    """The events (`sparknet.dist.events`); of more than 4096 of a kind the older ones are thinned
-    out."""
+    """The events (`sparknet.dist.events`); of more than 1024 of a kind, older ones are thinned."""
     net: Net
     """The net, with the trained weights."""
     outcome: Outcome
