@@ -23,6 +23,7 @@ from sparknet.graph import Graph, Node, build, build_in_state
 from sparknet.layers.user_layer import BlobVec, UserLayer
 from sparknet.native import NDArray
 from sparknet.proto import caffe_pb2, read_net
+from sparknet.proto.trust import with_trust
 
 StrPath = str | os.PathLike[str]
 Arrays = dict[str, Any]
@@ -55,6 +56,7 @@ class Net:
     Ours, not pycaffe's: ``precision="bf16"`` multiplies in bfloat16 (docs/precision.md);
     ``keep_blobs=False`` lets blobs that no layer reads any more share memory; in the test phase
     convolutions then take in the layers after them, which changes last bits (docs/pycaffe.md).
+    Of a net that is not ``trusted`` no layer imports a module, or reads or writes a file.
     """
 
     def __init__(
@@ -67,13 +69,14 @@ class Net:
         *,
         precision: str = "float32",
         keep_blobs: bool = True,
+        trusted: bool = True,
     ) -> None:
         # pycaffe's older form gives the weights second and the phase third.
         if isinstance(phase, (str, os.PathLike)):
             phase, weights, level = level, phase, 0
         if phase not in (caffe_pb2.TRAIN, caffe_pb2.TEST) or isinstance(phase, (str, os.PathLike)):
             raise SpecError(f"phase must be caffe.TRAIN or caffe.TEST; it is {phase!r}")
-        net = read_net(network_file)
+        net = with_trust(read_net(network_file), trusted)
         self._start(build(net, int(phase), level, stages or ()), None, precision, keep_blobs)
         if isinstance(weights, (str, os.PathLike)):
             self.copy_from(weights)
@@ -89,9 +92,11 @@ class Net:
         *,
         precision: str = "float32",
         keep_blobs: bool = True,
+        trusted: bool | None = None,
     ) -> Net:
         """A net from a message; without a phase it is built in exactly the state it holds."""
         made = cls.__new__(cls)
+        net = with_trust(net, trusted)
         graph = build_in_state(net) if phase is None else build(net, phase, level, stages)
         made._start(graph, seed, precision, keep_blobs)
         return made

@@ -29,6 +29,23 @@ def add_state(parser: ArgumentParser) -> None:
     )
 
 
+def add_trust(parser: ArgumentParser) -> None:
+    """The flags --trusted and --untrusted."""
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--untrusted",
+        dest="trusted",
+        action="store_false",
+        help="the net imports, writes and reads nothing; as for a .caffemodel's net",
+    )
+    chosen.add_argument(
+        "--trusted",
+        action="store_true",
+        help="the net of a .caffemodel may import Python layers, and read and write files",
+    )
+    parser.set_defaults(trusted=None)
+
+
 def stages(chosen: Namespace) -> tuple[str, ...]:
     """The stages in ``-stage a -stage b`` or by ``-stage a,b``."""
     return tuple(name for text in chosen.stage for name in text.split(",") if name)

@@ -23,6 +23,7 @@ def add_net(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a net: .prototxt or .caffemodel")
     add_phase(parser)
     flags.add_state(parser)
+    flags.add_trust(parser)
 
 
 def add_phase(parser: ArgumentParser, help: str = "the phase that the net is built for") -> None:
@@ -31,11 +32,13 @@ def add_phase(parser: ArgumentParser, help: str = "the phase that the net is bui
     )
 
 
-def read(path: str) -> NetParameter:
-    """Read the net of a text file, or of a model with weights."""
+def read(path: str, trusted: bool | None = None) -> NetParameter:
+    """Read the net of a text file, which is trusted by default, or of a model, which is not."""
     from sparknet.proto import read_model, read_net
+    from sparknet.proto.trust import with_trust
 
-    return read_model(path).net if Path(path).suffix in MODELS else read_net(path)
+    net = read_model(path).net if Path(path).suffix in MODELS else read_net(path)
+    return with_trust(net, trusted)
 
 
 def phase_number(chosen: Namespace) -> int:
@@ -47,7 +50,9 @@ def phase_number(chosen: Namespace) -> int:
 def graph(chosen: Namespace) -> Graph:
     from sparknet.graph import build
 
-    return build(read(chosen.file), phase_number(chosen), chosen.level, flags.stages(chosen))
+    return build(
+        read(chosen.file, chosen.trusted), phase_number(chosen), chosen.level, flags.stages(chosen)
+    )
 
 
 def add_weighed(parser: ArgumentParser) -> None:
@@ -55,6 +60,7 @@ def add_weighed(parser: ArgumentParser) -> None:
     flags.add(parser, "model", metavar="FILE", help="a net, .prototxt; or a .caffemodel")
     flags.add(parser, "weights", metavar="FILE", help="its parameters, a .caffemodel or .h5")
     flags.add_state(parser)
+    flags.add_trust(parser)
     flags.add_precision(parser)
     flags.add_threads(parser)
 
@@ -67,7 +73,7 @@ def test_net(chosen: Namespace) -> Net:
     flags.use_threads(chosen)
     weights = _weights(chosen)
     net = Net.from_proto(
-        read(chosen.model),
+        read(chosen.model, chosen.trusted),
         TEST,
         chosen.level,
         flags.stages(chosen),
@@ -86,7 +92,7 @@ def fed_net(chosen: Namespace) -> FedNet:
     weights = _weights(chosen)
     stages = flags.stages(chosen)
     return Net(
-        read(chosen.model),
+        read(chosen.model, chosen.trusted),
         weights,
         level=chosen.level,
         stages=stages,

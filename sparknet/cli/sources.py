@@ -44,10 +44,14 @@ def of_solver(solver: SolverParameter) -> tuple[Records | None, Records | None]:
 def _of_net(net: NetParameter) -> Records | None:
     """The records of the first data layer with a data set."""
     from sparknet.layers import LAYERS
+    from sparknet.proto.trust import check_trusted
 
     for layer in net.layer:
         if layer.type in LAYERS:
-            records: Records | None = LAYERS[layer.type](layer, net.state.phase).data_set()
+            made = LAYERS[layer.type](layer, net.state.phase)
+            if getattr(made, "reads", False):
+                check_trusted(layer, "to read its data")
+            records: Records | None = made.data_set()
             if records is not None:
                 return records
     return None

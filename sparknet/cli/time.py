@@ -28,6 +28,7 @@ def _arguments(parser: ArgumentParser) -> None:
     add("weights", metavar="FILE", help="parameters, a .caffemodel or .h5; else the fillers'")
     net_file.add_phase(parser, "train: forward and backward; test: forward only")
     flags.add_state(parser)
+    flags.add_trust(parser)
     add("iterations", type=flags.positive, default=50, help="50 by default, after 2 to warm up")
     add("batch", type=flags.positive, metavar="N", help="a batch size in place of the file's")
     flags.add_precision(parser)
@@ -93,7 +94,7 @@ def _net(chosen: Namespace) -> Net:
 
 def _described(chosen: Namespace) -> NetParameter:
     """The net of the file, with the batch size of -batch."""
-    net = net_file.read(chosen.model)
+    net = net_file.read(chosen.model, chosen.trusted)
     if chosen.batch:
         from sparknet.graph.batch import set_batch
 

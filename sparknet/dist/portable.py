@@ -8,8 +8,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from sparknet.errors import FileError
+from sparknet.errors import FileError, shown
 from sparknet.proto import caffe_pb2, format_text, parse_net, parse_solver, read_net
+from sparknet.proto.trust import check_trusted
 
 NetMessage = caffe_pb2.NetParameter
 SolverMessage = caffe_pb2.SolverParameter
@@ -70,7 +71,9 @@ def _packed(net: NetMessage) -> Iterator[tuple[str, bytes]]:
         for part, field in (("transform_param", "mean_file"), ("infogain_loss_param", "source")):
             if layer.HasField(part) and getattr(getattr(layer, part), field):
                 holder: Any = getattr(layer, part)
-                data = _read(getattr(holder, field))
+                path = getattr(holder, field)
+                check_trusted(layer, f"to read '{shown(path)}'")
+                data = _read(path)
                 name = f"sparknet-file-{blake2b(data, digest_size=16).hexdigest()}"
                 setattr(holder, field, name)
                 yield name, data

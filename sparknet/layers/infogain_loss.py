@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.errors import shown
 from sparknet.layers.layer import Plan, Shape, between, count, shape_text
 from sparknet.layers.loss import Loss, check_label_count, ignore_label, normalization
 from sparknet.layers.softmax import around
 from sparknet.proto import read_blob
+from sparknet.proto.trust import check_trusted
 
 
 class InfogainLoss(Loss):
@@ -60,6 +62,7 @@ class InfogainLoss(Loss):
     def _matrix(self) -> np.ndarray[Any, np.dtype[np.float32]]:
         if not self.options.HasField("source"):
             self.fail("needs the matrix: infogain_loss_param.source, or a third bottom")
+        check_trusted(self.parameter, f"to read the matrix '{shown(self.options.source)}'")
         try:
             return read_blob(self.options.source)
         except OSError as error:

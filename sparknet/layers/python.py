@@ -6,11 +6,12 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sparknet.errors import LayerError
+from sparknet.errors import LayerError, shown
 from sparknet.layers.fillers import constant
 from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least
 from sparknet.layers.user_layer import BlobVec, Phase, RawBlobVec, ShapeBlob, caffe_importable
 from sparknet.proto import caffe_pb2
+from sparknet.proto.trust import check_trusted
 
 
 class Python(Layer):
@@ -68,6 +69,7 @@ class Python(Layer):
         options = self.options
         if not options.module or not options.layer:
             self.fail("needs python_param.module and python_param.layer")
+        check_trusted(self.parameter, f"to import the module '{shown(options.module)}'")
         module = importlib.import_module(options.module)
         instance = getattr(module, options.layer)(self.parameter)
         if not hasattr(instance, "blobs"):

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, at_least, exactly
 from sparknet.proto import caffe_pb2
+from sparknet.proto.trust import UNTRUSTED
 
 
 class SourceLayer(Layer):
@@ -53,6 +54,8 @@ class SourceLayer(Layer):
     def reading(self, what: str) -> Iterator[None]:
         """Name the layer where a file cannot be read."""
         try:
+            if self.parameter.untrusted:
+                raise PermissionError(UNTRUSTED)
             yield
         except OSError as error:
             self.fail(f"{what} cannot be read: {error}")

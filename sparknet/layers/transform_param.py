@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.errors import shown
 from sparknet.layers.layer import Layer, shape_text
 from sparknet.loaders.transform import FOREIGN, mean_image
 from sparknet.proto import caffe_pb2
+from sparknet.proto.trust import check_trusted
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -78,6 +80,7 @@ class TransformParam:
             )
 
     def _mean(self, path: str) -> Array:
+        check_trusted(self.layer.parameter, f"to read the mean file '{shown(path)}'")
         try:
             return mean_image(path)
         except OSError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparknet.errors import FileError, SpecError, TextError
+from sparknet.errors import FileError, SolverError, SpecError, TextError, shown
 from sparknet.graph.state import filter_net, net_state
 from sparknet.layers import TEST
 from sparknet.proto import (
@@ -21,6 +21,7 @@ from sparknet.proto import (
     upgrade_net,
     upgrade_solver,
 )
+from sparknet.proto.trust import UNTRUSTED, with_trust
 
 NetMessage = caffe_pb2.NetParameter
 SolverMessage = caffe_pb2.SolverParameter
@@ -69,26 +70,41 @@ class Description:
 
 
 def describe(
-    source: Any, phase: int | None, level: int = 0, stages: Sequence[str] = ()
+    source: Any,
+    phase: int | None,
+    level: int = 0,
+    stages: Sequence[str] = (),
+    trusted: bool | None = None,
 ) -> Description:
     """The description in a net, a solver, their text or their file."""
     message = _message(source)
     if isinstance(message, NetMessage):
-        net = upgrade_net(message)
+        net = with_trust(upgrade_net(message), trusted)
         state = net_state(net, TEST if phase is None else phase, level, stages)
         main = _filtered(net, state)
         return Description(main, (main,))
     if phase is not None or level or stages:
         raise SpecError("phase, level and stages are for a net alone: a solver has its own")
-    return _of_solver(upgrade_solver(message))
+    return _of_solver(upgrade_solver(message), trusted)
 
 
-def _of_solver(solver: SolverMessage) -> Description:
+def _of_solver(solver: SolverMessage, trusted: bool | None) -> Description:
+    if trusted is False:
+        _check_names_no_file(solver)
     nets = solver_nets(solver)
-    tests = [_filtered(net, net.state) for net in nets.tests]
+    train = with_trust(nets.train, trusted)
+    tests = [_filtered(with_trust(net, trusted), net.state) for net in nets.tests]
     if not tests:
-        tests = [_filtered(nets.train, net_state(nets.train, TEST))]
-    return Description(_filtered(nets.train, nets.train.state), tuple(tests), solver)
+        tests = [_filtered(train, net_state(train, TEST))]
+    return Description(_filtered(train, train.state), tuple(tests), solver)
+
+
+def _check_names_no_file(solver: SolverMessage) -> None:
+    for field in ("net", "train_net", "test_net", "weights"):
+        named = getattr(solver, field)
+        if named:
+            name = shown(named if isinstance(named, str) else named[0])
+            raise SolverError(f"{field}: to read '{name}' is refused: {UNTRUSTED}")
 
 
 def _filtered(net: NetMessage, state: caffe_pb2.NetState) -> NetMessage:

@@ -35,7 +35,9 @@ class Net:
     fillers, dropout, crops and mirrors, instead of the solver's random_seed.
     ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.  ``keep_blobs=True`` stores
     all blobs and gradients, not only the requested outputs; in the test phase the last bits may
-    then differ: docs/pycaffe.md.
+    then differ: docs/pycaffe.md.  ``trusted=False`` is for a net of unknown origin: no layer
+    imports a module, or reads or writes a file.  The net of a caffemodel is treated so, unless
+    ``trusted=True``.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
@@ -55,8 +57,9 @@ class Net:
         seed: int | None = None,
         precision: str = "float32",
         keep_blobs: bool = False,
+        trusted: bool | None = None,
     ) -> None:
-        self._description = describe(source, phase, level, stages)
+        self._description = describe(source, phase, level, stages, trusted)
         self._backend = find_backend(backend, precision, keep_blobs)
         self._files = [] if self.settings is None else weight_files(self.settings)
         self._given: WeightCollection | None = None

@@ -18,6 +18,7 @@ from sparknet.proto.blob_file import (
 )
 from sparknet.proto.byte_source import ByteSource, StrPath, open_source
 from sparknet.proto.model import LayerArrays, Model
+from sparknet.proto.trust import mark
 from sparknet.proto.upgrade import upgrade_net
 from sparknet.proto.wire import NET, Payload, read_field
 
@@ -62,6 +63,7 @@ def _parse(source: ByteSource, diffs: bool) -> Model:
     for layer in net.layer:
         for blob in layer.blobs:
             del blob.data[:]
+    mark(net, trusted=False)
     return Model(net, arrays, gradients)
 
 
@@ -94,6 +96,7 @@ def _layer_chunks(
 ) -> Iterator[Chunk]:
     rest = caffe_pb2.LayerParameter()
     rest.CopyFrom(layer)
+    rest.ClearField("untrusted")
     del rest.blobs[:]
     before, after = _split(rest.SerializeToString(), _BLOBS)
     yield before

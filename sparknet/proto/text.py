@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from sparknet.errors import FileError, TextError
+from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import StrPath, open_source, replacing
 from sparknet.proto.text_parser import parse_into
 from sparknet.proto.text_printer import lines
 from sparknet.proto.text_tokens import Tokens
+from sparknet.proto.trust import unmarked
 
 M = TypeVar("M", bound=Message)
 
@@ -50,6 +52,8 @@ def format_text(message: Message) -> str:
 
 def write_text(path: StrPath, message: Message) -> None:
     """A message to a text file, which is replaced at once or not at all."""
+    if isinstance(message, caffe_pb2.NetParameter):
+        message = unmarked(message)
     text = format_text(message)
     with replacing(path) as draft:
         draft.write_text(text, encoding="ascii")

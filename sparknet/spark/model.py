@@ -42,14 +42,20 @@ class SparkModel:
     wherever Spark can read: hdfs://…, s3a://….  A net for training works too: it runs in phase
     TEST with its transform_param, and columns that only its losses and accuracies need may be
     missing.  ``columns`` maps its inputs to the data's columns, unless `transform` is given
-    others.
+    others.  The net of a caffemodel imports no Python layer, and reads and writes no file,
+    unless ``trusted`` is True.
     """
 
     def __init__(
-        self, net: Any, weights: Any = None, *, columns: dict[str, str] | None = None
+        self,
+        net: Any,
+        weights: Any = None,
+        *,
+        columns: dict[str, str] | None = None,
+        trusted: bool | None = None,
     ) -> None:
         self.columns = named(columns)
-        self.net: Net = net if isinstance(net, Net) else _net(net, weights)
+        self.net: Net = net if isinstance(net, Net) else _net(net, weights, trusted)
         """The net, with the weights for prediction."""
         if net is self.net and weights is not None:
             raise SpecError("this Net has weights already: give weights with what it was made from")
@@ -210,7 +216,7 @@ def check_keywords(
         raise SparkError(f"batch is {batch!r}: a whole number, at least 1, is needed")
 
 
-def _net(source: Any, weights: Any) -> Net:
+def _net(source: Any, weights: Any, trusted: bool | None) -> Net:
     """A net from files that only Spark may be able to read.
 
     A caffemodel contains its own description; next to one in HDF5, which does not, lies the net.
@@ -222,7 +228,7 @@ def _net(source: Any, weights: Any) -> Net:
             weights = source
     with fetched(source) as description, fetched(weights) as given:
         net = read_model(given).net if source is weights is not None else description
-        made = Net(net, given)
+        made = Net(net, given, trusted=trusted)
         if description is not source or given is not weights:
             _ = made.net  # reads the copied files
     return made
