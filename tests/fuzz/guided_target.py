@@ -29,9 +29,6 @@ with atheris.instrument_imports(include=["sparknet"], enable_loader_override=Fal
     from sparknet.proto import caffe_pb2, parse_net
     from tests.fuzz.readers import check
 
-LARGEST_NET = 1 << 20
-"""Numbers in a blob that an input describes: larger ones take time, not skill."""
-
 
 def name_for(kind: str) -> str:
     return "input.h5" if kind.endswith("h5") else "input"
@@ -45,8 +42,9 @@ def snappy(data: bytes) -> None:
 def datum(data: bytes) -> None:
     """As a record of a database."""
     with tempfile.TemporaryDirectory() as folder, suppress(SparkNetError):
-        write_database(folder, "lmdb", [(b"0", data), (b"1", data[::-1])])
-        records = open_records(folder, kind="datums", backend="lmdb")
+        path = str(Path(folder, "records"))
+        write_database(path, "lmdb", [(b"0", data), (b"1", data[::-1])])
+        records = open_records(path, kind="datums", backend="lmdb")
         records.take(range(len(records)))
 
 
