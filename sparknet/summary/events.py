@@ -10,6 +10,7 @@ Every event has ``event``, its kind:
                 ``divergence``
 ``validation``  ``iteration``, ``metrics``: a dict of numbers
 ``snapshot``    ``iteration``, ``path``
+``waiting``     ``slots``, ``needed``, ``seconds``
 ``stop``        ``iteration``, ``reason``, ``best``: the iteration of the weights, if not the last
 ==============  =====================================================================
 
