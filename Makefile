@@ -105,12 +105,14 @@ define own_extension
 	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build $(1)/native
 endef
 
+# Left out: a test whose process may have 160 MB more, which AddressSanitizer takes for itself.
 sanitize-python: setup
 	@echo '==> Python tests of loaders/ and caffe/ on an extension under AddressSanitizer and UBSan'
 	$(call own_extension,build/sanitized)
 	@cd build/sanitized/tree && LD_PRELOAD="$(SANITIZERS)" \
 		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:handle_segv=0 \
-		$(abspath $(PY)) .ci/sanitized.py pytest -m 'not slow' $(or $(TESTS),tests/loaders tests/caffe)
+		$(abspath $(PY)) .ci/sanitized.py pytest -m 'not slow' \
+		--deselect tests/loaders/test_blocks.py::test_files_larger_than_memory_are_streamed $(or $(TESTS),tests/loaders tests/caffe)
 
 fuzz: setup
 	@$(PY) -m tests.fuzz --seconds $(or $(SECONDS),600)
