@@ -20,6 +20,8 @@ endif()
 if(SPARKNET_SANITIZE)
   target_compile_options(sparknet_flags INTERFACE -fsanitize=address,undefined
                                                   -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  # Its run time is not in the library that Atheris puts in front of Python.
+  target_compile_options(sparknet_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-fno-sanitize=vptr>)
   target_link_options(sparknet_flags INTERFACE -fsanitize=address,undefined)
 else()
   target_compile_options(sparknet_flags INTERFACE $<$<CONFIG:Release>:-O3>)
