@@ -37,7 +37,7 @@ def test_the_demo(tmp_path: Path) -> None:
         "digits.png",
     ]
     history = History.read(tmp_path / "digits.jsonl")
-    assert history.events[0]["workers"] == 2
+    assert next(e for e in history.events if e["event"] == "start")["workers"] == 2
     assert history.metrics["accuracy"][1][-1] == pytest.approx(float(percent) / 100, abs=1e-4)
     assert history.loss[1][-1] < 0.1 * history.loss[1][0]
     assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG")
