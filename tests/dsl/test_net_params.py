@@ -125,7 +125,10 @@ def test_a_caffemodel_gives_its_net(tmp_path: Path) -> None:
     blob.data.extend([0.5] * 500)
     path = tmp_path / "net.caffemodel"
     path.write_bytes(net.SerializeToString())
-    assert NetParams.load(path) == NET
+    loaded = NetParams.load(path)
+    assert all(layer.untrusted for layer in loaded.to_proto().layer)
+    loaded.save(tmp_path / "net.prototxt")
+    assert NetParams.load(tmp_path / "net.prototxt") == NET
 
 
 def test_a_prototxt_is_read_as_text(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import sparknet
 from sparknet.dist.driver import Driver
 from sparknet.dist.handshake import make_secret
 from sparknet.dist.line import Link
-from sparknet.dist.seal import GMAC
+from sparknet.dist.seal import choose_seal
 from sparknet.errors import SparkError
 from sparknet.spark import preflight
 from tests.spark.conftest import SLOTS
@@ -29,7 +29,7 @@ def link() -> Iterator[Link]:
 
 
 def linked(host: str, port: int) -> Link:
-    return Link("", (host, port), SECRET, GMAC)
+    return Link("", (host, port), SECRET, choose_seal("sealed"))
 
 
 def test_what_the_workers_find(spark: Any, link: Link) -> None:
