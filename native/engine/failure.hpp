@@ -10,8 +10,8 @@ namespace sn {
 
 class Failure : public std::runtime_error {
    public:
-    Failure(sn_status status, const std::string& message)
-        : std::runtime_error(message), status(status) {}
+    Failure(sn_status code, const std::string& message)
+        : std::runtime_error(message), status(code) {}
 
     const sn_status status;
 };
