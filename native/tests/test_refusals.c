@@ -40,8 +40,8 @@ static void wrong_counts(void) {
     int out = NONE;
     EXPECT(sn_net_add_layer(&out, net, "ReLU", "r", -1, NULL, 0, NULL, 0, NULL) == SN_ERROR_ARRAY);
     EXPECT(sn_layer_set_reals(net, 0, "a", -3, NULL) == SN_ERROR_ARRAY);
-    EXPECT(sn_net_reshape_blob(net, DATA, 33, SHAPE(0)) == SN_ERROR_INDEX);
-    EXPECT(sn_net_reshape_blob(net, DATA, -1, NULL) == SN_ERROR_INDEX);
+    EXPECT(sn_net_reshape_blob(net, DATA, 33, SHAPE(0)) == SN_ERROR_ARRAY);
+    EXPECT(sn_net_reshape_blob(net, DATA, -1, NULL) == SN_ERROR_ARRAY);
     EXPECT(sn_net_reshape_blob(net, DATA, 2, SHAPE(3, -1)) == SN_ERROR_ARRAY);
     EXPECT(sn_net_reshape_blob(net, DATA, 2, SHAPE(INT64_MAX, 3)) == SN_ERROR_MEMORY);
     EXPECT(out == NONE);
@@ -59,8 +59,8 @@ static void wrong_parameters(void) {
     sn_array* integers = made(SN_INT32, 1, SHAPE(3));
     sn_array* three = made(SN_FLOAT32, 1, SHAPE(3));
     sn_array* four = made(SN_FLOAT32, 1, SHAPE(4));
-    EXPECT(sn_net_add_param(&out, net, integers, three) == SN_ERROR_INDEX);
-    EXPECT(sn_net_add_param(&out, net, three, four) == SN_ERROR_INDEX);
+    EXPECT(sn_net_add_param(&out, net, integers, three) == SN_ERROR_ARRAY);
+    EXPECT(sn_net_add_param(&out, net, three, four) == SN_ERROR_ARRAY);
     sn_array_free(integers);
     sn_array_free(three);
     sn_array_free(four);
