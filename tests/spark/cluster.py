@@ -104,7 +104,8 @@ class Service:
     def kill(self) -> None:
         """As if its machine were lost: it and all that it started."""
         for one in self.left():
-            os.kill(one, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended since it was listed
+                os.kill(one, signal.SIGKILL)
         self.process.wait()
 
     def close(self) -> None:

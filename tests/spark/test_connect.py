@@ -15,7 +15,7 @@ pytest.importorskip("grpc")
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name", ["test_trainer.py", "test_model.py", "test_pace.py"])
+@pytest.mark.parametrize("name", ["test_trainer.py", "test_model.py", "test_stragglers.py"])
 def test_under_connect(tmp_path: Path, name: str) -> None:
     """The tests of that file once more, in a process that has no classic session."""
     tests = Path(__file__).with_name(name)
