@@ -13,15 +13,16 @@ def set_batch(net: caffe_pb2.NetParameter, batch: int) -> None:
 
     The batch axis is the first, or the second for inputs of recurrent layers.
     """
-    sized = {
-        top: shape
+    sized = [  # a top may come twice: from a layer for training and one for testing
+        (top, shape)
         for layer in net.layer
         for top, shape in zip(layer.top, _shapes(layer, len(layer.top)), strict=False)
-    }
-    lists: dict[str, Shape] = {top: tuple(shape.dim) for top, shape in sized.items()}
-    for top, axis in Outline(net.layer, TRAIN).input_axes(lists).items():
-        if axis < len(lists[top]):
-            sized[top].dim[axis] = batch
+    ]
+    lists: dict[str, Shape] = {top: tuple(shape.dim) for top, shape in sized}
+    axes = Outline(net.layer, TRAIN).input_axes(lists)
+    for top, shape in sized:
+        if axes[top] < len(shape.dim):
+            shape.dim[axes[top]] = batch
     for layer in net.layer:
         for index in range(len(layer.dummy_data_param.num)):
             layer.dummy_data_param.num[index] = batch

@@ -35,3 +35,15 @@ def test_sources_that_read_files() -> None:
     assert net.layer[0].data_param.batch_size == 7
     assert list(net.layer[1].dummy_data_param.shape[0].dim) == [7, 3]
     assert list(net.layer[2].dummy_data_param.num) == [7]
+
+
+def test_inputs_of_both_phases_are_changed() -> None:
+    net = parse_net(
+        "".join(
+            f"layer {{ name: 'd' type: 'Input' top: 'd' include {{ phase: {phase} }} "
+            f"input_param {{ shape {{ dim: {size} dim: 3 }} }} }}"
+            for phase, size in (("TRAIN", 256), ("TEST", 50))
+        )
+    )
+    set_batch(net, 2)
+    assert [list(layer.input_param.shape[0].dim) for layer in net.layer] == [[2, 3], [2, 3]]
