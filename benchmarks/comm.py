@@ -22,6 +22,7 @@ from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
+from sparknet.dist.comm import Comm
 from sparknet.dist.handshake import make_secret
 from sparknet.dist.mesh import Listener
 from sparknet.dist.seal import AES_GCM, GMAC, HMAC, NONE
@@ -83,7 +84,7 @@ def worker(rank: int, size: int, floats: int, rounds: int, secret: bytes, main: 
     main.send(turns[WARM_UP:])
 
 
-def _seconds(work: Callable[[], None], comm: TcpComm) -> float:
+def _seconds(work: Callable[[], None], comm: Comm) -> float:
     """The seconds until all processes have finished ``work``."""
     begun = time.perf_counter()
     work()

@@ -98,4 +98,5 @@ def _bent(images: Array, rng: np.random.Generator) -> Array:
     dy, dx, n = y - top, x - left, np.arange(count)[:, None, None]
     upper = images[n, top, left] * (1 - dx) + images[n, top, left + 1] * dx
     lower = images[n, top + 1, left] * (1 - dx) + images[n, top + 1, left + 1] * dx
-    return np.asarray((upper * (1 - dy) + lower * dy) * (255 / 16)).round().astype(np.uint8)
+    turned: Array = (upper * (1 - dy) + lower * dy) * (255 / 16)
+    return np.asarray(turned.round()).astype(np.uint8)

@@ -88,7 +88,7 @@ class Workspace:
 
 def _into(out: NDArray, a: NDArray, b: NDArray) -> None:
     """out = a + b without new memory."""
-    from sparknet.native.ndarray import _add
+    from sparknet.native.arithmetic import _add
 
     _add(out, a, b)
 

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.digits import TRAINED
 from benchmarks.spark_strategies import frame
-from benchmarks.strategies import TRAINED, records, solver
+from benchmarks.strategies import records, solver
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import Records

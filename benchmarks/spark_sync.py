@@ -1,6 +1,6 @@
 """Measures a synchronisation of 244 MB of weights on Spark, on separate executors.
 
-    python -m benchmarks.spark_sync [--workers 2 4] [--rounds 10] [--loops 2]
+    python -m benchmarks.spark_sync [--workers 2 4] [--rounds 10] [--loops 2] [--protection none]
 
 One barrier stage measures in turn: the mean by TcpComm, its two halves alone, the wait of a
 barrier, and a plain copy of the same bytes over loopback between the same processes.  Then follows
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.dist.mesh import TOGETHER, Listener
+from sparknet.dist.seal import choose_seal
 from sparknet.dist.tcp import TcpComm
 from sparknet.native import NDArray
 from sparknet.spark import local_session, tree_mean
@@ -55,7 +56,7 @@ def copy(sockets: Sequence[socket.socket], given: memoryview, taken: memoryview)
         sender.join()
 
 
-def measure(batches: Any, rounds: int, secret: bytes) -> Iterator[Any]:
+def measure(batches: Any, rounds: int, secret: bytes, seal: str) -> Iterator[Any]:
     """Measure each operation in turn, in a task; yields the times."""
     import pyarrow as pa
     from pyspark import BarrierTaskContext
@@ -68,10 +69,10 @@ def measure(batches: Any, rounds: int, secret: bytes) -> Iterator[Any]:
     gathered = context.allGather(json.dumps([one.address for one in listeners]))
     addresses = [[tuple(address) for address in json.loads(text)] for text in gathered]
     meshes = [
-        listener.connect(rank, [mine[number] for mine in addresses], secret, 60.0)
+        listener.connect(rank, [mine[number] for mine in addresses], secret, 60.0, seal=seal)
         for number, listener in enumerate(listeners)
     ]
-    plain = [one[TOGETHER] for one in meshes[1] if one]
+    plain = [one[TOGETHER].connection for one in meshes[1] if one]
     buffer, spare = NDArray.full((NUMBERS,), 1.0 + rank), NDArray.full((NUMBERS,), 0.0)
     given, taken = (np.asarray(one).data.cast("B") for one in (buffer, spare))
     with TcpComm(rank, [mine[0] for mine in addresses], meshes[0], 60.0) as comm:
@@ -113,10 +114,11 @@ def loop(session: Any, workers: int, loops: int) -> list[float]:
 
 
 def _trained(sent: Any, _: int) -> WeightCollection:
-    return sent.value
+    weights: WeightCollection = sent.value
+    return weights
 
 
-def run(workers: int, rounds: int, loops: int) -> None:
+def run(workers: int, rounds: int, loops: int, seal: str) -> None:
     session = local_session(
         workers,
         threads=1,
@@ -128,24 +130,24 @@ def run(workers: int, rounds: int, loops: int) -> None:
         },
     )
     rows = session.range(workers).repartition(workers)
-    body = partial(measure, rounds=rounds, secret=secrets.token_bytes(32))
+    body = partial(measure, rounds=rounds, secret=secrets.token_bytes(32), seal=seal)
     found = [
         json.loads(row.times)
         for row in rows.mapInArrow(body, "times string", barrier=True).collect()
     ]
     slow = loop(session, workers, loops)
     session.stop()
-    report(workers, found, slow)
+    report(workers, found, slow, seal)
 
 
-def report(workers: int, found: list[dict[str, list[float]]], slow: list[float]) -> None:
+def report(workers: int, found: list[dict[str, list[float]]], slow: list[float], seal: str) -> None:
     """Print the times; each round counts with its slowest worker."""
     times = {
         name: [max(rounds) for rounds in zip(*(one[name] for one in found), strict=True)]
         for name in found[0]
     }
     times["broadcast and tree_mean"] = slow
-    print(f"\nK = {workers}, {4 * NUMBERS / 1e6:.0f} MB, executors apart")
+    print(f"\nK = {workers}, {4 * NUMBERS / 1e6:.0f} MB, executors apart, seal: {seal}")
     for name, values in times.items():
         print(f"  {name:26}{_range(values)} s")
     pairs = zip(times["mean"], times["plain copy"], strict=True)
@@ -162,9 +164,15 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--loops", type=int, default=2)
+    parser.add_argument(
+        "--protection",
+        choices=["sealed", "encrypted", "none"],
+        default="sealed",
+        help="of the mean",
+    )
     chosen = parser.parse_args()
     for workers in chosen.workers:
-        run(workers, chosen.rounds, chosen.loops)
+        run(workers, chosen.rounds, chosen.loops, choose_seal(chosen.protection))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def norm() -> nn.Module:
     return nn.LocalResponseNorm(5, alpha=1e-4, beta=0.75)
 
 
-class Classifier(nn.Module):
+class Classifier(nn.Module):  # type: ignore[misc]
     """A body that scores classes, and its loss or its probabilities."""
 
     def __init__(self, *body: nn.Module) -> None:
@@ -93,7 +93,7 @@ def conv_relu(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Seq
     return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2), relu())
 
 
-class Inception(nn.Module):
+class Inception(nn.Module):  # type: ignore[misc]
     def __init__(self, inputs: int, widths: Sequence[int]) -> None:
         super().__init__()
         one, reduce3, three, reduce5, five, projected = widths
@@ -120,7 +120,7 @@ INCEPTIONS = {
 }
 
 
-class GoogLeNet(nn.Module):
+class GoogLeNet(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         stem = (conv_relu(3, 64, 7, 2), max_pool(3, 2), norm(), conv_relu(64, 64, 1))
@@ -167,7 +167,7 @@ def normalised(
     return [made, nn.BatchNorm2d(outputs)]
 
 
-class Bottleneck(nn.Module):
+class Bottleneck(nn.Module):  # type: ignore[misc]
     """The stride is in the first convolution, as in the authors' Caffe files."""
 
     def __init__(self, inputs: int, width: int, stride: int, project: bool) -> None:
@@ -205,7 +205,7 @@ def mobilenet() -> nn.Module:
     return Classifier(*body, nn.AdaptiveAvgPool2d(1), nn.Conv2d(1024, 1000, 1), nn.Flatten())
 
 
-class Text(nn.Module):
+class Text(nn.Module):  # type: ignore[misc]
     """Time first; every stream is one sentence.  PyTorch's LSTM has a second bias."""
 
     def __init__(self, words: int = 8801, units: int = 1000) -> None:

@@ -51,7 +51,7 @@ class PyTorch(Side):
 
 
 def _descent(net: Any) -> Any:
-    settings = {"lr": RATE, "momentum": MOMENTUM, "weight_decay": DECAY}
+    settings: dict[str, Any] = {"lr": RATE, "momentum": MOMENTUM, "weight_decay": DECAY}
     try:
         return torch.optim.SGD(net.parameters(), fused=True, **settings)
     except (RuntimeError, TypeError):
