@@ -18,6 +18,8 @@ Size = tuple[int, int]
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """Pillow chooses by content, not by name, and lets Ghostscript run the program in an EPS file."""
 LONGEST_LINE = 1 << 16
+LARGEST = 1 << 26
+"""Pixels; an image of more is a mistake or a trap."""
 DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 CHANNELS = {"1": 1, "L": 1, "I": 1, "F": 1, "I;16": 1, "I;16B": 1, "LA": 4, "RGBA": 4, "PA": 4}
 """Channels by PIL mode as OpenCV's unchanged decoding has them; any other mode is colour, 3."""
@@ -53,6 +55,13 @@ def open_image(image: str | bytes, name: str) -> Any:
         raise FileError(name, f"is no image that can be read: {shown(error)}") from error
 
 
+def check_size(picture: Any, name: str) -> None:
+    """FileError for an opened image of too many pixels."""
+    width, height = picture.size
+    if height * width > LARGEST:
+        raise FileError(name, f"announces {height} x {width} pixels, which is too large")
+
+
 def read_list(path: str) -> Iterator[tuple[str, int]]:
     """The lines ``file label`` of an image list (Caffe: image_data_layer.cpp)."""
     if not Path(path).is_file():
@@ -85,7 +94,7 @@ def decode(image: str | bytes, name: str, color: bool | None, size: Size | None 
     """
     with open_image(image, name) as picture:
         try:
-            pixels = _pixels(picture, name, color)
+            pixels = pixels_of(picture, name, color)
         except (FileError, MemoryError):
             raise
         except Exception as error:
@@ -125,8 +134,8 @@ def encode(pixels: Pixels, kind: str, name: str) -> bytes:
     return file.getvalue()
 
 
-def _pixels(picture: Any, name: str, color: bool | None) -> Pixels:
-    """Height x width of grey, or height x width x 3 or 4."""
+def pixels_of(picture: Any, name: str, color: bool | None) -> Pixels:
+    """Height x width of grey, or height x width x 3 or 4, as OpenCV reads them."""
     if color is None:
         channels = CHANNELS.get(picture.mode, 3)
         if picture.mode in DEEP:
@@ -137,15 +146,16 @@ def _pixels(picture: Any, name: str, color: bool | None) -> Pixels:
         if not color:
             # A JPEG holds its luminance; OpenCV takes that (libjpeg: JCS_GRAYSCALE).
             picture.draft("L", picture.size)
-    if picture.mode in DEEP:
-        picture = _eight_bits(picture)
+    picture = eight_bits(picture)
     return np.asarray(picture if picture.mode == mode else picture.convert(mode), np.uint8)
 
 
-def _eight_bits(picture: Any) -> Any:
+def eight_bits(picture: Any) -> Any:
     """16 bits lose their lower half, as in OpenCV."""
     from PIL import Image
 
+    if picture.mode not in DEEP:
+        return picture
     if picture.mode == "F":
         values = np.clip(np.rint(np.asarray(picture)), 0, 255)
     else:

@@ -11,13 +11,11 @@ import numpy as np
 
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.decoders import Decoders
-from sparknet.loaders.image import Pixels, Size, decode, image_shape
+from sparknet.loaders.image import LARGEST, Pixels, Size, decode, image_shape
 from sparknet.loaders.records import Batch, Column, Indices, rows_of
 
 Shape3 = tuple[int, int, int]
 
-LARGEST = 1 << 26
-"""Pixels; an image of more is a mistake or a trap."""
 LABEL = Column(np.dtype(np.int32), ())
 
 

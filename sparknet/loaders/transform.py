@@ -59,7 +59,7 @@ class Transform:
         if mean is not None and options.mean_value:
             raise SpecError("a transform takes either a mean image or mean values; not both")
         self.transformation = Transformation(
-            crop=options.crop_size,
+            crop=(options.crop_size,) * 2 if options.crop_size else None,
             random_crop=bool(options.crop_size) and phase == TRAIN,
             mirror=options.mirror,
             scale=options.scale,
@@ -99,8 +99,8 @@ class Transform:
             raise ArrayError(f"the mean is {mean}, but the images are {shown}")
         if len(how.mean_values) not in (0, 1, channels):
             raise ArrayError(f"{len(how.mean_values)} mean values for {channels} channels")
-        if how.crop > min(height, width):
-            raise ArrayError(f"crop_size {how.crop} is larger than the images, {shown}")
+        if how.crop is not None and (how.crop[0] > height or how.crop[1] > width):
+            raise ArrayError(f"crop_size {how.crop[0]} is larger than the images, {shown}")
         return how.shape((channels, height, width))
 
     def _images(self, batch: Array) -> Array:

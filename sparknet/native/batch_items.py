@@ -126,36 +126,39 @@ class BatchItems:
 class Transformation:
     """Crop, mean, scale and mirror; `mean` is an image, `mean_values` one value a channel or one.
 
-    Caffe: data_transformer.cpp.  Item n of the data gets the same random numbers in any
-    batch.
+    ``(value - mean) * scale / std``, where `std` is one value a channel or one.  Caffe:
+    data_transformer.cpp.  Item n of the data gets the same random numbers in any batch.
     """
 
-    crop: int = 0
+    crop: tuple[int, int] | None = None
     random_crop: bool = False
     mirror: bool = False
     scale: float = 1.0
     mean: Array | None = None
     mean_values: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
     seed: int = 0
 
     def shape(self, stored: Shape3) -> Shape3:
         """The shape of an item after the transformation."""
-        return (stored[0], self.crop, self.crop) if self.crop else stored
+        return (stored[0], *self.crop) if self.crop else stored
 
     def apply(self, out: Array, records: BatchItems, first: int, threaded: bool = False) -> None:
         """Fill a batch; `first` is the number of its first item."""
         if out.dtype != np.float32 or not out.flags.c_contiguous or len(out) != len(records):
             raise ArrayError(f"a batch of {len(records)} items cannot be written to this array")
         channels, height, width = out.shape[1:]
-        values = np.zeros(max(channels, 1), np.float32)
+        values, scales = np.empty((2, max(channels, 1)), np.float32)
         values[:] = self.mean_values or 0.0
+        scales[:] = self.scale / np.asarray(self.std or 1.0, np.float64)
         mean = None if self.mean is None else np.ascontiguousarray(self.mean, np.float32)
         if mean is not None and mean.shape[0] != channels:
             raise ArrayError(f"a mean of {mean.shape[0]} channels for data of {channels}")
         how = ffi.new("sn_transform *")
         how.channels, how.height, how.width = channels, height, width
         how.crop, how.random_crop, how.mirror = bool(self.crop), self.random_crop, self.mirror
-        how.scale, how.seed = self.scale, self.seed & (2**64 - 1)
+        how.seed = self.seed & (2**64 - 1)
+        how.scales = ffi.cast("float *", scales.ctypes.data)
         how.mean_values = ffi.cast("float *", values.ctypes.data)
         if mean is not None:
             how.mean = ffi.cast("float *", mean.ctypes.data)

@@ -38,21 +38,23 @@ struct Place {
 template <class T, class Step>
 void item(float* out, const sn_transform& how, const sn_record& record, Place place, Step step) {
     const auto* base = static_cast<const char*>(record.values);
+    // A mean of the crop's size is subtracted after the crop.
+    const bool after = how.mean_height == how.height && how.mean_width == how.width;
+    const int64_t top = after ? 0 : place.top, left = after ? 0 : place.left;
     for (int64_t c = 0; c < how.channels; ++c) {
-        const float value = how.mean_values[c];
+        const float value = how.mean_values[c], scale = how.scales[c];
         for (int64_t h = 0; h < how.height; ++h) {
             const char* in = base + c * record.channel_step + (place.top + h) * record.row_step +
                              place.left * record.column_step;
             if (how.mean != nullptr) {
                 const float* mean =
-                    how.mean + (c * how.mean_height + place.top + h) * how.mean_width + place.left;
+                    how.mean + (c * how.mean_height + top + h) * how.mean_width + left;
                 row<T>(
-                    out, in, step, how.width, [=](int64_t i) { return mean[i]; }, how.scale,
+                    out, in, step, how.width, [=](int64_t i) { return mean[i]; }, scale,
                     place.mirror);
             } else {
                 row<T>(
-                    out, in, step, how.width, [=](int64_t) { return value; }, how.scale,
-                    place.mirror);
+                    out, in, step, how.width, [=](int64_t) { return value; }, scale, place.mirror);
             }
             out += how.width;
         }
@@ -99,7 +101,11 @@ sn_status check(const sn_transform& how, const sn_record& record) {
     if (record.channels != how.channels || !(how.crop != 0 ? fits : exact))
         return say(how.crop != 0 ? "the crop is" : "others of its batch are", how.channels,
                    how.height, how.width);
-    if (how.mean != nullptr && (record.height != how.mean_height || record.width != how.mean_width))
+    const auto is_mean = [&](int64_t height, int64_t width) {
+        return height == how.mean_height && width == how.mean_width;
+    };
+    if (how.mean != nullptr && !is_mean(record.height, record.width) &&
+        !is_mean(how.height, how.width))
         return say("the mean is", how.channels, how.mean_height, how.mean_width);
     return SN_OK;
 }

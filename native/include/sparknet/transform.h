@@ -49,8 +49,9 @@ typedef struct sn_transform {
     int crop, random_crop;
     /* Mirror half of the items, chosen at random. */
     int mirror;
-    float scale;
-    /* Subtracted: an image of the records' size, or NULL and one value a channel. */
+    /* One a channel. */
+    const float* scales;
+    /* Subtracted: an image of the records' size or the crop's, or NULL and one value a channel. */
     const float* mean;
     int64_t mean_height, mean_width;
     const float* mean_values;
@@ -72,6 +73,31 @@ SN_API sn_status sn_transform_records(float* out, int64_t* failed, const sn_tran
  */
 SN_API sn_status sn_resize_image(uint8_t* out, int64_t height, int64_t width, const uint8_t* in,
                                  int64_t in_height, int64_t in_width, int64_t channels);
+
+/* What each place along an axis of an image is made of: the weighted sum of `taps` others. */
+typedef struct sn_axis {
+    int64_t size, taps;
+    /* size x taps; where to look, between 0 and the input's size. */
+    const int32_t* at;
+    const float* weights;
+} sn_axis;
+
+typedef struct sn_resample {
+    sn_axis rows, columns;
+    /*
+     * The weights of a place may sum to less than 1: the rest counts as the image's smallest value.
+     * No output lies outside the image's values.
+     */
+    int bounded;
+} sn_resample;
+
+/*
+ * Resamples an image pixel by pixel, rows of sums over columns. Bytes or floats go in, floats come
+ * out; or bytes, rounded to the nearest, half to even.
+ */
+SN_API sn_status sn_resample_image(void* out, sn_record_kind out_kind, const sn_resample* how,
+                                   const void* in, sn_record_kind in_kind, int64_t in_height,
+                                   int64_t in_width, int64_t channels);
 
 /* Decodes snappy's elements, without the length before them, to exactly `size` bytes. */
 SN_API sn_status sn_snappy_decode(uint8_t* out, int64_t size, const uint8_t* in, int64_t in_size);

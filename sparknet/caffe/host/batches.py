@@ -66,7 +66,7 @@ class BatchHost(Host):
 def transformation(values: Mapping[str, Any], phase: int, seed: int) -> Transformation:
     """Crop, mean, scale and mirror, from the values of a layer's plan."""
     return Transformation(
-        crop=values["crop_size"],
+        crop=(values["crop_size"],) * 2 if values["crop_size"] else None,
         random_crop=bool(values["crop_size"]) and phase == TRAIN,
         mirror=values["mirror"],
         scale=values["scale"],

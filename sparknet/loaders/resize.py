@@ -1,0 +1,134 @@
+"""Resizes images by the numbers of caffe.io, OpenCV or Pillow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from sparknet.native.decoding import Taps, resample_image, resize_image
+
+Array = np.ndarray[Any, Any]
+Doubles = np.ndarray[Any, np.dtype[np.float64]]
+Size = tuple[int, int]
+Kernel = Callable[[Doubles], tuple[np.ndarray[Any, np.dtype[np.int64]], Doubles]]
+"""Places between the input's pixels → the pixels around them, and their weights."""
+
+
+def resize(image: Array, size: Size, interpolation: str) -> Array:
+    """An image of height x width (x channels), bytes or float32, in another size.
+
+    Bytes stay bytes, except by caffe.io's ways, which do not round.
+    """
+    if image.shape[:2] == size:
+        return image
+    library, _, way = interpolation.partition(".")
+    if library == "pil":
+        return _by_pillow(image, size, way)
+    if interpolation == "cv2.linear" and image.dtype == np.uint8:
+        return resize_image(image, *size)
+    rows, columns = axes(interpolation, image.shape[:2], size)
+    bounded = library == "caffe"
+    rounded = not bounded and image.dtype == np.uint8
+    return resample_image(image, rows, columns, bounded=bounded, rounded=rounded)
+
+
+def axes(interpolation: str, old: Size, new: Size) -> tuple[Taps, Taps]:
+    """What each row and each column of the output is made of."""
+    if interpolation == "cv2.area":
+        shrinks = all(before >= after for before, after in zip(old, new, strict=True))
+        make = _averaged if shrinks else _widened
+        return make(old[0], new[0]), make(old[1], new[1])
+    return _axis(interpolation, old[0], new[0]), _axis(interpolation, old[1], new[1])
+
+
+@lru_cache(64)
+def _axis(interpolation: str, old: int, new: int) -> Taps:
+    if interpolation == "cv2.nearest":
+        at = np.minimum(np.floor(np.arange(new) * (1 / (new / old))), old - 1)
+        return at[:, None].astype(np.int32), np.ones((new, 1), np.float32)
+    where, weights = KERNELS[interpolation](centres(old, new))
+    if interpolation.startswith("caffe."):
+        weights = weights * ((where >= 0) & (where < old))
+    return np.clip(where, 0, old - 1).astype(np.int32), weights.astype(np.float32)
+
+
+def centres(old: int, new: int) -> Doubles:
+    """Where the centres of the output's pixels lie in the input."""
+    found: Doubles = (np.arange(new, dtype=np.float64) + 0.5) * (old / new) - 0.5
+    return found
+
+
+def nearest(at: Doubles) -> tuple[Any, Doubles]:
+    return np.floor(at + 0.5).astype(np.int64)[:, None], np.ones((len(at), 1))
+
+
+def linear(at: Doubles) -> tuple[Any, Doubles]:
+    first = np.floor(at).astype(np.int64)
+    t = at - first
+    return first[:, None] + np.arange(2), np.stack([1 - t, t], 1)
+
+
+def cubic(at: Doubles, slope: float = -0.5) -> tuple[Any, Doubles]:
+    """Keys' spline through the four nearest pixels; with -0.5, Catmull and Rom's."""
+    first = np.floor(at).astype(np.int64) - 1
+    t = at - first - 1
+    near = [(slope + 2) * d**3 - (slope + 3) * d**2 + 1 for d in (t, 1 - t)]
+    far = [slope * (d**3 - 5 * d**2 + 8 * d - 4) for d in (t + 1, 2 - t)]
+    return first[:, None] + np.arange(4), np.stack([far[0], *near, far[1]], 1)
+
+
+def _cubic_of_opencv(at: Doubles) -> tuple[Any, Doubles]:
+    return cubic(at, -0.75)
+
+
+KERNELS: dict[str, Kernel] = {
+    "caffe.nearest": nearest,
+    "caffe.linear": linear,
+    "caffe.cubic": cubic,
+    "cv2.linear": linear,
+    "cv2.cubic": _cubic_of_opencv,
+}
+
+
+@lru_cache(64)
+def _averaged(old: int, new: int) -> Taps:
+    """Each output is the mean over the part of the input that it covers."""
+    scale = old / new
+    begin = np.arange(new) * scale
+    first = np.floor(begin).astype(np.int64)
+    where = first[:, None] + np.arange(int(np.ceil(scale)) + 1)
+    covered = np.minimum(where + 1, (begin + scale)[:, None]) - np.maximum(where, begin[:, None])
+    weights = np.clip(covered, 0, 1) * (where < old)
+    # OpenCV leaves out slivers.
+    weights[weights < 1e-3] = 0
+    weights /= weights.sum(1, keepdims=True)
+    return np.clip(where, 0, old - 1).astype(np.int32), weights.astype(np.float32)
+
+
+@lru_cache(64)
+def _widened(old: int, new: int) -> Taps:
+    """What OpenCV takes for its INTER_AREA where an axis grows: pixels with sharp edges."""
+    scale = old / new
+    first = np.floor(np.arange(new) * scale).astype(np.int64)
+    t = np.arange(new) + 1 - (first + 1) / scale
+    t = np.where(t <= 0, 0, t - np.floor(t))
+    where = np.minimum(first[:, None] + np.arange(2), old - 1)
+    return where.astype(np.int32), np.stack([1 - t, t], 1).astype(np.float32)
+
+
+def _by_pillow(image: Array, size: Size, way: str) -> Array:
+    """Pillow itself; it works without the interpreter's lock."""
+    from PIL import Image
+
+    filter_ = Image.Resampling[way.upper()]
+    height, width = size
+    if image.dtype != np.uint8 and image.ndim == 3:
+        planes = [_by_pillow(plane, size, way) for plane in image.transpose(2, 0, 1)]
+        return np.stack(planes, 2)
+    if image.dtype != np.uint8:
+        image = image.astype(np.float32, copy=False)
+    picture = Image.fromarray(np.ascontiguousarray(image))
+    return np.asarray(picture.resize((width, height), filter_))
