@@ -105,17 +105,23 @@ define own_extension
 	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build $(1)/native
 endef
 
+# $(call sanitized,OPTIONS): what runs a module on that extension.
+sanitized = LD_PRELOAD="$(SANITIZERS)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64:$(1) \
+	$(abspath $(PY)) .ci/sanitized.py
+
 # Left out: a test whose process may have 160 MB more, which AddressSanitizer takes for itself.
 sanitize-python: setup
 	@echo '==> Python tests of loaders/ and caffe/ on an extension under AddressSanitizer and UBSan'
 	$(call own_extension,build/sanitized)
-	@cd build/sanitized/tree && LD_PRELOAD="$(SANITIZERS)" \
-		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:handle_segv=0 \
-		$(abspath $(PY)) .ci/sanitized.py pytest -m 'not slow' \
+	@cd build/sanitized/tree && $(call sanitized,handle_segv=0) pytest -m 'not slow' \
 		--deselect tests/loaders/test_blocks.py::test_files_larger_than_memory_are_streamed $(or $(TESTS),tests/loaders tests/caffe)
 
+# The readers, net building, transforms, Datums and snappy; findings land in tests/fuzz/seeds.
 fuzz: setup
-	@$(PY) -m tests.fuzz --seconds $(or $(SECONDS),600)
+	@echo '==> damaged files into every reader, on an extension under AddressSanitizer and UBSan'
+	$(call own_extension,build/sanitized)
+	@cd build/sanitized/tree && $(call sanitized,hard_rss_limit_mb=4096:max_allocation_size_mb=4096) \
+		tests.fuzz --seconds $(or $(SECONDS),600) --keep $(abspath tests/fuzz/seeds)
 
 # Coverage of the native code needs clang and Atheris' own build of its sanitizers.
 fuzz-guided: setup

@@ -15,6 +15,7 @@ from sparknet.proto.model_file import write_model
 from sparknet.proto.state_file import State, write_state
 from sparknet.proto.text import parse_text
 from tests.fuzz.data_sets import data_sets
+from tests.fuzz.readers import LEVELDB
 from tests.goldens import GOLDENS
 
 NET = b"""name: "net"
@@ -38,6 +39,7 @@ PATTERNS = {
         "errors/*.prototxt",
     ),
     "solver": ("solvers/*.solver.prototxt", "nets/*.solver.prototxt"),
+    "net_built": ("layers/*.prototxt",),
     "caffemodel": ("formats/binary/*.caffemodel", "solvers/snapshots/*/*.caffemodel"),
     "solverstate": ("solvers/snapshots/*/*.solverstate", "errors/*.solverstate"),
     "binaryproto": ("data/*.binaryproto", "formats/arrays/*.binaryproto"),
@@ -55,6 +57,8 @@ def corpus() -> dict[str, list[bytes]]:
         for pattern in patterns:
             out[kind] += [path.read_bytes() for path in sorted(GOLDENS.glob(pattern))]
     out["caffemodel"] += _binary(out["net"])
+    for kind, place in LEVELDB.items():
+        out[kind] = [GOLDENS.joinpath("data", *place).read_bytes()]
     return out
 
 
@@ -81,7 +85,11 @@ def _made() -> dict[str, list[bytes]]:
             kind: Path(folder, f"x{'.h5' if kind.endswith('h5') else ''}")
             for kind in ("caffemodel", "solverstate", "binaryproto", "model_h5", "state_h5")
         }
-        out: dict[str, list[bytes]] = {"net": [NET, OLD_NET], "solver": [SOLVER]}
+        out: dict[str, list[bytes]] = {
+            "net": [NET, OLD_NET],
+            "solver": [SOLVER],
+            "net_built": [NET],
+        }
         for kind, path in paths.items():
             if kind in ("caffemodel", "model_h5"):
                 write_model(path, model, write_diff=True)

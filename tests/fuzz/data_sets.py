@@ -22,6 +22,8 @@ from sparknet.loaders.datum import datum_bytes, encoded_bytes
 
 PIXELS = np.arange(60, dtype=np.uint8).reshape(5, 1, 3, 4)
 LABELS = np.arange(5)
+SNAPPY = b"\x0c\x0cabcd\x11\x04"
+"""12 bytes: four of them as they are, eight copied from four before."""
 
 
 def data_sets() -> dict[str, list[bytes]]:
@@ -38,6 +40,9 @@ def data_sets() -> dict[str, list[bytes]]:
         "npz": [_written(_npz), _written(_packed_npz)],
         "parquet": [_written(_parquet)],
         "tar": [_tar()],
+        "datum": [datum_bytes(PIXELS[0], 1), encoded_bytes(_image("jpeg"), 2)],
+        "snappy": [SNAPPY],
+        "transform": [bytes(range(64)), bytes(64)],
     }
 
 

@@ -19,14 +19,12 @@ from tests.fuzz.__main__ import SEEDS
 from tests.fuzz.corpus import corpus
 from tests.fuzz.readers import READERS
 
-NATIVE = {"net_built": "net", "transform": "image", "datum": "lmdb", "snappy": "image"}
-"""Targets beside the readers, and whose files they begin with."""
 RUNNER = str(Path(__file__).parents[2] / ".ci" / "sanitized.py")
 LIMITS = ["-timeout=20", "-rss_limit_mb=4096", "-malloc_limit_mb=4096", "-max_len=65536"]
 
 
 def main() -> int:
-    kinds = [*READERS, *NATIVE]
+    kinds = [*READERS]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=300, help="for all targets together")
     parser.add_argument("--kind", choices=kinds, action="append")
@@ -35,9 +33,8 @@ def main() -> int:
     chosen = options.kind or kinds
     files, findings = corpus(), 0
     for kind in chosen:
-        begun = files[NATIVE.get(kind, kind)]
         seconds = max(1, round(options.seconds / len(chosen)))
-        done, problem = fuzz(kind, begun, seconds, options.keep)
+        done, problem = fuzz(kind, files[kind], seconds, options.keep)
         print(f"{kind:<12} {done:>8} inputs  {problem or 'no finding'}", flush=True)
         findings += bool(problem)
     return 1 if findings else 0

@@ -1,19 +1,25 @@
-"""What is fuzzed: every reader of files of unknown origin, by kind."""
+"""What is fuzzed, by kind: every reader of files of unknown origin, and tests/fuzz/native.py."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY, patch
 
 from sparknet.errors import SparkNetError
-from sparknet.loaders import NumpyFiles, open_records
+from sparknet.loaders import NumpyFiles, leveldb_log, leveldb_table, open_records
 from sparknet.loaders.image import decode
 from sparknet.loaders.mnist import IMAGES, read_idx
 from sparknet.proto.blob_file import read_blob
 from sparknet.proto.model_file import parse_model, read_model
 from sparknet.proto.state_file import parse_state, read_state, state_model_path
 from sparknet.proto.text_files import read_net, read_solver
+from tests.fuzz.native import TARGETS, on_file
+from tests.goldens import GOLDENS
 
 
 def _caffemodel(path: Path) -> None:
@@ -46,6 +52,33 @@ def _taking(kind: str, **options: Any) -> Callable[[Path], None]:
     return read
 
 
+def _in_leveldb(folder: str, name: str) -> Callable[[Path], None]:
+    """As the file of that name in a recorded LevelDB."""
+
+    def read(path: Path) -> None:
+        with tempfile.TemporaryDirectory() as made:
+            database = Path(made, "database")
+            shutil.copytree(GOLDENS / "data" / folder, database)
+            shutil.copyfile(path, database / name)
+            with ExitStack() as stack:
+                if path.stat().st_size % 2:  # else little gets past the checksums
+                    for module in (leveldb_log, leveldb_table):
+                        stack.enter_context(patch.object(module, "masked", return_value=ANY))
+                _taking("datums", backend="leveldb")(database)
+
+    return read
+
+
+LEVELDB = {
+    "leveldb_log": ("gray_leveldb", "000003.log"),
+    "leveldb_manifest": ("rgb_leveldb", "MANIFEST-000002"),
+    "leveldb_table": ("rgb_leveldb", "000005.ldb"),
+}
+"""The recorded databases' folders, and the files in them that are damaged."""
+
+TEXTS = ("net", "solver", "net_built")
+"""The kinds that are text."""
+
 READERS: dict[str, Callable[[Path], object]] = {
     "net": read_net,
     "solver": read_solver,
@@ -64,7 +97,14 @@ READERS: dict[str, Callable[[Path], object]] = {
     "npz": _taking("numpy"),
     "parquet": _taking("parquet"),
     "tar": _taking("tars", damaged="skip"),
+    **{kind: _in_leveldb(*place) for kind, place in LEVELDB.items()},
+    **{kind: on_file(target) for kind, target in TARGETS.items()},
 }
+
+
+def name_for(kind: str) -> str:
+    """The name of an input's file: HDF5 is known by its suffix."""
+    return "input.h5" if kind.endswith("h5") else "input"
 
 
 def check(kind: str, path: Path) -> bool:

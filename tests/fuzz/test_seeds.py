@@ -10,7 +10,7 @@ import pytest
 
 from tests.fuzz.corpus import corpus
 from tests.fuzz.mutate import mutated
-from tests.fuzz.readers import READERS, check
+from tests.fuzz.readers import READERS, TEXTS, check, name_for
 
 SEEDS = sorted(Path(__file__).parent.glob("seeds/*-*"))
 
@@ -18,7 +18,7 @@ SEEDS = sorted(Path(__file__).parent.glob("seeds/*-*"))
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: str(seed.name))
 def test_seed(seed: Path, tmp_path: Path) -> None:
     kind = seed.name.rpartition("-")[0]
-    path = tmp_path / ("x.h5" if kind.endswith("h5") else "x")
+    path = tmp_path / name_for(kind)
     path.write_bytes(seed.read_bytes())
     start = time.process_time()
     check(kind, path)
@@ -28,10 +28,9 @@ def test_seed(seed: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", sorted(READERS))
 def test_a_little_fuzzing(kind: str, tmp_path: Path) -> None:
     files, rng = corpus()[kind], random.Random(2)
-    path = tmp_path / ("x.h5" if kind.endswith("h5") else "x")
+    path = tmp_path / name_for(kind)
     for data in files[:1] + [
-        mutated(rng, rng.choice(files), rng.choice(files), kind in ("net", "solver"))
-        for _ in range(60)
+        mutated(rng, rng.choice(files), rng.choice(files), kind in TEXTS) for _ in range(60)
     ]:
         path.write_bytes(data)
         check(kind, path)
