@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 def read_settings(chosen: Namespace) -> SolverParameter:
     """The solver of -solver, changed by -model, -weights, -iterations, -level and -stage."""
     from sparknet.caffe.solvers.settings import settings
+    from sparknet.proto.trust import solver_with_trust
 
-    solver = settings(chosen.solver, net_file.read(chosen.model) if chosen.model else None)
+    net = net_file.read(chosen.model, chosen.trusted) if chosen.model else None
+    solver = solver_with_trust(settings(chosen.solver, net), chosen.trusted)
     solver.train_state.level = chosen.level
     solver.train_state.stage.extend(flags.stages(chosen))
     if chosen.weights or chosen.snapshot:

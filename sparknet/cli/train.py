@@ -16,6 +16,7 @@ def _arguments(parser: ArgumentParser) -> None:
     flags.add(parser, "snapshot", metavar="FILE", help="a .solverstate to resume from")
     flags.add(parser, "iterations", type=flags.positive, help="where to stop, in place of max_iter")
     flags.add_state(parser)
+    flags.add_trust(parser)
     flags.add_precision(parser)
     flags.add_threads(parser)
     for name, default in (("sigint", "stop"), ("sighup", "snapshot")):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparknet.errors import FileError, SolverError, SpecError, TextError, shown
+from sparknet.errors import FileError, SpecError, TextError
 from sparknet.graph.state import filter_net, net_state
 from sparknet.layers import TEST
 from sparknet.proto import (
@@ -21,7 +21,7 @@ from sparknet.proto import (
     upgrade_net,
     upgrade_solver,
 )
-from sparknet.proto.trust import UNTRUSTED, with_trust
+from sparknet.proto.trust import solver_with_trust, with_trust
 
 NetMessage = caffe_pb2.NetParameter
 SolverMessage = caffe_pb2.SolverParameter
@@ -89,22 +89,11 @@ def describe(
 
 
 def _of_solver(solver: SolverMessage, trusted: bool | None) -> Description:
-    if trusted is False:
-        _check_names_no_file(solver)
-    nets = solver_nets(solver)
-    train = with_trust(nets.train, trusted)
-    tests = [_filtered(with_trust(net, trusted), net.state) for net in nets.tests]
+    nets = solver_nets(solver_with_trust(solver, trusted))
+    train, tests = nets.train, [_filtered(net, net.state) for net in nets.tests]
     if not tests:
         tests = [_filtered(train, net_state(train, TEST))]
     return Description(_filtered(train, train.state), tuple(tests), solver)
-
-
-def _check_names_no_file(solver: SolverMessage) -> None:
-    for field in ("net", "train_net", "test_net", "weights"):
-        named = getattr(solver, field)
-        if named:
-            name = shown(named if isinstance(named, str) else named[0])
-            raise SolverError(f"{field}: to read '{name}' is refused: {UNTRUSTED}")
 
 
 def _filtered(net: NetMessage, state: caffe_pb2.NetState) -> NetMessage:

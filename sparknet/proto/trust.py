@@ -6,7 +6,9 @@ goes, to Spark's workers too, and into no file.
 
 from __future__ import annotations
 
-from sparknet.errors import LayerError
+from pathlib import PurePath
+
+from sparknet.errors import LayerError, SolverError, shown
 from sparknet.proto import caffe_pb2
 from sparknet.proto.upgrade import needs_upgrade, upgrade_net
 
@@ -21,6 +23,40 @@ def with_trust(net: caffe_pb2.NetParameter, trusted: bool | None) -> caffe_pb2.N
     copy.CopyFrom(upgrade_net(net) if needs_upgrade(net) else net)
     mark(copy, trusted)
     return copy
+
+
+def solver_with_trust(
+    solver: caffe_pb2.SolverParameter, trusted: bool | None
+) -> caffe_pb2.SolverParameter:
+    """A solver whose own nets are trusted or not; None leaves it as it is.
+
+    SolverError if a solver of unknown origin names a file to read, or a place for its snapshots
+    that is not below the working directory.
+    """
+    if trusted is None:
+        return solver
+    if not trusted:
+        _check_files(solver)
+    copy = caffe_pb2.SolverParameter()
+    copy.CopyFrom(solver)
+    nets = [
+        getattr(copy, field) for field in ("net_param", "train_net_param") if copy.HasField(field)
+    ]
+    for net in (*nets, *copy.test_net_param):
+        net.CopyFrom(with_trust(net, trusted))
+    return copy
+
+
+def _check_files(solver: caffe_pb2.SolverParameter) -> None:
+    for field in ("net", "train_net", "test_net", "weights"):
+        named = getattr(solver, field)
+        if named:
+            name = shown(named if isinstance(named, str) else named[0])
+            raise SolverError(f"{field}: to read '{name}' is refused: {UNTRUSTED}")
+    prefix = PurePath(solver.snapshot_prefix)
+    if prefix.is_absolute() or ".." in prefix.parts:
+        name = shown(solver.snapshot_prefix)
+        raise SolverError(f"snapshot_prefix: to write '{name}' is refused: {UNTRUSTED}")
 
 
 def unmarked(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:

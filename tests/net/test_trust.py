@@ -204,3 +204,29 @@ def test_a_spark_model(trap: Any) -> None:
     _, path, _ = trap
     with pytest.raises(SpecError, match=f"layer 'bad': .*{WHY}"):
         _ = SparkModel(f"{path}.caffemodel").net.net
+
+
+def test_training_on_the_command_line(
+    trap: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text, _, says = trap
+    Path("net.prototxt").write_text(text)
+    Path("solver.prototxt").write_text("base_lr: 0.1 lr_policy: 'fixed' max_iter: 1")
+    command = ["train", "--untrusted", "-solver", "solver.prototxt", "-model", "net.prototxt"]
+    assert main(command) == 1
+    with pytest.raises(LayerError, match=says):
+        raise LayerError("bad", capsys.readouterr().err.partition("layer 'bad': ")[2].strip())
+
+
+@pytest.mark.parametrize("prefix", ["/etc/sparknet", "../out", "a/../../b"])
+def test_snapshots_stay_below_the_working_directory(
+    tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("solver.prototxt").write_text(
+        f"net_param {{ {INPUT} }} base_lr: 0.1 lr_policy: 'fixed' snapshot_prefix: '{prefix}'"
+    )
+    assert main(["train", "--untrusted", "-solver", "solver.prototxt"]) == 1
+    said = capsys.readouterr().err
+    assert f"snapshot_prefix: to write '{prefix}' is refused" in said
