@@ -1,4 +1,4 @@
-// A tensor seen from one run of axes: which values of it meet which value of a small operand
+// A tensor seen from some of its axes: which of its values belong to which value of a small operand
 // (a factor or bias for each channel, the statistics of each channel).
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace sn {
 
-// Values lie as (outer, blocks, inner, lanes); value (o, b, i, l) meets operand b * lanes + l.
-// Plain rows have one lane. oneDNN's layouts have eight or sixteen, channels-last has them all.
+// Values lie as (outer, blocks, inner, lanes); value (o, b, i, l) has operand b * lanes + l.
+// Plain rows have one lane. oneDNN's layouts have eight or sixteen; channels-last has all of them.
 struct Broadcast {
     int64_t outer = 1, blocks = 1, inner = 1, lanes = 1;
     // Values of the operand; in the last block fewer lanes may count.
@@ -23,8 +23,8 @@ struct Broadcast {
 // these are the channels, else in plain rows.
 Broadcast broadcast(const Tensor& tensor, size_t axis, size_t axes);
 
-// sums[c] = the sum of term(values, c) over all values that meet operand c; in an order that
-// does not depend on the number of threads.  `term` gets the place of a value in memory.
+// sums[c] = the sum of term(values, c) over all values that belong to operand c, in an order that
+// does not depend on the number of threads.  `term` receives the place of a value in memory.
 class OperandSums {
    public:
     template <class F>
@@ -81,7 +81,7 @@ class OperandSums {
     std::vector<double> parts_, sums_;
 };
 
-// step(place, operand) for every value, in threads.
+// Calls step(place, operand) for every value, in threads.
 template <class F>
 void each(const Broadcast& view, F&& step) {
     const int64_t lanes = view.lanes, inner = view.inner, blocks = view.blocks;

@@ -1,4 +1,4 @@
-// What goes wrong with a status of its own.
+// Errors that have a status of their own.
 #pragma once
 
 #include <sparknet/status.h>

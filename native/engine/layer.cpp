@@ -65,7 +65,7 @@ const std::string& Options::text(const std::string& key) const {
 }
 
 namespace {
-// What visit(shape) says of every blob of a layer, as long as it is true.
+// Whether visit(shape) is true for every blob of a layer; it stops at the first that is not.
 template <class F>
 bool all_shapes(const Layer& layer, F&& visit) {
     for (const auto* blobs : {&layer.bottoms, &layer.tops, &layer.params})

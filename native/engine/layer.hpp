@@ -26,11 +26,11 @@ struct Blob {
     Tensor data;
     Tensor diff;
     // Its values are kept after the last layer that reads them: it is an input, an output, or
-    // somebody has looked at it.
+    // a caller has looked at it.
     bool wanted = false;
-    // Of a parameter: one layer alone adds to its gradient.
+    // For a parameter: exactly one layer adds to its gradient.
     bool alone = true;
-    // Of a parameter's gradient, during a pass: it counts as zero, whatever its memory holds.
+    // For a parameter's gradient, during a pass: it counts as zero, whatever its memory contains.
     bool blank = false;
 
     // Makes a blank gradient the zeros that it counts as.
@@ -47,7 +47,7 @@ struct Blob {
     }
 };
 
-// The blobs on one side of a layer; one that is not there is refused.
+// The blobs on one side of a layer; access to one that does not exist is refused.
 class Blobs : public std::vector<Blob*> {
    public:
     using std::vector<Blob*>::vector;
@@ -91,12 +91,12 @@ struct Net;
 struct Layer;
 struct Affine;
 
-// What computes a layer, and what is true of its type: engine/plan asks here, and knows no types.
+// The computation of a layer and the facts about its type, which engine/plan asks for here.
 class Kernel {
    public:
     virtual ~Kernel() = default;
 
-    // ---- What the options say, before `reshape` too.
+    // ---- Facts that follow from the options, also before `reshape`.
 
     // The layers after this one that forward may compute as well: an in-place ReLU; before that an
     // in-place layer that scales channels; or, in the test phase, whatever is affine, a sum with
@@ -106,7 +106,7 @@ class Kernel {
     // Whether y = factor x + shift, with one factor and one shift for each channel that are known
     // before the pass.
     virtual bool is_affine(const Layer&) const { return false; }
-    // What comes before an affine layer, and then the layer.
+    // The function of the layers before an affine layer, followed by that of the layer.
     virtual void fold_into(Affine& before, const Layer& layer) const {
         static_cast<void>(before), static_cast<void>(layer);
     }
@@ -117,7 +117,7 @@ class Kernel {
     virtual std::optional<float> relu_slope(const Layer&) const { return std::nullopt; }
     // Whether it is the sum of two blobs as they are.
     virtual bool adds_two(const Layer&) const { return false; }
-    // Whether the bottoms stay as they are, and the tops have memory of their own.
+    // Whether the bottoms are not changed, and the tops have memory of their own.
     virtual bool only_reads() const { return false; }
     // Where backward can find the sign that the gradient of a ReLU before this layer needs.
     enum class Sign { nowhere, in_bottom, in_top };
@@ -125,20 +125,20 @@ class Kernel {
 
     // ---- The work.
 
-    // Shapes and options are set, or have changed: make primitives, take scratch memory.
-    // Blobs that only look at another's values are shared here.
+    // Called when shapes and options are set or have changed: creates primitives, takes scratch
+    // memory, and shares blobs that are views of another blob.
     virtual void reshape(Layer& layer) { static_cast<void>(layer); }
     virtual void forward(Layer& layer) = 0;
     // Writes the diff of every bottom i with layer.propagate[i]; adds to the diff of every
     // parameter i with layer.learns[i].
     virtual void backward(Layer& layer) { static_cast<void>(layer); }
-    // Whether backward reads a bottom's or a top's values: those that no layer looks back at may be
-    // gone by then.
+    // Whether backward reads the values of a bottom or top: values that no layer reads again may be
+    // freed before.
     virtual bool looks_back(const Layer& layer, const Blob& blob) const {
         static_cast<void>(layer), static_cast<void>(blob);
         return true;
     }
-    // The gradients are there: lets go of values that were kept for them.
+    // Called when the gradients are complete: drops values that were kept for them.
     virtual void forget() {}
     // Whether forward computes the layers up to fused_last too, when the pass reaches them.
     virtual bool fuses() const { return false; }
@@ -179,17 +179,17 @@ struct Layer {
     // too.
     const Layer* gate = nullptr;
     bool gated = false;
-    // Whether this forward pass repeats the last one: what was learned from its input stays.
+    // Whether this forward pass repeats the last one: what was derived from its input holds.
     bool repeats = false;
     Net* net = nullptr;
     Random random;
     std::unique_ptr<Kernel> kernel;
-    // The shapes of bottoms, tops and parameters that the kernel was made ready for; nothing
-    // when it is not ready.
+    // The shapes of bottoms, tops and parameters that the kernel was prepared for; empty
+    // if it is not prepared.
     std::optional<std::vector<Shape>> prepared;
 
     void note_shapes();
-    // A kernel that runs on other shapes than it expects would leave its blobs.
+    // A kernel that runs on other shapes than it was prepared for would write outside its blobs.
     bool is_ready() const;
     void check_ready() const;
     bool in_place(size_t bottom = 0, size_t top = 0) const { return bottoms[bottom] == tops[top]; }
@@ -205,7 +205,7 @@ struct Layer {
         params[i]->clear_blank();
         return params[i]->diff.edit();
     }
-    // A gradient that may be put there instead of added, when `adds` says so.
+    // A gradient that may be overwritten instead of added to, if `adds` is false.
     float* param_diff(size_t i, bool& adds) const {
         adds = !params[i]->blank;
         params[i]->blank = false;
@@ -216,7 +216,7 @@ struct Layer {
 
 using Factory = std::unique_ptr<Kernel> (*)();
 
-// The kernel of a type; one that refuses to be made ready where there is none.
+// The kernel of a type; preparing a type that has none is refused.
 std::unique_ptr<Kernel> make_kernel(const std::string& type);
 
 // One line per layer type, in registry.cpp.

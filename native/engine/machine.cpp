@@ -1,4 +1,4 @@
-// What the machine can do, and how fast: what layers are held against.
+// What the machine can do, and how fast: the reference for the speed of layers.
 #include <sparknet/engine.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 using Steady = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-// The shortest of the runs that fit into half a second; the first, which warms up, is left out.
+// The shortest of the runs that fit into half a second, without the first, which warms up.
 template <class F>
 double shortest(F&& run) {
     run();
@@ -30,7 +30,7 @@ double shortest(F&& run) {
     return std::max(best, 1e-9);
 }
 
-// Values that every thread has touched itself.
+// Memory of which every thread has touched its own part.
 std::unique_ptr<float[]> filled(int64_t count, float value) {
     std::unique_ptr<float[]> values(new float[static_cast<size_t>(count)]);
     sn::parallel(count, [&](int64_t begin, int64_t end) {
@@ -59,7 +59,7 @@ sn_status sn_measure_arithmetic(double* operations) {
     });
 }
 
-// Factors in the layouts that oneDNN likes best, as the engine keeps them in.
+// Factors in the layouts that oneDNN prefers, as the engine keeps them.
 sn_status sn_measure_bf16(double* operations) {
     return sn::guarded([&] {
         *operations = 0;

@@ -1,4 +1,4 @@
-// Bringing values from one layout into another.
+// Copies of values from one layout to another.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>

@@ -13,7 +13,7 @@ extern "C" {
 namespace sn {
 
 namespace {
-// Adds the time until it goes away to a total, if there is one.
+// Adds the time until its destruction to a total, if there is one.
 class Clock {
    public:
     explicit Clock(double* total) : total_(total) {
@@ -46,7 +46,7 @@ Blob& Net::add_param(const Shape& shape, std::shared_ptr<const sn_array> data,
     blob.data.share(std::make_shared<Storage>(std::move(data)));
     blob.diff.share(std::make_shared<Storage>(std::move(diff)));
     blob.reshape(shape);
-    // The same gradient under another shape.
+    // The same gradient in another shape.
     for (Blob& other : params)
         if (&other != &blob && other.diff.read() == blob.diff.read())
             other.alone = blob.alone = false;
@@ -102,7 +102,7 @@ void Net::time(bool on) {
     backward_ns.assign(layers.size(), 0.0);
 }
 
-// Primitives are made for a number of threads.  Where that changes (sn_set_threads, or a fork,
+// Primitives are made for a number of threads.  When that changes (sn_set_threads, or a fork,
 // whose child has one), they are made again.
 void Net::gather_threads() {
     const int team = threads();
@@ -140,7 +140,7 @@ void Net::prepare(size_t first, size_t last) {
     find_last_readers();
 }
 
-// A pass that ends early leaves the views as true as one that does not.
+// Also updates the views of a pass that ended early.
 template <class F>
 void Net::settled(F&& run) {
     try {
@@ -175,7 +175,7 @@ double Net::forward_layers(size_t first, size_t last) {
             check_bottoms(layer);
             layer.fused = layer.fused && are_ready(layer);
             layer.kernel->forward(layer);
-            // Some give their tops the shape that their input asks for.
+            // Some layers shape their top by the values of their input.
             if (!layer.is_ready()) layer.note_shapes();
         });
         give_back_read(layer);
@@ -192,13 +192,13 @@ double Net::forward_layers(size_t first, size_t last) {
     return loss;
 }
 
-void Net::backward(size_t first, size_t last, bool anew) {
-    // What the forward pass left in the kernels would be lost if they were made again.
+void Net::backward(size_t first, size_t last, bool overwrite) {
+    // Preparing the kernels again would lose the results of the forward pass in them.
     if (!sn_can_run(threads_))
         throw std::logic_error("the process has forked since the forward pass: run it again first");
     const Pass pass(threads_, scratch, pages);
     for (Blob& param : params) {
-        param.blank = anew;
+        param.blank = overwrite;
         if (!param.alone) param.clear_blank();
     }
     if (wants_changed_) find_last_readers();

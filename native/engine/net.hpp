@@ -15,15 +15,15 @@ namespace sn {
 
 struct Net {
     bool train = true;
-    // What products and convolutions multiply; weights, their gradients and sums are float32.
+    // The type of products and convolutions; weights, their gradients and sums are float32.
     dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
     bool narrow() const { return factors != dnnl::memory::data_type::f32; }
-    // Whether blobs keep their values and gradients after the passes, whoever wants them; if not,
-    // they have them until their last reader is done, and only nets for training have a backward
+    // Whether blobs keep their values and gradients after the passes.  If not, a blob keeps them
+    // until its last reader is done, and only nets for training have a backward
     // pass.
     bool keeps_blobs = true;
     uint64_t seed = 0;
-    // Deques: addresses stay when more is added.
+    // Deques: addresses stay valid when elements are added.
     std::deque<Blob> blobs;
     std::deque<Blob> params;
     std::deque<Layer> layers;
@@ -38,13 +38,13 @@ struct Net {
     void prepare(size_t first, size_t last);
     // Layers first … last, in order; the sum of weighted losses.
     double forward(size_t first, size_t last);
-    // Layers first down to last.  `anew`: gradients of all parameters, whatever they are, count as
+    // Layers first down to last.  `overwrite`: the gradients of all parameters count as
     // zero before.
-    void backward(size_t first, size_t last, bool anew);
+    void backward(size_t first, size_t last, bool overwrite);
 
     void reseed(uint64_t from);
 
-    // Whether a layer is the last to read a blob's values.
+    // Whether a layer is the last one that reads a blob's values.
     bool is_last_reader(const Layer& layer, const Blob& blob) const;
 
     // Keeps a blob's values from the next pass on.
@@ -58,7 +58,7 @@ struct Net {
     Scratch scratch;
     PagePool pages;
 
-    // The layer that is at work: whoever catches a refusal names it.
+    // The layer that is running, for the message of an error in it.
     size_t running = 0;
 
     sn_net_bytes memory() const;
@@ -105,16 +105,16 @@ struct Net {
     template <class F>
     void settled(F&& run);
 
-    // By layer: what nobody reads after its forward pass, and after its backward pass.
+    // By layer: the blobs that nobody reads after its forward pass, and after its backward pass.
     std::vector<std::vector<std::shared_ptr<Storage>>> last_read_, last_passed_;
-    // Somebody wants another blob than before.
+    // A caller wants to keep another blob than before.
     bool wants_changed_ = false;
 
     bool timed_ = false;
     int threads_ = 0;
 };
 
-// What goes wrong inside a layer is that layer's refusal, except for want of memory.
+// An error inside a layer becomes a refusal of that layer, unless memory ran out.
 template <class F>
 inline void Net::guarded(Layer& layer, F&& run) {
     running = layer.index;

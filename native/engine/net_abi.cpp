@@ -18,7 +18,7 @@ namespace {
 
 constexpr int most_axes = 32;  // what sn_net_blob_shape's callers hold ready
 
-// Which layer of which net this thread's last call failed in: other threads have their own.
+// The layer and net in which this thread's last call failed; other threads have their own.
 struct Failed {
     const sn_net* net;
     int layer;
@@ -29,7 +29,7 @@ sn_status fail(sn_status status, const std::string& message) {
     return sn_fail(status, "%s", message.c_str());
 }
 
-// Runs body under the net's lock, on the threads that there are now; a layer's refusal has a status
+// Runs body under the net's lock, on the present threads; an error of a layer has a status
 // of its own.
 template <class Body>
 sn_status guard(sn_net* net, Body&& body) {
@@ -65,7 +65,7 @@ void range(sn::Net& net, int first, int last) {
     layer_at(net, last);
 }
 
-// Lists of C: a count and where the first is.
+// A C list: a count and a pointer to the first element.
 template <class T>
 std::vector<T> list(int count, const T* first) {
     if (count < 0) throw sn::Failure(SN_ERROR_ARRAY, "a list has fewer than no entries");
@@ -78,7 +78,7 @@ sn::Shape axes(int ndim, const int64_t* shape) {
     return list(ndim, shape);
 }
 
-// Options and gradients shape what a kernel makes ready.
+// Options and gradients affect what a kernel prepares.
 sn::Layer& changed(sn::Net& net, int number) {
     sn::Layer& layer = layer_at(net, number);
     layer.prepared.reset();
@@ -91,7 +91,7 @@ sn::Blobs pick(std::deque<sn::Blob>& blobs, int count, const int* numbers) {
     return picked;
 }
 
-// The memory of a parameter, kept alive through a view of its own.
+// The memory of a parameter, kept alive by a view of its own.
 std::shared_ptr<const sn_array> hold(const sn_array* array, sn::Shape& shape) {
     sn_layout layout;
     sn_array_describe(&layout, array);
@@ -172,7 +172,7 @@ sn_status sn_net_share_param(sn_net* net, int param, const sn_array* data) {
         if (shape != blob.shape())
             throw sn::Failure(SN_ERROR_ARRAY, "a shared parameter differs in shape");
         blob.data.share(std::make_shared<sn::Storage>(std::move(values)));
-        // Blobs that look at the parameter's values look at the new ones.
+        // Blobs that share the parameter's values share the new ones.
         for (auto& layer : n.layers) layer.prepared.reset();
     });
 }
@@ -240,7 +240,7 @@ sn_status sn_net_forward(double* loss, sn_net* net, int first, int last) {
     });
 }
 
-sn_status sn_net_backward(sn_net* net, int first, int last, int anew) {
+sn_status sn_net_backward(sn_net* net, int first, int last, int overwrite) {
     return guard(net, [&](sn::Net& n) {
         range(n, first, last);
         if (!n.keeps_blobs && !n.train)
@@ -248,7 +248,7 @@ sn_status sn_net_backward(sn_net* net, int first, int last, int anew) {
                 SN_ERROR_ARRAY,
                 "a net for testing whose blobs share memory has no backward pass: make it with "
                 "keep_blobs=True");
-        n.backward(static_cast<size_t>(first), static_cast<size_t>(last), anew != 0);
+        n.backward(static_cast<size_t>(first), static_cast<size_t>(last), overwrite != 0);
     });
 }
 

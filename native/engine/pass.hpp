@@ -1,4 +1,4 @@
-// What a net lends its layers for one pass: a number of threads, and memory for the moment.
+// What a net gives its layers for one pass: a number of threads, and temporary memory.
 #pragma once
 
 #include "memory/pages.hpp"
@@ -6,7 +6,7 @@
 
 namespace sn {
 
-// While it lives, threads(), scratch() and pages() in this thread are those of one net.
+// While it exists, threads(), scratch() and pages() in this thread are those of one net.
 class Pass {
    public:
     Pass(int team, Scratch& scratch, PagePool& pages);
@@ -23,7 +23,7 @@ class Pass {
 // The scratch memory of the pass that runs in this thread.
 Scratch& scratch();
 
-// Pages for blobs: those of the net that this thread works for.
+// Pages for blobs: those of the net that this thread runs.
 PagePool& pages();
 
 }  // namespace sn

@@ -15,7 +15,7 @@ dnnl::primitive_attr attributes() {
 }
 
 namespace {
-// How much temporary memory the primitive leaves to its caller.
+// The temporary memory that the primitive expects from its caller.
 size_t scratch_bytes(const dnnl::primitive& primitive) {
     const auto desc =
         dnnl_primitive_desc_query_md(primitive.get_primitive_desc(), dnnl_query_scratchpad_md, 0);

@@ -10,18 +10,18 @@ namespace sn {
 
 using Arguments = std::unordered_map<int, dnnl::memory>;
 
-// What primitives are made with: their temporary memory is the net's, shared by all of them.
-// Otherwise each would keep its own, or one of the thread that made it, which another thread
-// that runs it has not.
+// The attributes of all primitives: their temporary memory belongs to the net, and all share it.
+// Otherwise each primitive would keep its own, or use that of the thread that created it, which
+// does not exist in another thread that runs it.
 dnnl::primitive_attr attributes();
 
-// Runs a primitive; arguments that are in another layout have been brought into the wanted one.
+// Runs a primitive; arguments must be in the layouts that it expects.
 void run(const dnnl::primitive& primitive, const Arguments& arguments);
 
-// Memory of zeros: notes of a forward pass that a backward pass may read although none was.
+// Memory of zeros, for results that a backward pass may read without a forward pass.
 dnnl::memory zeroed(const dnnl::memory::desc& desc);
 
-// Memory over values that the caller keeps.
+// Memory over values that the caller owns.
 inline dnnl::memory over(std::vector<float>& values) {
     return {plain_desc({static_cast<int64_t>(values.size())}), cpu(), values.data()};
 }

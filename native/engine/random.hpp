@@ -22,7 +22,7 @@ class Random {
         uint64_t key_;
     };
     Draw draw() { return Draw(mix(seed_ + ++draws_)); }
-    // How many streams were begun: with the seed, all there is to remember.
+    // The number of streams begun: together with the seed it is the whole state.
     uint64_t draws() const { return draws_; }
     void set_draws(uint64_t draws) { draws_ = draws; }
 

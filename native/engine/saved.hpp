@@ -1,4 +1,4 @@
-// Values that the backward pass needs after another layer, or this one, wrote over them.
+// Values that the backward pass needs after another layer, or this one, has overwritten them.
 #pragma once
 
 #include "elementwise.hpp"
@@ -27,7 +27,7 @@ class Saved {
         if (!needed) return;
         copy_.copy(values);
     }
-    // What was kept of other shapes is nobody's.
+    // Values saved for other shapes are dropped.
     const Tensor& of(const Tensor& values) const {
         return held_ && copy_.shape() == values.shape() ? copy_ : values;
     }

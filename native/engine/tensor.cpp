@@ -13,7 +13,7 @@
 namespace sn {
 
 namespace {
-// Layouts that one blob is kept in at once.
+// The most layouts that one blob is kept in at the same time.
 constexpr size_t most_copies = 4;
 
 void clear(float* values, int64_t count) {
@@ -61,7 +61,7 @@ dnnl::stream& stream() {
 
 dnnl::memory::desc plain_desc(const Shape& shape) {
     dnnl::memory::dims dims(shape.begin(), shape.end());
-    // oneDNN describes at most twelve axes and none of nothing; elsewhere one flat axis will do.
+    // oneDNN describes at most twelve axes, and no empty shapes; one flat axis is used for those.
     if (dims.empty() || dims.size() > 12) dims = {count(shape)};
     dnnl::memory::dims strides(dims.size(), 1);
     for (size_t i = dims.size() - 1; i > 0; --i)
@@ -150,7 +150,7 @@ size_t Storage::layout_bytes(std::set<const float*>& counted) const {
     return total;
 }
 
-// Padding that a layout has is zero from the beginning, whoever writes the rest.
+// The padding of a layout is zero from the beginning, whoever writes the rest.
 void Storage::Copy::take_pages() {
     pages = sn::pages().take(desc.get_size());
     if (desc.get_padded_dims() != desc.get_dims()) clear_padding(desc, pages.get());
@@ -160,7 +160,7 @@ void Storage::invalidate() {
     for (auto& copy : copies_) copy.valid = copy.written = false, copy.pages.reset();
 }
 
-// Where plain rows are not valid there is one.
+// If plain rows are not valid, there is a written copy.
 Storage::Copy* Storage::written_copy() {
     for (auto& copy : copies_)
         if (copy.written) return &copy;
@@ -177,8 +177,8 @@ Storage::Copy& Storage::copy(const dnnl::memory::desc& wanted, const dnnl::memor
     return copies_.back();
 }
 
-// Shapes and layouts may alternate for ever: the copy goes that is the oldest of those that
-// nobody would miss.
+// Shapes and layouts may alternate for ever: the oldest copy that nobody
+// needs is dropped.
 void Storage::drop_one() {
     auto gone = copies_.end();
     for (auto at = copies_.begin(); at != copies_.end(); ++at) {
@@ -191,7 +191,7 @@ void Storage::drop_one() {
     copies_.erase(gone);
 }
 
-// A version of 0 says that others may write, or may just have written, without a sign.
+// Version 0 means that others may write, or may just have written, without notice.
 bool Storage::is_current(const Copy& copy) const {
     if (!copy.valid || !lender_) return copy.valid;
     return copy.version != 0 && copy.version == version();
@@ -210,7 +210,7 @@ float* Storage::read() {
     return plain_.get();
 }
 
-// Leaves rows that another storage holds too to that one.
+// Leaves rows that another storage also holds to that storage.
 void Storage::own_rows(bool with_values) {
     if (exposed_ || lender_ || !plain_ || plain_.use_count() == 1) return;
     const auto before = std::move(plain_);
@@ -365,7 +365,7 @@ void Storage::settle() {
     if (exposed_) edit();
 }
 
-// Values that others look at too are not this tensor's to lose.
+// Values that others share are not freed here.
 void Tensor::reshape(const Shape& shape) {
     if (storage_.use_count() > 1) return extend(shape);
     storage_->resize(static_cast<size_t>(sn::count(shape)));

@@ -1,5 +1,5 @@
-// Where a blob's values lie: plain float32 rows for Caffe and Python, or a layout of
-// oneDNN's choosing, in float32 or bfloat16, and which is newest (Caffe: SyncedMemory).
+// How the values of a blob are stored: as plain float32 rows for Caffe and Python, or in a layout
+// that oneDNN chose, in float32 or bfloat16; and which one is newest (Caffe: SyncedMemory).
 #pragma once
 
 #include <sparknet/ndarray.h>
@@ -27,64 +27,64 @@ dnnl::stream& stream();
 // Row-major float32 memory of this shape; a scalar is one value on one axis.
 dnnl::memory::desc plain_desc(const Shape& shape);
 bool is_plain(const dnnl::memory::desc& desc);
-// The same order of values in another type; plain float32 rows where no rule is known for it.
+// The same order of values in another type; plain float32 rows if no rule for it is known.
 dnnl::memory::desc retyped(const dnnl::memory::desc& desc, dnnl::memory::data_type type);
 
-// Values under one or more tensors: split copies, reshaped and in-place blobs share one storage.
-// Storages that have adopted values share pages until one of them writes.
+// The values of one or more tensors: split copies, reshaped and in-place blobs share one storage.
+// Storages that adopted values share pages until one of them writes.
 class Storage {
    public:
     explicit Storage(size_t values);
-    // Memory that others write too: parameters.  What is made from it is kept as long as its
-    // version says that nobody did.  The engine's own writes (running statistics) have no
-    // version: nothing is made from those but what is compared at every pass
-    // (plan/folded_weights.hpp).
+    // Uses memory that others write too: a parameter.  Copies in other layouts stay valid while
+    // its version is unchanged.  The engine's own writes (running statistics) do not change the
+    // version: only plan/folded_weights.hpp derives values from those, and compares them in every
+    // pass.
     explicit Storage(std::shared_ptr<const sn_array> values);
 
     size_t size() const { return size_; }
-    // Makes room for so many values, which are to be written; rows that fit already are kept.
+    // Makes room for so many values, which will be written next; rows that already fit are kept.
     void resize(size_t values);
-    // The same; the values that there are stay where they are.
+    // The same, but the existing values stay where they are.
     void extend(size_t values);
 
     float* read();
     float* write();
     float* edit();
     dnnl::memory read(const dnnl::memory::desc& wanted);
-    // The same for values whose rows lie in the order that `rows` describes (convolution weights).
+    // The same for values whose rows are in the order that `rows` describes (convolution weights).
     dnnl::memory read(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows);
     dnnl::memory write(const dnnl::memory::desc& wanted);
-    // The newest values in this layout, some of which are about to be changed.
+    // The newest values in this layout; the caller is about to change some of them.
     dnnl::memory edit(const dnnl::memory::desc& wanted);
 
-    // Holds the values that another one of this size has now, as a copy would; what is copied is
-    // only what somebody else may see or write at any time.
+    // Takes over the present values of another storage of this size.  Pages are shared; only values
+    // that somebody else may see or write at any time are copied.
     void adopt(Storage& other);
 
-    // The layout of the newest values, and their type; `plain` is what the caller would call plain.
+    // The layout and type of the newest values; `plain` is the layout that the caller calls plain.
     dnnl::memory::desc newest(const dnnl::memory::desc& plain) const;
 
-    // The newest plain values, for a view that may outlive this object.  As long as it lives,
-    // `settle` keeps it true after every run.
+    // The newest plain values, for a view that may outlive this object.  While the view exists,
+    // `settle` updates it after every run.
     std::shared_ptr<float> expose();
     bool is_exposed() const { return exposed_; }
     void settle();
 
-    // Its first values are those rows: looked at, or copied (false) where there are views.
+    // Uses `rows` as storage; where views exist, copies the values and returns false.
     bool adopt(std::shared_ptr<float> rows, size_t size);
 
-    // Of the memory of others: another one after every write, 0 where that goes unnoticed.
+    // The version of memory that others write: each write changes it; 0 if writes go unnoticed.
     uint64_t version() const { return lender_ ? sn_array_version(lender_.get()) : 0; }
 
-    // Lets go of the values, for other blobs to take the memory, unless somebody else holds it; who
-    // reads them before they are written anew is refused.
+    // Frees the memory for other blobs, unless somebody else holds it.  Reading the values before
+    // they are written again is refused.
     void give_back();
     bool is_gone() const { return gone_; }
-    // Lets go of a parameter's copies in other layouts: its values will be others when they are
-    // asked for again.
+    // Drops a parameter's copies in other layouts, because its values will have changed when they
+    // are needed next.
     void drop_layouts();
 
-    // Memory taken so far: for plain rows (not for those of others), and for other layouts.
+    // The memory in use: for plain rows (unless others own them), and for other layouts.
     size_t row_bytes() const;
     size_t layout_bytes(std::set<const float*>& counted) const;
 
@@ -92,14 +92,14 @@ class Storage {
     // A layout that was asked for; it has pages while it is valid.
     struct Copy {
         dnnl::memory::desc desc;
-        // How rows were taken to lie, where a caller said so: a square matrix and its transpose
-        // may be wanted in one layout.
+        // The order of the rows, if a caller named one: a square matrix and its transpose may be
+        // wanted in the same layout.
         dnnl::memory::desc rows;
         std::shared_ptr<float> pages;
         bool valid = false;
-        // The values were written here; whatever else is valid was made from them.
+        // The values were written here; all other valid copies were made from these.
         bool written = false;
-        // Of the memory that it was made from, where others write that.
+        // The version of the memory that it was made from, if others write that.
         uint64_t version = 0;
         Move fill;
 
@@ -124,7 +124,7 @@ class Storage {
     Move flatten_;
     bool exposed_ = false;
     bool gone_ = false;
-    // Whose memory it is, where others write it (parameters).
+    // The owner of the memory, if others write it (parameters).
     std::shared_ptr<const sn_array> lender_;
 };
 
@@ -136,16 +136,16 @@ class Tensor {
     const Shape& shape() const { return shape_; }
     int64_t count() const { return sn::count(shape_); }
     void reshape(const Shape& shape);
-    // The same; the values that there are stay where they are, as in Caffe's blobs.
+    // The same, but the existing values stay where they are, as in Caffe's blobs.
     void extend(const Shape& shape);
-    // Looks at another tensor's values under its own shape, of as many values, from now on.
+    // Shares another tensor's values from now on, under this shape of as many values.
     void share(const Tensor& other);
     void share(std::shared_ptr<Storage> storage);
     bool shares(const Tensor& other) const { return storage_ == other.storage_; }
     // Becomes a copy of another tensor, by Storage::adopt where both fill their storages.
     void copy(const Tensor& other);
 
-    // Plain rows: newest values; about to overwrite all of them; about to change some.
+    // Plain rows: the newest values; all of them to be overwritten; some of them to be changed.
     const float* read() const { return values().read(); }
     float* write() { return values().write(); }
     float* edit() { return values().edit(); }
@@ -158,9 +158,9 @@ class Tensor {
     dnnl::memory edit(const dnnl::memory::desc& wanted) { return values().edit(wanted); }
 
     dnnl::memory::desc plain() const { return plain_desc(shape_); }
-    // Where the newest values lie now, as an n-d layout of this shape where that is possible.
+    // The layout of the newest values, as an n-d layout of this shape if that is possible.
     dnnl::memory::desc newest() const;
-    // The same order in float32: for who computes in that.
+    // The same order in float32, for layers that compute in float32.
     dnnl::memory::desc layout() const;
     Storage& storage() const { return *storage_; }
     std::shared_ptr<float> expose() { return values().expose(); }
@@ -170,7 +170,7 @@ class Tensor {
     const std::shared_ptr<Storage>& share_storage() const { return storage_; }
 
    private:
-    // The storage, with room for this shape whatever shape another tensor gave it.
+    // The storage, with room for this shape, because another tensor may have resized it.
     Storage& values() const;
 
     Shape shape_;

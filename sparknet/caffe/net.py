@@ -200,9 +200,9 @@ class Net:
         """Layers start … end, by number; the loss."""
         return self._callbacks.forward(self._runtime.forward, range(start, end + 1))
 
-    def _backward(self, start: int, end: int, anew: bool = False) -> None:
-        """Layers start down to end, by number; ``anew`` (`Runtime.backward`) unless watched."""
-        work = partial(self._runtime.backward, anew=anew)
+    def _backward(self, start: int, end: int, overwrite: bool = False) -> None:
+        """Layers start down to end, by number; ``overwrite`` (`Runtime.backward`) unless watched."""
+        work = partial(self._runtime.backward, overwrite=overwrite)
         self._callbacks.backward(work, range(start, end - 1, -1))
 
     @property

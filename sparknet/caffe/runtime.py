@@ -315,24 +315,24 @@ class Runtime:
         )
 
     @_alone
-    def backward(self, first: int, last: int, anew: bool = False) -> None:
+    def backward(self, first: int, last: int, overwrite: bool = False) -> None:
         """Run layers first down to last.
 
-        ``anew`` gives the same result as `clear_param_diffs` before: kernels overwrite the
+        ``overwrite`` gives the same result as `clear_param_diffs` before: kernels overwrite the
         gradients instead of adding to zeros.
         """
         if not self.has_backward:
             raise SpecError("a net for testing made with keep_blobs=False has no backward pass")
         self._check_params()
-        if anew and not self._clears_unseen:
+        if overwrite and not self._clears_unseen:
             self.clear_param_diffs()
-            anew = False
+            overwrite = False
         for segment in reversed(self.segments):
             begin, end = min(first, segment.last), max(last, segment.first)
             if begin < end:
                 continue
             if segment.host is None:
-                self.native.backward(begin, end, anew)
+                self.native.backward(begin, end, overwrite)
             elif self.nodes[begin].needs_backward:
                 with self._timed(BACKWARD, begin):
                     self._backward_host(segment.host, begin)

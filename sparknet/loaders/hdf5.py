@@ -99,11 +99,11 @@ def stored_bytes(dataset: Any) -> int:
     return int(min(dataset.id.get_storage_size(), dataset.file.id.get_filesize()))
 
 
-def append_rows(path: str, rows: Mapping[str, Any], anew: bool) -> None:
-    """Add rows to the data sets of a file; ``anew`` starts a new file."""
+def append_rows(path: str, rows: Mapping[str, Any], new_file: bool) -> None:
+    """Add rows to the data sets of a file; ``new_file`` starts a new file."""
     h5py = h5py_module("writing an HDF5 file")
     try:
-        with h5py.File(path, "w" if anew else "a") as file:
+        with h5py.File(path, "w" if new_file else "a") as file:
             for name, values in rows.items():
                 if name in file:
                     before = len(file[name])

@@ -132,9 +132,9 @@ class NativeNet:
         self._check(lib.sn_net_forward(out, self._net, first, last))
         return float(out[0])
 
-    def backward(self, first: int, last: int, anew: bool = False) -> None:
-        """Run layers first down to last; with ``anew`` parameter gradients start from zero."""
-        self._check(lib.sn_net_backward(self._net, first, last, anew))
+    def backward(self, first: int, last: int, overwrite: bool = False) -> None:
+        """Run layers first down to last; with ``overwrite`` parameter gradients start from zero."""
+        self._check(lib.sn_net_backward(self._net, first, last, overwrite))
 
     def seed(self, seed: int) -> None:
         check(lib.sn_net_seed(self._net, seed))

@@ -17,7 +17,7 @@ T load(const char* at) {
     return value;
 }
 
-// A row of pixels that lie `step` bytes apart; the compiler knows the step of dense rows.
+// A row of pixels that are `step` bytes apart; the compiler knows the step of dense rows.
 template <class T, class Step, class Mean>
 void row(float* out, const char* in, Step step, int64_t n, Mean mean, float scale, bool mirror) {
     if (mirror) {
@@ -70,7 +70,7 @@ void item(float* out, const sn_transform& how, const sn_record& record, Place pl
         item<T>(out, how, record, place, record.column_step);
 }
 
-// The random numbers of an item depend on its number alone.
+// The random numbers of an item depend only on its number.
 Place choose(const sn_transform& how, const sn_record& record, const sn::Random::Draw& draw,
              uint64_t number) {
     const int64_t rows = record.height - how.height, columns = record.width - how.width;

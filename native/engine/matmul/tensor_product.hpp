@@ -1,5 +1,5 @@
 // Matrix products whose factors may be rounded to bfloat16, from tensors of plain float32 rows:
-// of two whole tensors, and of one matrix with many small ones in turn.
+// of two whole tensors, or of one matrix with many small ones.
 #pragma once
 
 #include "../move.hpp"
@@ -8,8 +8,8 @@
 
 namespace sn {
 
-// C = A B, or C += A B.  In float32 by sgemm: for large factors in Caffe's order nothing of
-// oneDNN's is faster.
+// C = A B, or C += A B.  In float32 by sgemm: for large factors in Caffe's order nothing in
+// oneDNN is faster.
 class TensorProduct {
    public:
     void reshape(Matrix a, Matrix b, dnnl::memory::data_type factors);
@@ -21,12 +21,12 @@ class TensorProduct {
     Product product_;
 };
 
-// C = A B, or C += A B, for one B and many A of a few rows: B is brought into the layout that
-// multiplies fastest once, and not for every A.
+// C = A B, or C += A B, for one B and many A of a few rows: B is packed once into the layout that
+// multiplies fastest, and not for every A.
 class StepProduct {
    public:
     void reshape(int64_t rows, Matrix b, bool adds, dnnl::memory::data_type factors);
-    // Takes B's values as they are now; run() needs the tensor unchanged.
+    // Packs the current values of B; run() requires that the tensor has not changed since.
     void pack(const Tensor& b);
     void run(const float* a, float* c);
 
@@ -34,7 +34,7 @@ class StepProduct {
     dnnl::memory::desc rows_, c_, b_rows_;
     dnnl::matmul product_;
     dnnl::memory::desc a_desc_, b_desc_;
-    // B packed; A rounded, where it has to be.
+    // The packed B; the rounded A, if it must be rounded.
     dnnl::memory b_, a_;
     Move round_;
 };

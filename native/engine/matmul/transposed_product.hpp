@@ -1,5 +1,5 @@
-// Products of few rows with a large matrix, which goes first: oneDNN reads the first factor as it
-// lies, and copies the second.
+// Products of few rows with a large matrix, which becomes the first factor: oneDNN reads the first
+// factor in place, and copies the second.
 #pragma once
 
 #include "../primitive.hpp"
@@ -9,10 +9,10 @@ namespace sn {
 // y (rows × columns) = x (rows × depth) times the transpose of a matrix (columns × depth).
 class TransposedProduct {
    public:
-    // The rows for which turning the result costs less than copying the matrix.
+    // The number of rows for which transposing the result costs less than copying the matrix.
     static constexpr int64_t fewest = 8, most = 64;
 
-    // `lies_turned`: the matrix is kept as depth × columns.
+    // `lies_turned`: the matrix is stored as depth × columns.
     void reshape(int64_t rows, int64_t columns, int64_t depth, bool lies_turned);
     void run(const float* matrix, const float* x, const float* bias, float* y);
 

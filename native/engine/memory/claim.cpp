@@ -12,7 +12,7 @@ namespace sn {
 namespace {
 std::atomic<size_t> claimed{0};
 
-// What the machine has, or the container that this runs in.
+// The memory of the machine, or of the container that this runs in.
 size_t most() {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     size_t bytes =

@@ -1,15 +1,15 @@
-// Bytes that the engine's blobs hold, counted: a net too large for the machine is refused
-// before the system ends the process for it.
+// Counts the bytes of the engine's blobs, so that a net too large for the machine is refused
+// before the system kills the process.
 #pragma once
 
 #include <cstddef>
 
 namespace sn {
 
-// So many bytes, as long as this lives.
+// Counts so many bytes while it exists.
 class Claim {
    public:
-    // std::bad_alloc if all claims together would pass the machine's memory.
+    // std::bad_alloc if all claims together would exceed the machine's memory.
     explicit Claim(size_t bytes);
     ~Claim();
     Claim(Claim&& other) noexcept : bytes_(other.bytes_) { other.bytes_ = 0; }

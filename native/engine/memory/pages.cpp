@@ -17,7 +17,7 @@ constexpr size_t line = 64, page = 4096, huge = size_t{1} << 21;
 
 std::shared_ptr<float> take_block(size_t bytes) {
     auto claim = std::make_shared<Claim>(bytes);
-    // calloc aligns to less than a line; one more makes room to begin at one.
+    // calloc aligns to less than a cache line; one more line makes room for the alignment.
     void* raw = std::calloc(1, bytes + line);
     if (!raw) throw std::bad_alloc();
     const auto aligned = (reinterpret_cast<uintptr_t>(raw) + line - 1) / line * line;
@@ -30,7 +30,7 @@ std::shared_ptr<float> take_pages(size_t bytes) {
     if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
     const size_t whole = (bytes + page - 1) / page * page;
     auto claim = std::make_shared<Claim>(whole);
-    // Only ranges that begin at a huge page's border become one.
+    // Only ranges that begin at the border of a huge page become huge pages.
     void* raw =
         mmap(nullptr, whole + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (raw == MAP_FAILED) throw std::bad_alloc();
@@ -48,7 +48,7 @@ struct PagePool::Spare {
     std::mutex lock;
     Pages pages, let_go;
 
-    // Pages of twice the size and more are left for those who fill them.
+    // Pages of twice the size or more stay for larger blobs.
     std::shared_ptr<float> find(size_t& bytes) {
         const std::lock_guard<std::mutex> held(lock);
         const auto found = pages.lower_bound(bytes);
@@ -63,7 +63,7 @@ struct PagePool::Spare {
         try {
             let_go.emplace(bytes, back);
         } catch (const std::bad_alloc&) {
-            // Then the system has them.
+            // Without memory to note them, they return to the system.
         }
     }
 };

@@ -10,18 +10,18 @@ namespace sn {
 // std::bad_alloc if there is no memory for it (claim.hpp).  Pages that nobody touches cost nothing.
 std::shared_ptr<float> take_pages(size_t bytes);
 
-// Pages that the blobs of one net hand to each other: what nobody holds any more, the next one
-// takes, so that a pass allocates nothing. What lies in them is left over.
+// Pages that the blobs of one net reuse: a page that no blob holds goes to the next blob, so that
+// a pass allocates nothing. A reused page contains old values.
 class PagePool {
    public:
     PagePool();
-    // At least so many bytes; the last holder, in any thread, lets go of them.
+    // At least so many bytes; they return when the last holder, in any thread, releases them.
     std::shared_ptr<float> take(size_t bytes);
-    // What was let go of may be taken from now on: until then somebody may still read it.
+    // Released pages may be reused from now on: before this call somebody may still read them.
     void turn();
-    // Gives the system what nobody holds.
+    // Returns unused pages to the system.
     void clear();
-    // Bytes taken from the system, whoever holds them.
+    // Bytes taken from the system, used or not.
     size_t bytes() const { return *taken_; }
 
    private:

@@ -1,4 +1,4 @@
-// Memory that one primitive after the other uses; it grows to what the greediest needs.
+// Temporary memory that primitives use one after the other; it grows to the largest request.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Blobs that nobody reads any more give their memory to those that are written next.
+// Blobs that nobody reads any more give their memory to the blobs that are written next.
 #include <algorithm>
 #include <map>
 
@@ -13,14 +13,14 @@ void Net::want(Blob& blob) {
 }
 
 namespace {
-// visit(blob) for each bottom and top of a layer.
+// Calls visit(blob) for each bottom and top of a layer.
 template <class F>
 void each_blob(const Layer& layer, F&& visit) {
     for (const Blobs* side : {&layer.bottoms, &layer.tops})
         for (const Blob* blob : *side) visit(*blob);
 }
 
-// Copies of weights that are learned: the next step makes them anew.
+// Copies of learned weights in other layouts: the next step makes them again.
 void drop_layouts(const Layer& layer) {
     for (size_t i = 0; i < layer.params.size(); ++i)
         if (layer.learns[i]) layer.params[i]->data.storage().drop_layouts();
@@ -31,7 +31,7 @@ bool looks_back(const Layer& layer, const Blob& blob) {
 }
 }  // namespace
 
-// Blobs that look at each other's values have one storage, which the last reader of any of them
+// Blobs that are views of each other have one storage, which the last reader of any of them
 // gives back.
 void Net::find_last_readers() {
     last_read_.assign(layers.size(), {});
@@ -67,7 +67,7 @@ Net::Storages Net::looked_at_last() const {
     return found;
 }
 
-// The last layer that reads or writes gradients; of those alone that every backward pass writes.
+// The last layer that reads or writes gradients, if every backward pass writes them.
 Net::Storages Net::passed_last() const {
     Storages found, written;
     for (const Layer& layer : layers) {
@@ -80,7 +80,7 @@ Net::Storages Net::passed_last() const {
                 written.emplace(storage, layer.index);
             }
     }
-    // A loss' gradient is its weight.
+    // The gradient of a loss is its weight.
     for (const Layer& layer : layers)
         for (size_t t = 0; t < layer.tops.size(); ++t)
             if (layer.loss_weights[t] != 0.0F) written.erase(layer.tops[t]->diff.share_storage());
@@ -89,7 +89,7 @@ Net::Storages Net::passed_last() const {
     return found;
 }
 
-// A pass that starts within the net may find nothing where it starts.
+// A pass that starts within the net may find its first values gone.
 void Net::check_bottoms(const Layer& layer) const {
     if (keeps_blobs) return;
     for (const Blob* bottom : layer.bottoms)

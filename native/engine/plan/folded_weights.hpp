@@ -1,4 +1,4 @@
-// Weights and bias of a convolution with the layers behind it that multiply and shift channels.
+// Weights and bias of a convolution, combined with later layers that scale and shift channels.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,15 @@
 
 namespace sn {
 
-// Computed anew when the parameters have changed, or may have; made anew with the layer.
+// Computed again when the parameters have changed, or may have; created with the layer.
 class FoldedWeights {
    public:
-    // Looks at the parameters of the convolution and of its fused_affine as they are now.
+    // Reads the current parameters of the convolution and of its fused_affine.
     void follow(const Layer& head);
-    // The weights in the layout `wanted`; `rows` is the order in which Caffe keeps them.
+    // The weights in the layout `wanted`; `rows` is the order in which Caffe stores them.
     dnnl::memory weights(const Layer& head, const dnnl::memory::desc& wanted,
                          const dnnl::memory::desc& rows);
-    // One number a channel.
+    // One number for each channel.
     const float* bias() const { return shifts_.data(); }
 
    private:
@@ -24,7 +24,7 @@ class FoldedWeights {
 
     std::vector<float> factors_, shifts_;
     std::shared_ptr<float> pages_;
-    // Of the weights that the pages were made from; 0: not to be kept.
+    // The version of the weights that the pages were made from; 0 if they must not be kept.
     uint64_t version_ = 0;
     Move fill_;
 };

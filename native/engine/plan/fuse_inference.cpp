@@ -1,5 +1,5 @@
-// What a convolution computes too in the test phase: BatchNorm, Scale and Bias become a part of its
-// weights, the sum with another blob and the ReLU a part of its pass.
+// What a convolution also computes in the test phase: BatchNorm, Scale and Bias become part of its
+// weights; the sum with another blob and the ReLU become part of its pass.
 #include <algorithm>
 
 #include "fusions.hpp"
@@ -12,7 +12,7 @@ bool is_plain_relu(const Layer& layer) {
 }
 }  // namespace
 
-// Nobody would see it if a blob between two layers of a chain were never written.
+// True if no caller would notice that a blob between two layers of a chain is never written.
 bool Net::is_hidden(const Blob& blob) const {
     if (keeps_blobs || blob.wanted) return false;
     long readers = 0;
@@ -28,7 +28,7 @@ bool Net::goes_on(const Layer& before, const Layer& layer) const {
     return continues(before, layer) && (layer.in_place() || is_hidden(*before.tops[0]));
 }
 
-// The other blob of a sum: it is there before the convolution runs.
+// The other blob of a sum: it must exist before the convolution runs.
 bool Net::can_add(const Layer& head, const Layer& before, const Layer& sum) const {
     if (narrow() || before.tops.size() != 1 || sum.loss_weights.empty() ||
         sum.loss_weights[0] != 0.0F || !sum.kernel->adds_two(sum))

@@ -1,4 +1,4 @@
-// Gradients that pass an in-place ReLU on their way out of the layer behind it: one pass over the
+// The layer after an in-place ReLU computes the gradient of the ReLU too: one pass over the
 // values instead of two.
 #include <algorithm>
 
@@ -18,7 +18,7 @@ bool is_gate(const Layer& relu) {
 }
 }  // namespace
 
-// Layers that find the sign in their bottom, or in a top that stays what it was until the backward
+// Layers that find the sign in their bottom, or in a top that does not change before the backward
 // pass.
 void Net::find_gates() {
     for (Layer& layer : layers) {
@@ -39,7 +39,7 @@ void Net::find_gates() {
     }
 }
 
-// Before the gradients of layers first down to last.
+// Called before the gradients of layers first down to last.
 void Net::choose_gates(size_t first, size_t last) {
     for (Layer& layer : layers)
         layer.gated =

@@ -1,11 +1,11 @@
-// In-place layers that the layer before them computes together with itself: a ReLU behind a sum,
-// Scale and ReLU behind BatchNorm.
+// In-place layers that the layer before them computes too: a ReLU after a sum,
+// Scale and ReLU after BatchNorm.
 #include "fusions.hpp"
 
 namespace sn {
 
 namespace {
-// Whether a layer works in place on what the one before it made, and nothing else.
+// Whether a layer works in place on the output of the one before it, and on nothing else.
 bool follows(const Layer& before, const Layer& layer) {
     return continues(before, layer) && layer.in_place() && layer.backward == before.backward;
 }

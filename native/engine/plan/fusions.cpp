@@ -1,4 +1,4 @@
-// Which layers in a row are computed at once, and how to get back to one by one.
+// Which consecutive layers are computed at once, and how to return to computing them one by one.
 #include "fusions.hpp"
 
 #include <tuple>
@@ -6,7 +6,7 @@
 namespace sn {
 
 namespace {
-// A layer repeats its last forward pass as long as this lives.
+// A layer repeats its last forward pass while this exists.
 class Repeating {
    public:
     explicit Repeating(Layer& layer) : layer_(layer) { layer_.repeats = true; }
@@ -42,14 +42,14 @@ void Net::find_fusions() {
     }
 }
 
-// Somebody wants a blob to have values that fusing left out.
+// A caller wants the values of a blob that fusing left out.
 void Net::follow_wants() {
     wants_changed_ = false;
     follow_fusions();
     find_last_readers();
 }
 
-// Finds them again, and makes those ready whose followers are others than before.
+// Finds the fusions again, and prepares the layers whose followers have changed.
 void Net::follow_fusions() {
     const auto chain = [](const Layer& layer) {
         return std::make_tuple(layer.fused_scale, layer.fused_relu, layer.fused_last,
@@ -65,7 +65,7 @@ void Net::follow_fusions() {
     }
 }
 
-// Whether a layer can compute what follows it too: a part of the net may have other shapes by now.
+// Whether a layer can compute what follows it too: part of the net may have other shapes by now.
 bool Net::are_ready(const Layer& head) const {
     for (size_t i = head.index; i <= head.fused_last->index; ++i)
         if (!layers[i].is_ready()) return false;
@@ -76,7 +76,7 @@ Layer* Net::next(const Layer& layer) {
     return layer.index + 1 < layers.size() ? &layers[layer.index + 1] : nullptr;
 }
 
-// Before layers first … last run: who computes others with itself, and who was computed.
+// Before layers first … last run: marks the layers that compute others, and those computed.
 void Net::choose_fusions(size_t first, size_t last) {
     Layer* begun = layers[first].fused_into;
     if (begun && begun->fused && begun->kernel->fuses_backward()) unfuse(*begun);
@@ -85,7 +85,7 @@ void Net::choose_fusions(size_t first, size_t last) {
             head.fused = head.kernel->fuses() && head.fused_last->index <= last;
 }
 
-// Before layers first down to last run: where only a part of them was meant, each has its notes.
+// Before layers first down to last run: in a part of a fusion, each layer needs its own state.
 void Net::split_fusions(size_t first, size_t last) {
     for (auto& head : layers)
         if (head.fused && head.fused_last->index >= last && head.index <= first &&
@@ -94,8 +94,8 @@ void Net::split_fusions(size_t first, size_t last) {
             unfuse(head);
 }
 
-// Runs what was computed at once one by one, so that each layer has the notes of its own that its
-// backward pass needs; the result stays what later layers have made of it.
+// Runs fused layers one by one, so that each has the state that its
+// backward pass needs; the result keeps what later layers have made of it.
 void Net::unfuse(Layer& head) {
     if (!head.fused) return;
     head.fused = are_ready(head);

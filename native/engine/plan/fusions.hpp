@@ -1,11 +1,11 @@
-// What has to hold of two layers in a row that are computed at once.
+// The conditions for computing two consecutive layers at once.
 #pragma once
 
 #include "../net.hpp"
 
 namespace sn {
 
-// Whether a layer reads what the one before it made, alone, and makes one blob of it.
+// Whether a layer is the only reader of the layer before it, and makes one blob of that.
 inline bool continues(const Layer& before, const Layer& layer) {
     return layer.bottoms.size() == 1 && layer.tops.size() == 1 && before.tops.size() == 1 &&
            layer.bottoms[0] == before.tops[0] && layer.loss_weights[0] == 0.0F;

@@ -107,9 +107,9 @@ SN_API sn_status sn_net_forward(double* loss, sn_net* net, int first, int last);
 
 /*
  * Runs the layers first down to last, on as many threads as the forward pass before. Parameter
- * gradients add up, or with `anew` start again from zero; blob gradients are replaced.
+ * gradients add up, or with `overwrite` start again from zero; blob gradients are replaced.
  */
-SN_API sn_status sn_net_backward(sn_net* net, int first, int last, int anew);
+SN_API sn_status sn_net_backward(sn_net* net, int first, int last, int overwrite);
 
 /*
  * The layer at fault when this thread's last call was on this net and returned

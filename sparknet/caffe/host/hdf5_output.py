@@ -25,7 +25,7 @@ class HDF5OutputHost(Host):
             for name, bottom in zip(NAMES, bottoms, strict=True)
         }
         try:
-            append_rows(values["file_name"], batch, anew=not self.begun)
+            append_rows(values["file_name"], batch, new_file=not self.begun)
         except OSError as error:
             raise LayerError(self.node.name, f"HDF5Output: {error}") from error
         self.begun = True

@@ -132,7 +132,7 @@ class Solver(ABC):
             if self._tests_are_due() and (self._iter > 0 or self.param.test_initialization):
                 self.test_all()
             self._call_back(0)
-            self._progress.add(self._net, self._iter, self._passes(anew=unseen))
+            self._progress.add(self._net, self._iter, self._passes(overwrite=unseen))
             self._call_back(1)
             self.apply_update()
             if self.param.snapshot and self._iter % self.param.snapshot == 0:
@@ -160,33 +160,33 @@ class Solver(ABC):
         ``load`` puts a batch into the net, once before each of the ``iter_size`` passes, and
         must not read gradients.  `apply_update` then completes the iteration.
         """
-        anew = not self._net._is_watched
-        if not anew:
+        overwrite = not self._net._is_watched
+        if not overwrite:
             self._net.clear_param_diffs()
-        return self._passes(anew, load)
+        return self._passes(overwrite, load)
 
-    def _passes(self, anew: bool, load: Callable[[], Any] | None = None) -> float:
+    def _passes(self, overwrite: bool, load: Callable[[], Any] | None = None) -> float:
         """The iter_size passes of an iteration; their mean loss.
 
-        ``anew``: no code sees the gradients before the first pass is done, so they are
+        ``overwrite``: no code sees the gradients before the first pass is done, so they are
         overwritten instead of cleared.
         """
         loss = 0.0
         for number in range(self.param.iter_size):
             if load is not None:
                 load()
-            loss += self._forward_backward(anew and number == 0)
+            loss += self._forward_backward(overwrite and number == 0)
         return loss / self.param.iter_size
 
     def _forward(self) -> float:
         return self._net._forward(0, len(self._net.layers) - 1)
 
-    def _forward_backward(self, anew: bool = False) -> float:
+    def _forward_backward(self, overwrite: bool = False) -> float:
         try:
             loss = self._forward()
-            self._net._backward(len(self._net.layers) - 1, 0, anew)
+            self._net._backward(len(self._net.layers) - 1, 0, overwrite)
         except BaseException:
-            if anew:
+            if overwrite:
                 self._net.clear_param_diffs()
             raise
         return loss
