@@ -122,11 +122,12 @@ def count(text: str) -> int:
 
 
 def size(text: str) -> tuple[int, int]:
-    """A height and a width."""
-    height, _, width = text.partition("x")
+    """A height and a width, or one number for both."""
+    height, cross, width = text.partition("x")
+    width = width if cross else height
     sizes = [int(part) if part.isdecimal() else 0 for part in (height, width)]
     if not all(0 < one < 1 << 16 for one in sizes):
-        raise ArgumentTypeError(f"'{text}' is no HEIGHTxWIDTH")
+        raise ArgumentTypeError(f"'{text}' is no HEIGHTxWIDTH and no number")
     return sizes[0], sizes[1]
 
 

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparknet.cli import flags
+from sparknet.cli import flags, image_flags
 from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def fed_net(chosen: Namespace) -> FedNet:
         level=chosen.level,
         stages=stages,
         precision=chosen.precision,
+        preprocessing=image_flags.preprocessing(chosen),
     )
 
 

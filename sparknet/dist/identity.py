@@ -38,7 +38,9 @@ _PLACES = ("source", "root_folder", "mean_file")
 
 def identity(net: Net, seed: int, order_seed: int, shuffle: bool) -> Json:
     """What is known before training begins; workers, strategy and data are added later."""
+    how = net.preprocessing
     return {
+        **({} if how is None else {"preprocessing": how.to_json()}),
         "seed": seed,
         "order_seed": order_seed,
         "shuffle": shuffle,

@@ -9,6 +9,7 @@ from sparknet.dist.line import Link
 from sparknet.dist.plan import Plan, steps_for
 from sparknet.dist.portable import Portable
 from sparknet.dist.strategies import Strategy, make_strategy
+from sparknet.loaders.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class RunSpec:
     """What must be equal in a snapshot to resume it, beside workers and strategy."""
     ports: tuple[int, ...]
     deadline: float
+    preprocessing: Preprocessing | None = None
+    """What was asked for images."""
 
     def make_strategy(self) -> Strategy:
         settings = dict(self.strategy)

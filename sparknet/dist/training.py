@@ -19,6 +19,7 @@ from sparknet.dist.training_net import check_engine, settings, training_net
 from sparknet.dist.training_settings import Beginning, Protection, TrainingSettings
 from sparknet.dist.worker import Outcome
 from sparknet.errors import SettingError
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
 from sparknet.weights import WeightCollection
@@ -65,6 +66,7 @@ def train(
     precision: str = "float32",
     protection: Protection | None = None,
     on_event: OnEvent | None = None,
+    **images: Any,
 ) -> Trained:
     """Train the net of a solver (whatever `Net` takes) on this machine.
 
@@ -75,7 +77,8 @@ def train(
     shuffled by ``seed``, or come as they are stored (``shuffle=False``).  Each worker has
     ``threads`` threads, an equal share of the machine's cores unless given.
     ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.  ``protection`` says how what
-    travels between workers is protected: docs/comm.md.
+    travels between workers is protected: docs/comm.md.  Other keywords (``resize``, ``crop``,
+    ``mean``, ``mirror`` …) say what happens to images: docs/images.md.
 
     Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
     ``seconds``.  The ``validation`` records are measured every ``validate_every`` rounds.  With
@@ -106,6 +109,7 @@ def train(
     50
     """
     workers, ports = _size(workers), (0,)
+    how = Preprocessing.of(images)
     given = TrainingSettings.of(locals())
     runs = None if snapshots is None else FolderRuns(snapshots)
     with scratch_folder() as folder:
@@ -114,7 +118,7 @@ def train(
             begin_with = weights
             if isinstance(weights, (str, os.PathLike)) and Path(weights).is_dir():
                 begin_with = save_weights(FolderRuns, os.fspath(weights), folder)
-            return training_net(solver, begin_with, resumed_seed, precision)
+            return training_net(solver, begin_with, resumed_seed, precision, how)
 
         begun = Beginning(given, runs, resume, make_net)
         begun.check()

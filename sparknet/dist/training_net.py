@@ -9,6 +9,7 @@ from typing import Any
 
 from sparknet.dist.plan import ENDLESS
 from sparknet.errors import SettingError
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.proto import caffe_pb2
 from sparknet.weights import WeightCollection
@@ -17,16 +18,22 @@ StrPath = str | os.PathLike[str]
 
 
 def training_net(
-    solver: Any, weights: StrPath | WeightCollection | None, seed: int | None, precision: str
+    solver: Any,
+    weights: StrPath | WeightCollection | None,
+    seed: int | None,
+    precision: str,
+    preprocessing: Preprocessing | None = None,
 ) -> Net:
     """The net of a solver; if ``solver`` is a Net, a copy of it."""
     if not isinstance(solver, Net):
-        net = Net(solver, weights, seed=seed, precision=precision)
+        net = Net(solver, weights, seed=seed, precision=precision, preprocessing=preprocessing)
         settings(net)
         return net
     settings(solver)
     if weights is not None:
         raise SettingError("this Net has weights already: give it those to begin with")
+    if preprocessing not in (None, solver.preprocessing):
+        raise SettingError(f"this Net is made already: give {preprocessing!r} to Net itself")
     if precision not in ("float32", solver.precision):
         raise SettingError(f"this Net computes in {solver.precision}: give precision to Net itself")
     return solver.copy()

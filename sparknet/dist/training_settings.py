@@ -140,6 +140,7 @@ class Beginning:
             identity=self.identity,
             ports=tuple(given.ports),
             deadline=given.deadline,
+            preprocessing=self.net.preprocessing,
         )
 
 

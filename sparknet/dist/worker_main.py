@@ -172,7 +172,7 @@ class _Worker:
         """The net with the driver's weights, and a random seed of its own for each worker."""
         spec = self.spec
         text = spec.solver.unpacked(self.seat.folder)
-        net = Net(text, seed=spec.seed, precision=spec.precision)
+        net = Net(text, seed=spec.seed, precision=spec.precision, preprocessing=spec.preprocessing)
         if part.is_whole:
             net.set_training_data(part.training)  # the data may decide the net's shapes
         seed, draws = net.net.random_state

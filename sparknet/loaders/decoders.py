@@ -35,3 +35,7 @@ class Decoders:
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+SHARED = Decoders()
+"""For those who decode now and then: its threads stay."""

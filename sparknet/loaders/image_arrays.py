@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import DataError, FileError, OutOfMemory, SparkNetError, shown
-from sparknet.loaders.decoders import Decoders
+from sparknet.loaders.decoders import SHARED
 from sparknet.loaders.image import check_size, eight_bits, open_image, pixels_of, recolored
 from sparknet.loaders.plain_pixels import LUMINANCE, limit, plain_pixels
 from sparknet.loaders.preprocessing import Preprocessing
@@ -25,17 +25,17 @@ class ImageArrays:
 
     `how` is done up to the crop, which is left to `Transformation`, as it is random in training.
     Values run from 0 to 255, bytes where the library has bytes.  Without a size to resize to,
-    images are cut to the crop, unless in `training`.
+    images are cut to the crop, unless in `training`, where images are kept: as bytes, rounded.
     """
 
     def __init__(self, how: Preprocessing, channels: int, training: bool = False) -> None:
         how.check_channels(channels)
-        self.how, self.channels = how, channels
+        self.how, self.channels, self._rounds = how, channels, training
         self._cut = None if training or how.resize is not None else how.crop
-        self._decoders = Decoders()
 
-    def all(self, images: Sequence[Any], name: Callable[[int], str]) -> list[Found]:
-        """The arrays of encoded images (bytes or paths), several at a time, or their errors.
+    def all(self, images: Any, name: Callable[[int], str]) -> list[Found]:
+        """The arrays of a list of encoded images (bytes or paths), several at a time, or their
+        errors.
 
         ``name(number)`` is an image's name in its error.
         """
@@ -52,10 +52,7 @@ class ImageArrays:
             except SparkNetError as error:
                 return error
 
-        return self._decoders.map(tried, range(count))
-
-    def close(self) -> None:
-        self._decoders.close()
+        return SHARED.map(tried, range(count))
 
     # -- one image -------------------------------------------------------------------------
 
@@ -66,7 +63,7 @@ class ImageArrays:
         with open_image(image, name) as picture:
             check_size(picture, name)
             try:
-                return self._planes(self._read(picture, name), name)
+                return self._kept(self._planes(self._read(picture, name), name))
             except (SparkNetError, MemoryError):
                 raise
             except Exception as error:  # Pillow raises many a builtin one for a damaged file
@@ -76,12 +73,14 @@ class ImageArrays:
         """Height x width x channels: grey, or blue, green and red, with alpha or not."""
         if pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4):
             raise DataError(f"{name} is {_shown(pixels.shape)}, no image of 1, 3 or 4 channels")
+        is_whole = pixels.dtype in (np.uint8, np.uint16)
         if pixels.dtype == np.uint16:
             pixels = self._without_depth(pixels, 65535.0)
-        elif pixels.dtype != np.uint8:
+        elif not is_whole:
             pixels = pixels.astype(np.float32)
         planes = pixels[:, :, 2::-1] if pixels.shape[2] > 1 else pixels[:, :, 0]
-        return self._planes(self._recolored(planes), name)
+        made = self._planes(self._recolored(planes), name)
+        return self._kept(made) if is_whole else made
 
     def of_planes(self, planes: Array) -> Array:
         """Channels x height x width as the net has them: only the size is changed."""
@@ -131,6 +130,12 @@ class ImageArrays:
         planes: Array = pixels.transpose(2, 0, 1)[::-1]
         return np.asarray(recolored(planes, False)[0])
 
+    def _kept(self, planes: Array) -> Array:
+        if not self._rounds or planes.dtype == np.uint8:
+            return planes
+        rounded: Array = np.clip(np.rint(planes), 0, 255).astype(np.uint8)
+        return rounded
+
     # -- sizing ----------------------------------------------------------------------------
 
     def _planes(self, pixels: Array, name: str) -> Array:
@@ -140,7 +145,7 @@ class ImageArrays:
         """Resized, with channels first; red and blue change places if ``swapped``."""
         if self.how.resize is not None:
             inner = self.how.inner_size(pixels.shape[:2], name)
-            pixels = self.how.kept(resize(pixels, inner, self.how.interpolation))
+            pixels = self.how.kept(resize(pixels, inner, self.how.way))
         elif self._cut is not None:
             pixels = _middle(pixels, self._cut, name)
         planes = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)

@@ -5,34 +5,21 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from math import isfinite, prod
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
 
 from sparknet.errors import FileError, SpecError, shown
 from sparknet.loaders.image import LARGEST
-from sparknet.loaders.transform import mean_image
+from sparknet.loaders.image_settings import CHECKS, Mean, Size
 from sparknet.native.batch_items import Transformation
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
-Size = tuple[int, int]
-Mean = tuple[float, ...] | Floats
-
-INTERPOLATIONS = {
-    "caffe": ("nearest", "linear", "cubic"),
-    "cv2": ("nearest", "linear", "cubic", "area"),
-    "pil": ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"),
-}
-"""The libraries whose numbers are given, and their ways of resizing."""
-MODES = ("exact", "shorter", "fit")
-COLORS = ("bgr", "rgb", "grey")
-LONGEST_SIDE = 1 << 14
 _LARGEST_TEXT = 1 << 30
 
 
@@ -51,8 +38,9 @@ class Preprocessing:
     the centre; ``fit`` puts the whole picture in the centre, between bars of ``pad``."""
     pad: tuple[float, ...] = (0.0,)
     """The value of the bars, from 0 to 255: one, or one a channel."""
-    interpolation: str = "caffe.linear"
-    """A library and its way of resizing: `INTERPOLATIONS`."""
+    interpolation: str | None = None
+    """A library and its way of resizing: `INTERPOLATIONS`.  None is OpenCV's linear one where the
+    net has a transform_param, as its data layers resize so, else that of caffe.io."""
     crop: Size | None = None
     """The height and the width that are kept: at random in training, else the centre."""
     color: Literal["bgr", "rgb", "grey"] | None = None
@@ -70,7 +58,7 @@ class Preprocessing:
     does."""
 
     def __post_init__(self) -> None:
-        for name, check in _CHECKS.items():
+        for name, check in CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
 
     @classmethod
@@ -90,6 +78,16 @@ class Preprocessing:
             given = {name: getattr(settings, name, None) for name in names}
         said = {name: value for name, value in given.items() if value is not None}
         return cls(**said) if said else None
+
+    @classmethod
+    def given(
+        cls, preprocessing: Preprocessing | None, keywords: Mapping[str, Any]
+    ) -> Preprocessing | None:
+        """The description of a caller who gives it whole or by keywords."""
+        said = cls.of(keywords)
+        if preprocessing is None or said is None:
+            return said if preprocessing is None else preprocessing
+        raise SpecError(f"give preprocessing, or {', '.join(keywords)}; not both")
 
     @classmethod
     def of_param(
@@ -148,7 +146,39 @@ class Preprocessing:
     @property
     def library(self) -> str:
         """The library whose numbers are given: "caffe" (caffe.io), "cv2" or "pil"."""
-        return self.interpolation.partition(".")[0]
+        return self.way.partition(".")[0]
+
+    @property
+    def way(self) -> str:
+        """The interpolation, resolved."""
+        return self.interpolation or "caffe.linear"
+
+    def over(self, own: Preprocessing, name: str) -> Preprocessing:
+        """This description over what the net's transform_param says for the input ``name``."""
+        said = self.said()
+        if both := [setting for setting in said if setting in OF_PARAM]:
+            raise SpecError(
+                f"the net has a transform_param for '{name}', which decides {', '.join(OF_PARAM)}: "
+                f"leave {' and '.join(both)} out, or give a net without it"
+            )
+        return replace(own, **said)
+
+    def cropped(self, record: tuple[int, ...], name: str) -> Preprocessing:
+        """With a crop to the net's input ``name`` where the size is larger; SpecError where what
+        comes out does not fit the input.
+        """
+        self.check_channels(record[0])
+        size = (record[1], record[2])
+        out = self.crop or self.resize
+        if out is None or out == size:
+            return self
+        if self.crop is None and out[0] >= size[0] and out[1] >= size[1]:
+            return replace(self, crop=size)
+        setting = "resize" if self.crop is None else "crop"
+        raise SpecError(
+            f"{setting} gives images of {out[0]} x {out[1]}; the net's input '{name}' is "
+            f"{' x '.join(map(str, record))}"
+        )
 
     def check_channels(self, channels: int) -> None:
         """SpecError where a setting is for another number of channels."""
@@ -275,14 +305,10 @@ class Preprocessing:
         return f"Preprocessing({said})"
 
 
+OF_PARAM = ("crop", "mean", "scale", "std", "mirror")
+"""What a transform_param decides."""
 NAMES = tuple(field.name for field in fields(Preprocessing))
 """The keywords that describe preprocessing, wherever they are taken."""
-
-
-def split(keywords: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Those among some keywords that describe preprocessing, and the others."""
-    mine = {name: value for name, value in keywords.items() if name in NAMES}
-    return mine, {name: value for name, value in keywords.items() if name not in mine}
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -297,104 +323,3 @@ def _unpacked(packed: Mapping[str, Any]) -> Floats:
     if len(shape) != 3 or min(shape) < 1 or len(data) != 4 * prod(shape):
         raise ValueError(f"a mean of {shape} has other data than that")
     return np.frombuffer(data, "<f4").reshape(shape).astype(np.float32)
-
-
-def _size(name: str, value: Any) -> Size | None:
-    if value is None:
-        return None
-    sizes = (value, value) if isinstance(value, (int, np.integer)) else value
-    try:
-        found = tuple(sizes)
-        height, width = (int(one) for one in found)
-        whole = (height, width) == found and not any(isinstance(one, bool) for one in found)
-    except (TypeError, ValueError):
-        whole, height, width = False, 0, 0
-    if not whole or not (0 < height <= LONGEST_SIDE and 0 < width <= LONGEST_SIDE):
-        raise SpecError(
-            f"{name} is {shown(repr(value))}: a height and a width are needed, "
-            f"or one number, up to {LONGEST_SIDE}"
-        )
-    return height, width
-
-
-def _numbers(name: str, value: Any) -> tuple[float, ...]:
-    """One number, or one for each channel."""
-    try:
-        found = tuple(float(one) for one in np.asarray(value, np.float64).reshape(-1))
-    except (TypeError, ValueError):
-        found = ()
-    if np.ndim(value) > 1 or not found or not all(map(isfinite, found)):
-        raise SpecError(f"{name} is {shown(repr(value))}: a number is needed, or one a channel")
-    return found
-
-
-def _mean(name: str, value: Any) -> Mean | None:
-    if value is None:
-        return None
-    if isinstance(value, (str, os.PathLike)):
-        value = read_mean(os.fspath(value))
-    if np.ndim(value) <= 1:
-        return _numbers(name, value)
-    image = np.array(value, np.float32)
-    if image.ndim == 4 and len(image) == 1:
-        image = image[0]
-    if image.ndim != 3 or not image.size or not np.isfinite(image).all():
-        shape = " x ".join(map(str, image.shape))
-        raise SpecError(f"{name} is {shape}: channels x height x width of finite numbers is needed")
-    image.flags.writeable = False
-    return image
-
-
-def read_mean(path: str) -> Floats:
-    """The mean in a .binaryproto or a .npy: a picture, or a value a channel."""
-    if not path.endswith(".npy"):
-        return mean_image(path)
-    try:
-        found: Floats = np.load(path, allow_pickle=False).astype(np.float32)
-        return found
-    except (OSError, ValueError, EOFError) as error:
-        raise FileError(path, f"is no array that can be read: {shown(error)}") from error
-
-
-def _scale(name: str, value: Any) -> float:
-    numbers = _numbers(name, value)
-    if len(numbers) != 1:
-        raise SpecError(f"{name} is {value!r}: one number is needed")
-    return numbers[0]
-
-
-def _std(name: str, value: Any) -> tuple[float, ...] | None:
-    if value is None:
-        return None
-    numbers = _numbers(name, value)
-    if min(numbers) <= 0:
-        raise SpecError(f"{name} is {value!r}: numbers above 0 are needed")
-    return numbers
-
-
-def _one_of(*known: Any) -> Any:
-    def check(name: str, value: Any) -> Any:
-        if not isinstance(value, (str, bool, type(None))) or value not in known:
-            told = ", ".join(repr(one) for one in known)
-            near = did_you_mean(value, [one for one in known if isinstance(one, str)])
-            raise SpecError(f"{name} is {shown(repr(value))}, not one of {told}{near}")
-        return value
-
-    return check
-
-
-_CHECKS = {
-    "resize": _size,
-    "resize_mode": _one_of(*MODES),
-    "pad": _numbers,
-    "interpolation": _one_of(
-        *(f"{library}.{way}" for library, ways in INTERPOLATIONS.items() for way in ways)
-    ),
-    "crop": _size,
-    "color": _one_of(None, *COLORS),
-    "upright": _one_of(False, True),
-    "mean": _mean,
-    "scale": _scale,
-    "std": _std,
-    "mirror": _one_of(False, True, "always"),
-}

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from sparknet.errors import LayerError, SpecError
+from sparknet.errors import DataError, LayerError, SpecError
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, Layer, Shape, make
 from sparknet.layers.input import Input
 from sparknet.layers.source_layer import SourceLayer
 from sparknet.layers.transform_param import TransformParam
+from sparknet.loaders.image_arrays import ImageArrays
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.proto import caffe_pb2
 
 NetMessage = caffe_pb2.NetParameter
 LayerMessage = caffe_pb2.LayerParameter
+
+CHANNELS = (1, 3)
+"""The channels of images: grey, or blue, green and red."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,31 @@ class Entry:
     """The axis of records; 1 where time comes first, for LSTM or RNN."""
     is_label: bool = False
     """Whether its values are class indices."""
+    given: Preprocessing | None = field(default=None, repr=False, compare=False)
+    """The preprocessing that the net's user asks for."""
+
+    @cached_property
+    def preprocessing(self) -> Preprocessing | None:
+        """What happens to records: by the transform_param, or as the user asks."""
+        how = self.given
+        if self.transform is not None:
+            own = Preprocessing.of_param(self.transform.options, self.transform.mean)
+            return own if how is None else how.over(own, self.name).cropped(self.record, self.name)
+        return None if how is None else how.cropped(self.record, self.name)
+
+    @property
+    def pictures(self) -> Preprocessing | None:
+        """The same, for images of any size; None where the input takes no images."""
+        if len(self.record) != 3 or self.record[0] not in CHANNELS or self.axis:
+            return None
+        return (self.preprocessing or Preprocessing()).completed(self.record)
+
+    def images(self, training: bool) -> ImageArrays:
+        """What makes arrays of images for this input; DataError if it takes none."""
+        if (how := self.pictures) is None:
+            shape = " x ".join(map(str, self.record)) or "one number"
+            raise DataError(f"'{self.name}' takes no images: it is {shape}")
+        return ImageArrays(how, self.record[0], training)
 
     @property
     def batch(self) -> int:
@@ -48,7 +79,8 @@ class Entry:
     @property
     def stored(self) -> tuple[int | None, ...]:
         """The shape of one record in the data, before transforms; None is any size."""
-        if self.transform is None or not self.transform.crop_size:
+        how = self.preprocessing
+        if how is None or (how.crop is None and how.resize is None):
             return self.record
         return (self.record[0], None, None)
 
@@ -93,24 +125,47 @@ def find_places(net: NetMessage, others: Sequence[NetMessage] = ()) -> list[Plac
 
 
 def find_entries(
-    net: NetMessage, places: Sequence[Place], phase: int, records: Mapping[str, Shape]
+    net: NetMessage,
+    places: Sequence[Place],
+    phase: int,
+    records: Mapping[str, Shape],
+    given: Preprocessing | None = None,
 ) -> list[Entry]:
     """The entries of a filtered net: the places that are read.  `records` holds the known shapes
-    of records.
+    of records; `given` is for the net's images.
     """
     read = {place.name for place in places if place.is_read}
     tops = [
         (name, layer, shape, transform)
         for layer, kind in source_layers(net)
-        for name, shape, transform in _tops(layer, kind, phase, records)
+        for name, shape, transform in _tops(layer, kind, phase, records, given)
         if name in read
     ]
     axes = Outline(net.layer, phase).input_axes({name: shape for name, _, shape, _ in tops})
     labels = set(_labels(net))
-    return [
+    entries = [
         Entry(name, shape, layer.name, layer.type, transform, axes[name], name in labels)
         for name, layer, shape, transform in tops
     ]
+    return entries if given is None else _pictured(entries, given)
+
+
+def _pictured(entries: Sequence[Entry], given: Preprocessing) -> list[Entry]:
+    """The entries, with preprocessing for the images: for 'data', or the first of 1 or 3 channels,
+    and others of its shape.
+    """
+    images = [entry for entry in entries if entry.pictures is not None and not entry.is_label]
+    if not images:
+        told = ", ".join(f"'{entry.name}' {entry.record}" for entry in entries) or "none"
+        raise SpecError(f"no input takes images, which {given!r} is for; the inputs are: {told}")
+    first = next((entry for entry in images if entry.name == "data"), images[0])
+    chosen = [
+        replace(entry, given=given) if entry in images and entry.record == first.record else entry
+        for entry in entries
+    ]
+    for entry in chosen:
+        _ = entry.preprocessing  # may be refused
+    return chosen
 
 
 def _labels(net: NetMessage) -> Iterator[str]:
@@ -148,7 +203,7 @@ def only_layers(net: NetMessage, tops: Sequence[str]) -> NetMessage:
 
 def adapted(entry: Entry, values: Any) -> Entry:
     """The entry for a batch whose records have other sizes, where the net allows them."""
-    if values is None or entry.transform is not None or values.ndim != len(entry.shape):
+    if values is None or entry.preprocessing is not None or values.ndim != len(entry.shape):
         return entry
     axis = entry.axis
     record = values.shape[1:]
@@ -156,14 +211,18 @@ def adapted(entry: Entry, values: Any) -> Entry:
 
 
 def _tops(
-    layer: LayerMessage, kind: type[SourceLayer], phase: int, records: Mapping[str, Shape]
+    layer: LayerMessage,
+    kind: type[SourceLayer],
+    phase: int,
+    records: Mapping[str, Shape],
+    given: Preprocessing | None,
 ) -> Iterator[tuple[str, Shape, TransformParam | None]]:
     made = make(layer, phase)
     transform = None
     if layer.HasField("transform_param") and kind.batches:
         transform = TransformParam(made, layer.transform_param)
     if kind.reads and any(top in records for top in layer.top):
-        shapes = tuple(_shapes_by_records(layer, kind, transform, records))
+        shapes = tuple(_shapes_by_records(layer, kind, transform, records, given))
     else:
         shapes = _shapes_by_layer(made)
     for number, (top, shape) in enumerate(zip(layer.top, shapes, strict=True)):
@@ -184,6 +243,7 @@ def _shapes_by_records(
     kind: type[SourceLayer],
     transform: TransformParam | None,
     records: Mapping[str, Shape],
+    given: Preprocessing | None,
 ) -> Iterator[Shape]:
     assert kind.field is not None
     batch = getattr(layer, kind.field).batch_size
@@ -196,9 +256,22 @@ def _shapes_by_records(
         if known is None:
             raise LayerError(layer.name, f"the data has no column '{top}'")
         if kind.pictures and number == 0:
-            known = (1, 1, 1, *known)[-3:]
+            known = _image_shape(known, given)
             known = transform.output(known) if transform else known
+            if given is not None and given.crop is not None:
+                known = (known[0], *given.crop)
         yield (batch, *known)
+
+
+def _image_shape(known: Shape, given: Preprocessing | None) -> Shape:
+    """The shape of an image before the crop; ``known`` is () for numbers and encoded images."""
+    channels, height, width = (1, 1, 1, *known)[-3:]
+    if given is None:
+        return channels, height, width
+    if not known:
+        channels = 1 if given.color == "grey" else 3
+        return (channels, *(given.resize or given.crop or (height, width)))
+    return (channels, *(given.resize or (height, width)))
 
 
 class UnknownShape(SpecError):

@@ -10,7 +10,8 @@ import numpy as np
 
 from sparknet.errors import DataError, LayerError, SpecError
 from sparknet.graph.records import Outline
-from sparknet.layers import LAYERS, Shape
+from sparknet.layers import LAYERS, TRAIN, Shape
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.backend import Backend
 from sparknet.net.entries import (
     Entry,
@@ -22,7 +23,7 @@ from sparknet.net.entries import (
     only_layers,
     with_inputs,
 )
-from sparknet.net.feed import Feed, reshape
+from sparknet.net.feed import Feed, decoded, reshape
 from sparknet.net.flow import dependent, last_blobs
 from sparknet.net.rows import (
     Array,
@@ -41,7 +42,8 @@ from sparknet.proto.suggest import did_you_mean
 class FedNet:
     """One net of a description; it is built at its first use, because the data may decide shapes.
 
-    `what` names its data in messages; `others` are nets that are fed from the same records.
+    `what` names its data in messages; `others` are nets that are fed from the same records;
+    `given` says what happens to images.
     """
 
     def __init__(
@@ -53,7 +55,9 @@ class FedNet:
         seed: int,
         what: str,
         others: Sequence[NetMessage] = (),
+        given: Preprocessing | None = None,
     ) -> None:
+        self._given = given
         self.described, self.phase, self.what = described, phase, what
         self._make, self._backend, self._seed = make, backend, seed
         self.places = find_places(described, others)
@@ -79,7 +83,9 @@ class FedNet:
     @property
     def entries(self) -> list[Entry]:
         if self._entries is None:
-            self._entries = find_entries(self.described, self.places, self.phase, self.records)
+            self._entries = find_entries(
+                self.described, self.places, self.phase, self.records, self._given
+            )
         return self._entries
 
     @property
@@ -172,7 +178,7 @@ class FedNet:
             if block is None:
                 return 0
             self._check_columns(block)
-            rows = self._write(self.entries, block, self._transformed)
+            rows = self._write(self.entries, self._decoded(block), self._transformed)
         self.taken += rows
         return rows
 
@@ -180,6 +186,14 @@ class FedNet:
         """Restart the data from the beginning, where it can be read again."""
         if self.rows is not None and self.rows.again:
             self._stream = None
+
+    def _decoded(self, block: Mapping[str, Array]) -> Block:
+        """The block with arrays in place of encoded images."""
+        entries = {entry.name: entry for entry in self.known_entries or ()}
+        return {
+            name: decoded(entries[name], values, self.phase == TRAIN) if name in entries else values
+            for name, values in block.items()
+        }
 
     def _write(
         self, entries: Sequence[Entry], block: Mapping[str, Array], transformed: bool = False
@@ -228,6 +242,7 @@ class FedNet:
         columns = columns_of(batch, default_columns(self.places))
         if not is_batch(columns, self.known_entries):
             columns = {name: values[None] for name, values in columns.items()}
+        columns = self._decoded(columns)
         for name, values in columns.items() if self._entries is None else ():
             self.records.setdefault(name, values.shape[1:])
         wanted = self._outputs(columns, outputs)

@@ -11,12 +11,13 @@ from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.solvers.nets import weight_files
 from sparknet.errors import DataError, SolverError, SpecError
 from sparknet.layers import TEST, TRAIN, Shape
-from sparknet.loaders.transform import Transform
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import NDArray
 from sparknet.net.backend import find_backend
 from sparknet.net.description import NetMessage, SolverMessage, describe
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.fed import FedNet
+from sparknet.net.feed import Preparation
 from sparknet.net.metrics import Means, flattened
 from sparknet.net.rows import Array, default_columns
 from sparknet.weights import WeightCollection, copy_from
@@ -37,7 +38,8 @@ class Net:
     all blobs and gradients, not only the requested outputs; in the test phase the last bits may
     then differ: docs/pycaffe.md.  ``trusted=False`` is for a net of unknown origin: no layer
     imports a module, or reads or writes a file.  The net of a caffemodel is treated so, unless
-    ``trusted=True``.
+    ``trusted=True``.  ``preprocessing``, or its settings as keywords (``resize=256, crop=224,
+    mean=(104, 117, 123)``), says what happens to images: docs/images.md.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
@@ -58,7 +60,11 @@ class Net:
         precision: str = "float32",
         keep_blobs: bool = False,
         trusted: bool | None = None,
+        preprocessing: Preprocessing | None = None,
+        **images: Any,
     ) -> None:
+        self.preprocessing = Preprocessing.given(preprocessing, images)
+        """What was asked for images; a net's own transform_param is not in it."""
         self._description = describe(source, phase, level, stages, trusted)
         self._backend = find_backend(backend, precision, keep_blobs)
         self._files = [] if self.settings is None else weight_files(self.settings)
@@ -151,13 +157,12 @@ class Net:
         self._know(self._test_net(net).set_data(data, transformed))
 
     @property
-    def transforms(self) -> dict[str, Transform]:
+    def transforms(self) -> dict[str, Preparation]:
         """The transforms of columns, for `Batches` to apply in its thread."""
-        layers = self._description.main.layer
         return {
-            layer.top[0]: Transform(layer.transform_param, self._main.phase, self._seed)
-            for layer in layers
-            if any(entry.transform and entry.layer == layer.name for entry in self._main.entries)
+            entry.name: Preparation(entry, self._main.phase, self._seed)
+            for entry in self._main.entries
+            if entry.preprocessing is not None
         }
 
     @property
@@ -296,7 +301,9 @@ class Net:
 
     def _fed(self, described: NetMessage, phase: int, make: Any, what: str) -> FedNet:
         others = (self._description.main, *self._description.tests)
-        return FedNet(described, phase, make, self._backend, self._seed, what, others)
+        return FedNet(
+            described, phase, make, self._backend, self._seed, what, others, self.preprocessing
+        )
 
     def _make_main(self, net: NetMessage) -> Any:
         if self.settings is None:

@@ -20,6 +20,8 @@ from sparknet.net.entries import Entry, Place
 Array = np.ndarray[Any, Any]
 Block = dict[str, Array]
 Pattern = tuple[int | None, ...]
+ENCODED = "OSU"
+"""The kinds of arrays of encoded images, or of paths of image files."""
 Entries = Callable[[], Sequence[Entry] | None]
 """The entries of a net; None while the shapes of its records are not known."""
 
@@ -200,6 +202,10 @@ def _stacked_column(name: str, records: Sequence[Block]) -> Array:
 
 
 def _array(name: object, values: Any) -> Array:
+    if isinstance(values, bytes) or (
+        isinstance(values, (list, tuple)) and values and isinstance(values[0], bytes)
+    ):
+        return np.array(values, object)  # numpy's own strings lose zeros at the end
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -217,6 +223,8 @@ def is_batch(columns: Block, entries: Sequence[Entry] | None) -> bool:
         return max((values.ndim for values in columns.values()), default=0) > 3
     entry = max(known, key=lambda entry: len(entry.shape))
     shape, record = columns[entry.name].shape, entry.stored
+    if columns[entry.name].dtype.kind in ENCODED:
+        return len(shape) > 0
     if fits(shape, record):
         return False
     if fits(shape[1:], record):

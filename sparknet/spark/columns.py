@@ -3,17 +3,23 @@
 A column may hold: numbers → (n,); lists and fixed-size lists of
 numbers → (n, length); binary → bytes of the entry's shape (uint8, or float32 where four times
 as long), else an encoded image; Spark's image struct and pyspark.ml's vectors → their values.
+Images become arrays of one size, as `ImageArrays` says.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparknet.errors import DataError, SparkError
-from sparknet.loaders.image import decode, recolored
+from sparknet.loaders.image_arrays import Found, ImageArrays, stacked
+from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.net.entries import CHANNELS, Entry
+from sparknet.net.feed import raising
 from sparknet.net.rows import shaped
 from sparknet.spark.column_types import IMAGE, VECTOR, plain
 
@@ -28,11 +34,32 @@ _SPARSE = 0
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def arrays(batch: pa.RecordBatch, mapping: dict[str, str], shapes: dict[str, Shape]) -> Any:
+@dataclass(frozen=True)
+class Wanted:
+    """What an input takes of a row."""
+
+    shape: Shape
+    images: ImageArrays | None = None
+    """What makes its arrays of images, if it takes images."""
+
+
+def wanted(entries: Iterable[Entry], training: bool = False) -> dict[str, Wanted]:
+    """What a net's inputs take."""
+    return {
+        entry.name: Wanted(entry.stored, None if entry.pictures is None else entry.images(training))
+        for entry in entries
+    }
+
+
+def arrays(
+    batch: pa.RecordBatch, mapping: dict[str, str], shapes: Mapping[str, Shape | Wanted]
+) -> dict[str, Array]:
     """Blob → rows of a batch, from the columns in ``mapping``; all values are finite."""
     found = {}
     for blob, name in mapping.items():
-        found[blob] = column(batch.column(plain(name)), name, shapes[blob])
+        want = shapes[blob]
+        want = want if isinstance(want, Wanted) else Wanted(want)
+        found[blob] = column(batch.column(plain(name)), name, want.shape, want.images)
         check_finite(found[blob], name)
     return found
 
@@ -47,19 +74,22 @@ def check_finite(values: Array, name: str) -> None:
         raise SparkError(f"column '{name}' holds {odd:g}, no number of float32: fill or filter it")
 
 
-def column(values: pa.Array, name: str, shape: Shape) -> Array:
-    """A column as rows of ``shape`` (that of one record; () is one number)."""
+def column(values: pa.Array, name: str, shape: Shape, images: ImageArrays | None = None) -> Array:
+    """A column as rows of ``shape`` (that of one record; () is one number).
+
+    Unless ``images`` says more, images keep their size.
+    """
     import pyarrow.types as kind
 
     if values.null_count:
         raise SparkError(f"column '{name}' is null: fill such rows, or filter them out")
     of = values.type
     if kind.is_struct(of):
-        found = _struct(values, name, shape)
+        found = _struct(values, name, shape, images)
         # Entries of plain numbers take an image as planes, one after the other.
         return _shaped(found if len(shape) != 1 else _flat(found), name, shape)
     if kind.is_binary(of) or kind.is_large_binary(of) or kind.is_fixed_size_binary(of):
-        return _shaped(_binary(values, name, shape), name, shape)
+        return _shaped(_binary(values, name, shape, images), name, shape)
     if kind.is_list(of) or kind.is_large_list(of) or kind.is_fixed_size_list(of):
         return _shaped(_lists(values, name), name, shape)
     if kind.is_integer(of) or kind.is_floating(of) or kind.is_boolean(of) or kind.is_decimal(of):
@@ -117,77 +147,137 @@ def _lists(values: Any, name: str) -> Array:
     return inner.reshape(len(values), length, *inner.shape[1:])
 
 
-def _binary(values: Any, name: str, shape: Shape) -> Array:
+def _binary(values: Any, name: str, shape: Shape, images: ImageArrays | None) -> Array:
+    images = images or _plain_images(shape)
+    if images is not None and None in shape and _is_encoded(values):
+        return _stacked(pictures(values, name, images), name)
+    flat, lengths, begin, end = _bytes_of(values)
+    length = int(lengths[0]) if len(lengths) else 0
+    even = bool((lengths == length).all())
+    for size, dtype in ((length, np.uint8), (length // 4, np.float32)):
+        needed = math.prod(_square(size, shape))
+        if even and length == needed * np.dtype(dtype).itemsize:
+            return flat[begin:end].view(dtype).reshape(len(values), needed)
+    if images is not None:
+        return _stacked(pictures(values, name, images), name)
+    raise SparkError(
+        f"column '{name}' has rows of {length} bytes{'' if even else ' and of others'}: "
+        f"{shape} is {needed} as bytes and {4 * needed} as float32"
+    )
+
+
+def _bytes_of(values: Any) -> tuple[Array, Array, int, int]:
+    """All bytes of a binary column, the lengths of its rows, and where these begin and end."""
     import pyarrow as pa
 
     if pa.types.is_fixed_size_binary(values.type):
         width = values.type.byte_width
         flat = np.frombuffer(values.buffers()[1], np.uint8)
         lengths = np.full(len(values), width)
-        begin, end = values.offset * width, (values.offset + len(values)) * width
-    else:
-        ends = np.int64 if pa.types.is_large_binary(values.type) else np.int32
-        _, offsets, data = values.buffers()
-        at = np.frombuffer(offsets, ends)[values.offset : values.offset + len(values) + 1]
-        flat = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-        lengths, begin, end = np.diff(at), int(at[0]), int(at[-1])
-    length = int(lengths[0]) if len(lengths) else 0
-    even = bool((lengths == length).all())
-    for size, dtype in ((length, np.uint8), (length // 4, np.float32)):
-        wanted = math.prod(_square(size, shape))
-        if even and length == wanted * np.dtype(dtype).itemsize:
-            return flat[begin:end].view(dtype).reshape(len(values), wanted)
-    if len(shape) == 3:
-        return _images(values, name, shape)
-    raise SparkError(
-        f"column '{name}' has rows of {length} bytes{'' if even else ' and of others'}: "
-        f"{shape} is {wanted} as bytes and {4 * wanted} as float32"
-    )
+        return flat, lengths, values.offset * width, (values.offset + len(values)) * width
+    ends = np.int64 if pa.types.is_large_binary(values.type) else np.int32
+    _, offsets, data = values.buffers()
+    at = np.frombuffer(offsets, ends)[values.offset : values.offset + len(values) + 1]
+    flat = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return flat, np.diff(at), int(at[0]), int(at[-1])
 
 
-def _images(values: Any, name: str, shape: Shape) -> Array:
-    """Decode encoded images, which must all have one size."""
-    color = shape[0] == 3
-    return _stacked(
-        [decode(value.as_py(), f"column '{name}'", color) for value in values],
-        name,
-    )
+def _is_encoded(values: Any) -> bool:
+    """Whether the first row begins as an image file does."""
+    first = next((value.as_buffer() for value in values if value.is_valid), b"")
+    return bytes(memoryview(first)[:_START]).startswith(_MAGIC)
 
 
-def _stacked(images: list[Array], name: str) -> Array:
-    sizes = {image.shape for image in images}
+_MAGIC = (
+    b"\xff\xd8\xff",  # JPEG
+    b"\x89PNG\r\n",
+    b"GIF8",
+    b"BM",
+    b"RIFF",  # WebP
+    b"II*\0",  # TIFF
+    b"MM\0*",
+    *(b"P%d\n" % kind for kind in range(1, 7)),
+)
+_START = 8
+
+
+def pictures(values: pa.Array, name: str, images: ImageArrays) -> list[Found]:
+    """For each row of a column of encoded images or of Spark's image structs its array, or the
+    error that says why it has none.
+
+    Several are decoded at a time, without the interpreter's lock.
+    """
+    import pyarrow.types as kind
+
+    read = _image_structs(values, name) if kind.is_struct(values.type) else None
+
+    def make(row: int) -> Array:
+        value = values[row]
+        if not value.is_valid:
+            raise SparkError(f"column '{name}' is null: fill such rows, or filter them out")
+        if read is not None:
+            return images.of_pixels(read(row), f"column '{name}'")
+        return images.of_file(value.as_py(), f"column '{name}'")
+
+    return images.map(make, len(values))
+
+
+def _plain_images(shape: Shape) -> ImageArrays | None:
+    """What decodes images for inputs of such a shape, and leaves their size."""
+    if len(shape) != 3 or shape[0] not in CHANNELS:
+        return None
+    return ImageArrays(Preprocessing(interpolation="cv2.linear"), shape[0])
+
+
+def _stacked(found: list[Found], name: str) -> Array:
+    rows = raising(found)
+    sizes = {row.shape for row in rows}
     if len(sizes) > 1:
-        raise SparkError(f"column '{name}' has images of {len(sizes)} sizes: resize them first")
-    return np.stack(images)
+        raise SparkError(f"column '{name}' has images of {len(sizes)} sizes: give resize")
+    return stacked(rows)
 
 
-def _struct(values: Any, name: str, shape: Shape) -> Array:
+def _struct(values: Any, name: str, shape: Shape, images: ImageArrays | None) -> Array:
     fields = {values.type.field(number).name for number in range(values.type.num_fields)}
     if fields >= IMAGE:
-        return _image_structs(values, name, shape)
+        if (images := images or _plain_images(shape)) is not None:
+            return _stacked(pictures(values, name, images), name)
+        read = _image_structs(values, name)
+        return _stacked([read(row).transpose(2, 0, 1) for row in range(len(values))], name)
     if fields >= VECTOR:
         return _vectors(values, name, math.prod(size for size in shape if size))
     raise SparkError(f"column '{name}' is a struct of {sorted(fields)}: no image and no vector")
 
 
-def _image_structs(values: Any, name: str, shape: Shape) -> Array:
-    """Convert Spark's images, rows of interleaved BGR bytes as in Caffe, to planes.
+def _image_structs(values: Any, name: str) -> Callable[[int], Array]:
+    """A function that reads a row of Spark's image structs, as height x width x channels.
 
-    Grey images and those with alpha give the same result as their files given as bytes.
+    Pixels are interleaved, blue first; ``mode`` is OpenCV's number of a type.
     """
-    images = []
-    for image in values.to_pylist():
-        size = image["height"], image["width"], image["nChannels"]
-        if min(size) < 1:  # Spark's image source marks images like this that it cannot decode
-            said = f"is no image that Spark can read: {image.get('origin')}"
+    fields = {
+        values.type.field(number).name: values.field(number)
+        for number in range(values.type.num_fields)
+    }
+    sizes = [fields[side].to_pylist() for side in ("height", "width", "nChannels")]
+    modes = fields["mode"].to_pylist() if "mode" in fields else [0] * len(values)
+
+    def read(row: int) -> Array:
+        size = tuple(side[row] for side in sizes)
+        if None in size or min(size) < 1:  # as Spark's image source marks what it cannot decode
+            origin = fields["origin"][row].as_py() if "origin" in fields else None
+            said = f"is no image that Spark can read: {origin}"
             raise SparkError(f"column '{name}': this {said} (its option dropInvalid leaves it out)")
-        if math.prod(size) != len(image["data"]):
+        kind = np.dtype(_DEPTHS.get((modes[row] or 0) & 7, "u1"))
+        data = fields["data"][row].as_buffer() or b""
+        if math.prod(size) * kind.itemsize != len(data):
             raise SparkError(f"column '{name}' has an image of {size} with other data than that")
-        planes = np.frombuffer(image["data"], np.uint8).reshape(size).transpose(2, 0, 1)
-        if len(shape) == 3 and shape[0] in (1, 3):
-            planes = recolored(planes, shape[0] == 3)
-        images.append(planes)
-    return _stacked(images, name)
+        return np.frombuffer(data, kind).reshape(size)
+
+    return read
+
+
+_DEPTHS = {0: "u1", 1: "i1", 2: "<u2", 3: "<i2", 4: "<i4", 5: "<f4", 6: "<f8"}
+"""Types of values by the lower bits of OpenCV's numbers for types of images."""
 
 
 def _vectors(values: Any, name: str, length: int) -> Array:

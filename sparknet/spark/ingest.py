@@ -6,7 +6,7 @@ blocks arrive: a stage that is run again trains on the same records in the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +17,11 @@ from sparknet.dist.identity import check_sum
 from sparknet.dist.worker_main import Part
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords, Batch, Records, Subset
-from sparknet.spark.columns import arrays
+from sparknet.spark.columns import Wanted, arrays
 from sparknet.spark.places import placed
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Shape = tuple[int | None, ...]
 
 ROW = "__sparknet_row"
 """The column of row numbers."""
@@ -35,11 +33,11 @@ def ingest(
     batches: Iterable[pa.RecordBatch],
     path: Path,
     mapping: dict[str, str],
-    shapes: dict[str, Shape],
+    shapes: Mapping[str, Wanted],
 ) -> Part:
     """Write the rows to a block file, in pieces as they come, and open it.
 
-    ``mapping`` names the column of each blob, ``shapes`` the shape of one record of it.
+    ``mapping`` names the column of each blob, ``shapes`` says what it takes of one record.
     """
     rows: list[Any] = []
     held: list[Any] = []
@@ -89,10 +87,10 @@ def _chosen(blocks: Blocks, order: Any) -> Records:
     return Subset(blocks, order)
 
 
-def _no_records(shapes: dict[str, Shape]) -> Records:
+def _no_records(shapes: Mapping[str, Wanted]) -> Records:
     return ArrayRecords(
         **{
-            blob: np.zeros((0, *(size or 0 for size in shape)), np.uint8)
-            for blob, shape in shapes.items()
+            blob: np.zeros((0, *(size or 0 for size in want.shape)), np.uint8)
+            for blob, want in shapes.items()
         }
     )

@@ -14,6 +14,7 @@ import numpy as np
 
 from sparknet.dist.portable import portable_net
 from sparknet.errors import FileError, SparkError, SpecError
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.fed import FedNet
 from sparknet.net.flow import dependent, predictions
@@ -22,10 +23,12 @@ from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
 from sparknet.spark.batch import batch_for
 from sparknet.spark.column_types import check_types, named, plain
+from sparknet.spark.columns import wanted
 from sparknet.spark.files import send
 from sparknet.spark.outputs import Output, find_outputs
 from sparknet.spark.prediction import Prediction, predict
 from sparknet.spark.remote import fetched, written
+from sparknet.spark.saved import Saved
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +45,9 @@ class SparkModel:
     wherever Spark can read: hdfs://…, s3a://….  A net for training works too: it runs in phase
     TEST with its transform_param, and columns that only its losses and accuracies need may be
     missing.  ``columns`` maps its inputs to the data's columns, unless `transform` is given
-    others.  The net of a caffemodel imports no Python layer, and reads and writes no file,
+    others.  ``preprocessing``, or its settings as keywords (``resize=256, crop=224,
+    mean=(104, 117, 123)``), says what happens to images: docs/images.md.  The net of a caffemodel
+    imports no Python layer, and reads and writes no file,
     unless ``trusted`` is True.
     """
 
@@ -53,12 +58,20 @@ class SparkModel:
         *,
         columns: dict[str, str] | None = None,
         trusted: bool | None = None,
+        preprocessing: Preprocessing | None = None,
+        **images: Any,
     ) -> None:
-        self.columns = named(columns)
-        self.net: Net = net if isinstance(net, Net) else _net(net, weights, trusted)
+        how = Preprocessing.given(preprocessing, images)
+        saved = Saved() if isinstance(net, Net) or weights is not None else Saved.beside(net)
+        self.columns = saved.columns | named(columns)
+        self.net: Net = (
+            net if isinstance(net, Net) else _net(net, weights, trusted, how or saved.preprocessing)
+        )
         """The net, with the weights for prediction."""
         if net is self.net and weights is not None:
             raise SpecError("this Net has weights already: give weights with what it was made from")
+        if net is self.net and how not in (None, self.net.preprocessing):
+            raise SpecError(f"this Net is made already: give {how!r} to Net itself")
 
     def transform(
         self,
@@ -92,10 +105,11 @@ class SparkModel:
             weights=self._send(session),
             net=portable_net(tested.described),
             mapping=mapping,
-            shapes={entry.name: entry.stored for entry in tested.entries},
+            shapes=wanted(tested.entries),
             outputs=predicted,
             best=best,
             batch=rows,
+            preprocessing=self.net.preprocessing,
         )
         schema = _schema(data, predicted, best)
         rows = data.toDF(*map(plain, data.columns))
@@ -128,7 +142,8 @@ class SparkModel:
         return found
 
     def save(self, path: StrPath) -> None:
-        """Write a caffemodel, and the net as a .prototxt next to it; `SparkModel(path)` reads both.
+        """Write a caffemodel, next to it the net as a .prototxt, and as a .json the columns and
+        what happens to images.  `SparkModel(path)` reads all.
 
         ``path`` is any path that Spark can write.
         """
@@ -139,6 +154,8 @@ class SparkModel:
             write_model(file, self._model())
         with written(f"{name}.prototxt") as file:
             write_text(file, self.net.tested.described)
+        with written(f"{name}{Saved.SUFFIX}") as file:
+            file.write_text(Saved(self.columns, self.net.preprocessing).to_json())
 
     def __repr__(self) -> str:
         return f"<SparkModel '{self.net.tested.described.name}'>"
@@ -216,7 +233,9 @@ def check_keywords(
         raise SparkError(f"batch is {batch!r}: a whole number, at least 1, is needed")
 
 
-def _net(source: Any, weights: Any, trusted: bool | None) -> Net:
+def _net(
+    source: Any, weights: Any, trusted: bool | None, preprocessing: Preprocessing | None
+) -> Net:
     """A net from files that only Spark may be able to read.
 
     A caffemodel contains its own description; next to one in HDF5, which does not, lies the net.
@@ -228,7 +247,7 @@ def _net(source: Any, weights: Any, trusted: bool | None) -> Net:
             weights = source
     with fetched(source) as description, fetched(weights) as given:
         net = read_model(given).net if source is weights is not None else description
-        made = Net(net, given, trusted=trusted)
+        made = Net(net, given, trusted=trusted, preprocessing=preprocessing)
         if description is not source or given is not weights:
             _ = made.net  # reads the copied files
     return made

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.dist.portable import Portable
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import set_threads
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
-from sparknet.spark.columns import arrays
+from sparknet.spark.columns import Wanted, arrays
 from sparknet.spark.outputs import Output
 from sparknet.spark.places import in_one_line, placed
 from sparknet.spark.worker_cache import kept
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
-Shape = tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,23 @@ class Prediction:
     weights: str
     net: Portable
     mapping: dict[str, str]
-    shapes: dict[str, Shape]
+    shapes: dict[str, Wanted]
     outputs: Sequence[Output]
     best: str | None
     batch: int
+    preprocessing: Preprocessing | None = None
+    """What was asked for images."""
 
     def make_net(self) -> Net:
         from pyspark import SparkFiles
 
         set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
         with scratch_folder() as folder:
-            net = Net(self.net.unpacked(Path(folder)), SparkFiles.get(self.weights))
+            net = Net(
+                self.net.unpacked(Path(folder)),
+                SparkFiles.get(self.weights),
+                preprocessing=self.preprocessing,
+            )
             _ = net.tested  # reads the folder's files
         return net
 
@@ -71,7 +77,7 @@ def _place(partition: int, before: int, row: int) -> str:
 def _predicted(rows: pa.RecordBatch, given: Prediction) -> pa.RecordBatch:
     import pyarrow as pa
 
-    net = kept((given.weights, given.net.text), given.make_net)
+    net = kept((given.weights, given.net.text, given.preprocessing), given.make_net)
     made = net.forward(
         arrays(rows, given.mapping, given.shapes), [output.blob for output in given.outputs]
     )

@@ -51,6 +51,12 @@ def fetched(source: Any, session: SparkSession | None = None) -> Iterator[Any]:
             raise _named(error, str(copy), url) from error
 
 
+def exists(path: StrPath) -> bool:
+    """Whether there is such a file, wherever Spark can read."""
+    here = local_path(path)
+    return Path(here).is_file() if here is not None else _Remote(os.fspath(path), None).exists()
+
+
 @contextmanager
 def written(path: StrPath, session: SparkSession | None = None) -> Iterator[Path]:
     """A local path to write the file of ``path`` to; it then appears there whole or not at all."""
@@ -93,6 +99,10 @@ class _Remote:
         with said_by_java(url):
             settings = session._jsparkSession.sessionState().newHadoopConf()
             self._system = self._path(url).getFileSystem(settings)
+
+    def exists(self) -> bool:
+        with said_by_java(self._url):
+            return bool(self._system.exists(self._path(self._url)))
 
     def fetch(self, copy: Path) -> None:
         with said_by_java(self._url):

@@ -12,6 +12,7 @@ from sparknet.dist.line import Line
 from sparknet.dist.run_spec import RunSpec
 from sparknet.dist.worker_main import Seat, reporting, take_part
 from sparknet.native import set_threads
+from sparknet.spark.columns import Wanted
 from sparknet.spark.ingest import ingest
 from sparknet.spark.probe import task_host
 from sparknet.spark.scratch import scratch
@@ -28,8 +29,8 @@ class Columns:
 
     mapping: dict[str, str]
     """Blob → column."""
-    shapes: dict[str, tuple[int | None, ...]]
-    """The shape of one record of each blob."""
+    shapes: dict[str, Wanted]
+    """What each blob takes of a record."""
 
 
 def train(

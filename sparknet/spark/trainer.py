@@ -19,11 +19,13 @@ from sparknet.dist.strategies import Strategy
 from sparknet.dist.training_net import check_engine, training_net
 from sparknet.dist.training_settings import Beginning, Protection, TrainingSettings
 from sparknet.errors import SparkError
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark import preflight
 from sparknet.spark.address import bind_address, driver_address, is_encrypted, session_of
 from sparknet.spark.column_types import named
+from sparknet.spark.columns import wanted
 from sparknet.spark.footprint import footprint
 from sparknet.spark.frame import frame, mapped, numbered
 from sparknet.spark.hadoop import open_runs
@@ -76,6 +78,10 @@ class Trainer:
     ``protection="encrypted"`` makes it unreadable as well, which is the default where Spark itself
     encrypts (spark.network.crypto.enabled, spark.ssl.enabled); "none" saves the time that
     it takes: docs/comm.md.
+
+    ``resize``, ``crop``, ``mean`` and the settings up to ``mirror`` say what happens to images:
+    docs/images.md.  Images are stored as bytes, of the size that they are resized to; crops and
+    mirrors are random.
     """
 
     solver: Any
@@ -102,6 +108,17 @@ class Trainer:
     precision: str = "float32"
     protection: Protection | None = None
     on_event: OnEvent | None = None
+    resize: Any = None
+    resize_mode: str | None = None
+    pad: Any = None
+    interpolation: str | None = None
+    crop: Any = None
+    color: str | None = None
+    upright: bool | None = None
+    mean: Any = None
+    scale: float | None = None
+    std: Any = None
+    mirror: bool | str | None = None
 
     def fit(self, data: Any, validation: Any = None, resume: bool = False) -> Trained:
         """Train on an RDD of tuples or dicts, or on a DataFrame; ``validation`` is another one.
@@ -142,7 +159,7 @@ class Trainer:
                 self.workers,
                 run,
                 spec,
-                Columns(rows.mapping, {name: one.stored for name, one in net.inputs.items()}),
+                Columns(rows.mapping, wanted(net.inputs.values(), training=True)),
                 f"sparknet: training {net.net.name}",
             )
             outcome, trained = run.supervise(workers)
@@ -158,7 +175,8 @@ class Trainer:
                 runs_at = partial(open_runs, session)
                 weights = save_weights(runs_at, os.fspath(weights), folder)
             given = stack.enter_context(fetched(weights, session))
-            net = training_net(self.solver, given, seed, self.precision)
+            how = Preprocessing.of(self)
+            net = training_net(self.solver, given, seed, self.precision, how)
             check_engine(net)  # builds the net, with these weights
         return net
 

@@ -212,5 +212,5 @@ def test_refusals(task: Task, pictures: list[str], capsys: pytest.CaptureFixture
     assert "no blob 'nothing'" in refused(1, *deployed(task, "--outputs=nothing", pictures[0]))
     assert "cannot be written" in refused(1, *deployed(task, "--out=/no/x", pictures[0]))
     own = ["-model", task.path("net.prototxt"), "-weights", task.path("model.caffemodel")]
-    assert "transform_param" in refused(2, "predict", *own, "--scale=2", pictures[0])
+    assert "transform_param" in refused(1, "predict", *own, "--scale=2", pictures[0])
     assert "is no array" in refused(1, *deployed(task, "--mean-file", __file__ + ".npy", "x.png"))

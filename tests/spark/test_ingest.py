@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError, SparkError
+from sparknet.spark.columns import Wanted
 from sparknet.spark.ingest import HELD, ROW, ingest
 
 pa = pytest.importorskip("pyarrow")
 
 MAPPING = {"data": "pixels", "label": "digit"}
-SHAPES: dict[str, tuple[int | None, ...]] = {"data": (1, 2, 2), "label": ()}
+SHAPES = {name: Wanted(shape) for name, shape in {"data": (1, 2, 2), "label": ()}.items()}
 
 
 def batch(rows: list[int], held: list[bool] | None = None) -> Any:

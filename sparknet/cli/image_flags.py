@@ -1,0 +1,71 @@
+"""Flags that say what happens to images: the settings of `Preprocessing`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import TYPE_CHECKING, Any
+
+from sparknet.cli import flags
+from sparknet.cli.verb import WrongUse
+
+if TYPE_CHECKING:
+    from sparknet.loaders.preprocessing import Preprocessing
+
+NAMES = (
+    "resize",
+    "resize_mode",
+    "pad",
+    "interpolation",
+    "crop",
+    "color",
+    "upright",
+    "mean_file",
+    "mean_value",
+    "scale",
+    "std",
+    "mirror",
+)
+
+
+def add(parser: ArgumentParser, training: bool = False) -> None:
+    group = parser.add_argument_group("images", "in this order; docs/images.md")
+    option = group.add_argument
+    option("--resize", type=flags.size, metavar="HEIGHTxWIDTH", help="or one number for both")
+    option("--resize-mode", metavar="MODE", help="exact; or shorter: cover it; or fit: with bars")
+    option("--pad", type=numbers, metavar="B[,G,R]", help="the value of the bars")
+    option("--interpolation", metavar="NAME", help="such as cv2.linear or pil.bicubic")
+    where = "a random part" if training else "take the centre"
+    option("--crop", type=flags.size, metavar="SIZE", help=f"HEIGHTxWIDTH or one number: {where}")
+    option("--color", metavar="ORDER", help="bgr, rgb or grey")
+    option("--upright", action="store_true", default=None, help="turned as their EXIF data say")
+    option("--mean-file", metavar="FILE", help="a mean image, .binaryproto or .npy")
+    option("--mean-value", type=numbers, metavar="B[,G,R]", help="a mean for each channel")
+    option("--scale", type=float, help="what values are multiplied with, after that")
+    option("--std", type=numbers, metavar="B[,G,R]", help="what values are divided by")
+    if training:
+        option("--mirror", action="store_true", default=None, help="half of them, at random")
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise ArgumentTypeError(f"'{text}' are no numbers") from None
+
+
+def keywords(chosen: Namespace) -> dict[str, Any]:
+    """The flags that are given, by the names of `Preprocessing`."""
+    given = {name: getattr(chosen, name, None) for name in NAMES}
+    given = {name: value for name, value in given.items() if value is not None}
+    if "mean_file" in given and "mean_value" in given:
+        raise WrongUse("give --mean-file or --mean-value, not both")
+    for flag in ("mean_file", "mean_value"):
+        if flag in given:
+            given["mean"] = given.pop(flag)
+    return given
+
+
+def preprocessing(chosen: Namespace) -> Preprocessing | None:
+    from sparknet.loaders.preprocessing import Preprocessing
+
+    return Preprocessing.of(keywords(chosen))
