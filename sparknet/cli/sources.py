@@ -9,6 +9,7 @@ from sparknet.cli.verb import WrongUse
 from sparknet.errors import DataError
 
 if TYPE_CHECKING:
+    from sparknet.loaders.preprocessing import Preprocessing
     from sparknet.loaders.records import Records
     from sparknet.net import Entry
     from sparknet.proto.caffe_pb2 import NetParameter, SolverParameter
@@ -17,10 +18,10 @@ HELP = "an LMDB, LevelDB, .npz, .h5, .parquet, …; several are chained; MNIST's
 HELP += "COLUMN=FILE.npy for arrays"
 
 
-def open_records(words: Sequence[str]) -> Records:
-    """The records of these files and folders, of any kind."""
+def open_records(words: Sequence[str], how: Preprocessing | None = None) -> Records:
+    """The records of these files and folders, of any kind; images are resized as ``how`` says."""
     from sparknet.loaders.numpy_files import NumpyFiles
-    from sparknet.loaders.opening import kind_of
+    from sparknet.loaders.opening import kind_of, open_images
     from sparknet.loaders.opening import open_records as opened
 
     arrays = dict(_array(word) for word in words if word.endswith(".npy"))
@@ -28,7 +29,7 @@ def open_records(words: Sequence[str]) -> Records:
         return NumpyFiles(**arrays)
     if arrays:
         raise WrongUse("name each array once, and no other data: COLUMN=FILE.npy …")
-    return opened(*words) if kind_of(words[0]) == "mnist" else opened(list(words))
+    return opened(*words) if kind_of(words[0]) == "mnist" else open_images(list(words), how)
 
 
 def of_solver(solver: SolverParameter) -> tuple[Records | None, Records | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from sparknet.cli import caffe_flags, flags, train_spark, train_workers
+from sparknet.cli import caffe_flags, flags, image_flags, train_spark, train_workers
 from sparknet.cli.interrupts import EFFECTS
 from sparknet.cli.verb import Verb, WrongUse
 
@@ -31,6 +31,7 @@ def _arguments(parser: ArgumentParser) -> None:
     caffe_flags.add_unused(parser)
     train_workers.add(parser)
     train_spark.add(parser)
+    image_flags.add(parser, training=True)
 
 
 def _execute(chosen: Namespace) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import sources
+from sparknet.cli import image_flags, sources
 from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
+    from sparknet.loaders.preprocessing import Preprocessing
     from sparknet.proto.caffe_pb2 import SolverParameter
     from sparknet.spark import Trained
     from sparknet.summary import Listener
@@ -77,6 +78,7 @@ def train(
             snapshots=snapshots,
             on_event=hear,
             **{name: value for name, value in given.items() if value is not None},
+            **image_flags.keywords(chosen),
         )
         return trainer.fit(*_data(session, chosen, own), resume=bool(chosen.resume))
     finally:
@@ -96,26 +98,29 @@ def _data(session: Any, chosen: Namespace, own: tuple[Any, Any]) -> tuple[Any, A
     from sparknet.spark.reading import query
 
     data, validation = own
+    how = image_flags.preprocessing(chosen)
     if chosen.sql or chosen.data:
         validation = None
     training = query(session, chosen.sql) if chosen.sql else None
     if training is None:
-        training = _opened(session, chosen.data) if chosen.data else read_records(session, data)
+        training = (
+            _opened(session, chosen.data, how) if chosen.data else read_records(session, data)
+        )
     if chosen.validation_sql:
         return training, query(session, chosen.validation_sql)
     if chosen.validation:
-        return training, _opened(session, chosen.validation)
+        return training, _opened(session, chosen.validation, how)
     return training, None if validation is None else read_records(session, validation)
 
 
-def _opened(session: Any, words: list[str]) -> Any:
+def _opened(session: Any, words: list[str], how: Preprocessing | None) -> Any:
     """Open Parquet and remote files by Spark's own reader, others by sparknet's."""
     from sparknet.spark import read_records
     from sparknet.spark.reading import read_parquet
 
     if all(word.rstrip("/").endswith(".parquet") or "://" in word for word in words):
         return read_parquet(session, words)
-    return read_records(session, sources.open_records(words))
+    return read_records(session, sources.open_records(words, how))
 
 
 def _columns(text: str) -> dict[str, str]:

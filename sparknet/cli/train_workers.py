@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import flags, sources, train_spark
+from sparknet.cli import flags, image_flags, sources, train_spark
 from sparknet.cli.settings import read_settings
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import FileError
@@ -67,7 +67,7 @@ def is_wanted(chosen: Namespace) -> bool:
     theirs = {"iterations", "threads", "precision"}
     return any(
         getattr(chosen, name) is not None
-        for name in {*PASSED_ON, *OURS, *train_spark.FLAGS} - theirs
+        for name in {*PASSED_ON, *OURS, *train_spark.FLAGS, *image_flags.NAMES} - theirs
     )
 
 
@@ -104,10 +104,11 @@ def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trai
     if train_spark.is_wanted(chosen):
         return train_spark.train(chosen, settings, strategy, snapshots, hear)
     data, validation = sources.of_solver(settings)
+    how = image_flags.preprocessing(chosen)
     if chosen.data:
-        data, validation = sources.open_records(chosen.data), None
+        data, validation = sources.open_records(chosen.data, how), None
     if chosen.validation:
-        validation = sources.open_records(chosen.validation)
+        validation = sources.open_records(chosen.validation, how)
     if data is None:
         raise WrongUse("the net names no data", "give --data SOURCE")
     given = {name: getattr(chosen, flag) for flag, name in PASSED_ON.items()}
@@ -120,6 +121,7 @@ def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trai
         snapshots=snapshots,
         on_event=hear,
         **{name: value for name, value in given.items() if value is not None},
+        **image_flags.keywords(chosen),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparknet.errors import SettingError
 from sparknet.loaders.blocks import Blocks, write_blocks
-from sparknet.loaders.opening import open_records
+from sparknet.loaders.opening import open_images
 from sparknet.loaders.records import ArrayRecords, Records
 from sparknet.net import Net
 
@@ -24,7 +24,7 @@ LARGEST_PICKLE = 1 << 20
 def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
     """A user's data as records: from Records, a path, arrays by name or in order, or batches."""
     if isinstance(data, (str, os.PathLike)):
-        return open_records(data)
+        return open_images(os.fspath(data), net.preprocessing)
     if isinstance(data, Records):
         return data
     if isinstance(data, Mapping):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from sparknet.loaders.image import Size
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.pictures import LABEL, Reader
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Batch, Column, Indices, Rows, rows_of
 from sparknet.native.batch_items import ENCODED, BatchItems
 from sparknet.proto.byte_source import StrPath
@@ -39,9 +40,18 @@ class Datums:
         size: Size | None = None,
         color: bool | None = None,
         damaged: str = "raise",
+        preprocessing: Preprocessing | None = None,
     ) -> None:
-        self._arguments = (path, backend, size, color, damaged)
-        self.path, self.reader = str(path), Reader(size, color, damaged)
+        self._again = partial(
+            Datums,
+            path,
+            backend,
+            size=size,
+            color=color,
+            damaged=damaged,
+            preprocessing=preprocessing,
+        )
+        self.path, self.reader = str(path), Reader(size, color, damaged, preprocessing)
         backend = backend or kind_of(self.path)
         if backend not in BACKENDS:
             raise SpecError(f"backend '{backend}' is neither lmdb nor leveldb")
@@ -49,7 +59,7 @@ class Datums:
         self._first = self._database.first()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, self._arguments
+        return self._again, ()
 
     @property
     def failed(self) -> Mapping[str, str]:
@@ -136,9 +146,3 @@ class Datums:
 def kind_of(path: str) -> str:
     """Whether a folder is an LMDB or a LevelDB, by its files."""
     return "leveldb" if (Path(path) / "CURRENT").is_file() else "lmdb"
-
-
-def _opened(
-    path: StrPath, backend: str | None, size: Size | None, color: bool | None, damaged: str
-) -> Datums:
-    return Datums(path, backend, size=size, color=color, damaged=damaged)

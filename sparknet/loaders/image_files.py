@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sparknet.errors import FileError
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.pictures import Pictures, Reader
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.proto.byte_source import StrPath
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp"}
@@ -29,8 +31,17 @@ class ImageFiles(Pictures):
         size: Size | None = None,
         color: bool | None = True,
         damaged: str = "raise",
+        preprocessing: Preprocessing | None = None,
     ) -> None:
-        self._arguments = (source, root, size, color, damaged)
+        self._again = partial(
+            ImageFiles,
+            source,
+            root,
+            size=size,
+            color=color,
+            damaged=damaged,
+            preprocessing=preprocessing,
+        )
         self.classes: list[str] = []
         if Path(source).is_dir():
             self.classes = class_folders(source)
@@ -44,10 +55,12 @@ class ImageFiles(Pictures):
         if not entries:
             raise FileError(source, "holds no image")
         self.paths = [path for path, _ in entries]
-        super().__init__(Reader(size, color, damaged), [label for _, label in entries])
+        super().__init__(
+            Reader(size, color, damaged, preprocessing), [label for _, label in entries]
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, self._arguments
+        return self._again, ()
 
     def name(self, number: int) -> str:
         return self.paths[number]
@@ -68,9 +81,3 @@ def image_paths(folder: Path) -> list[str]:
         for path in sorted(folder.rglob("*"))
         if path.suffix.lower() in SUFFIXES and path.is_file()
     ]
-
-
-def _opened(
-    source: StrPath, root: StrPath, size: Size | None, color: bool | None, damaged: str
-) -> ImageFiles:
-    return ImageFiles(source, root, size=size, color=color, damaged=damaged)

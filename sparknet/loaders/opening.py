@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.records import Chain, Records
 from sparknet.proto.byte_source import StrPath
+
+if TYPE_CHECKING:
+    from sparknet.loaders.preprocessing import Preprocessing
 
 KINDS = {
     # kind: (module in sparknet.loaders, class)
@@ -23,6 +27,8 @@ KINDS = {
     "parquet": ("parquet", "Parquet"),
     "tars": ("tars", "Tars"),
 }
+PICTURES = ("datums", "images", "tars")
+"""Kinds of which records may be encoded images."""
 SUFFIXES = {
     ".bin": "cifar10",
     ".blocks": "blocks",
@@ -62,6 +68,14 @@ def open_records(
     if kind == "hdf5 list":
         return Chain([_make("hdf5", path, **options) for path in _listed(str(source))])
     return _make(kind, source, *more, **options)
+
+
+def open_images(source: StrPath | Sequence[StrPath], how: Preprocessing | None = None) -> Records:
+    """The same; images are resized as ``how`` says, if it does."""
+    first = source if isinstance(source, (str, os.PathLike)) else next(iter(source), "")
+    if how is None or how.resize is None or kind_of(first) not in PICTURES:
+        return open_records(source)
+    return open_records(source, preprocessing=how)
 
 
 def kind_of(source: StrPath) -> str:

@@ -12,6 +12,8 @@ import numpy as np
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import LARGEST, Pixels, Size, decode, image_shape
+from sparknet.loaders.image_arrays import ImageArrays
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Batch, Column, Indices, rows_of
 
 Shape3 = tuple[int, int, int]
@@ -25,14 +27,26 @@ class Reader:
     `size` is a height and a width to resize to; without it all images must have the size of
     the first.  `color` forces colour (blue, green, red) or grey; None takes them as stored.
     `damaged` says what happens to an image that cannot be decoded: "raise" an error, or "skip"
-    it and note it in `failed`, under its name.
+    it and note it in `failed`, under its name.  A `preprocessing` with a size says more.
     """
 
-    def __init__(self, size: Size | None, color: bool | None, damaged: str) -> None:
+    def __init__(
+        self,
+        size: Size | None,
+        color: bool | None,
+        damaged: str,
+        preprocessing: Preprocessing | None = None,
+    ) -> None:
         if damaged not in ("raise", "skip"):
             raise SpecError(f"damaged is '{damaged}', neither 'raise' nor 'skip'")
         self.size, self.color, self.skips = size, color, damaged == "skip"
         self.failed: dict[str, str] = {}
+        self._arrays: ImageArrays | None = None
+        if preprocessing is not None:
+            if preprocessing.resize is None or size is not None:
+                raise SpecError("give size, or preprocessing with resize")
+            self.size, self.color = preprocessing.resize, preprocessing.color != "grey"
+            self._arrays = ImageArrays(preprocessing, 3 if self.color else 1, training=True)
         self.decoders = Decoders()
 
     def shape(self, image: str | bytes, name: str) -> Shape3:
@@ -51,6 +65,8 @@ class Reader:
             raise FileError(
                 name, f"is {sizes[0]}, the first image {sizes[1]}: give a size to resize to"
             )
+        if self._arrays is not None:
+            return self._arrays.of_file(image, name)
         return decode(image, name, self.color, self.size)
 
     def fail(self, error: FileError) -> None:

@@ -27,7 +27,8 @@ def resize(image: Array, size: Size, interpolation: str) -> Array:
     library, _, way = interpolation.partition(".")
     if library == "pil":
         return _by_pillow(image, size, way)
-    if interpolation == "cv2.linear" and image.dtype == np.uint8:
+    halved = interpolation == "cv2.area" and image.shape[:2] == (2 * size[0], 2 * size[1])
+    if image.dtype == np.uint8 and (interpolation == "cv2.linear" or halved):
         return resize_image(image, *size)
     rows, columns = axes(interpolation, image.shape[:2], size)
     bounded = library == "caffe"

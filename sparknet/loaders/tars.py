@@ -6,6 +6,7 @@ import os
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -13,6 +14,7 @@ from sparknet.errors import FileError, shown
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.image_files import SUFFIXES
 from sparknet.loaders.pictures import Pictures, Reader
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.proto.byte_source import StrPath
 
 
@@ -43,8 +45,17 @@ class Tars(Pictures):
         size: Size | None = None,
         color: bool | None = True,
         damaged: str = "raise",
+        preprocessing: Preprocessing | None = None,
     ) -> None:
-        self._arguments = (paths, labels, size, color, damaged)
+        self._again = partial(
+            Tars,
+            paths,
+            labels,
+            size=size,
+            color=color,
+            damaged=damaged,
+            preprocessing=preprocessing,
+        )
         self.paths = [str(path) for path in _listed(paths)]
         self.members = [
             member for number, path in enumerate(self.paths) for member in members(path, number)
@@ -59,10 +70,10 @@ class Tars(Pictures):
             self.classes = sorted(set(names))
             number_of = {name: number for number, name in enumerate(self.classes)}
             numbers = [number_of[name] for name in names]
-        super().__init__(Reader(size, color, damaged), numbers)
+        super().__init__(Reader(size, color, damaged, preprocessing), numbers)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, self._arguments
+        return self._again, ()
 
     def name(self, number: int) -> str:
         member = self.members[number]
@@ -137,13 +148,3 @@ def _walk(path: str, file: Any, number: int, begin: int, end: int, folder: str) 
 
 def _listed(paths: StrPath | Sequence[StrPath]) -> list[StrPath]:
     return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-
-
-def _opened(
-    paths: Sequence[StrPath],
-    labels: StrPath | None,
-    size: Size | None,
-    color: bool | None,
-    damaged: str,
-) -> Tars:
-    return Tars(paths, labels, size=size, color=color, damaged=damaged)

@@ -153,7 +153,9 @@ class FedNet:
 
     def set_data(self, data: Any, transformed: bool) -> Mapping[str, Shape]:
         """Set the source of records; returns the shapes of its records where they were needed."""
-        rows = open_rows(data, lambda: self.known_entries, default_columns(self.places))
+        rows = open_rows(
+            data, lambda: self.known_entries, default_columns(self.places), self._given
+        )
         shapes: Mapping[str, Shape] = {}
         if rows.again or self.known_entries is None:
             shapes = rows.shapes()

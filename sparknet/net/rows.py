@@ -13,7 +13,8 @@ import numpy as np
 from sparknet.errors import DataError
 from sparknet.layers import Shape
 from sparknet.layers.layer import shape_text
-from sparknet.loaders.opening import open_records
+from sparknet.loaders.opening import open_images
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net.entries import Entry, Place
 
@@ -43,12 +44,14 @@ class Rows:
         """The columns, and the shape of a record in each."""
 
 
-def open_rows(data: Any, entries: Entries, names: Sequence[str]) -> Rows:
+def open_rows(
+    data: Any, entries: Entries, names: Sequence[str], how: Preprocessing | None = None
+) -> Rows:
     """Rows of loaders' Records, a data set's path, whole columns, or an iterable of records or
-    batches.  `names` names the parts of a tuple.
+    batches.  `names` names the parts of a tuple; images of files are resized as `how` says.
     """
     if isinstance(data, (str, os.PathLike)):
-        data = open_records(data)
+        data = open_images(os.fspath(data), how)
     if isinstance(getattr(data, "columns", None), Mapping) and hasattr(data, "take"):
         return _of_records(data)
     if isinstance(data, (Mapping, tuple)) or _is_array(data):
