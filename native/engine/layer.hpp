@@ -32,6 +32,8 @@ struct Blob {
     bool alone = true;
     // For a parameter's gradient, during a pass: it counts as zero, whatever its memory contains.
     bool blank = false;
+    // What each of its records counts for in a loss; nothing: 1 (layers/record_weights.cpp).
+    const Blob* weights = nullptr;
 
     // Makes a blank gradient the zeros that it counts as.
     void clear_blank();

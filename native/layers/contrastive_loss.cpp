@@ -19,8 +19,8 @@ class ContrastiveLoss final : public Kernel {
     void forward(Layer& layer) override {
         check(layer);
         const float *a = layer.bottom(0), *b = layer.bottom(1), *same = layer.bottom(2);
-        const double sum = parallel_sum(
-            num_,
+        const double sum = loss_sum(
+            layer, num_,
             [&](int64_t i) {
                 const float squared = distance2(a, b, i);
                 if (alike(same[i])) return static_cast<double>(squared);

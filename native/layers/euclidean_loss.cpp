@@ -8,7 +8,7 @@ class EuclideanLoss final : public Kernel {
    public:
     void forward(Layer& layer) override {
         const float *a = layer.bottom(0), *b = layer.bottom(1);
-        const double sum = parallel_sum(layer.bottoms[0]->count(), [=](int64_t i) {
+        const double sum = loss_sum(layer, layer.bottoms[0]->count(), [=](int64_t i) {
             const auto d = static_cast<double>(a[i] - b[i]);
             return d * d;
         });

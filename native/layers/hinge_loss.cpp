@@ -16,8 +16,8 @@ class HingeLoss final : public Kernel {
     void forward(Layer& layer) override {
         labels_.read(layer);
         const float* x = layer.bottom();
-        const double sum = parallel_sum(
-            count_,
+        const double sum = loss_sum(
+            layer, count_,
             [&](int64_t k) {
                 const auto margin = static_cast<double>(this->margin(x, k));
                 return squared_ ? margin * margin : margin;

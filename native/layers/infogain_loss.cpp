@@ -21,8 +21,8 @@ class InfogainLoss final : public Kernel {
         labels_.read(layer);
         p_.compute(layer.bottom());
         const float* h = matrix(layer);
-        const double sum = parallel_sum(
-            p_.outer * p_.inner, [&](int64_t i) { return term(h, i); }, p_.channels * 20);
+        const double sum = loss_sum(
+            layer, p_.outer * p_.inner, [&](int64_t i) { return term(h, i); }, p_.channels * 20);
         set_loss(layer, sum / normalizer(layer, p_.outer, p_.inner, labels_.valid()));
         if (layer.tops.size() > 1) std::copy(p_.values(), p_.values() + p_.count(), layer.top(1));
     }

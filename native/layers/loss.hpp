@@ -71,6 +71,23 @@ inline double items(const Layer& layer) {
     return static_cast<double>(std::max<int64_t>(1, layer.options.integer("num")));
 }
 
+// The sum of a loss's items, each multiplied by the weight of its record: items lie in the order of
+// bottom 0, whatever axes behind the records' they leave out.
+template <class F>
+double loss_sum(const Layer& layer, int64_t items, F&& term, int64_t cost = 1) {
+    const Blob* given = layer.bottoms[0]->weights;
+    if (!given) return parallel_sum(items, term, cost);
+    const int64_t records = given->count();
+    const auto axis = static_cast<int64_t>(given->shape().size()) - 1;
+    const int64_t rows = count(layer.shape(), 0, static_cast<size_t>(axis)) * records;
+    const int64_t each = rows > 0 ? std::max<int64_t>(1, items / rows) : 1;
+    const float* weights = given->data.read();
+    return parallel_sum(
+        items,
+        [&](int64_t i) { return static_cast<double>(weights[i / each % records]) * term(i); },
+        cost);
+}
+
 inline void set_loss(const Layer& layer, double loss) {
     layer.top()[0] = static_cast<float>(loss);
 }

@@ -15,7 +15,7 @@ class MultinomialLogisticLoss final : public Kernel {
     void forward(Layer& layer) override {
         labels_.read(layer);
         const float* p = layer.bottom();
-        const double sum = parallel_sum(num_, [&](int64_t i) {
+        const double sum = loss_sum(layer, num_, [&](int64_t i) {
             return -std::log(static_cast<double>(at_least(p[i * channels_ + labels_[i]])));
         });
         set_loss(layer, sum / items(layer));

@@ -49,6 +49,7 @@ std::unique_ptr<Kernel> make_pooling();
 std::unique_ptr<Kernel> make_power();
 std::unique_ptr<Kernel> make_prelu();
 std::unique_ptr<Kernel> make_prior_box();
+std::unique_ptr<Kernel> make_record_weights();
 std::unique_ptr<Kernel> make_reduction();
 std::unique_ptr<Kernel> make_relu();
 std::unique_ptr<Kernel> make_relu6();
@@ -119,6 +120,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Power", make_power},
         {"PReLU", make_prelu},
         {"PriorBox", make_prior_box},
+        {"RecordWeights", make_record_weights},
         {"Reduction", make_reduction},
         {"ReLU", make_relu},
         {"ReLU6", make_relu6},

@@ -16,8 +16,8 @@ class SigmoidCrossEntropyLoss final : public Kernel {
 
     void forward(Layer& layer) override {
         const float *x = layer.bottom(0), *target = layer.bottom(1);
-        const double sum = parallel_sum(
-            outer_ * inner_,
+        const double sum = loss_sum(
+            layer, outer_ * inner_,
             [&](int64_t i) {
                 if (ignored(target[i])) return 0.0;
                 const float v = x[i], above = v >= 0 ? 1.0F : 0.0F;

@@ -13,7 +13,7 @@ class SmoothL1Loss final : public Kernel {
     void forward(Layer& layer) override {
         const View at(layer);
         const float s = sigma2_, corner = 1 / s;
-        const double sum = parallel_sum(layer.bottoms[0]->count(), [=](int64_t i) {
+        const double sum = loss_sum(layer, layer.bottoms[0]->count(), [=](int64_t i) {
             const float d = at.difference(i), size = std::fabs(d);
             const float error = size < corner ? 0.5F * d * d * s : size - 0.5F * corner;
             return static_cast<double>(at.outside ? at.outside[i] * error : error);

@@ -17,8 +17,8 @@ class SoftmaxWithLoss final : public Kernel {
     void forward(Layer& layer) override {
         labels_.read(layer);
         p_.compute(layer.bottom());
-        const double sum = parallel_sum(
-            p_.outer * p_.inner,
+        const double sum = loss_sum(
+            layer, p_.outer * p_.inner,
             [&](int64_t i) {
                 if (labels_[i] == Labels::ignored) return 0.0;
                 const float p = p_.values()[p_.at(i / p_.inner, labels_[i], i % p_.inner)];

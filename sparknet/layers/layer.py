@@ -105,6 +105,8 @@ class Layer(ABC):
     """Compares predictions with labels: losses and Accuracy."""
     classes: ClassVar[int | None] = None
     """The bottom that holds class numbers."""
+    squashes: ClassVar[str | None] = None
+    """How scores become probabilities here: "softmax" or "sigmoid"."""
     numbered: ClassVar[bool] = False
     """A record gives any number of rows of the top; each row begins with the record's number
     (DetectionOutput)."""

@@ -36,6 +36,7 @@ MODULES: dict[str, str] = {
     "Permute": "permute",
     "Pooling": "pooling",
     "ROIPooling": "roi_pooling",
+    "RecordWeights": "record_weights",
     "Reduction": "reduction",
     "Reshape": "reshape",
     "SPP": "spp",

@@ -9,4 +9,5 @@ class Sigmoid(Neuron):
     """y = 1 / (1 + exp(-x)) (Caffe: sigmoid_layer.cpp)."""
 
     type = "Sigmoid"
+    squashes = "sigmoid"
     field = "sigmoid_param"

@@ -16,6 +16,7 @@ class SigmoidCrossEntropyLoss(Loss):
     """
 
     type = "SigmoidCrossEntropyLoss"
+    squashes = "sigmoid"
     labelled = True
     field = "sigmoid_param"
     fields = ("loss_param",)

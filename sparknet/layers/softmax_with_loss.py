@@ -17,6 +17,7 @@ class SoftmaxWithLoss(Loss):
     """
 
     type = "SoftmaxWithLoss"
+    squashes = "softmax"
     labelled = True
     field = "softmax_param"
     fields = ("loss_param",)

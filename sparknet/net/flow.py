@@ -31,7 +31,7 @@ def predictions(net: NetMessage, learned: Collection[str]) -> list[str]:
     `learned` names the layers with parameters.  In a net for training, a blob that does not depend
     on one of them is a target and no prediction.
     """
-    flow = _from_learned(net, learned)
+    flow = from_learned(net, learned)
     judging = _judging(net, learned, flow)
     layers = [layer for number, layer in enumerate(net.layer) if number not in judging]
     places = find_places(net)
@@ -57,7 +57,7 @@ def _last(
     return [name for name in last if name not in idle]
 
 
-def _from_learned(net: NetMessage, learned: Collection[str]) -> set[str]:
+def from_learned(net: NetMessage, learned: Collection[str]) -> set[str]:
     """The blobs that depend on layers with parameters."""
     found: set[str] = set()
     for layer in net.layer:

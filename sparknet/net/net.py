@@ -105,6 +105,11 @@ class Net:
         return self._description.main
 
     @property
+    def described_tests(self) -> tuple[NetMessage, ...]:
+        """The descriptions of the nets for testing, filtered."""
+        return self._description.tests
+
+    @property
     def solver(self) -> Any:
         """The pycaffe solver of the training net; None for a net without a solver."""
         _ = self._main.net

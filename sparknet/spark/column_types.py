@@ -32,6 +32,11 @@ def plain(name: str) -> str:
     return name.replace(".", "_").replace("`", "_")
 
 
+def quoted(name: str) -> str:
+    """A column's name for Spark's functions, which take a dot for a field access."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def check_types(data: DataFrame, columns: Iterable[str], what: str) -> None:
     """SparkError if a column's type is none that a net takes; no job is needed for it."""
     for column in columns:

@@ -10,7 +10,7 @@ import numpy as np
 from sparknet.errors import SparkError
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
-from sparknet.spark.column_types import check_types, named, plain
+from sparknet.spark.column_types import check_types, named, plain, quoted
 from sparknet.spark.ingest import HELD, ROW
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ def _marked(data: DataFrame, mapping: dict[str, str], held: bool) -> DataFrame:
     from pyspark.sql import functions
 
     names = dict.fromkeys(mapping.values())
-    quoted = (f"`{name.replace('`', '``')}`" for name in names)
-    chosen = data.select(*map(functions.col, quoted)).toDF(*map(plain, names))
+    chosen = data.select(*(functions.col(quoted(name)) for name in names)).toDF(*map(plain, names))
     return chosen.withColumn(ROW, functions.monotonically_increasing_id()).withColumn(
         HELD, functions.lit(held)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
+from sparknet.net.weighting import weighted
 from sparknet.spark import preflight
 from sparknet.spark.address import bind_address, driver_address, is_encrypted, session_of
 from sparknet.spark.column_types import named
@@ -32,6 +33,8 @@ from sparknet.spark.hadoop import open_runs
 from sparknet.spark.launcher import SparkWorkers
 from sparknet.spark.model import SparkModel
 from sparknet.spark.remote import fetched, local_path
+from sparknet.spark.row_weights import COLUMN as WEIGHT
+from sparknet.spark.row_weights import RowWeights, label_column, without_weights
 from sparknet.spark.task import Columns
 
 if TYPE_CHECKING:
@@ -59,7 +62,9 @@ class Trainer:
     ``workers`` tasks run together in one barrier stage and synchronise by ``strategy``: a name or
     an object of `sparknet.dist`.  ``init_weights`` are the initial weights: a caffemodel, or a
     path of snapshots, of which the newest is used.  ``columns`` maps the net's blobs to the data's
-    columns, where the names differ.  The records are shuffled by ``seed``, or come in the order in
+    columns, where the names differ.  ``weight`` names a column that says what each row counts for
+    in every loss, ``class_weights`` maps labels to what their rows count for (1 for others), or is
+    "balanced": docs/pipelines.md.  The records are shuffled by ``seed``, or come in the order in
     which they are numbered (``shuffle=False``).  ``precision="bf16"`` multiplies in bfloat16, on
     those workers that can: docs/precision.md.
 
@@ -101,6 +106,8 @@ class Trainer:
     snapshots: StrPath | None = None
     snapshot_every: int = 0
     keep: int = 3
+    weight: str | None = None
+    class_weights: Mapping[Any, float] | Literal["balanced"] | None = None
     seed: int = 0
     shuffle: bool = True
     ports: Sequence[int] = (0,)
@@ -129,12 +136,14 @@ class Trainer:
         """
         given = TrainingSettings.of(self)
         given.check()
+        weights = RowWeights(self.weight, self.class_weights)
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
-        begun = Beginning(given, runs, resume, partial(self._training_net, session))
+        nets = _Nets(partial(self._training_net, session), weights.is_given)
+        begun = Beginning(given, runs, resume, nets.make)
         net = begun.net
         begun.check(weights=net.net.flat_params.size)
-        rows = _Rows(net, data, validation, self.columns)
+        rows = _Rows(nets, data, validation, self.columns, weights)
         given.plan(net, rows.held is not None)  # may be refused
         store = begun.open_store()
         usual: Protection = "encrypted" if is_encrypted(session) else "sealed"
@@ -163,7 +172,8 @@ class Trainer:
                 f"sparknet: training {net.net.name}",
             )
             outcome, trained = run.supervise(workers)
-        flat.copy_from(trained)
+        nets.plain.net.flat_params.copy_from(trained)
+        net = nets.plain
         return Trained(net.get_weights(), run.history, net, outcome, self.columns)
 
     def _training_net(self, session: SparkSession, seed: int | None) -> Net:
@@ -181,20 +191,51 @@ class Trainer:
         return net
 
 
+class _Nets:
+    """The user's net, and the one that is trained: another one where records have weights."""
+
+    def __init__(self, make: Callable[[int | None], Net], is_weighted: bool) -> None:
+        self._make, self._is_weighted = make, is_weighted
+        self.plain: Net
+        self.weights: list[str] = []
+        """The inputs for the weights of records."""
+
+    def make(self, seed: int | None) -> Net:
+        self.plain = self._make(seed)
+        if not self._is_weighted:
+            return self.plain
+        trained, self.weights = weighted(self.plain)
+        return trained
+
+
 class _Rows:
     """The training rows and those that are held out, with the columns that the net reads."""
 
     def __init__(
-        self, net: Net, data: Any, validation: Any, columns: dict[str, str] | None
+        self,
+        nets: _Nets,
+        data: Any,
+        validation: Any,
+        columns: dict[str, str] | None,
+        weights: RowWeights,
     ) -> None:
-        entries = list(net.inputs)
+        entries = list(nets.plain.inputs)
         wanted = [named(columns).get(entry, entry) for entry in entries]
-        self.training = frame(data, wanted, "the training data")
+        more = [] if weights.column is None else [weights.column]
+        self.training = frame(data, wanted + more, "the training data")
         self.mapping = mapped(self.training, entries, columns, "the training data")
         self.held = None
         if validation is not None:
             self.held = frame(validation, wanted, "the validation data")
             mapped(self.held, entries, columns, "the validation data")
+        if weights.is_given:
+            self._weigh(nets, weights)
+
+    def _weigh(self, nets: _Nets, weights: RowWeights) -> None:
+        self.training = weights.added(self.training, label_column(nets.plain, self.mapping))
+        if self.held is not None:
+            self.held = without_weights(self.held)
+        self.mapping |= dict.fromkeys(nets.weights, WEIGHT)
 
 
 def _is_folder(weights: StrPath) -> bool:

@@ -1,0 +1,192 @@
+"""Heads: a net's predictions, and what their numbers are: classes, yes or no, or values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from sparknet.layers import LAYERS, Layer
+from sparknet.layers.argmax import ArgMax
+from sparknet.layers.concat import Concat
+from sparknet.layers.power import Power
+from sparknet.layers.sigmoid import Sigmoid
+from sparknet.layers.softmax import Softmax
+from sparknet.net.entries import LayerMessage, NetMessage
+from sparknet.net.flow import predictions
+from sparknet.net.net import Net
+
+Kind = Literal["classes", "labels", "numbers"]
+
+
+@dataclass(frozen=True)
+class Head:
+    """One of a net's predictions."""
+
+    blob: str
+    kind: Kind
+    """One of several classes; any of several labels, or one that is or is not; or numbers."""
+    target: str | None = None
+    """The input that the losses compare it with."""
+    scores: str | None = None
+    """The blob before it became probabilities."""
+    probabilities: str | None = None
+    """The blob of probabilities, where the net has one."""
+    squashed_by: Literal["softmax", "sigmoid"] | None = None
+    """What turns scores into probabilities."""
+    axis: int = 1
+    """The axis of classes."""
+    values: int = 1
+    """The numbers of a record."""
+    choices: int = 1
+    """The classes, or the labels."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether a record has one class, one label or one number."""
+        return self.values == (self.choices if self.kind == "classes" else 1)
+
+
+@dataclass(frozen=True)
+class Served:
+    """The blobs in which a head's numbers can be read."""
+
+    raw: str | None
+    probability: str | None
+    place: str | None
+    """The classes of the places of a record, where there are several."""
+
+
+def find_heads(net: Net, blobs: Sequence[str] | None = None) -> list[Head]:
+    """The heads of a net, or those of these blobs, which lie along an axis of records."""
+    tested = net.tested
+    shapes, axes = tested.layout()
+    if blobs is None:
+        blobs = predictions(tested.described, set(tested.net.params))
+    numbered = {top for layer in tested.described.layer if _is_numbered(layer) for top in layer.top}
+    losses = [one for one in (*tested.described.layer, *net.described.layer) if _is_loss(one)]
+    return [
+        _head(name, tested.described.layer, losses, shapes[name], axes[name])
+        for name in blobs
+        if name in axes and name not in numbered
+    ]
+
+
+def _is_numbered(layer: LayerMessage) -> bool:
+    return layer.type in LAYERS and LAYERS[layer.type].numbered
+
+
+def _is_loss(layer: LayerMessage) -> bool:
+    return layer.type in LAYERS and LAYERS[layer.type].loss
+
+
+def _head(
+    name: str,
+    layers: Sequence[LayerMessage],
+    losses: Sequence[LayerMessage],
+    shape: tuple[int, ...],
+    record_axis: int,
+) -> Head:
+    loss = next((layer for layer in losses if name in layer.bottom), None)
+    judge = None if loss is None else LAYERS[loss.type]
+    squash = None if judge is None else judge.squashes
+    maker = None
+    if squash is None and (judge is None or judge.classes is not None):
+        maker = _squasher(name, layers)
+    if maker is not None:
+        squash = LAYERS[maker.type].squashes
+    values = prod(shape) // max(shape[record_axis], 1)
+    kind = _kind(judge, squash, values)
+    by = loss if maker is None else maker
+    axis = _axis(by, shape) if squash == "softmax" else 1
+    # Losses without an axis of classes take all numbers of a record for classes.
+    choices = shape[axis] if squash == "softmax" and len(shape) > 1 else values
+    return Head(
+        blob=name,
+        kind=kind,
+        target=None if loss is None else _target(loss, name),
+        scores=name if maker is None else maker.bottom[0],
+        probabilities=None if maker is None else name,
+        squashed_by=squash,  # type: ignore[arg-type]
+        axis=axis,
+        values=values,
+        choices=choices,
+    )
+
+
+def _squasher(name: str, layers: Sequence[LayerMessage]) -> LayerMessage | None:
+    """The layer that makes probabilities of another blob, if that is what this blob holds."""
+    maker = next((layer for layer in reversed(layers) if name in layer.top), None)
+    if maker is None or maker.type not in LAYERS or name in maker.bottom:
+        return None
+    return maker if LAYERS[maker.type].squashes and not _is_loss(maker) else None
+
+
+def _kind(judge: type[Layer] | None, squash: str | None, values: int) -> Kind:
+    if squash == "sigmoid":
+        return "labels"
+    if squash == "softmax" or (judge is not None and judge.classes is not None):
+        return "classes"
+    return "numbers" if judge is not None or values == 1 else "classes"
+
+
+def _target(loss: LayerMessage, name: str) -> str | None:
+    place = LAYERS[loss.type].classes or 1
+    others = [blob for blob in loss.bottom if blob != name]
+    return loss.bottom[place] if len(loss.bottom) > place else next(iter(others), None)
+
+
+def _axis(layer: LayerMessage | None, shape: Sequence[int]) -> int:
+    axis = 1 if layer is None else int(layer.softmax_param.axis)
+    if layer is not None and layer.HasField("infogain_loss_param"):
+        axis = int(layer.infogain_loss_param.axis)
+    return min(axis % max(len(shape), 1), max(len(shape) - 1, 0))
+
+
+def served(net: NetMessage, heads: Sequence[Head]) -> tuple[NetMessage, dict[str, Served]]:
+    """The net with layers for what is missing, and where each head's numbers are then found."""
+    made = NetMessage()
+    made.CopyFrom(net)
+    found = {}
+    for head in heads:
+        found[head.blob] = _Tail(made, head).served()
+    return made, found
+
+
+class _Tail:
+    """The layers behind one head."""
+
+    def __init__(self, net: NetMessage, head: Head) -> None:
+        self._net, self._head = net, head
+
+    def served(self) -> Served:
+        head = self._head
+        raw, probability = head.scores, head.probabilities
+        if head.kind == "labels" and head.is_single:
+            # Two classes, no and yes, as pyspark.ml has them.
+            opposite = self._add(Power.type, [raw or head.blob], "no")
+            opposite.power_param.scale = -1
+            pair = self._add(Concat.type, [opposite.top[0], raw or head.blob], "scores")
+            pair.concat_param.axis = 1
+            raw = pair.top[0]
+            probability = self._add(Sigmoid.type, [raw], "probabilities").top[0]
+        elif probability is None and head.squashed_by is not None and raw is not None:
+            kind = Softmax.type if head.squashed_by == "softmax" else Sigmoid.type
+            layer = self._add(kind, [raw], "probabilities")
+            if head.squashed_by == "softmax":
+                layer.softmax_param.axis = head.axis
+            probability = layer.top[0]
+        place = None
+        if head.kind == "classes" and not head.is_single:
+            layer = self._add(ArgMax.type, [raw or head.blob], "classes")
+            layer.argmax_param.axis = head.axis
+            place = layer.top[0]
+        return Served(raw, probability, place)
+
+    def _add(self, kind: str, bottoms: Sequence[str], what: str) -> LayerMessage:
+        name = f"{self._head.blob}/{what}"
+        taken = {top for layer in self._net.layer for top in (*layer.top, layer.name)}
+        while name in taken:
+            name += "_"
+        return self._net.layer.add(name=name, type=kind, bottom=list(bottoms), top=[name])

@@ -1,0 +1,158 @@
+"""A row of weight n trains as n equal rows do, whatever the loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import LayerError, SpecError
+from sparknet.layers import LAYERS
+from sparknet.net import Net
+from sparknet.net.weighting import weighted
+
+WEIGHTS = np.array([1, 2, 0, 3, 1, 1, 0, 4])
+ROWS, EQUAL = len(WEIGHTS), int(WEIGHTS.sum())
+
+SCORES = 'bottom: "ip" bottom: "label"'
+LOSSES = {
+    "SoftmaxWithLoss": SCORES,
+    "HingeLoss": SCORES,
+    "HingeLoss L2": f"{SCORES} hinge_loss_param {{ norm: L2 }}",
+    "MultinomialLogisticLoss": 'bottom: "prob" bottom: "label"',
+    "InfogainLoss": f'{SCORES} bottom: "matrix"',
+    "SigmoidCrossEntropyLoss": 'bottom: "ip" bottom: "targets"',
+    "EuclideanLoss": 'bottom: "ip" bottom: "targets"',
+    "SmoothL1Loss": 'bottom: "ip" bottom: "targets"',
+    "ContrastiveLoss": 'bottom: "ip" bottom: "flat" bottom: "label"',
+}
+LAYERS_BEFORE = {
+    "MultinomialLogisticLoss": """
+      layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }""",
+    "InfogainLoss": """
+      layer { name: "matrix" type: "DummyData" top: "matrix" dummy_data_param {
+        shape { dim: [1, 1, 3, 3] } data_filler { type: "constant" value: 0.5 } } }""",
+    "ContrastiveLoss": """
+      layer { name: "flat" type: "InnerProduct" bottom: "data" top: "flat"
+        inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }""",
+}
+
+
+def solver(loss: str, rows: int) -> str:
+    kind = loss.split()[0]
+    more = LAYERS_BEFORE.get(kind, "")
+    return f"""net_param {{ name: "rows"
+      layer {{ name: "data" type: "Input" top: "data" top: "label" top: "targets" input_param {{
+        shape {{ dim: [{rows}, 2] }} shape {{ dim: {rows} }} shape {{ dim: [{rows}, 3] }} }} }}
+      layer {{ name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+        inner_product_param {{ num_output: 3 weight_filler {{ type: "xavier" }} }} }}
+      {more}
+      layer {{ name: "loss" type: "{kind}" {LOSSES[loss]} top: "loss" }} }}
+      base_lr: 0.1 momentum: 0.9 weight_decay: 0.01 lr_policy: "fixed" random_seed: 1"""
+
+
+def rows() -> dict[str, Any]:
+    random = np.random.default_rng(0)
+    return {
+        "data": random.normal(size=(ROWS, 2)).astype(np.float32),
+        "label": random.integers(0, 2, ROWS),
+        "targets": random.integers(0, 2, (ROWS, 3)).astype(np.float32),
+    }
+
+
+def check(net: Net, equal: Net, given: dict[str, Any], weights: Any = WEIGHTS) -> None:
+    """Five steps with weights, and with every row as often as its weight says."""
+    trained, names = weighted(net)
+    number = {name: weights * (len(weights) / weights.sum()) for name in names}
+    trained.set_training_data({**given, **number})
+    equal.set_training_data({name: np.repeat(v, weights, 0) for name, v in given.items()})
+    before = net.get_weights()
+    for _ in range(5):
+        assert trained.train(1) == pytest.approx(equal.train(1), rel=1e-5)
+    found, wanted = trained.get_weights(), equal.get_weights()
+    assert found.allclose(wanted, rtol=1e-4, atol=1e-6)
+    assert not found.allclose(before, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_weight_is_so_many_rows(loss: str) -> None:
+    net = Net(solver(loss, ROWS))
+    check(net, Net(solver(loss, EQUAL), net.get_weights()), rows())
+
+
+COMPOSED = """net_param {{ name: "rows"
+  layer {{ name: "data" type: "Input" top: "data" top: "targets"
+    input_param {{ shape {{ dim: [{0}, 2] }} shape {{ dim: [{0}, 3] }} }} }}
+  layer {{ name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+    inner_product_param {{ num_output: 3 weight_filler {{ type: "xavier" }} }} }}
+  layer {{ name: "away" type: "Eltwise" bottom: "ip" bottom: "targets" top: "away"
+    eltwise_param {{ coeff: [1, -1] }} }}
+  layer {{ name: "sum" type: "Reduction" bottom: "away" top: "loss" loss_weight: {1}
+    reduction_param {{ operation: SUMSQ }} }} }} base_lr: 0.1 lr_policy: "fixed" random_seed: 1"""
+
+
+def test_a_loss_of_several_layers() -> None:
+    """Its gradients are weighted; its sum is that of all rows, as the last layer is no loss."""
+    given = {name: values for name, values in rows().items() if name != "label"}
+    net = Net(COMPOSED.format(ROWS, 1 / ROWS))
+    equal = Net(COMPOSED.format(EQUAL, 1 / EQUAL), net.get_weights())
+    trained, (name,) = weighted(net)
+    trained.set_training_data({**given, name: WEIGHTS * (ROWS / EQUAL)})
+    equal.set_training_data({name: np.repeat(v, WEIGHTS, 0) for name, v in given.items()})
+    trained.train(5)
+    equal.train(5)
+    assert trained.get_weights().allclose(equal.get_weights(), rtol=1e-4, atol=1e-6)
+
+
+SEQUENCES = """net_param {{ name: "words"
+  layer {{ name: "in" type: "Input" top: "data" top: "cont" top: "label" input_param {{
+    shape {{ dim: [3, {0}, 2] }} shape {{ dim: [3, {0}] }} shape {{ dim: [3, {0}] }} }} }}
+  layer {{ name: "lstm" type: "LSTM" bottom: "data" bottom: "cont" top: "lstm"
+    recurrent_param {{ num_output: 4 weight_filler {{ type: "uniform" min: -0.5 max: 0.5 }} }} }}
+  layer {{ name: "ip" type: "InnerProduct" bottom: "lstm" top: "ip"
+    inner_product_param {{ num_output: 3 axis: 2 weight_filler {{ type: "xavier" }} }} }}
+  layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss"
+    softmax_param {{ axis: 2 }} }} }} base_lr: 0.1 lr_policy: "fixed" random_seed: 1"""
+
+
+def test_records_side_by_side_behind_time() -> None:
+    random = np.random.default_rng(0)
+    weights = np.array([2, 1, 3, 0])
+    given = {
+        "data": random.normal(size=(4, 3, 2)).astype(np.float32),
+        "cont": np.tile([0.0, 1.0, 1.0], (4, 1)),
+        "label": random.integers(0, 3, (4, 3)),
+    }
+    net = Net(SEQUENCES.format(4))
+    check(net, Net(SEQUENCES.format(6), net.get_weights()), given, weights)
+
+
+def test_the_net_for_testing_stays() -> None:
+    trained, _ = weighted(Net(solver("SoftmaxWithLoss", ROWS)))
+    assert [layer.name for layer in trained.tested.described.layer] == ["data", "ip", "loss"]
+
+
+def test_what_has_no_loss() -> None:
+    text = solver("SoftmaxWithLoss", ROWS).replace("SoftmaxWithLoss", "Accuracy")
+    with pytest.raises(SpecError, match="net 'rows' has no loss whose records could have weights"):
+        weighted(Net(text))
+
+
+def test_records_that_were_merged() -> None:
+    joined = """layer { name: "all" type: "Reshape" bottom: "ip" top: "all"
+      reshape_param { shape { dim: [4, -1] } } }
+      layer { name: "loss" type: "EuclideanLoss" bottom: "all" bottom: "all" top: "loss" }"""
+    head, _, _ = solver("EuclideanLoss", ROWS).partition('layer { name: "loss"')
+    text = f'{head} {joined} }} base_lr: 0.1 lr_policy: "fixed"'
+    with pytest.raises(SpecError, match=r"layer 'loss' reads 'all' .* no axis of their own"):
+        weighted(Net(text))
+
+
+def test_weights_of_another_number() -> None:
+    text = """layer { name: "in" type: "Input" top: "x" top: "w"
+      input_param { shape { dim: [4, 2] } shape { dim: 3 } } }
+      layer { name: "rw" type: "RecordWeights" bottom: "x" bottom: "w" top: "y" }"""
+    with pytest.raises(LayerError, match=r"layer 'rw': .*4 x 2 needs a weight for each.*is 3"):
+        _ = Net(text).net
+    assert LAYERS["RecordWeights"].is_view
