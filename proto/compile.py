@@ -45,8 +45,9 @@ def only_file(descriptor_set: bytes) -> bytes:
 
 
 def for_strict_mypy(types: str) -> str:
-    """Protoc leaves the arguments of Mapping out."""
-    return types.replace("_Mapping]", "_Mapping[str, object]]")
+    """Protoc leaves the arguments of Mapping out, and types where a field is called `lambda`."""
+    types = types.replace("_Mapping]", "_Mapping[str, object]]")
+    return types.replace("**kwargs)", "**kwargs: object)")
 
 
 def descriptor_module(serialized: bytes) -> str:

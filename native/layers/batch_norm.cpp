@@ -25,11 +25,12 @@ class BatchNorm final : public Kernel {
 
     // In place the input is kept here.
     bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return &blob == layer.bottoms[0] && (!layer.in_place() || global_);
+        return &blob == layer.bottoms[0] && (!layer.in_place() || (global_ && !scales(layer)));
     }
     void forget() override { kept_.storage().give_back(); }
     // The gradient of a blob between would be seen.
     Followers followers(const Layer& layer) const override {
+        if (scales(layer)) return Followers::none;
         return layer.in_place() || !layer.backward ? Followers::scale_and_relu : Followers::none;
     }
     bool is_affine(const Layer& layer) const override {
@@ -40,11 +41,16 @@ class BatchNorm final : public Kernel {
         const float *mean = layer.param(0), *variance = layer.param(1), sum = layer.param(2)[0];
         const double share = sum == 0.0F ? 0.0 : 1.0 / static_cast<double>(sum);
         const double eps = layer.options.real("eps");
+        const float* slope = scales(layer) ? layer.param(3) : nullptr;
+        const float* bias = scales(layer) ? layer.param(4) : nullptr;
         const auto factor = [=](size_t c) {
-            return 1.0 / std::sqrt(static_cast<double>(variance[c]) * share + eps);
+            const double by = slope ? static_cast<double>(slope[c]) : 1.0;
+            return by / std::sqrt(static_cast<double>(variance[c]) * share + eps);
         };
-        before.then(factor,
-                    [=](size_t c) { return -static_cast<double>(mean[c]) * share * factor(c); });
+        before.then(factor, [=](size_t c) {
+            const double shift = bias ? static_cast<double>(bias[c]) : 0.0;
+            return shift - static_cast<double>(mean[c]) * share * factor(c);
+        });
     }
     bool fuses() const override { return true; }
     bool fuses_backward() const override { return true; }
@@ -53,7 +59,7 @@ class BatchNorm final : public Kernel {
         Tensor& x = layer.bottoms[0]->data;
         if (x.count() == 0) return;
         if (layer.repeats && keeps_) x.copy(kept_);
-        keeps_ = layer.in_place() && layer.backward && (layer.fused || !global_);
+        keeps_ = layer.in_place() && layer.backward && (layer.fused || !global_ || scales(layer));
         if (keeps_) kept_.copy(x);
         Tensor& from = keeps_ ? kept_ : x;
         look(from);
@@ -79,7 +85,7 @@ class BatchNorm final : public Kernel {
 
     void backward(Layer& layer) override {
         Tensor& diff = layer.bottoms[0]->diff;
-        if (diff.count() == 0 || (!layer.fused && !layer.propagate[0])) return;
+        if (diff.count() == 0 || (!layer.fused && !layer.propagate[0] && !scales(layer))) return;
         const Tensor& x = keeps_ ? kept_ : layer.bottoms[0]->data;
         if (!ready_) look(x);
         meet(layer);
@@ -96,10 +102,14 @@ class BatchNorm final : public Kernel {
                 passes_.slant[c] = static_cast<float>(passes_.second[c] / count / spread);
             }
         });
-        if (layer.fused && layer.fused_scale) give_gradients(*layer.fused_scale);
+        if (layer.fused && layer.fused_scale) give_gradients(*layer.fused_scale, 0);
+        if (scales(layer)) give_gradients(layer, 3);
     }
 
    private:
+    // NVIDIA's has a slope and a bias behind the statistics.
+    static bool scales(const Layer& layer) { return layer.params.size() > 3; }
+
     void look(const Tensor& x) {
         view_ = broadcast(x, 1, 1);
         passes_.resize(view_);
@@ -109,8 +119,9 @@ class BatchNorm final : public Kernel {
     // The Scale and the ReLU that this pass computes too.
     void meet(const Layer& layer) {
         const Layer* scale = layer.fused ? layer.fused_scale : nullptr;
-        factors_ = scale ? scale->param(0) : nullptr;
-        shifts_ = scale && scale->params.size() > 1 ? scale->param(1) : nullptr;
+        factors_ = scale ? scale->param(0) : (scales(layer) ? layer.param(3) : nullptr);
+        shifts_ = scale && scale->params.size() > 1 ? scale->param(1)
+                                                    : (scales(layer) ? layer.param(4) : nullptr);
         passes_.relu = layer.fused && layer.fused_relu;
         passes_.slope = slope_;
     }
@@ -125,8 +136,10 @@ class BatchNorm final : public Kernel {
         }
     }
 
-    void give_gradients(Layer& scale) const {
+    // To the layer's parameters number `first` and the next.
+    void give_gradients(Layer& scale, size_t first) const {
         const auto give = [&](size_t i, auto&& of) {
+            i += first;
             if (i >= scale.learns.size() || !scale.learns[i]) return;
             bool adds = true;
             float* diff = scale.param_diff(i, adds);

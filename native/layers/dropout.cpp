@@ -33,8 +33,8 @@ class Dropout final : public Kernel {
             draw_ = layer.random.draw();
             desc_ = x.layout();
             drop(x, layer.tops[0]->data);
-        } else if (!layer.in_place()) {
-            map(x, layer.tops[0]->data, true, [](float v) { return v; });
+        } else if (!layer.in_place() || scale_ != 1.0F) {
+            map(x, layer.tops[0]->data, true, [s = scale_](float v) { return v * s; });
         }
     }
 
@@ -45,8 +45,8 @@ class Dropout final : public Kernel {
         const Tensor& dy = layer.tops[0]->diff;
         if (train_)
             drop(dy, layer.bottoms[0]->diff);
-        else if (!layer.in_place())
-            map(dy, layer.bottoms[0]->diff, true, [](float v) { return v; });
+        else if (!layer.in_place() || scale_ != 1.0F)
+            map(dy, layer.bottoms[0]->diff, true, [s = scale_](float v) { return v * s; });
     }
 
    private:

@@ -1,5 +1,6 @@
 // Fully connected: one matrix product each way (Caffe: inner_product_layer.cpp).
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "../engine/matmul/gemm.hpp"
@@ -22,6 +23,7 @@ class InnerProduct final : public Kernel {
         outputs_ = layer.options.integer("num_output");
         transpose_ = layer.options.flag("transpose");
         bias_ = layer.options.flag("bias_term");
+        normalize_ = layer.options.flag("normalize", false);
         product_ = {};
         turned_.reset(), turned_data_.reset();
         const bool empty = rows_ == 0 || inputs_ == 0 || outputs_ == 0;
@@ -33,6 +35,7 @@ class InnerProduct final : public Kernel {
     }
 
     void forward(Layer& layer) override {
+        if (normalize_) normalize_rows(layer);
         if (narrow_) return forward_narrow(layer);
         if (turned_)
             return turned_->run(layer.param(0), layer.bottom(), bias_ ? layer.param(1) : nullptr,
@@ -85,6 +88,25 @@ class InnerProduct final : public Kernel {
     }
 
    private:
+    // happynear's fork: each row of the weights gets length 1, in the parameter itself.
+    void normalize_rows(const Layer& layer) const {
+        float* weights = layer.params[0]->data.edit();
+        const int64_t width = inputs_;
+        parallel(
+            outputs_,
+            [=](int64_t begin, int64_t end) {
+                for (int64_t r = begin; r < end; ++r) {
+                    float* row = weights + r * width;
+                    double squares = 1e-6;
+                    for (int64_t i = 0; i < width; ++i)
+                        squares += static_cast<double>(row[i]) * static_cast<double>(row[i]);
+                    const auto by = static_cast<float>(1.0 / std::sqrt(squares));
+                    for (int64_t i = 0; i < width; ++i) row[i] *= by;
+                }
+            },
+            width * 3);
+    }
+
     void make_products(const Layer& layer) {
         const bool few =
             TransposedProduct::fewest <= rows_ && rows_ <= TransposedProduct::most && !transpose_;
@@ -165,7 +187,7 @@ class InnerProduct final : public Kernel {
     }
 
     int64_t rows_ = 0, inputs_ = 0, outputs_ = 0;
-    bool transpose_ = false, bias_ = false, narrow_ = false;
+    bool transpose_ = false, bias_ = false, narrow_ = false, normalize_ = false;
     dnnl::memory::desc weights_;
     dnnl::matmul product_;
     std::optional<TransposedProduct> turned_, turned_data_;

@@ -63,6 +63,7 @@ inline double normalizer(const Layer& layer, int64_t outer, int64_t inner, int64
     if (mode == "full") by = static_cast<double>(outer * inner);
     if (mode == "valid") by = static_cast<double>(valid);
     if (mode == "batch_size") by = static_cast<double>(outer);
+    if (mode == "pre_fixed") by = layer.options.real("pre_fixed_normalizer");
     return std::max(1.0, by);
 }
 

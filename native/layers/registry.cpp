@@ -12,7 +12,9 @@ std::unique_ptr<Kernel> make_axpy();
 std::unique_ptr<Kernel> make_batch_norm();
 std::unique_ptr<Kernel> make_batch_reindex();
 std::unique_ptr<Kernel> make_bias();
+std::unique_ptr<Kernel> make_bn();
 std::unique_ptr<Kernel> make_bnll();
+std::unique_ptr<Kernel> make_box_annotator_ohem();
 std::unique_ptr<Kernel> make_clip();
 std::unique_ptr<Kernel> make_concat();
 std::unique_ptr<Kernel> make_contrastive_loss();
@@ -28,6 +30,7 @@ std::unique_ptr<Kernel> make_euclidean_loss();
 std::unique_ptr<Kernel> make_exp();
 std::unique_ptr<Kernel> make_filter();
 std::unique_ptr<Kernel> make_flatten();
+std::unique_ptr<Kernel> make_flip();
 std::unique_ptr<Kernel> make_hinge_loss();
 std::unique_ptr<Kernel> make_host();
 std::unique_ptr<Kernel> make_im2col();
@@ -35,6 +38,7 @@ std::unique_ptr<Kernel> make_infogain_loss();
 std::unique_ptr<Kernel> make_inner_product();
 std::unique_ptr<Kernel> make_input();
 std::unique_ptr<Kernel> make_interp();
+std::unique_ptr<Kernel> make_l1_loss();
 std::unique_ptr<Kernel> make_log();
 std::unique_ptr<Kernel> make_lrn();
 std::unique_ptr<Kernel> make_lstm();
@@ -46,15 +50,19 @@ std::unique_ptr<Kernel> make_normalize();
 std::unique_ptr<Kernel> make_parameter();
 std::unique_ptr<Kernel> make_permute();
 std::unique_ptr<Kernel> make_pooling();
+std::unique_ptr<Kernel> make_pooling3d();
 std::unique_ptr<Kernel> make_power();
 std::unique_ptr<Kernel> make_prelu();
 std::unique_ptr<Kernel> make_prior_box();
 std::unique_ptr<Kernel> make_record_weights();
+std::unique_ptr<Kernel> make_psroi_pooling();
 std::unique_ptr<Kernel> make_reduction();
 std::unique_ptr<Kernel> make_relu();
 std::unique_ptr<Kernel> make_relu6();
+std::unique_ptr<Kernel> make_reorg();
 std::unique_ptr<Kernel> make_reshape();
 std::unique_ptr<Kernel> make_rnn();
+std::unique_ptr<Kernel> make_roi_align();
 std::unique_ptr<Kernel> make_roi_pooling();
 std::unique_ptr<Kernel> make_scale();
 std::unique_ptr<Kernel> make_shuffle_channel();
@@ -63,8 +71,10 @@ std::unique_ptr<Kernel> make_sigmoid_cross_entropy_loss();
 std::unique_ptr<Kernel> make_silence();
 std::unique_ptr<Kernel> make_slice();
 std::unique_ptr<Kernel> make_smooth_l1_loss();
+std::unique_ptr<Kernel> make_smooth_l1_loss_ohem();
 std::unique_ptr<Kernel> make_softmax();
 std::unique_ptr<Kernel> make_softmax_with_loss();
+std::unique_ptr<Kernel> make_spatial_dropout();
 std::unique_ptr<Kernel> make_split();
 std::unique_ptr<Kernel> make_spp();
 std::unique_ptr<Kernel> make_swish();
@@ -82,13 +92,18 @@ const std::map<std::string, Factory>& kernels() {
         {"BatchNorm", make_batch_norm},
         {"BatchReindex", make_batch_reindex},
         {"Bias", make_bias},
+        {"BN", make_bn},
         {"BNLL", make_bnll},
+        {"BoxAnnotatorOHEM", make_box_annotator_ohem},
         {"Clip", make_clip},
         {"Concat", make_concat},
         {"ContrastiveLoss", make_contrastive_loss},
         {"Convolution", make_convolution},
+        {"Convolution3D", make_convolution},
+        {"ConvolutionDepthwise", make_convolution},
         {"Crop", make_crop},
         {"Deconvolution", make_deconvolution},
+        {"Deconvolution3D", make_deconvolution},
         {"DepthwiseConvolution", make_convolution},
         {"DetectionOutput", make_detection_output},
         {"Dropout", make_dropout},
@@ -99,6 +114,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Exp", make_exp},
         {"Filter", make_filter},
         {"Flatten", make_flatten},
+        {"Flip", make_flip},
         {"HingeLoss", make_hinge_loss},
         {"Host", make_host},
         {"Im2col", make_im2col},
@@ -106,6 +122,7 @@ const std::map<std::string, Factory>& kernels() {
         {"InnerProduct", make_inner_product},
         {"Input", make_input},
         {"Interp", make_interp},
+        {"L1Loss", make_l1_loss},
         {"Log", make_log},
         {"LRN", make_lrn},
         {"LSTM", make_lstm},
@@ -117,15 +134,19 @@ const std::map<std::string, Factory>& kernels() {
         {"Parameter", make_parameter},
         {"Permute", make_permute},
         {"Pooling", make_pooling},
+        {"Pooling3D", make_pooling3d},
         {"Power", make_power},
         {"PReLU", make_prelu},
         {"PriorBox", make_prior_box},
         {"RecordWeights", make_record_weights},
+        {"PSROIPooling", make_psroi_pooling},
         {"Reduction", make_reduction},
         {"ReLU", make_relu},
         {"ReLU6", make_relu6},
+        {"Reorg", make_reorg},
         {"Reshape", make_reshape},
         {"RNN", make_rnn},
+        {"ROIAlign", make_roi_align},
         {"ROIPooling", make_roi_pooling},
         {"Scale", make_scale},
         {"ShuffleChannel", make_shuffle_channel},
@@ -134,8 +155,11 @@ const std::map<std::string, Factory>& kernels() {
         {"Silence", make_silence},
         {"Slice", make_slice},
         {"SmoothL1Loss", make_smooth_l1_loss},
+        {"SmoothL1LossOHEM", make_smooth_l1_loss_ohem},
         {"Softmax", make_softmax},
         {"SoftmaxWithLoss", make_softmax_with_loss},
+        {"SoftmaxWithLossOHEM", make_softmax_with_loss},
+        {"SpatialDropout", make_spatial_dropout},
         {"Split", make_split},
         {"SPP", make_spp},
         {"Swish", make_swish},

@@ -2,8 +2,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "../engine/layer.hpp"
-#include "indices.hpp"
+#include "regions.hpp"
 #include "rows.hpp"
 
 namespace sn {
@@ -41,6 +40,7 @@ class ROIPooling final : public Kernel {
         const auto pooled = layer.options.integers("pooled");
         pooled_high_ = pooled[0], pooled_wide_ = pooled[1];
         scale_ = static_cast<float>(layer.options.real("spatial_scale"));
+        pad_ = static_cast<float>(layer.options.real("pad_ratio"));
         in.push_back(layer.tops[0]->count());
         if (in == seen_) return;
         seen_ = in;
@@ -94,15 +94,7 @@ class ROIPooling final : public Kernel {
     void find(const Layer& layer) {
         const float* rois = layer.bottom(1);
         for (size_t n = 0; n < regions_.size(); ++n, rois += 5) {
-            const int64_t image = index_of(rois[0], images_);
-            if (image < 0)
-                layer.refuse("region " + std::to_string(n) + " is of image " +
-                             number_text(rois[0]) + ": there are " + std::to_string(images_));
-            for (int i = 1; i < 5; ++i)
-                if (std::isnan(rois[i]))
-                    layer.refuse("corner " + std::to_string(i - 1) + " of region " +
-                                 std::to_string(n) + " is nan");
-            regions_[n].image = image;
+            regions_[n].image = image_of(layer, rois, n, images_);
             regions_[n].across = side(rois[1], rois[3], pooled_wide_);
             regions_[n].down = side(rois[2], rois[4], pooled_high_);
         }
@@ -110,15 +102,13 @@ class ROIPooling final : public Kernel {
 
     // A region whose corners are swapped has length 1.
     Side side(float first, float last, int64_t bins) const {
-        const int64_t begin = pixel(first), length = std::max<int64_t>(pixel(last) - begin + 1, 1);
+        const float pad = pad_ == 0 ? 0.0F : (last - first + 1) * pad_;
+        const int64_t begin = pixel(first - pad);
+        const int64_t length = std::max<int64_t>(pixel(last + pad) - begin + 1, 1);
         return {begin, static_cast<float>(length) / static_cast<float>(bins)};
     }
 
-    int64_t pixel(float at) const {
-        constexpr float far = 1.0e9F;
-        const float scaled = at * scale_;
-        return static_cast<int64_t>(std::round(scaled > far ? far : scaled > -far ? scaled : -far));
-    }
+    int64_t pixel(float at) const { return static_cast<int64_t>(std::round(bounded(at * scale_))); }
 
     // An empty bin gives zero; of equal values the first is the largest.
     void pool(const Region& region, const float* x, float* y, int32_t* largest) const {
@@ -140,7 +130,7 @@ class ROIPooling final : public Kernel {
 
     int64_t images_ = 0, channels_ = 0, high_ = 0, wide_ = 0;
     int64_t pooled_high_ = 1, pooled_wide_ = 1;
-    float scale_ = 1;
+    float scale_ = 1, pad_ = 0;
     Shape seen_;
     std::vector<Region> regions_;
     std::vector<int32_t> largest_;  // where each result came from, -1: from nowhere

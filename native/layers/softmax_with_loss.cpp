@@ -12,6 +12,10 @@ class SoftmaxWithLoss final : public Kernel {
     void reshape(Layer& layer) override {
         p_.reshape(layer);
         labels_.reshape(layer, p_.channels);
+        weights_.clear();
+        if (layer.options.has("class_weights"))
+            for (const double one : layer.options.reals("class_weights"))
+                weights_.push_back(static_cast<float>(one));
     }
 
     void forward(Layer& layer) override {
@@ -22,9 +26,11 @@ class SoftmaxWithLoss final : public Kernel {
             [&](int64_t i) {
                 if (labels_[i] == Labels::ignored) return 0.0;
                 const float p = p_.values()[p_.at(i / p_.inner, labels_[i], i % p_.inner)];
-                return -static_cast<double>(std::log(p < FLT_MIN ? FLT_MIN : p));
+                return -static_cast<double>(std::log(p < FLT_MIN ? FLT_MIN : p) *
+                                            weight_of(labels_[i]));
             },
             20);
+        if (layer.tops.size() > 2) show_losses(layer.top(2));
         set_loss(layer, sum / normalizer(layer, p_.outer, p_.inner, labels_.valid()));
         if (layer.tops.size() > 1) std::copy(p_.values(), p_.values() + p_.count(), layer.top(1));
     }
@@ -37,7 +43,7 @@ class SoftmaxWithLoss final : public Kernel {
         const float scale = weight(layer) / static_cast<float>(by);
         const float* p = p_.values();
         float* dx = layer.bottom_diff(0);
-        if (p_.inner == 1) return backward_rows(p, scale, dx);
+        if (p_.inner == 1 && weights_.empty()) return backward_rows(p, scale, dx);
         parallel(
             p_.outer * p_.channels,
             [&](int64_t begin, int64_t end) {
@@ -47,7 +53,8 @@ class SoftmaxWithLoss final : public Kernel {
                         const int32_t label = labels_[first + i];
                         const int64_t k = row * p_.inner + i;
                         const float hit = label == c ? 1.0F : 0.0F;
-                        dx[k] = label == Labels::ignored ? 0.0F : (p[k] - hit) * scale;
+                        dx[k] = label == Labels::ignored ? 0.0F
+                                                         : (p[k] - hit) * scale * weight_of(label);
                     }
                 }
             },
@@ -55,6 +62,21 @@ class SoftmaxWithLoss final : public Kernel {
     }
 
    private:
+    // R-FCN: the loss of each place.
+    void show_losses(float* losses) const {
+        for (int64_t i = 0; i < p_.outer * p_.inner; ++i) {
+            losses[i] = 0;
+            if (labels_[i] == Labels::ignored) continue;
+            const float p = p_.values()[p_.at(i / p_.inner, labels_[i], i % p_.inner)];
+            losses[i] = -std::log(p < FLT_MIN ? FLT_MIN : p) * weight_of(labels_[i]);
+        }
+    }
+
+    // SegNet: what a class counts.
+    float weight_of(int32_t label) const {
+        return weights_.empty() ? 1.0F : weights_[static_cast<size_t>(label)];
+    }
+
     // The same where the classes of a place lie side by side.
     void backward_rows(const float* p, float scale, float* dx) const {
         const int64_t width = p_.channels;
@@ -78,6 +100,7 @@ class SoftmaxWithLoss final : public Kernel {
 
     Probabilities p_;
     Labels labels_;
+    std::vector<float> weights_;
 };
 }  // namespace
 

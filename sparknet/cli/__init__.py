@@ -13,6 +13,7 @@ from sparknet import __version__
 from sparknet.cli import (
     alias,
     caffe_flags,
+    census,
     completion,
     convert,
     device_query,
@@ -44,6 +45,7 @@ VERBS: tuple[Verb, ...] = (
     show.VERB,
     draw.VERB,
     models.VERB,
+    census.VERB,
     convert.VERB,
     upgrade.VERB,
     run.VERB,

@@ -32,12 +32,12 @@ def add_phase(parser: ArgumentParser, help: str = "the phase that the net is bui
     )
 
 
-def read(path: str, trusted: bool | None = None) -> NetParameter:
+def read(path: str, trusted: bool | None = None, unknown: str = "refuse") -> NetParameter:
     """Read the net of a text file, which is trusted by default, or of a model, which is not."""
     from sparknet.proto import read_model, read_net
     from sparknet.proto.trust import with_trust
 
-    net = read_model(path).net if Path(path).suffix in MODELS else read_net(path)
+    net = read_model(path).net if Path(path).suffix in MODELS else read_net(path, unknown=unknown)
     return with_trust(net, trusted)
 
 
@@ -47,12 +47,11 @@ def phase_number(chosen: Namespace) -> int:
     return int(caffe_pb2.TEST if chosen.phase == "test" else caffe_pb2.TRAIN)
 
 
-def graph(chosen: Namespace) -> Graph:
+def graph(chosen: Namespace, unknown: str = "refuse") -> Graph:
     from sparknet.graph import build
 
-    return build(
-        read(chosen.file, chosen.trusted), phase_number(chosen), chosen.level, flags.stages(chosen)
-    )
+    net = read(chosen.file, chosen.trusted, unknown)
+    return build(net, phase_number(chosen), chosen.level, flags.stages(chosen), unknown)
 
 
 def add_weighed(parser: ArgumentParser) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
+import warnings
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sparknet.cli import flags, net_file
@@ -22,12 +26,23 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.graph import summary
 
-    graph = net_file.graph(chosen)
+    with _marking():
+        graph = net_file.graph(chosen, unknown="skip")
     if chosen.json:
         print(json.dumps(_as_dict(graph, chosen.splits), indent=1))
     else:
         print(summary(graph, splits=chosen.splits))
     return 0
+
+
+@contextmanager
+def _marking() -> Iterator[None]:
+    """Fields that are left out are named on stderr."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        print(f"sparknet show: {warning.message}", file=sys.stderr)
 
 
 def _as_dict(graph: Graph, splits: bool) -> dict[str, Any]:
@@ -38,6 +53,7 @@ def _as_dict(graph: Graph, splits: bool) -> dict[str, Any]:
         "blob_bytes": graph.blob_bytes,
         "inputs": list(graph.inputs),
         "outputs": list(graph.outputs),
+        "left_out": [vars(layer) for layer in graph.left_out],
         "layers": [_layer(graph, node) for node in graph.nodes if splits or not node.layer.splits],
     }
 

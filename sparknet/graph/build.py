@@ -12,6 +12,7 @@ from sparknet.graph.node import Node
 from sparknet.graph.params import ParamRef, Params
 from sparknet.graph.splits import insert_splits
 from sparknet.graph.state import filter_net, net_state
+from sparknet.graph.unknown import LeftOut, check_policy, leave_out_unknown
 from sparknet.layers import Layer, Plan, Shape, make
 from sparknet.layers.layer import TRAIN
 from sparknet.proto import caffe_pb2, needs_upgrade, upgrade_net
@@ -25,17 +26,30 @@ def build(
     phase: int = TRAIN,
     level: int = 0,
     stages: Sequence[str] = (),
+    unknown: str = "refuse",
 ) -> Graph:
-    """The graph of a net that is opened without a solver."""
-    return build_in_state(net, net_state(net, phase, level, stages))
+    """The graph of a net that is opened without a solver.
+
+    With ``unknown="skip"`` it lacks layers of unknown types, and those that read their tops.
+    """
+    return build_in_state(net, net_state(net, phase, level, stages), unknown)
 
 
-def build_in_state(net: caffe_pb2.NetParameter, state: caffe_pb2.NetState | None = None) -> Graph:
+def build_in_state(
+    net: caffe_pb2.NetParameter,
+    state: caffe_pb2.NetState | None = None,
+    unknown: str = "refuse",
+) -> Graph:
     """The graph of a net in exactly this state; the default is its own, as a solver sets it."""
+    check_policy(unknown)
     if needs_upgrade(net):
         net = upgrade_net(net)
     state = net.state if state is None else state
-    parameter = insert_splits(filter_net(net, state))
+    filtered = filter_net(net, state)
+    left_out: tuple[LeftOut, ...] = ()
+    if unknown == "skip":
+        filtered, left_out = leave_out_unknown(filtered)
+    parameter = insert_splits(filtered)
     wiring = _Wiring()
     wired = [
         wiring.add(number, description, state.phase)
@@ -51,6 +65,7 @@ def build_in_state(net: caffe_pb2.NetParameter, state: caffe_pb2.NetState | None
         outputs=tuple(sorted(wiring.unread, key=str.encode)),
         params=wiring.params.learnables(),
         parameter=parameter,
+        left_out=left_out,
     )
 
 

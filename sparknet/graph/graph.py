@@ -9,6 +9,7 @@ from functools import cached_property
 from sparknet.graph.node import Node
 from sparknet.graph.params import Learnable
 from sparknet.graph.reshape import reshape_nodes
+from sparknet.graph.unknown import LeftOut
 from sparknet.layers import Shape
 from sparknet.layers.layer import count
 from sparknet.proto import caffe_pb2
@@ -38,6 +39,8 @@ class Graph:
     """Parameter blobs, each shared one once, in order of first use."""
     parameter: caffe_pb2.NetParameter = field(repr=False)
     """The description in force: filtered, split, with each layer's phase."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Layers that were not built, where unknown ones are skipped."""
 
     @cached_property
     def blobs(self) -> dict[str, Shape]:

@@ -14,7 +14,16 @@ from sparknet.layers.layer import count, shape_text
 from sparknet.proto import caffe_pb2
 
 _DEFAULT = caffe_pb2.ParamSpec()
-_FROZEN = caffe_pb2.ParamSpec(lr_mult=0)
+
+
+def _spec(layer: Layer, specs: Sequence[caffe_pb2.ParamSpec], index: int) -> caffe_pb2.ParamSpec:
+    given = specs[index] if index < len(specs) else _DEFAULT
+    if not layer.fixed(index):
+        return given
+    spec = caffe_pb2.ParamSpec()
+    spec.CopyFrom(given)
+    spec.lr_mult = 0
+    return spec
 
 
 @dataclass(frozen=True)
@@ -82,9 +91,8 @@ class Params:
                 layer.name, f"{len(specs)} param entries for {len(params)} parameter blob(s)"
             )
         layer.check_params(specs)
-        default = _FROZEN if layer.frozen else _DEFAULT
         return tuple(
-            self._add(node, layer, index, param, specs[index] if index < len(specs) else default)
+            self._add(node, layer, index, param, _spec(layer, specs, index))
             for index, param in enumerate(params)
         )
 

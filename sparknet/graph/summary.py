@@ -5,6 +5,7 @@ from __future__ import annotations
 from sparknet.graph.graph import Graph
 from sparknet.graph.node import Node
 from sparknet.graph.table import aligned, cell
+from sparknet.graph.unknown import LeftOut
 from sparknet.layers.layer import count, shape_text
 
 HEAD = ("Layer", "Type", "Output shape", "Parameters")
@@ -20,7 +21,13 @@ def summary(graph: Graph, splits: bool = False) -> str:
     rows = [_row(graph, node) for node in graph.nodes if splits or not node.layer.splits]
     lines = list(aligned([HEAD, *rows], words=3))
     rule = "-" * max(map(len, lines))
-    return "\n".join([lines[0], rule, *lines[1:], rule, _total(graph)])
+    skipped = [_left_out(layer) for layer in graph.left_out]
+    return "\n".join([lines[0], rule, *lines[1:], rule, *skipped, _total(graph)])
+
+
+def _left_out(layer: LeftOut) -> str:
+    name, kind = cell(layer.name, WIDEST), cell(layer.type, WIDEST)
+    return f"left out: {name} ({kind}): {layer.reason}"
 
 
 def _row(graph: Graph, node: Node) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from sparknet.layers.layer import Layer, Plan, Shape, at_least, count, shape_text
 from sparknet.layers.learnable import weights
@@ -17,9 +18,12 @@ class Convolution(Layer):
     bottoms = at_least(1)
     tops = at_least(1)
     equal_counts = True
+    by_channel: ClassVar[bool] = False
+    """Every channel is a group."""
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        return plan_convolution(self, bottoms)
+        groups = bottoms[0][self.axis(self.options.axis, bottoms[0])] if self.by_channel else None
+        return plan_convolution(self, bottoms, groups=groups)
 
     def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
         return window_products(plan, plan.tops)
@@ -39,14 +43,20 @@ def is_depthwise(plan: Plan) -> bool:
     return group != 1 and plan.params[0].shape[:2] == (group, 1)
 
 
-def plan_convolution(layer: Layer, bottoms: Sequence[Shape], reverse: bool = False) -> Plan:
-    """The plan of Convolution, or with ``reverse`` of Deconvolution."""
+def plan_convolution(
+    layer: Layer, bottoms: Sequence[Shape], reverse: bool = False, groups: int | None = None
+) -> Plan:
+    """The plan of Convolution, or with ``reverse`` of Deconvolution.
+
+    ``groups`` replaces the option ``group``.
+    """
     options = layer.options
     bottom = bottoms[0]
     axis = layer.axis(options.axis, bottom)
     outer, channels, sizes = bottom[:axis], bottom[axis], bottom[axis + 1 :]
     window = read_window(layer, len(sizes))
-    outputs, group = options.num_output, options.group
+    outputs = options.num_output
+    group = options.group if groups is None else groups
     _check_channels(layer, channels, outputs, group)
     for index, other in enumerate(bottoms):
         if other != bottom:

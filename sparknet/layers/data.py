@@ -17,7 +17,9 @@ class Data(SourceLayer):
     """The first record gives the shape; a second top gives the labels (Caffe: data_layer.cpp).
 
     Values: source, backend ("leveldb" or "lmdb"), batch_size, labels (a second top is
-    there), and those of `TransformParam`.
+    there), shuffle, and those of `TransformParam`.
+
+    ``shuffle``, of several forks, gives each round through an LMDB an order of its own.
     """
 
     type = "Data"
@@ -29,6 +31,8 @@ class Data(SourceLayer):
     def survey(self) -> Plan:
         options = self.options
         batch = self.batch(options.batch_size)
+        if options.shuffle and self.choice("backend") != "lmdb":
+            self.fail("shuffle is for LMDB: records of a LevelDB are read in the order of keys")
         transform = TransformParam(self, self.parameter.transform_param)
         channels, height, width = transform.output(self._record_shape(transform))
         labels = len(self.parameter.top) > 1
@@ -37,6 +41,7 @@ class Data(SourceLayer):
             "backend": self.choice("backend"),
             "batch_size": batch,
             "labels": labels,
+            "shuffle": options.shuffle,
             **transform.values(),
         }
         tops: tuple[Shape, ...] = ((batch, channels, height, width),)

@@ -11,7 +11,9 @@ from sparknet.layers.neuron import Neuron
 class Dropout(Neuron):
     """Drops a share of the values in TRAIN and scales the rest; copies in TEST.
 
-    Caffe: dropout_layer.cpp.  Values: ratio (dropped), scale = 1 / (1 - ratio), train.
+    Caffe: dropout_layer.cpp.  ``scale_train: false`` (R-FCN) leaves the rest as it is and scales
+    by 1 - ratio in TEST; ``sample_weights_test`` (SegNet) drops in TEST as in TRAIN.
+    Values: ratio (dropped), scale (of the values that stay), train (whether values are dropped).
     """
 
     type = "Dropout"
@@ -21,4 +23,8 @@ class Dropout(Neuron):
         ratio = self.options.dropout_ratio
         if not 0 <= ratio < 1:
             self.fail(f"dropout_ratio {ratio:g} must be at least 0 and less than 1")
-        return {"ratio": ratio, "scale": 1 / (1 - ratio), "train": self.phase == TRAIN}
+        drops = self.phase == TRAIN or self.options.sample_weights_test
+        kept = 1 / (1 - ratio) if drops else 1.0
+        if not self.options.scale_train:
+            kept = 1.0 if drops else 1 - ratio
+        return {"ratio": ratio, "scale": kept, "train": drops}

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.errors import shown
 from sparknet.layers.layer import Plan, Shape, between, count, shape_text
-from sparknet.layers.loss import Loss, check_label_count, ignore_label, normalization
+from sparknet.layers.loss import Loss, check_label_count, ignore_label, normalizing
 from sparknet.layers.softmax import around
 from sparknet.proto import read_blob
 from sparknet.proto.trust import check_trusted
@@ -54,7 +54,7 @@ class InfogainLoss(Loss):
             )
         return {
             **around(bottoms[0], axis),
-            "normalization": normalization(options, default="valid"),
+            **normalizing(options, default="valid"),
             "ignore_label": ignore_label(options),
             "matrix": None if matrix is None else matrix.reshape(classes, classes),
         }

@@ -9,7 +9,11 @@ from sparknet.layers.learnable import weights
 
 
 class InnerProduct(Layer):
-    """Caffe: inner_product_layer.cpp.  Axes from ``axis`` on are one vector."""
+    """Caffe: inner_product_layer.cpp.  Axes from ``axis`` on are one vector.
+
+    ``normalize``, of happynear's fork, gives every row of the weights length 1 in each forward
+    pass, in the blob itself; the gradient is that of the weights as they are then.
+    """
 
     type = "InnerProduct"
     field = "inner_product_param"
@@ -22,6 +26,8 @@ class InnerProduct(Layer):
         outputs = options.num_output
         if outputs < 1:
             self.fail(f"num_output must be positive; it is {outputs}")
+        if options.normalize and options.transpose:
+            self.fail("normalize is for rows of outputs: it does not go with transpose")
         axis = self.axis(options.axis, bottoms[0])
         inputs = count(bottoms[0][axis:])
         weight = (inputs, outputs) if options.transpose else (outputs, inputs)
@@ -30,6 +36,7 @@ class InnerProduct(Layer):
             "num_output": outputs,
             "transpose": options.transpose,
             "bias_term": options.bias_term,
+            "normalize": options.normalize,
         }
         params = weights(self, weight, (outputs,))
         return Plan(((*bottoms[0][:axis], outputs),), params, values)

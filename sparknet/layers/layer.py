@@ -95,6 +95,8 @@ class Layer(ABC):
     """The layer has a backward pass.  False: Accuracy, ArgMax, data layers …"""
     frozen: ClassVar[bool] = False
     """The blobs are statistics: a missing ``param { }`` entry means ``lr_mult: 0`` (BatchNorm)."""
+    statistics: ClassVar[slice] = slice(0)
+    """The blobs that the forward pass computes and no gradient changes."""
     records: ClassVar[bool] = False
     """The tops hold records, which a caller may also feed."""
     is_input: ClassVar[bool] = False
@@ -179,6 +181,10 @@ class Layer(ABC):
     def data_set(self) -> Any:
         """The data set that a data layer reads, as Records (`sparknet.loaders`); None: none."""
         return None
+
+    def fixed(self, index: int) -> bool:
+        """Whether a blob never learns: its rate is 0, whatever ``param { }`` says (BN)."""
+        return False
 
     def check_params(self, specs: Sequence[caffe_pb2.ParamSpec]) -> None:  # noqa: B027
         """Refuse ``param { }`` entries that this type cannot honour (BatchNorm)."""

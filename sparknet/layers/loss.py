@@ -67,8 +67,15 @@ def check_same_count(layer: Layer, bottoms: Sequence[Shape], start: int = 0) -> 
         )
 
 
+def normalizing(options: caffe_pb2.LossParameter, default: str) -> dict[str, Any]:
+    """Values: normalization and, where it is "pre_fixed", the pre_fixed_normalizer to divide by."""
+    mode = normalization(options, default)
+    fixed = {"pre_fixed_normalizer": options.pre_fixed_normalizer} if mode == "pre_fixed" else {}
+    return {"normalization": mode, **fixed}
+
+
 def normalization(options: caffe_pb2.LossParameter, default: str) -> str:
-    """What the loss is divided by: "full", "valid", "batch_size" or "none".
+    """What the loss is divided by: "full", "valid", "batch_size", "none", or R-FCN's "pre_fixed".
 
     The old ``normalize`` counts where the new option is absent.
     """

@@ -11,7 +11,11 @@ Pair = tuple[int, int]
 
 
 class Pooling(Layer):
-    """Caffe: pooling_layer.cpp.  A second top of MAX pooling holds the winners' positions."""
+    """Caffe: pooling_layer.cpp.  A second top of MAX pooling holds the winners' positions.
+
+    Forks round the output size down in three ways: ``round_mode: FLOOR``, ``ceil_mode: false``
+    and ``torch_pooling: true``.
+    """
 
     type = "Pooling"
     field = "pooling_param"
@@ -31,11 +35,23 @@ class Pooling(Layer):
         stride, pad = _pair(self, *_STRIDE), _pair(self, *_PAD)
         if options.global_pooling and (pad != (0, 0) or stride != (1, 1)):
             self.fail("global_pooling goes with pad 0 and stride 1 only")
-        outputs, values = plan_pooling(
-            self, size, method, kernel, stride, pad, self.choice("round_mode")
-        )
+        outputs, values = plan_pooling(self, size, method, kernel, stride, pad, _round_mode(self))
         values["global_pooling"] = options.global_pooling
         return Plan(((*bottom[:2], *outputs),) * max(tops, 1), values=values)
+
+
+def _round_mode(layer: Layer) -> str:
+    """How the output size is rounded: Caffe's "ceil", unless one of three fields says "floor"."""
+    options = layer.options
+    floors = {
+        "round_mode": layer.choice("round_mode") == "floor",
+        "ceil_mode": not options.ceil_mode,
+        "torch_pooling": options.torch_pooling,
+    }
+    given = [floors[name] for name in floors if options.HasField(name)]
+    if given and any(given) != all(given):
+        layer.fail("round_mode, ceil_mode and torch_pooling contradict each other: give one")
+    return "floor" if any(given) else "ceil"
 
 
 _KERNEL = ("kernel_size", "kernel_h", "kernel_w")

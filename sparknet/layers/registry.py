@@ -11,22 +11,28 @@ from importlib import import_module
 from sparknet.errors import LayerError
 from sparknet.layers.layer import Arity, Layer
 from sparknet.proto import caffe_pb2
+from sparknet.proto.forks import origin
 from sparknet.proto.suggest import did_you_mean
 
 MODULES: dict[str, str] = {
     # the type and its module in sparknet.layers
     # windows, shapes, weights, normalisation
     "Axpy": "axpy",
+    "BN": "bn",
     "BatchNorm": "batch_norm",
     "Bias": "bias",
     "Concat": "concat",
     "Convolution": "convolution",
+    "Convolution3D": "convolution3d",
+    "ConvolutionDepthwise": "convolution_depthwise",
     "Crop": "crop",
     "Deconvolution": "deconvolution",
+    "Deconvolution3D": "deconvolution3d",
     "DepthwiseConvolution": "depthwise_convolution",
     "Eltwise": "eltwise",
     "Embed": "embed",
     "Flatten": "flatten",
+    "Flip": "flip",
     "Im2col": "im2col",
     "InnerProduct": "inner_product",
     "Interp": "interp",
@@ -34,10 +40,14 @@ MODULES: dict[str, str] = {
     "MVN": "mvn",
     "Normalize": "normalize",
     "Permute": "permute",
+    "PSROIPooling": "psroi_pooling",
     "Pooling": "pooling",
+    "Pooling3D": "pooling3d",
+    "ROIAlign": "roi_align",
     "ROIPooling": "roi_pooling",
     "RecordWeights": "record_weights",
     "Reduction": "reduction",
+    "Reorg": "reorg",
     "Reshape": "reshape",
     "SPP": "spp",
     "Scale": "scale",
@@ -52,6 +62,7 @@ MODULES: dict[str, str] = {
     "ArgMax": "argmax",
     "BNLL": "bnll",
     "BatchReindex": "batch_reindex",
+    "BoxAnnotatorOHEM": "box_annotator_ohem",
     "Clip": "clip",
     "ContrastiveLoss": "contrastive_loss",
     "Data": "data",
@@ -68,6 +79,7 @@ MODULES: dict[str, str] = {
     "ImageData": "image_data",
     "InfogainLoss": "infogain_loss",
     "Input": "input",
+    "L1Loss": "l1_loss",
     "LSTM": "lstm",
     "LSTMUnit": "lstm_unit",
     "Log": "log",
@@ -86,8 +98,11 @@ MODULES: dict[str, str] = {
     "SigmoidCrossEntropyLoss": "sigmoid_cross_entropy_loss",
     "Silence": "silence",
     "SmoothL1Loss": "smooth_l1_loss",
+    "SmoothL1LossOHEM": "smooth_l1_loss_ohem",
     "Softmax": "softmax",
     "SoftmaxWithLoss": "softmax_with_loss",
+    "SoftmaxWithLossOHEM": "softmax_with_loss_ohem",
+    "SpatialDropout": "spatial_dropout",
     "Swish": "swish",
     "TanH": "tanh",
     "Threshold": "threshold",
@@ -158,5 +173,6 @@ def _counted(number: int, what: str) -> str:
 def _unknown(type_name: str) -> str:
     if not type_name:
         return f"has no type; sparknet knows {len(LAYERS)} layer types"
+    whose = origin("type", type_name)
     hint = did_you_mean(type_name, LAYERS) or ";"
-    return f"unknown type '{type_name}'{hint} sparknet knows {len(LAYERS)} layer types"
+    return f"unknown type '{type_name}'{whose}{hint} sparknet knows {len(LAYERS)} layer types"

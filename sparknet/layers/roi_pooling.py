@@ -9,7 +9,10 @@ from sparknet.layers.legacy_shape import legacy_shape
 
 
 class ROIPooling(Layer):
-    """roi_pooling_layer.cpp of Fast R-CNN.  A region is (image, x1, y1, x2, y2)."""
+    """roi_pooling_layer.cpp of Fast R-CNN.  A region is (image, x1, y1, x2, y2).
+
+    ``pad_ratio``, of Cascade R-CNN, widens a region on each side by this share of its size.
+    """
 
     type = "ROIPooling"
     labelled = True
@@ -28,5 +31,9 @@ class ROIPooling(Layer):
         regions = legacy_shape(self, bottoms[1], "the regions")
         if count(regions[1:]) != 5:
             self.fail(f"a region has 5 values; the regions are {shape_text(bottoms[1])}")
-        values = {"pooled": size, "spatial_scale": options.spatial_scale}
+        values = {
+            "pooled": size,
+            "spatial_scale": options.spatial_scale,
+            "pad_ratio": options.pad_ratio,
+        }
         return Plan(((regions[0], channels, *size),), values=values)

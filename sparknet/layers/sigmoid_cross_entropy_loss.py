@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparknet.layers.layer import Shape, count
-from sparknet.layers.loss import Loss, check_same_count, ignore_label, normalization
+from sparknet.layers.loss import Loss, check_same_count, ignore_label, normalizing
 
 
 class SigmoidCrossEntropyLoss(Loss):
@@ -26,6 +26,6 @@ class SigmoidCrossEntropyLoss(Loss):
         return {
             "outer": bottoms[0][0],
             "inner": count(bottoms[0][1:]),
-            "normalization": normalization(self.parameter.loss_param, default="batch_size"),
+            **normalizing(self.parameter.loss_param, default="batch_size"),
             "ignore_label": ignore_label(self.parameter.loss_param),
         }

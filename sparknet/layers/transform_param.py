@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import shown
+from sparknet.errors import SpecError, shown
 from sparknet.layers.layer import Layer, shape_text
-from sparknet.loaders.transform import FOREIGN, mean_image
+from sparknet.loaders.transform import mean_image, refuse_foreign
 from sparknet.proto import caffe_pb2
 from sparknet.proto.trust import check_trusted
 
@@ -29,9 +29,10 @@ class TransformParam:
         self.layer, self.options = layer, options
         self.crop_size: int = options.crop_size
         self.mean_values = tuple(float(value) for value in options.mean_value)
-        for name in FOREIGN:
-            if options.HasField(name):
-                layer.fail(f"transform_param.{name} belongs to SSD's own data layers")
+        try:
+            refuse_foreign(options)
+        except SpecError as error:
+            layer.fail(str(error))
         if options.HasField("mean_file") and self.mean_values:
             layer.fail("transform_param takes either mean_file or mean_value; not both")
         self.mean = self._mean(options.mean_file) if options.HasField("mean_file") else None

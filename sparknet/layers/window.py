@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sparknet.layers.layer import MAX_COUNT, Layer, Shape, shape_text
 
@@ -59,7 +60,7 @@ def read_window(layer: Layer, axes: int) -> Window:
         _read(layer, "kernel_size", "kernel", axes, None),
         _read(layer, "stride", "stride", axes, 1),
         _read(layer, "pad", "pad", axes, 0),
-        _repeated(layer, "dilation", axes, 1),
+        _dilation(layer, axes),
     )
     for name, sizes in window.values().items():
         least = 0 if name == "pad" else 1
@@ -67,6 +68,23 @@ def read_window(layer: Layer, axes: int) -> Window:
             if not least <= size <= MAX_COUNT:
                 layer.fail(f"{name} must be at least {least} and below 2^31; it is {size}")
     return window
+
+
+def _dilation(layer: Layer, axes: int) -> tuple[int, ...]:
+    """``dilation``, or what forks call it: DeepLab ``hole``, TSN ``dilation_h`` and ``_w``."""
+    options = layer.options
+    names = ("dilation", "hole", "hole_h", "hole_w", "dilation_h", "dilation_w")
+    given = [name for name in names if _is_given(options, name)]
+    if len({name.removesuffix("_h").removesuffix("_w") for name in given}) > 1:
+        layer.fail(f"{' and '.join(given)} mean the same: give one of them")
+    if "hole" in given or "hole_h" in given or "hole_w" in given:
+        return _read(layer, "hole", "hole", axes, 1)
+    return _read(layer, "dilation", "dilation", axes, 1)
+
+
+def _is_given(options: Any, name: str) -> bool:
+    repeated = name in ("dilation", "hole")
+    return bool(getattr(options, name)) if repeated else bool(options.HasField(name))
 
 
 def _read(layer: Layer, field: str, pair: str, axes: int, default: int | None) -> tuple[int, ...]:

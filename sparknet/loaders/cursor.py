@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, count, islice
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,20 @@ from sparknet.native.batch_items import SCATTERED, BatchItems, RecordError
 
 
 class Cursor:
-    """A place in a LevelDB or LMDB; after the last record comes the first."""
+    """A place in a LevelDB or LMDB; after the last record comes the first.
 
-    def __init__(self, source: str, backend: str, skip: int = 0) -> None:
+    With a seed to shuffle by, each round through an LMDB has an order of its own.
+    """
+
+    def __init__(
+        self, source: str, backend: str, skip: int = 0, shuffle: int | None = None
+    ) -> None:
         self.source = source
         self.database: LMDB | LevelDB = LMDB(source) if backend == "lmdb" else LevelDB(source)
         try:
-            skip = skip and skip % max(len(self.database), 1)
-            self._records = islice(self._around(), skip, None)
+            skip = skip and skip % max(len(self.database), 1) if shuffle is None else skip
+            around = self._around() if shuffle is None else self._shuffled(shuffle)
+            self._records = islice(around, skip, None)
         except BaseException:
             self.close()
             raise
@@ -31,9 +37,9 @@ class Cursor:
     def close(self) -> None:
         self.database.close()
 
-    def take(self, count: int) -> tuple[list[bytes], BatchItems]:
+    def take(self, many: int) -> tuple[list[bytes], BatchItems]:
         """The next records: their keys, and where their values lie."""
-        keys, *rest = (list(column) for column in zip(*islice(self._records, count), strict=True))
+        keys, *rest = (list(column) for column in zip(*islice(self._records, many), strict=True))
         if isinstance(self.database, LMDB):
             self.database.check()
             records = scan(self.source, keys, self.database.memory, rest[0], rest[1])
@@ -44,6 +50,15 @@ class Cursor:
     def blame(self, keys: list[bytes], error: RecordError) -> FileError:
         """An error of one record, under its name."""
         return FileError(self.source, f"record {keys[error.number]!r} {error}")
+
+    def _shuffled(self, seed: int) -> Iterator[Any]:
+        assert isinstance(self.database, LMDB)
+        places = list(self.database.places())
+        if not places:
+            raise FileError(self.source, "is empty")
+        for turn in count():
+            order = np.random.default_rng([seed, 1 + turn]).permutation(len(places))
+            yield from (places[place] for place in order)
 
     def _around(self) -> Iterator[Any]:
         """LMDB: keys and the places of values in the file's memory.  LevelDB: keys and values."""

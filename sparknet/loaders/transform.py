@@ -28,6 +28,32 @@ FOREIGN = (
     "expand_param",
 )
 """What SSD's fork added to transform_param; its own data layers use it."""
+ELSEWHERE = {
+    "Intel's": ("random_resize_param", "random_aspect_ratio_param", "flow", "bgr2rgb", "pad"),
+    "NVIDIA's": (
+        *("img_rand_resize_lower", "img_rand_resize_upper", "rand_resize_ratio_lower"),
+        *("rand_resize_ratio_upper", "vertical_stretch_lower", "vertical_stretch_upper"),
+        *("horizontal_stretch_lower", "horizontal_stretch_upper", "allow_upscale"),
+    ),
+    "TSN's": (
+        *("fix_crop", "multi_scale", "scale_ratios", "max_distort", "is_flow", "more_fix_crop"),
+        *("stride", "upper_size", "upper_height", "upper_width", "original_image"),
+    ),
+    "PSPNet's": ("scale_factors", "crop_width", "crop_height"),
+}
+"""What other forks added and is not done here, by whose Caffe does it."""
+
+
+def refuse_foreign(parameter: caffe_pb2.TransformationParameter) -> None:
+    """SpecError for a field that would change images in another fork."""
+    given = {field.name for field, value in parameter.ListFields()}
+    for name in FOREIGN:
+        if name in given:
+            raise SpecError(f"transform_param.{name} belongs to SSD's own data layers")
+    for whose, names in ELSEWHERE.items():
+        for name in names:
+            if name in given:
+                raise SpecError(f"transform_param.{name} is of {whose} Caffe and not known here")
 
 
 class Transform:
@@ -139,7 +165,5 @@ def _options(
             parameter = caffe_pb2.TransformationParameter(mean_value=values, **settings)
         except (ValueError, TypeError) as error:
             raise SpecError(f"a transform cannot be made of {settings}: {error}") from error
-    for name in FOREIGN:
-        if parameter.HasField(name):
-            raise SpecError(f"transform_param.{name} belongs to SSD's own data layers")
+    refuse_foreign(parameter)
     return parameter

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparknet.errors import FileError, SpecError, TextError
+from sparknet.errors import FileError, SpecError, TextError, shown
 from sparknet.graph.state import filter_net, net_state
+from sparknet.graph.unknown import check_policy, leave_out_unknown
 from sparknet.layers import TEST
 from sparknet.proto import (
+    UnknownWarning,
     caffe_pb2,
     parse_net,
     parse_solver,
@@ -58,6 +62,15 @@ class Description:
     tests: tuple[NetMessage, ...]
     solver: SolverMessage | None = None
 
+    def known_part(self) -> Description:
+        """The same without layers of unknown types, of which a warning tells."""
+        known = {id(net): leave_out_unknown(net) for net in (self.main, *self.tests)}
+        for layer in dict.fromkeys(one for _, left_out in known.values() for one in left_out):
+            message = f"layer '{shown(layer.name)}' ({shown(layer.type)}): {layer.reason}: left out"
+            warnings.warn(message, UnknownWarning, stacklevel=5)
+        tests = tuple(known[id(net)][0] for net in self.tests)
+        return replace(self, main=known[id(self.main)][0], tests=tests)
+
     def bare_solver(self, net: NetMessage) -> SolverMessage:
         """A solver of one net, without the settings that Net or its callers handle."""
         assert self.solver is not None
@@ -75,9 +88,23 @@ def describe(
     level: int = 0,
     stages: Sequence[str] = (),
     trusted: bool | None = None,
+    unknown: str = "refuse",
 ) -> Description:
     """The description in a net, a solver, their text or their file."""
-    message = _message(source)
+    check_policy(unknown)
+    message = _message(source, unknown)
+    described = _describe(message, phase, level, stages, trusted, unknown)
+    return described.known_part() if unknown == "skip" else described
+
+
+def _describe(
+    message: Any,
+    phase: int | None,
+    level: int,
+    stages: Sequence[str],
+    trusted: bool | None,
+    unknown: str,
+) -> Description:
     if isinstance(message, NetMessage):
         net = with_trust(upgrade_net(message), trusted)
         state = net_state(net, TEST if phase is None else phase, level, stages)
@@ -85,11 +112,11 @@ def describe(
         return Description(main, (main,))
     if phase is not None or level or stages:
         raise SpecError("phase, level and stages are for a net alone: a solver has its own")
-    return _of_solver(upgrade_solver(message), trusted)
+    return _of_solver(upgrade_solver(message), trusted, unknown)
 
 
-def _of_solver(solver: SolverMessage, trusted: bool | None) -> Description:
-    nets = solver_nets(solver_with_trust(solver, trusted))
+def _of_solver(solver: SolverMessage, trusted: bool | None, unknown: str) -> Description:
+    nets = solver_nets(solver_with_trust(solver, trusted), unknown=unknown)
     train, tests = nets.train, [_filtered(net, net.state) for net in nets.tests]
     if not tests:
         tests = [_filtered(train, net_state(train, TEST))]
@@ -106,15 +133,15 @@ def _filtered(net: NetMessage, state: caffe_pb2.NetState) -> NetMessage:
     return chosen
 
 
-def _message(source: Any) -> Any:
+def _message(source: Any, unknown: str) -> Any:
     if hasattr(source, "to_proto"):
         source = source.to_proto()
     if isinstance(source, (NetMessage, SolverMessage)):
         return source
     if isinstance(source, os.PathLike) or (isinstance(source, str) and not _is_text(source)):
-        return _either(lambda: read_net(source), lambda: read_solver(source))
+        return _either(partial(read_net, source), lambda: read_solver(source), unknown)
     if isinstance(source, str):
-        return _either(lambda: parse_net(source), lambda: parse_solver(source))
+        return _either(partial(parse_net, source), lambda: parse_solver(source), unknown)
     raise SpecError(f"a Net cannot be made from a {type(source).__name__}")
 
 
@@ -129,7 +156,7 @@ def _is_text(source: str) -> bool:
     return True
 
 
-def _either(net: Any, solver: Any) -> Any:
+def _either(net: Any, solver: Any, unknown: str) -> Any:
     """A message as a net if it parses as one, else as a solver."""
     try:
         return net()
@@ -138,4 +165,6 @@ def _either(net: Any, solver: Any) -> Any:
             return solver()
         except TextError as other:
             # The error at the later place belongs to the type that was meant.
+            if unknown == "skip" and (error.line, error.column) >= (other.line, other.column):
+                return net(unknown=unknown)
             raise max(error, other, key=lambda e: (e.line, e.column)) from None

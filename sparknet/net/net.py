@@ -38,8 +38,10 @@ class Net:
     all blobs and gradients, not only the requested outputs; in the test phase the last bits may
     then differ: docs/pycaffe.md.  ``trusted=False`` is for a net of unknown origin: no layer
     imports a module, or reads or writes a file.  The net of a caffemodel is treated so, unless
-    ``trusted=True``.  ``preprocessing``, or its settings as keywords (``resize=256, crop=224,
-    mean=(104, 117, 123)``), says what happens to images: docs/images.md.
+    ``trusted=True``.  ``unknown="skip"`` leaves out fields and layers that sparknet does not know,
+    and layers that read those; a warning names each.  ``preprocessing``, or its settings as
+    keywords (``resize=256, crop=224, mean=(104, 117, 123)``), says what happens to images:
+    docs/images.md.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
@@ -60,12 +62,13 @@ class Net:
         precision: str = "float32",
         keep_blobs: bool = False,
         trusted: bool | None = None,
+        unknown: str = "refuse",
         preprocessing: Preprocessing | None = None,
         **images: Any,
     ) -> None:
         self.preprocessing = Preprocessing.given(preprocessing, images)
         """What was asked for images; a net's own transform_param is not in it."""
-        self._description = describe(source, phase, level, stages, trusted)
+        self._description = describe(source, phase, level, stages, trusted, unknown)
         self._backend = find_backend(backend, precision, keep_blobs)
         self._files = [] if self.settings is None else weight_files(self.settings)
         self._given: WeightCollection | None = None

@@ -9,7 +9,7 @@ from sparknet.proto.model_file import parse_model, read_model, write_model
 from sparknet.proto.solver import SolverNets, check_construction, check_solver, solver_nets
 from sparknet.proto.state_file import State, parse_state, read_state, state_model_path, write_state
 from sparknet.proto.text import format_text, parse_text, read_text, write_text
-from sparknet.proto.text_files import parse_net, parse_solver, read_net, read_solver
+from sparknet.proto.text_files import UnknownWarning, parse_net, parse_solver, read_net, read_solver
 from sparknet.proto.upgrade import (
     UpgradeWarning,
     needs_upgrade,
@@ -22,6 +22,7 @@ __all__ = [
     "Model",
     "SolverNets",
     "State",
+    "UnknownWarning",
     "UpgradeWarning",
     "caffe_pb2",
     "check_construction",

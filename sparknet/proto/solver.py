@@ -6,6 +6,7 @@ Caffe: solver.cpp (Init, InitTrainNet, InitTestNets), sgd_solver.cpp and sgd_sol
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sparknet.errors import SolverError
@@ -20,7 +21,7 @@ State = caffe_pb2.NetState
 Solver = caffe_pb2.SolverParameter
 
 SOLVER_TYPES = ("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam")
-RATE_POLICIES = ("fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid")
+RATE_POLICIES = ("fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid", "multifixed")
 _WITHOUT_MOMENTUM = ("AdaGrad", "RMSProp")
 _WITH_GAMMA = ("step", "exp", "inv", "multistep", "sigmoid")
 _WITH_STEPSIZE = ("step", "sigmoid")
@@ -92,6 +93,11 @@ def check_step(solver: Solver) -> None:
         raise SolverError(f"stepsize is {solver.stepsize}, but lr_policy '{policy}' divides by it")
     if policy in _WITH_GAMMA and not solver.gamma >= 0:
         raise SolverError(f"gamma is {solver.gamma:g}, but lr_policy '{policy}' needs gamma >= 0")
+    if policy == "multifixed" and not 0 < len(solver.stagelr) == len(solver.stageiter):
+        raise SolverError(
+            f"lr_policy '{policy}' needs as many stagelr as stageiter, at least one of each; "
+            f"there are {len(solver.stagelr)} and {len(solver.stageiter)}"
+        )
     if solver.weight_decay and solver.regularization_type not in ("L1", "L2"):
         raise SolverError(
             f"unknown regularization_type '{solver.regularization_type}': it is L1 or L2"
@@ -107,19 +113,25 @@ class SolverNets(NamedTuple):
     tests: list[Net]
 
 
-def solver_nets(solver: Solver, folder: StrPath = "") -> SolverNets:
+def solver_nets(solver: Solver, folder: StrPath = "", *, unknown: str = "refuse") -> SolverNets:
     """Read the nets that a solver names; file names are relative to `folder`.
 
-    States merge as in Caffe: the phase, then the net's own state, then the solver's.
+    `unknown` is that of `read_net`. States merge as in Caffe: the phase, then the net's own state,
+    then the solver's.
     """
     _check_train_net(solver)
     _check_test_nets(solver)
-    train = _train_net(solver, folder)
+
+    def read(name: str) -> Net:
+        path = os.path.join(folder, name)  # noqa: PTH118 (the name stays as it is written)
+        return read_net(path, unknown=unknown)
+
+    train = _train_net(solver, read)
     _settle(train, caffe_pb2.TRAIN, solver.train_state)
     tests = [upgrade_net(net) for net in solver.test_net_param]
-    tests += [_read(name, folder) for name in solver.test_net]
+    tests += [read(name) for name in solver.test_net]
     if len(tests) < len(solver.test_iter):
-        shared = _shared_net(solver, folder)
+        shared = _shared_net(solver, read)
         tests += [upgrade_net(shared) for _ in range(len(solver.test_iter) - len(tests))]
     for index, net in enumerate(tests):
         own = solver.test_state[index] if solver.test_state else State()
@@ -127,22 +139,18 @@ def solver_nets(solver: Solver, folder: StrPath = "") -> SolverNets:
     return SolverNets(train, tests)
 
 
-def _train_net(solver: Solver, folder: StrPath) -> Net:
+def _train_net(solver: Solver, read: Callable[[str], Net]) -> Net:
     if solver.HasField("train_net_param"):
         return upgrade_net(solver.train_net_param)
     if solver.HasField("train_net"):
-        return _read(solver.train_net, folder)
-    return _shared_net(solver, folder)
+        return read(solver.train_net)
+    return _shared_net(solver, read)
 
 
-def _shared_net(solver: Solver, folder: StrPath) -> Net:
+def _shared_net(solver: Solver, read: Callable[[str], Net]) -> Net:
     if solver.HasField("net_param"):
         return upgrade_net(solver.net_param)
-    return _read(solver.net, folder)
-
-
-def _read(name: str, folder: StrPath) -> Net:
-    return read_net(os.path.join(folder, name))  # noqa: PTH118 (the name stays as it is written)
+    return read(solver.net)
 
 
 def _settle(net: Net, phase: caffe_pb2.Phase, own: State) -> None:

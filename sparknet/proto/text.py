@@ -12,7 +12,7 @@ from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import StrPath, open_source, replacing
 from sparknet.proto.text_parser import parse_into
 from sparknet.proto.text_printer import lines
-from sparknet.proto.text_tokens import Tokens
+from sparknet.proto.text_tokens import Tokens, Unknown
 from sparknet.proto.trust import unmarked
 
 M = TypeVar("M", bound=Message)
@@ -20,15 +20,21 @@ M = TypeVar("M", bound=Message)
 _LARGEST = 1 << 30
 
 
-def parse_text(text: str | bytes, message_class: type[M], name: str = "<text>") -> M:
+def parse_text(
+    text: str | bytes,
+    message_class: type[M],
+    name: str = "<text>",
+    skipped: list[Unknown] | None = None,
+) -> M:
     """A message from Caffe's text format; `name` stands in error messages.
 
-    Raises TextError with line and column. Bytes need not be UTF-8 in comments.
+    Raises TextError with line and column; with a list `skipped` fields that the schema lacks are
+    passed over and noted there instead. Bytes need not be UTF-8 in comments.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "surrogateescape")
     message = message_class()
-    parse_into(Tokens(text, name), message)
+    parse_into(Tokens(text, name, skipped), message)
     if not message.IsInitialized():
         unchecked: Any = message
         missing = ", ".join(unchecked.FindInitializationErrors())
@@ -36,13 +42,13 @@ def parse_text(text: str | bytes, message_class: type[M], name: str = "<text>") 
     return message
 
 
-def read_text(path: StrPath, message_class: type[M]) -> M:
-    """A message from a text file."""
+def read_text(path: StrPath, message_class: type[M], skipped: list[Unknown] | None = None) -> M:
+    """A message from a text file; `skipped` as in `parse_text`."""
     with open_source(path) as source:
         if source.size > _LARGEST:
             raise FileError(path, f"is no text file: it holds {source.size} bytes")
         data = source.read(0, source.size)
-    return parse_text(data, message_class, os.fspath(path))
+    return parse_text(data, message_class, os.fspath(path), skipped)
 
 
 def format_text(message: Message) -> str:

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import os
+import warnings
 
-from sparknet.errors import LayerError, SolverError, SpecError
+from sparknet.errors import LayerError, SolverError, SpecError, shown
 from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import StrPath
+from sparknet.proto.forks import origin
 from sparknet.proto.text import parse_text, read_text
+from sparknet.proto.text_tokens import Unknown
 from sparknet.proto.upgrade import upgrade_net_in_place, upgrade_solver_in_place
 
 
-def parse_net(text: str | bytes, name: str = "<text>") -> caffe_pb2.NetParameter:
-    """A net from text; `name` stands in error messages."""
-    return _upgraded_net(parse_text(text, caffe_pb2.NetParameter, name), name)
+class UnknownWarning(UserWarning):
+    """Something in a text that the schema lacks was left out, as the caller allows."""
 
 
-def read_net(path: StrPath) -> caffe_pb2.NetParameter:
+def parse_net(
+    text: str | bytes, name: str = "<text>", *, unknown: str = "refuse"
+) -> caffe_pb2.NetParameter:
+    """A net from text; `name` stands in error messages, `unknown` as in `read_net`."""
+    skipped = _skipped(unknown)
+    net = parse_text(text, caffe_pb2.NetParameter, name, skipped)
+    _warn_of(skipped, name)
+    return _upgraded_net(net, name)
+
+
+def read_net(path: StrPath, *, unknown: str = "refuse") -> caffe_pb2.NetParameter:
     """A net from a prototxt file, old generations upgraded.
+
+    A field that the schema lacks is an error, or with ``unknown="skip"`` left out with an
+    `UnknownWarning`.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
@@ -25,7 +40,23 @@ def read_net(path: StrPath) -> caffe_pb2.NetParameter:
     >>> [layer.type for layer in read_net("net.prototxt").layer]
     ['Input', 'InnerProduct']
     """
-    return _upgraded_net(read_text(path, caffe_pb2.NetParameter), os.fspath(path))
+    skipped, name = _skipped(unknown), os.fspath(path)
+    net = read_text(path, caffe_pb2.NetParameter, skipped)
+    _warn_of(skipped, name)
+    return _upgraded_net(net, name)
+
+
+def _skipped(unknown: str) -> list[Unknown] | None:
+    if unknown not in ("refuse", "skip"):
+        raise SpecError(f"unknown must be 'refuse' or 'skip'; it is {unknown!r}")
+    return [] if unknown == "skip" else None
+
+
+def _warn_of(skipped: list[Unknown] | None, name: str) -> None:
+    for one in skipped or ():
+        whose = origin(one.message, one.name)
+        message = f"{name}:{one.line}: {one.message} has no '{shown(one.name)}'{whose}: left out"
+        warnings.warn(message, UnknownWarning, stacklevel=3)
 
 
 def parse_solver(text: str | bytes, name: str = "<text>") -> caffe_pb2.SolverParameter:

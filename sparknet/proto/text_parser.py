@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from google.protobuf.message import Message
 
+from sparknet.proto.forks import origin
 from sparknet.proto.message_fields import Field, Table, table
 from sparknet.proto.suggest import did_you_mean
 from sparknet.proto.text_tokens import (
@@ -60,7 +61,7 @@ def _parse_field(
 ) -> None:
     field = fields.get(tokens.text)
     if field is None:
-        _unknown_field(tokens, message, fields)
+        _unknown_field(tokens, message, fields, depth)
         return
     name = field.name
     if name in seen and not field.repeated:
@@ -93,6 +94,8 @@ def _parse_value(tokens: Tokens, message: Message, field: Field, depth: int) -> 
     name = field.name
     if field.message is not None:
         _parse_message(tokens, message, field, depth)
+    elif field.kind == "enum" and _skips_value(tokens, message, field):
+        return
     elif field.repeated:
         getattr(message, name).append(_READERS[field.kind](tokens, field))
     else:
@@ -114,9 +117,59 @@ def _parse_message(tokens: Tokens, message: Message, field: Field, depth: int) -
     _parse_fields(tokens, child, closer, depth + 1)
 
 
-def _unknown_field(tokens: Tokens, message: Message, fields: Table) -> None:
-    hint = did_you_mean(tokens.text, fields)
-    tokens.fail(f"{message.DESCRIPTOR.name} has no field '{tokens.text[:64]}'{hint}")
+def _unknown_field(tokens: Tokens, message: Message, fields: Table, depth: int) -> None:
+    kind, name = message.DESCRIPTOR.name, tokens.text
+    if not tokens.note_unknown(kind):
+        hint = did_you_mean(name, fields)
+        tokens.fail(f"{kind} has no field '{name[:64]}'{origin(kind, name)}{hint}")
+    tokens.advance()
+    tokens.skip(":")
+    _skip_value(tokens, depth)
+    if tokens.kind == SYMBOL and tokens.text in ";,":
+        tokens.advance()
+
+
+def _skips_value(tokens: Tokens, message: Message, field: Field) -> bool:
+    """Whether this value of an enumeration is unknown and is passed over."""
+    if tokens.kind != NAME or tokens.text in field.numbers:
+        return False
+    if not tokens.note_unknown(f"{message.DESCRIPTOR.name}.{field.name}"):
+        return False
+    tokens.advance()
+    return True
+
+
+def _skip_value(tokens: Tokens, depth: int) -> None:
+    """Pass the value of an unknown field: a message, a list, or a word."""
+    closer = {**_CLOSERS, "[": "]"}.get(tokens.text) if tokens.kind == SYMBOL else None
+    if closer is None:
+        _skip_word(tokens)
+        return
+    if depth >= _DEEPEST:
+        tokens.fail(f"messages lie more than {_DEEPEST} deep in one another")
+    tokens.advance()
+    while not tokens.skip(closer):
+        if closer == "]":
+            _skip_value(tokens, depth + 1)
+        elif tokens.kind == NAME:
+            tokens.advance()
+            tokens.skip(":")
+            _skip_value(tokens, depth + 1)
+        else:
+            tokens.fail(f"expected a field or '{closer}', found {tokens.found()}")
+        if tokens.kind == SYMBOL and tokens.text in ";,":
+            tokens.advance()
+
+
+def _skip_word(tokens: Tokens) -> None:
+    """A number, a name, or strings that stand side by side."""
+    tokens.skip("-")
+    if tokens.kind not in (NAME, NUMBER, STRING):
+        tokens.fail(f"expected a value, found {tokens.found()}")
+    strings = tokens.kind == STRING
+    tokens.advance()
+    while strings and tokens.kind == STRING:
+        tokens.advance()
 
 
 def _expected(tokens: Tokens, what: str, field: Field) -> NoReturn:
@@ -195,7 +248,8 @@ def _read_enum(tokens: Tokens, field: Field) -> int:
         if number is None:
             hint = did_you_mean(tokens.text, field.numbers)
             known = hint or f": it is one of {', '.join(field.numbers)}"
-            tokens.fail(f"'{tokens.text[:64]}' is no value of '{field.name}'{known}")
+            whose = origin(field.name, tokens.text)
+            tokens.fail(f"'{tokens.text[:64]}' is no value of '{field.name}'{whose}{known}")
         tokens.advance()
         return number
     if tokens.kind != NUMBER and tokens.text != "-":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from sparknet.errors import TextError
 
@@ -24,11 +24,24 @@ _PART_OF_NUMBER = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO
 _LONGEST_NUMBER = 1000
 
 
-class Tokens:
-    """A text and the place in it: `kind` and `text` are the current token."""
+class Unknown(NamedTuple):
+    """A field or an enumeration's value that the schema lacks, and its line in the text."""
 
-    def __init__(self, text: str, name: str) -> None:
+    message: str
+    """The message type that would hold it."""
+    name: str
+    line: int
+
+
+class Tokens:
+    """A text and the place in it: `kind` and `text` are the current token.
+
+    With a list `skipped` what the schema lacks is passed over and noted there.
+    """
+
+    def __init__(self, text: str, name: str, skipped: list[Unknown] | None = None) -> None:
         self._source, self._name = text.removeprefix("\ufeff"), name
+        self.skipped = skipped
         self._matches = _TOKEN.finditer(self._source)
         self.kind, self.text = END, ""
         self.advance()
@@ -72,8 +85,15 @@ class Tokens:
     def fail(self, message: str, at: re.Match[str] | None = None) -> NoReturn:
         """Raise, with the line and column of the current token or of a marked one."""
         match = at or self._match
-        position = match.start(match.lastindex) if match.lastindex else match.end()
-        self.fail_at(position, message)
+        self.fail_at(_start(match), message)
+
+    def note_unknown(self, message: str) -> bool:
+        """Whether the current token, unknown in this message type, is to be passed over."""
+        if self.skipped is None:
+            return False
+        line = self._source.count("\n", 0, _start(self._match)) + 1
+        self.skipped.append(Unknown(message, self.text, line))
+        return True
 
     def fail_at(self, position: int, message: str) -> NoReturn:
         line = self._source.count("\n", 0, position) + 1
@@ -95,6 +115,10 @@ class Tokens:
         if self.text > "~":
             self.fail(f"character {self.text!a} outside a string or comment")
         self.fail(f"control character {self.text!a}: is this a text file?")
+
+
+def _start(match: re.Match[str]) -> int:
+    return match.start(match.lastindex) if match.lastindex else match.end()
 
 
 def is_octal(number: str) -> bool:

@@ -49,11 +49,10 @@ class Layout:
     @cached_property
     def statistics(self) -> tuple[Span, ...]:
         """The spans of running sums in the flat buffer, which no gradient changes, in order."""
-        held = (
-            layer for layer in self.layers if layer.type in LAYERS and LAYERS[layer.type].frozen
-        )
+        known = (layer for layer in self.layers if layer.type in LAYERS)
+        held = {span for layer in known for span in layer.spans[LAYERS[layer.type].statistics]}
         merged: list[Span] = []
-        for begin, end in sorted({span for layer in held for span in layer.spans}):
+        for begin, end in sorted(held):
             if merged and merged[-1][1] >= begin:
                 begin = merged.pop()[0]
             merged.append((begin, end))

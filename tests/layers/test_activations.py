@@ -75,7 +75,7 @@ def test_in_place_and_gradient() -> None:
 def test_dropout_copies_in_test() -> None:
     train = layer("Dropout")
     test = LAYERS["Dropout"](train.parameter, TEST)
-    assert test.plan([(2,)]).values == {"ratio": 0.5, "scale": 2, "train": False}
+    assert test.plan([(2,)]).values == {"ratio": 0.5, "scale": 1, "train": False}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,13 @@ def test_shapes(options: str, top: tuple[int, ...], params: list[tuple[int, ...]
 def test_values_and_fillers() -> None:
     options = "num_output: 5 axis: -2 weight_filler { type: 'xavier' }"
     found = plan("InnerProduct", f"inner_product_param {{ {options} }}", (2, 3, 4))
-    assert found.values == {"axis": 1, "num_output": 5, "transpose": False, "bias_term": True}
+    assert found.values == {
+        "axis": 1,
+        "num_output": 5,
+        "transpose": False,
+        "bias_term": True,
+        "normalize": False,
+    }
     assert [param.filler.type for param in found.params] == ["xavier", "constant"]
 
 

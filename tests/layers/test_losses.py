@@ -12,12 +12,12 @@ from sparknet.layers import LAYERS
 from sparknet.proto import write_blob
 from tests.layers.nets import layer, plan
 
-LOSSES = [name for name in LAYERS if name.endswith(("Loss", "WithLoss"))]
+LOSSES = [name for name in LAYERS if name.endswith(("Loss", "LossOHEM"))]
 AROUND = {"axis": 1, "outer": 2, "channels": 3, "inner": 4}
 
 
 def test_losses_have_weight_and_a_top_of_their_own() -> None:
-    assert len(LOSSES) == 9
+    assert len(LOSSES) == 12
     for name in LOSSES:
         assert LAYERS[name].loss
         assert LAYERS[name].auto_tops

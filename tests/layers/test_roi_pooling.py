@@ -10,7 +10,7 @@ def test_shapes() -> None:
     options = "roi_pooling_param { pooled_h: 6 pooled_w: 7 spatial_scale: 0.0625 }"
     found = plan("ROIPooling", options, (2, 3, 14, 14), (10, 5))
     assert found.tops == ((10, 3, 6, 7),)
-    assert found.values == {"pooled": (6, 7), "spatial_scale": 0.0625}
+    assert found.values == {"pooled": (6, 7), "spatial_scale": 0.0625, "pad_ratio": 0}
     assert shapes_of_params(found) == []
 
 

@@ -192,6 +192,7 @@ def test_data_values(monkeypatch: pytest.MonkeyPatch) -> None:
         "backend": "lmdb",
         "batch_size": 2,
         "labels": False,
+        "shuffle": False,
         "crop_size": 6,
         "scale": 1,
         "mirror": True,

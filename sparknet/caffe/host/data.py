@@ -29,7 +29,8 @@ class DataMaker:
         self.color: bool | None = values["force_color"] if forced else None
         self.transform = transform
         self.decoders = Decoders()
-        self.cursor = Cursor(values["source"], values["backend"], first * self.size)
+        shuffle = transform.seed if values["shuffle"] else None
+        self.cursor = Cursor(values["source"], values["backend"], first * self.size, shuffle)
 
     def make(self, number: int, spare: Arrays | None) -> list[Array]:
         keys, records = self.cursor.take(self.size)

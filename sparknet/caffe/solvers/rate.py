@@ -1,4 +1,7 @@
-"""Learning rate policies.  Caffe: sgd_solver.cpp, GetLearningRate, in its mix of precisions."""
+"""Learning rate policies.  Caffe: sgd_solver.cpp, GetLearningRate, in its mix of precisions.
+
+"multifixed" is of the YOLO forks: `stagelr` up to and with the iteration `stageiter`.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,10 @@ def current_step(solver: caffe_pb2.SolverParameter, iteration: int, before: int)
 
 def learning_rate(solver: caffe_pb2.SolverParameter, iteration: int, step: int) -> float:
     """The rate of an iteration, a float32 number; ``step`` is what `current_step` gave."""
+    if solver.lr_policy == "multifixed":
+        rates, ends = solver.stagelr, solver.stageiter
+        reached = (rate for rate, end in zip(rates, ends, strict=True) if iteration <= end)
+        return float(np.float32(next(reached, rates[-1])))
     with np.errstate(all="ignore"):
         return float(np.float32(solver.base_lr * _factor(solver, iteration, step)))
 

@@ -1,0 +1,59 @@
+"""A net without the layers that sparknet does not know, and without those that need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparknet.errors import SpecError
+from sparknet.layers import LAYERS
+from sparknet.proto import caffe_pb2
+from sparknet.proto.forks import origin
+
+POLICIES = ("refuse", "skip")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A layer that is not built."""
+
+    name: str
+    type: str
+    reason: str
+
+
+def check_policy(unknown: str) -> None:
+    if unknown not in POLICIES:
+        raise SpecError(f"unknown must be 'refuse' or 'skip'; it is {unknown!r}")
+
+
+def leave_out_unknown(
+    net: caffe_pb2.NetParameter,
+) -> tuple[caffe_pb2.NetParameter, tuple[LeftOut, ...]]:
+    """The known part of a net, whose layers are those of one state.
+
+    A layer goes when its type is unknown, or when a bottom of it comes from a layer that goes.
+    """
+    kept = caffe_pb2.NetParameter()
+    kept.CopyFrom(net)
+    del kept.layer[:]
+    gone: dict[str, str] = {}
+    left_out = []
+    for layer in net.layer:
+        reason = _reason(layer, gone)
+        if reason:
+            left_out.append(LeftOut(layer.name, layer.type, reason))
+            gone.update((top, layer.name) for top in layer.top)
+        else:
+            kept.layer.add().CopyFrom(layer)
+            for top in layer.top:
+                gone.pop(top, None)
+    return kept, tuple(left_out)
+
+
+def _reason(layer: caffe_pb2.LayerParameter, gone: dict[str, str]) -> str:
+    if layer.type not in LAYERS:
+        return f"unknown type{origin('type', layer.type)}"
+    for bottom in layer.bottom:
+        if bottom in gone:
+            return f"reads '{bottom}' of '{gone[bottom]}'"
+    return ""

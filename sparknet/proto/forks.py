@@ -1,0 +1,225 @@
+"""Which public forks have a name that sparknet lacks: for messages about unknown names.
+
+The names come from the forks' caffe.proto and registered layers. One that sparknet learns leaves
+the table (tests/proto/test_forks.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+LACKED: Mapping[str, Mapping[str, str]] = {
+    # forks: a message type, or "type" (of a layer) or "value" (of an enumeration): its names
+    "LisaAnne/lisa-caffe-public": {
+        "AccuracyParameter": "denominator",
+        "EltwiseParameter": "coeff_blob",
+    },
+    "LisaAnne/lisa-caffe-public intel/caffe": {
+        "ImageDataParameter": "min_height min_width",
+    },
+    "MhLiao/TextBoxes NVIDIA/caffe eric612/MobileNet-YOLO": {
+        "type": "AnnotatedData DetectionEvaluate",
+    },
+    "MhLiao/TextBoxes NVIDIA/caffe facebook/C3D": {
+        "type": "VideoData",
+    },
+    "NVIDIA/caffe": {
+        "AnnotatedDatum": "record_id",
+        "BlobProto": "raw_data raw_data_type raw_diff raw_diff_type",
+        "Datum": "record_id",
+        "DropoutParameter": "engine random_seed",
+        "ELUParameter": "lambda",
+        "ImageDataParameter": "dataset_share_per_node",
+        "LayerParameter": "debug",
+        "SolverParameter": (
+            "larc larc_eta larc_policy larc_turbo max_momentum max_weight_decay min_lr "
+            "momentum_policy momentum_power rampup_interval rampup_lr solver_data_type "
+            "store_blobs_in_old_format test_and_snapshot_last_epochs weight_decay_policy "
+            "weight_decay_power"
+        ),
+        "TransformationParameter": (
+            "display forward_packing interpolation_algo_down interpolation_algo_up num_labels"
+        ),
+        "type": "DetectNetTransformation TRT",
+        "value": "SAG",
+    },
+    "NVIDIA/caffe intel/caffe": {
+        "LossParameter": "label_smoothing",
+    },
+    "alexgkendall/caffe-segnet": {
+        "type": "DenseImageData",
+    },
+    "eric612/MobileNet-YOLO": {
+        "AnnotatedDataParameter": "difficult_label_warmup",
+        "Annotation": "lanes",
+        "Datum": "seg_label",
+        "TransformationParameter": (
+            "apply_probability contrast_brightness_adjustment cvt_bgr2rgb debug_params "
+            "enable_classf_aug max_brightness_shift max_color_shift max_contrast "
+            "max_rotation_angle max_scaling_factor max_smooth min_contrast min_scaling_factor "
+            "min_side min_side_max min_side_min smooth_filtering"
+        ),
+        "type": (
+            "AssistedExcitation GaussianYolov3 LaneData SegmentationEvaluate "
+            "YoloDetectionOutput YoloSeg Yolov3 Yolov3DetectionOutput"
+        ),
+        "value": "BBOXandSeg LANE",
+    },
+    "eric612/MobileNet-YOLO gklz1982/caffe-yolov2 intel/caffe": {
+        "type": "RegionLoss",
+    },
+    "facebook/C3D": {
+        "BlobProto": "length",
+        "DataParameter": "show_data",
+        "ImageDataParameter": "clip_max clip_min",
+        "LayerParameter": "blobs_lr down_sampling_param layer weight_decay",
+        "type": "BlackHole L2Normalize",
+        "value": "DOWN_SAMPLING ELTWISE_PRODUCT",
+    },
+    "gklz1982/caffe-yolov2": {
+        "QuantizationParameter": "exp_bits exp_max exp_min mant_bits",
+        "type": (
+            "ConvolutionRistretto DeconvolutionRistretto DetectionLoss FcRistretto LRNRistretto"
+        ),
+        "value": "INTEGER_POWER_OF_2_WEIGHTS MINIFLOAT",
+    },
+    "gklz1982/caffe-yolov2 intel/caffe": {
+        "type": "BoxData EvalDetection",
+    },
+    "happynear/caffe-windows": {
+        "AccuracyParameter": "min_is_better",
+        "BatchNormParameter": "disable_mean disable_variance",
+        "ConvolutionParameter": "shape_offset",
+        "DropoutParameter": "sqrt_scale",
+        "FillerParameter": "alpha",
+        "ImageDataParameter": (
+            "balance_by balance_class face_mirror face_point_num face_transform label_cut_end "
+            "label_cut_start max_aspect_ratio max_random_scale max_random_shift "
+            "max_rotate_angle max_shear_ratio min_random_scale"
+        ),
+        "LayerParameter": (
+            "batch_contrastive_loss_param confidence_penalty_loss_param eltwise_affine_param "
+            "fcn_data_param feature_decay_loss_param general_contrastive_loss_param "
+            "general_triplet_loss_param hotspot_param infimum_loss_param insanity_param "
+            "label_specific_affine_param label_specific_hard_margin_param "
+            "label_specific_margin_param label_specific_rescale_param "
+            "largemargin_inner_product_param local_param nca_param noise_param normalize_param "
+            "ordinal_regression_loss_param pairwise_param predict_box_param resize_param "
+            "smoothl1_param soft_contrastive_loss_param soft_truncation_param sub_region_param "
+            "truncation_param"
+        ),
+        "MemoryDataParameter": "transpose",
+        "NoiseParameter": "bias gaussian_std uniform_range",
+        "NormalizeParameter": "bp_norm fix_gradient normalize_type",
+        "ParameterParameter": "blob_filler",
+        "PoolingParameter": "blobs_a_min blobs_lr",
+        "ResizeParameter": "is_pyramid_test out_height_scale out_width_scale",
+        "ScaleParameter": "max_value min_value",
+        "SoftmaxParameter": (
+            "class_weight cutting_point hard_mining_label hard_ratio label_smooth_factor "
+            "normalize_type"
+        ),
+        "SolverParameter": "clamp_weights_lower clamp_weights_upper clip_weights",
+        "TransformationParameter": (
+            "aspect_max aspect_min center_crop erase_ratio scale_max scale_min"
+        ),
+        "V1LayerParameter": (
+            "eltwise_affine_param insanity_param local_param noise_param sub_region_param "
+            "triplet_loss_param"
+        ),
+        "type": (
+            "Arccos BatchContrastiveLoss ChannelScale ConfidencePenaltyLoss CorrelationLoss "
+            "Cosine FCNAccuracy FocalLoss GeneralContrastiveLoss GeneralTripletLoss "
+            "GlobalLSEMargin Gram Hotspot InnerDistance Insanity LabelSpecificAdd "
+            "LargeMarginInnerProduct Local MovingNormalize MultiLabelImageData NCALoss Noise "
+            "Pairwise PredictBox Proposal Resize Slope SoftContrastiveLoss SoftTruncation "
+            "SubRegion Transformer TripletLoss Truncation"
+        ),
+        "value": (
+            "DEF DEF_ALL DEF_ALL2 DEF_ALL3 DEF_ALL4 ELTWISE_AFFINE HARD INSANITY LOCAL LOWRES "
+            "SOFT SORT TRIPLET_LOSS"
+        ),
+    },
+    "happynear/caffe-windows wy1iu/sphereface": {
+        "type": "MarginInnerProduct",
+    },
+    "happynear/caffe-windows ydwen/caffe-face": {
+        "type": "CenterLoss",
+    },
+    "hszhao/PSPNet": {
+        "BatchNormParameter": "update_global_stats",
+        "LayerParameter": "adaptive_bias_channel_param domain_transform_param unique_label_param",
+        "type": (
+            "AdaptiveBiasChannel BiasChannel DenseCRF DomainTransform "
+            "DomainTransformForwardOnly ImageSegData MatRead MatWrite SegAccuracy "
+            "SpatialProduct UniqueLabel"
+        ),
+    },
+    "intel/caffe": {
+        "BatchNormParameter": "bias_term relu stats_batch_size use_weight_bias",
+        "ConcatParameter": "engine per_fla_fuse",
+        "ConvolutionParameter": "coeff fusion_type negative_slope relu",
+        "EltwiseParameter": "engine",
+        "FillerParameter": "scale",
+        "InnerProductParameter": "engine negative_slope relu",
+        "LayerParameter": (
+            "mn_activation_param mn_grad_compress_param multinode spatial_dropout_param split_param"
+        ),
+        "NetParameter": "compile_net_state multinode",
+        "PoolingParameter": "avg_include_pad axis kernel_size_3d pad_3d stride_3d",
+        "ROIPoolingParameter": "pooled_size",
+        "ReLUParameter": "fuse",
+        "ReshapeParameter": "pixelshuffler",
+        "SolverParameter": (
+            "disabled_update engine local_gw_ratio local_lr_auto test_offset warmup_iter "
+            "warmup_start_lr"
+        ),
+        "type": "MKLBatchNorm MnActivation",
+    },
+    "jeffdonahue/caffe": {
+        "LayerParameter": "scalar_param",
+        "type": "Scalar",
+    },
+    "s9xie/hed": {
+        "type": "ImageLabelmapData",
+    },
+    "torrvision/crfasrnn": {
+        "type": "MultiStageMeanfield",
+    },
+    "yalecyu/crnn.caffe": {
+        "type": "ContinuationIndicator CtcLoss LabelsequenceAccuracy",
+    },
+    "yjxiong/caffe": {
+        "ReductionParameter": "k",
+        "SolverParameter": "group_id richness",
+        "VideoDataParameter": "length_first rand_step step",
+        "type": "BatchReduction Gather Scatter SegData SyncBN",
+        "value": "STOCHASTIC_SUM TOPK",
+    },
+    "zhaoweicai/cascade-rcnn": {
+        "type": (
+            "BboxAccuracy BoxGroupOutput DecodeBBox DetectionData DetectionGroupAccuracy "
+            "DetectionGroupLoss EvalData FrcnnOutput HardMining ProposalTarget ScaleRoute"
+        ),
+    },
+}
+
+
+@cache
+def _forks() -> dict[tuple[str, str], tuple[str, ...]]:
+    return {
+        (kind, name): tuple(forks.split())
+        for forks, kinds in LACKED.items()
+        for kind, names in kinds.items()
+        for name in names.split()
+    }
+
+
+def origin(kind: str, name: str) -> str:
+    """The part of a sentence that says who has an unknown name; nothing where nobody is known.
+
+    `kind` is a message type, "type" for a layer type, or "value" for a value of an enumeration.
+    """
+    forks = _forks().get((kind, name)) or _forks().get(("value", name))
+    return f", which {' and '.join(forks)} {'has' if len(forks) == 1 else 'have'}" if forks else ""

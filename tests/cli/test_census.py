@@ -1,0 +1,83 @@
+"""`sparknet census`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sparknet.cli import main
+
+INPUT = 'layer { name: "i" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }\n'
+FILES = {
+    "good.prototxt": INPUT + 'layer { name: "t" type: "TanH" bottom: "x" top: "y" }',
+    "more/legacy.pt": 'input: "x" input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4\n',
+    "type.prototxt": INPUT + 'layer { name: "t" type: "Hotspot" bottom: "x" top: "y" }',
+    "field.prototxt": INPUT + 'layer { name: "t" type: "TanH" bottom: "x" top: "y" future: 3 }',
+    "data.prototxt": 'layer { name: "d" type: "Data" top: "x" '
+    'data_param { source: "no" batch_size: 1 } }',
+    "python.prototxt": INPUT + 'layer { name: "p" type: "Python" bottom: "x" top: "y" '
+    'python_param { module: "os" layer: "x" } }',
+    "shape.prototxt": INPUT + 'layer { name: "p" type: "Pooling" bottom: "x" top: "y" }',
+    "broken.prototxt": "layer { name: ",
+    "solver.prototxt": 'net: "good.prototxt" base_lr: 0.1 lr_policy: "fixed"',
+    "odd_solver.prototxt": "base_lr: 0.1 larc: true",
+    "labelmap.prototxt": 'item { name: "none" }',
+    "readme.txt": "layer { }",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "same.prototxt").write_text(FILES["good.prototxt"])
+    (tmp_path / "folder.prototxt").mkdir()
+    return tmp_path
+
+
+def test_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["census", str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    files = {one["path"]: one for one in found.pop("files")}
+    assert found == {
+        "nets": 8,
+        "nets that parse": 6,
+        "nets that need a file": 2,
+        "nets that build": 2,
+        "nets that do not build": 2,
+        "solvers": 2,
+        "solvers that parse": 1,
+    }
+    results = {name: one["result"] for name, one in files.items()}
+    assert results == {
+        "good.prototxt": "built",
+        "more/legacy.pt": "built",
+        "type.prototxt": "failed",
+        "field.prototxt": "unread",
+        "data.prototxt": "missing",
+        "python.prototxt": "missing",
+        "shape.prototxt": "failed",
+        "broken.prototxt": "unread",
+        "solver.prototxt": "parsed",
+        "odd_solver.prototxt": "unread",
+    }
+    assert files["type.prototxt"]["unknown_types"] == ["Hotspot"]
+    assert files["field.prototxt"]["unknown_fields"] == ["LayerParameter future"]
+    assert files["odd_solver.prototxt"]["unknown_fields"] == ["SolverParameter larc"]
+
+
+def test_as_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["census", str(folder), "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["     8  nets", "     6  nets that parse", "     2  nets that need a file"]
+    assert "     1  Hotspot" in lines
+    assert "     1  LayerParameter future" in lines
+    assert any(line.startswith("shape.prototxt: Pooling: takes N axes") for line in lines)
+
+
+def test_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["census", str(tmp_path / "no")]) == 1
+    assert "no such folder" in capsys.readouterr().err

@@ -1,0 +1,111 @@
+"""Names that only forks have: refused with a sentence that says whose they are, or passed over."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from sparknet import Net
+from sparknet.cli import main
+from sparknet.errors import LayerError, SpecError, TextError
+from sparknet.graph import build
+from sparknet.layers import LAYERS
+from sparknet.proto import UnknownWarning, caffe_pb2, parse_net, parse_text
+from sparknet.proto.forks import LACKED, origin
+
+NET = """
+layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "odd" type: "Hotspot" bottom: "x" top: "h"
+        hotspot_param { gaussian_std: 2 words: [1, -2.5, "a" "b"] }
+        future < deep { er: YES } > }
+layer { name: "behind" type: "TanH" bottom: "h" top: "t" }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 4 } }
+"""
+
+
+def test_whose_a_field_is() -> None:
+    with pytest.raises(TextError, match="no field 'hotspot_param', which happynear/caffe-windows"):
+        parse_net(NET)
+    with pytest.raises(
+        LayerError, match="unknown type 'Hotspot', which happynear/caffe-windows has"
+    ):
+        build(parse_net(NET.split("hotspot_param")[0] + "}"))
+    with pytest.raises(TextError, match="'DEF_ALL' is no value of 'pool', which happynear"):
+        parse_net('layer { type: "Pooling" pooling_param { pool: DEF_ALL } }')
+    assert origin("type", "NobodyHasThis") == ""
+
+
+def test_what_is_unknown_is_passed_over() -> None:
+    skipped: list[object] = []
+    net = parse_text(NET, caffe_pb2.NetParameter, "n", skipped)  # type: ignore[arg-type]
+    found = [(one.message, one.name, one.line) for one in skipped]  # type: ignore[attr-defined]
+    assert found == [("LayerParameter", "hotspot_param", 4), ("LayerParameter", "future", 5)]
+    assert [layer.name for layer in net.layer] == ["in", "odd", "behind", "ip"]
+    text = 'layer { name: "p" type: "Pooling" pooling_param { pool: LOWRES kernel_size: 2 } }'
+    with pytest.warns(UnknownWarning, match=r"<text>:1: PoolingParameter.pool has no 'LOWRES'"):
+        assert parse_net(text, unknown="skip").layer[0].pooling_param.kernel_size == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["layer { future ", "layer { future: }", "layer { future: [1, }", "layer { future { 3 } }"],
+)
+def test_what_is_passed_over_must_still_be_text(text: str) -> None:
+    with pytest.raises(TextError, match="<text>:1:"):
+        parse_net(text, unknown="skip")
+
+
+def test_values_cannot_lie_too_deep() -> None:
+    with pytest.raises(TextError, match="100 deep"):
+        parse_net("future " + "{ a " * 5000 + "}" * 5000, unknown="skip")
+
+
+def test_a_net_goes_on_without_what_it_does_not_know() -> None:
+    with pytest.warns(UnknownWarning) as caught:
+        net = Net(NET, unknown="skip")
+    said = " ".join(str(one.message) for one in caught)
+    assert (
+        "layer 'odd' (Hotspot): unknown type, which happynear/caffe-windows has: left out" in said
+    )
+    assert "layer 'behind' (TanH): reads 'h' of 'odd': left out" in said
+    assert net.forward({"x": [[1, 2, 3]] * 2})["y"].shape == (2, 4)
+    with pytest.raises(SpecError, match="unknown must be 'refuse' or 'skip'; it is 'hope'"):
+        Net(NET, unknown="hope")
+
+
+def test_show_marks_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "net.prototxt").write_text(NET)
+    assert main(["show", str(tmp_path / "net.prototxt")]) == 0
+    out, err = capsys.readouterr()
+    assert "left out: odd (Hotspot): unknown type, which happynear/caffe-windows has" in out
+    assert "left out: behind (TanH): reads 'h' of 'odd'" in out
+    assert "net.prototxt:4: LayerParameter has no 'hotspot_param'" in err
+
+
+def test_the_table_has_only_what_sparknet_lacks() -> None:
+    pool = caffe_pb2.DESCRIPTOR
+    for kinds in LACKED.values():
+        for kind, names in kinds.items():
+            if kind == "type":
+                assert not set(names.split()) & set(LAYERS)
+            elif kind in pool.message_types_by_name:
+                fields = pool.message_types_by_name[kind].fields_by_name
+                assert not set(names.split()) & set(fields)
+
+
+def test_types_of_the_second_generation() -> None:
+    text = """
+    layers { name: "i" type: INTERP bottom: "x" top: "y" interp_param { zoom_factor: 8 } }
+    layers { name: "c" type: CONVOLUTION bottom: "y" top: "z" strict_dim: false
+             convolution_param { num_output: 2 kernel_size: 3 hole: 4 } blobs_lr: 1 }
+    layers { name: "p" type: POOLING3D bottom: "z" top: "w" pooling_param { kernel_depth: 2 } }
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        net = parse_net(text)
+    assert [layer.type for layer in net.layer] == ["Interp", "Convolution", "Pooling3D"]
+    assert net.layer[0].interp_param.zoom_factor == 8
+    assert net.layer[1].strict_dim is False
+    assert list(net.layer[1].convolution_param.hole) == [4]
