@@ -203,8 +203,9 @@ def test_what_does_not_fit_is_refused(settings: dict[str, Any], told: str) -> No
 def test_a_transform_param_decides_what_it_can_say() -> None:
     param = "transform_param { crop_size: 8 mirror: true }"
     refused = Net(ECHO % ("Data", param), mean=3, std=2)
+    refused.set_validation_data((np.zeros((6, 3, 9, 9), np.uint8), np.zeros(6)))
     with pytest.raises(SpecError, match=r"has a transform_param for 'data', .*leave mean and std"):
-        refused.set_validation_data((np.zeros((6, 3, 9, 9), np.uint8), np.zeros(6)))
+        refused.test(1)
     net = Net(ECHO % ("Data", param), seed=1, resize=(10, 12))
     net.set_validation_data((np.zeros((6, 3, 19, 19), np.uint8), np.zeros(6, int)))
     net.test(1)
