@@ -219,9 +219,10 @@ def _tops(
 ) -> Iterator[tuple[str, Shape, TransformParam | None]]:
     made = make(layer, phase)
     transform = None
+    sized = _is_sized(given)
     if layer.HasField("transform_param") and kind.batches:
         transform = TransformParam(made, layer.transform_param)
-    if kind.reads and any(top in records for top in layer.top):
+    if kind.reads and (any(top in records for top in layer.top) or (kind.pictures and sized)):
         shapes = tuple(_shapes_by_records(layer, kind, transform, records, given))
     else:
         shapes = _shapes_by_layer(made)
@@ -251,7 +252,8 @@ def _shapes_by_records(
         raise LayerError(layer.name, f"batch_size is {batch}, it must be at least 1")
     for number, top in enumerate(layer.top):
         known: Any = records.get(top)
-        if known is None and kind.pictures and number == 1:
+        sized = _is_sized(given)
+        if known is None and kind.pictures and (number == 1 or sized):
             known = ()
         if known is None:
             raise LayerError(layer.name, f"the data has no column '{top}'")
@@ -261,6 +263,11 @@ def _shapes_by_records(
             if given is not None and given.crop is not None:
                 known = (known[0], *given.crop)
         yield (batch, *known)
+
+
+def _is_sized(given: Preprocessing | None) -> bool:
+    """Whether images have a size that does not depend on the data."""
+    return given is not None and (given.resize is not None or given.crop is not None)
 
 
 def _image_shape(known: Shape, given: Preprocessing | None) -> Shape:

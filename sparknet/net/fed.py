@@ -222,6 +222,10 @@ class FedNet:
         for place in self.places:
             if not (place.kind.reads or place.kind.fills):
                 raise DataError(f"no {self.what} is set, and '{place.name}' has none of its own")
+        if self._given is not None:
+            raise DataError(
+                f"no {self.what} is set, and {self._given!r} is not for the net's own data layers"
+            )
         if not self.places:  # for example Python layers that make their own data
             return int(next(iter(self.net.blobs.values())).shape[0])
         batch = self._own_batch([place.name for place in self.places if place.is_read])
