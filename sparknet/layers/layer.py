@@ -112,6 +112,8 @@ class Layer(ABC):
     numbered: ClassVar[bool] = False
     """A record gives any number of rows of the top; each row begins with the record's number
     (DetectionOutput)."""
+    evaluates: ClassVar[bool] = False
+    """The top has rows of classes and of judged detections (DetectionEvaluate)."""
     user_code: ClassVar[bool] = False
     """Only a user's own code can say what shapes the tops have (Python)."""
     is_view: ClassVar[bool] = False

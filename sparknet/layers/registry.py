@@ -59,6 +59,7 @@ MODULES: dict[str, str] = {
     # activations, losses, sources, recurrent layers, detection, Python
     "AbsVal": "absval",
     "Accuracy": "accuracy",
+    "AnnotatedData": "annotated_data",
     "ArgMax": "argmax",
     "BNLL": "bnll",
     "BatchReindex": "batch_reindex",
@@ -66,6 +67,7 @@ MODULES: dict[str, str] = {
     "Clip": "clip",
     "ContrastiveLoss": "contrastive_loss",
     "Data": "data",
+    "DetectionEvaluate": "detection_evaluate",
     "DetectionOutput": "detection_output",
     "Dropout": "dropout",
     "DummyData": "dummy_data",

@@ -39,6 +39,7 @@ ELSEWHERE = {
         *("fix_crop", "multi_scale", "scale_ratios", "max_distort", "is_flow", "more_fix_crop"),
         *("stride", "upper_size", "upper_height", "upper_width", "original_image"),
     ),
+    "MobileNet-YOLO's": ("further_resize_param",),
     "PSPNet's": ("scale_factors", "crop_width", "crop_height"),
 }
 """What other forks added and is not done here, by whose Caffe does it."""

@@ -144,6 +144,12 @@ class FedNet:
         kinds = ((layer, LAYERS[layer.type]) for layer in self.described.layer)
         return {top for layer, kind in kinds if kind.judges and not kind.loss for top in layer.top}
 
+    @property
+    def evaluated(self) -> set[str]:
+        """Tops with rows of judged detections."""
+        kinds = ((layer, LAYERS[layer.type]) for layer in self.described.layer)
+        return {top for layer, kind in kinds if kind.evaluates for top in layer.top}
+
     def measured(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """The computed outputs, without those that are records themselves."""
         given = {place.name for place in self.places}

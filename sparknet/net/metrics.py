@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.layers.average_precision import mean_average_precision
+
 Array = np.ndarray[Any, Any]
 
 LARGEST = 1000
@@ -42,18 +44,28 @@ class Means:
 
     An output of one number is a metric; an output of several numbers is a metric for each.  An
     output with one number per record counts by its mean; one with more is a prediction and no
-    metric.  The tops in ``measures`` have no axis of records.
+    metric.  The tops in ``measures`` have no axis of records.  Those in ``evaluated`` hold judged
+    detections: they become their mean average precision by one of SSD's ways (`ap_version`).
     """
 
-    def __init__(self, measures: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        measures: Collection[str] = (),
+        evaluated: Collection[str] = (),
+        ap_version: str = "Integral",
+    ) -> None:
         self.batches = 0
         self.records = 0
-        self._measures = measures
+        self._measures, self._ap_version = measures, ap_version
+        self._judged: dict[str, list[Array]] = {name: [] for name in evaluated}
         self._sums: dict[str, _Sum] = {}
 
     def add(self, outputs: Mapping[str, Any], records: int) -> None:
         for name, values in outputs.items():
             array = np.asarray(values)
+            if name in self._judged:
+                self._judged[name].append(np.array(array))
+                continue
             if name not in self._sums:
                 self._sums[name] = _Sum(array.shape, np.zeros(array.shape))
             self._sums[name].add(array, records)
@@ -64,7 +76,12 @@ class Means:
         """The metrics, single numbers first: the first one decides which validation is best."""
         found = {name: self._mean(name, one) for name, one in self._sums.items()}
         held = {name: mean / self.records for name, mean in found.items() if mean is not None}
-        first = [name for name in held if self._sums[name].elements.size == 1]
+        for name, batches in self._judged.items():
+            if batches:
+                held[name] = np.array(mean_average_precision(batches, self._ap_version))
+        first = [
+            name for name in held if name in self._judged or self._sums[name].elements.size == 1
+        ]
         return {name: held[name] for name in [*first, *held]}
 
     def result(self) -> dict[str, float]:

@@ -239,7 +239,8 @@ class Net:
         fed.rewind()
         limit = self._limit(fed, steps, net)
         self._share(fed)
-        means = Means(fed.measures)
+        version = "Integral" if self.settings is None else self.settings.ap_version
+        means = Means(fed.measures, fed.evaluated, version)
         while (limit is None or means.batches < limit) and (rows := fed.fill(endless=False)):
             means.add(fed.measured(fed.net.forward()), rows)
         if not means.batches:

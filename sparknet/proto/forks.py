@@ -18,9 +18,6 @@ LACKED: Mapping[str, Mapping[str, str]] = {
     "LisaAnne/lisa-caffe-public intel/caffe": {
         "ImageDataParameter": "min_height min_width",
     },
-    "MhLiao/TextBoxes NVIDIA/caffe eric612/MobileNet-YOLO": {
-        "type": "AnnotatedData DetectionEvaluate",
-    },
     "MhLiao/TextBoxes NVIDIA/caffe facebook/C3D": {
         "type": "VideoData",
     },

@@ -64,7 +64,9 @@ def _parse_field(
         _unknown_field(tokens, message, fields, depth)
         return
     name = field.name
-    if name in seen and not field.repeated:
+    if name in seen and f"further_{name}" in fields:  # a fork repeats it
+        field = fields[f"further_{name}"]
+    elif name in seen and not field.repeated:
         tokens.fail(f"field '{name}' of {message.DESCRIPTOR.name} is given twice")
     seen.add(name)
     tokens.advance()

@@ -16,7 +16,9 @@ __all__ = ["HOSTS", "Host", "make_host"]
 
 HOSTS = {
     # a type, and its module here; the class is called <Type>Host
+    "AnnotatedData": "annotated_data",
     "Data": "data",
+    "DetectionEvaluate": "detection_evaluate",
     "DummyData": "dummy_data",
     "HDF5Data": "hdf5_data",
     "HDF5Output": "hdf5_output",

@@ -10,6 +10,7 @@ from sparknet.caffe.modes import solver_rank
 from sparknet.caffe.net import Net
 from sparknet.caffe.precision import available
 from sparknet.caffe.random import next_seed, set_random_seed
+from sparknet.layers.average_precision import mean_average_precision
 from sparknet.proto import caffe_pb2, solver_nets
 
 Array = np.ndarray[Any, Any]
@@ -58,14 +59,28 @@ def share(test: Net, train: Net) -> None:
             return
 
 
-def mean_outputs(net: Net, passes: int) -> tuple[float, dict[str, Array]]:
-    """The means of the loss and of the outputs over some forward passes."""
+def mean_outputs(
+    net: Net, passes: int, ap_version: str = "Integral"
+) -> tuple[float, dict[str, Array]]:
+    """The means of the loss and of the outputs over some forward passes.
+
+    Of an output that judges detections it is the mean average precision over all passes.
+    """
     loss = 0.0
     sums: dict[str, Array] = {}
+    judged: dict[str, list[Array]] = {
+        top: [] for node in net.graph.nodes if node.layer.evaluates for top in node.tops
+    }
     for number in range(passes):
         loss += net._forward(0, len(net.layers) - 1)
         for name in net.outputs:
             values = np.array(net.blobs[name].data)
+            if name in judged:
+                judged[name].append(values)
+                values = np.zeros((), np.float32)
             sums[name] = values if number == 0 else sums[name] + values
     count = np.float32(max(passes, 1))
-    return loss / max(passes, 1), {name: total / count for name, total in sums.items()}
+    means = {name: total / count for name, total in sums.items()}
+    for name in judged.keys() & means.keys():
+        means[name] = np.float32(mean_average_precision(judged[name], ap_version)).reshape(())
+    return loss / max(passes, 1), means

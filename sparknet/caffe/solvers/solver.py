@@ -269,7 +269,7 @@ class Solver(ABC):
         say(f"Iteration {self._iter}, Testing net (#{number})")
         net = self._test_nets[number]
         nets.share(net, self._net)
-        loss, means = nets.mean_outputs(net, self.param.test_iter[number])
+        loss, means = nets.mean_outputs(net, self.param.test_iter[number], self.param.ap_version)
         if self.param.test_compute_loss:
             say(f"Test loss: {loss:g}")
         say_outputs("Test", means, net.blob_loss_weights)
