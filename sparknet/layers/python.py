@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 from sparknet.errors import LayerError, shown
 from sparknet.layers.fillers import constant
 from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least
+from sparknet.layers.rpn import MODULES
 from sparknet.layers.user_layer import BlobVec, Phase, RawBlobVec, ShapeBlob, caffe_importable
 from sparknet.proto import caffe_pb2
 from sparknet.proto.trust import check_trusted
@@ -18,7 +20,9 @@ class Python(Layer):
     """``setup`` runs once, ``reshape`` at every `infer`, both on blobs that have a shape only;
     tops that ``reshape`` leaves alone keep their shapes.
 
-    Importing the module runs its code, as in Caffe (python_layer.hpp).
+    Importing the module runs its code, as in Caffe (python_layer.hpp).  Faster R-CNN's
+    ``rpn.proposal_layer``, ``rpn.anchor_target_layer`` and ``rpn.proposal_target_layer`` come with
+    sparknet and need not be there; their constants can be given in param_str.
     Values: module, layer, param_str, share_in_parallel, blobs (the first values of the
     learnable blobs; where they are given the fillers do not count).
     """
@@ -69,14 +73,25 @@ class Python(Layer):
         options = self.options
         if not options.module or not options.layer:
             self.fail("needs python_param.module and python_param.layer")
-        check_trusted(self.parameter, f"to import the module '{shown(options.module)}'")
-        module = importlib.import_module(options.module)
+        module = self._module(options.module)
         instance = getattr(module, options.layer)(self.parameter)
         if not hasattr(instance, "blobs"):
             instance.blobs = BlobVec()
         instance.param_str = instance.param_str_ = options.param_str
         instance.phase = Phase(self.phase)
         return instance
+
+    def _module(self, name: str) -> ModuleType:
+        """The user's module; Faster R-CNN's own are here, too, for nets that come without them."""
+        own = MODULES.get(name)
+        if own is None or not self.parameter.untrusted:
+            check_trusted(self.parameter, f"to import the module '{shown(name)}'")
+            try:
+                return importlib.import_module(name)
+            except ImportError:
+                if own is None:
+                    raise
+        return importlib.import_module(own)
 
     def _call(self, work: Callable[[], Any]) -> Any:
         try:

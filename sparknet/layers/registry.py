@@ -92,6 +92,7 @@ MODULES: dict[str, str] = {
     "Parameter": "parameter",
     "Power": "power",
     "PriorBox": "prior_box",
+    "Proposal": "proposal",
     "Python": "python",
     "RNN": "rnn",
     "ReLU": "relu",

@@ -130,8 +130,8 @@ LACKED: Mapping[str, Mapping[str, str]] = {
             "Cosine FCNAccuracy FocalLoss GeneralContrastiveLoss GeneralTripletLoss "
             "GlobalLSEMargin Gram Hotspot InnerDistance Insanity LabelSpecificAdd "
             "LargeMarginInnerProduct Local MovingNormalize MultiLabelImageData NCALoss Noise "
-            "Pairwise PredictBox Proposal Resize Slope SoftContrastiveLoss SoftTruncation "
-            "SubRegion Transformer TripletLoss Truncation"
+            "Pairwise PredictBox Resize Slope SoftContrastiveLoss SoftTruncation SubRegion "
+            "Transformer TripletLoss Truncation"
         ),
         "value": (
             "DEF DEF_ALL DEF_ALL2 DEF_ALL3 DEF_ALL4 ELTWISE_AFFINE HARD INSANITY LOCAL LOWRES "
@@ -161,7 +161,8 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "FillerParameter": "scale",
         "InnerProductParameter": "engine negative_slope relu",
         "LayerParameter": (
-            "mn_activation_param mn_grad_compress_param multinode spatial_dropout_param split_param"
+            "mn_activation_param mn_grad_compress_param multinode spatial_dropout_param "
+            "split_param"
         ),
         "NetParameter": "compile_net_state multinode",
         "PoolingParameter": "avg_include_pad axis kernel_size_3d pad_3d stride_3d",

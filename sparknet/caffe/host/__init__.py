@@ -24,6 +24,7 @@ HOSTS = {
     "HDF5Output": "hdf5_output",
     "ImageData": "image_data",
     "MemoryData": "memory_data",
+    "Proposal": "proposal",
     "Python": "python",
     "WindowData": "window_data",
 }
