@@ -31,6 +31,9 @@ std::unique_ptr<Kernel> make_exp();
 std::unique_ptr<Kernel> make_filter();
 std::unique_ptr<Kernel> make_flatten();
 std::unique_ptr<Kernel> make_flip();
+std::unique_ptr<Kernel> make_gather();
+std::unique_ptr<Kernel> make_gelu();
+std::unique_ptr<Kernel> make_gru();
 std::unique_ptr<Kernel> make_hinge_loss();
 std::unique_ptr<Kernel> make_host();
 std::unique_ptr<Kernel> make_im2col();
@@ -39,10 +42,12 @@ std::unique_ptr<Kernel> make_inner_product();
 std::unique_ptr<Kernel> make_input();
 std::unique_ptr<Kernel> make_interp();
 std::unique_ptr<Kernel> make_l1_loss();
+std::unique_ptr<Kernel> make_layer_norm();
 std::unique_ptr<Kernel> make_log();
 std::unique_ptr<Kernel> make_lrn();
 std::unique_ptr<Kernel> make_lstm();
 std::unique_ptr<Kernel> make_lstm_unit();
+std::unique_ptr<Kernel> make_matmul();
 std::unique_ptr<Kernel> make_multibox_loss();
 std::unique_ptr<Kernel> make_multinomial_logistic_loss();
 std::unique_ptr<Kernel> make_mvn();
@@ -61,6 +66,7 @@ std::unique_ptr<Kernel> make_relu();
 std::unique_ptr<Kernel> make_relu6();
 std::unique_ptr<Kernel> make_reorg();
 std::unique_ptr<Kernel> make_reshape();
+std::unique_ptr<Kernel> make_resize();
 std::unique_ptr<Kernel> make_rnn();
 std::unique_ptr<Kernel> make_roi_align();
 std::unique_ptr<Kernel> make_roi_pooling();
@@ -115,6 +121,9 @@ const std::map<std::string, Factory>& kernels() {
         {"Filter", make_filter},
         {"Flatten", make_flatten},
         {"Flip", make_flip},
+        {"Gather", make_gather},
+        {"GELU", make_gelu},
+        {"GRU", make_gru},
         {"HingeLoss", make_hinge_loss},
         {"Host", make_host},
         {"Im2col", make_im2col},
@@ -123,10 +132,12 @@ const std::map<std::string, Factory>& kernels() {
         {"Input", make_input},
         {"Interp", make_interp},
         {"L1Loss", make_l1_loss},
+        {"LayerNorm", make_layer_norm},
         {"Log", make_log},
         {"LRN", make_lrn},
         {"LSTM", make_lstm},
         {"LSTMUnit", make_lstm_unit},
+        {"MatMul", make_matmul},
         {"MultiBoxLoss", make_multibox_loss},
         {"MultinomialLogisticLoss", make_multinomial_logistic_loss},
         {"MVN", make_mvn},
@@ -145,6 +156,7 @@ const std::map<std::string, Factory>& kernels() {
         {"ReLU6", make_relu6},
         {"Reorg", make_reorg},
         {"Reshape", make_reshape},
+        {"Resize", make_resize},
         {"RNN", make_rnn},
         {"ROIAlign", make_roi_align},
         {"ROIPooling", make_roi_pooling},

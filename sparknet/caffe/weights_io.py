@@ -9,7 +9,8 @@ from sparknet.caffe.blob import Blob
 from sparknet.caffe.runtime import Runtime
 from sparknet.errors import WeightsError
 from sparknet.layers.layer import shape_text
-from sparknet.proto import Model, caffe_pb2, read_model, write_model
+from sparknet.onnx import open_model
+from sparknet.proto import Model, caffe_pb2, write_model
 from sparknet.proto.hdf5 import write_hdf5_model
 from sparknet.proto.model import LayerArrays, copy_arrays
 
@@ -18,7 +19,7 @@ StrPath = str | os.PathLike[str]
 
 def copy_from(runtime: Runtime, path: StrPath) -> None:
     """Caffe: net.cpp, CopyTrainedLayersFrom.  Nothing is copied unless all of it fits."""
-    copy_model(runtime, read_model(path))
+    copy_model(runtime, open_model(path))
 
 
 def copy_model(runtime: Runtime, model: Model) -> None:

@@ -1,4 +1,5 @@
-"""`sparknet convert`: writes data sets as Datum databases or block files, and their means.
+"""`sparknet convert`: writes data sets as Datum databases or block files, and their means;
+snapshots and ONNX models as caffemodels.
 
 It does the work of Caffe's convert_mnist_data, convert_cifar_data, convert_imageset and
 compute_image_mean.
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import flags, sources
+from sparknet.cli import convert_onnx, flags, sources
 from sparknet.cli.convert_target import Record, write, write_records
 from sparknet.cli.verb import Verb
 from sparknet.errors import FileError
@@ -53,6 +54,9 @@ def _arguments(parser: ArgumentParser) -> None:
     snapshot = _kind(kinds, "snapshot", "the weights of a snapshot, as a caffemodel", _snapshot)
     snapshot.add_argument("path", metavar="PATH", help="of a snapshot, a run or several runs")
     snapshot.add_argument("out", metavar="OUT.caffemodel", help="HDF5 if its name ends in .h5")
+    convert_onnx.arguments(
+        _kind(kinds, "onnx", "an ONNX model, as a prototxt and a caffemodel", convert_onnx.convert)
+    )
     mean = _kind(kinds, "mean", "the mean image of a database or other records", _mean)
     mean.add_argument("source", metavar="SOURCE")
     mean.add_argument("out", metavar="OUT.binaryproto")
@@ -204,7 +208,8 @@ def _mean(chosen: Namespace) -> int:
 
 VERB = Verb(
     "convert",
-    "Convert data sets for Data layers or to a block file, and snapshots to caffemodels.",
+    "Convert data sets for Data layers or to a block file, snapshots and ONNX models to "
+    "caffemodels.",
     _arguments,
     _execute,
 )

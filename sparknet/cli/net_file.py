@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from sparknet.net import Net as FedNet
     from sparknet.proto.caffe_pb2 import NetParameter
 
-MODELS = (".caffemodel",)
+MODELS = (".caffemodel", ".onnx")
 
 
 def add_net(parser: ArgumentParser) -> None:
     """Add the arguments FILE, -phase, -level and -stage."""
-    parser.add_argument("file", metavar="FILE", help="a net: .prototxt or .caffemodel")
+    parser.add_argument("file", metavar="FILE", help="a net: .prototxt, .caffemodel or .onnx")
     add_phase(parser)
     flags.add_state(parser)
     flags.add_trust(parser)
@@ -34,10 +34,11 @@ def add_phase(parser: ArgumentParser, help: str = "the phase that the net is bui
 
 def read(path: str, trusted: bool | None = None, unknown: str = "refuse") -> NetParameter:
     """Read the net of a text file, which is trusted by default, or of a model, which is not."""
-    from sparknet.proto import read_model, read_net
+    from sparknet.onnx import open_model
+    from sparknet.proto import read_net
     from sparknet.proto.trust import with_trust
 
-    net = read_model(path).net if Path(path).suffix in MODELS else read_net(path, unknown=unknown)
+    net = open_model(path).net if Path(path).suffix in MODELS else read_net(path, unknown=unknown)
     return with_trust(net, trusted)
 
 
@@ -56,8 +57,8 @@ def graph(chosen: Namespace, unknown: str = "refuse") -> Graph:
 
 def add_weighed(parser: ArgumentParser) -> None:
     """Add the flags of verbs that run a net: files, phase, precision and -threads."""
-    flags.add(parser, "model", metavar="FILE", help="a net, .prototxt; or a .caffemodel")
-    flags.add(parser, "weights", metavar="FILE", help="its parameters, a .caffemodel or .h5")
+    flags.add(parser, "model", metavar="FILE", help="a net, .prototxt; or a .caffemodel or .onnx")
+    flags.add(parser, "weights", metavar="FILE", help="its parameters, a .caffemodel, .h5 or .onnx")
     flags.add_state(parser)
     flags.add_trust(parser)
     flags.add_precision(parser)

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 def _arguments(parser: ArgumentParser) -> None:
     add = partial(flags.add, parser)
 
-    add("model", metavar="FILE", help="a net: .prototxt or .caffemodel")
+    add("model", metavar="FILE", help="a net: .prototxt, .caffemodel or .onnx")
     add("solver", metavar="FILE", help="a solver, whose update is timed too; it may name the net")
-    add("weights", metavar="FILE", help="parameters, a .caffemodel or .h5; else the fillers'")
+    add(
+        "weights", metavar="FILE", help="parameters, a .caffemodel, .h5 or .onnx; else the fillers'"
+    )
     net_file.add_phase(parser, "train: forward and backward; test: forward only")
     flags.add_state(parser)
     flags.add_trust(parser)

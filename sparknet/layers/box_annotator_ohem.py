@@ -17,6 +17,7 @@ class BoxAnnotatorOHEM(Layer):
     """
 
     type = "BoxAnnotatorOHEM"
+    stock = False
     field = "box_annotator_ohem_param"
     bottoms = exactly(4)
     tops = exactly(2)

@@ -15,6 +15,7 @@ class Convolution3D(Convolution):
     """
 
     type = "Convolution3D"
+    stock = False
     field = "convolution3d_param"
     fields = ("convolution_param",)
 

@@ -11,4 +11,5 @@ class ConvolutionDepthwise(Convolution):
     """
 
     type = "ConvolutionDepthwise"
+    stock = False
     by_channel = True

@@ -15,6 +15,7 @@ class Deconvolution3D(Deconvolution):
     """
 
     type = "Deconvolution3D"
+    stock = False
     field = "convolution3d_param"
     fields = ("convolution_param",)
 

@@ -9,3 +9,4 @@ class DepthwiseConvolution(Convolution):
     """depthwise_conv_layer.cpp of yonghenglh6: on the CPU it is Convolution, ``group`` included."""
 
     type = "DepthwiseConvolution"
+    stock = False

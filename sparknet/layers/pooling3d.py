@@ -15,6 +15,7 @@ class Pooling3D(Layer):
     """
 
     type = "Pooling3D"
+    stock = False
     field = "pooling3d_param"
     fields = ("pooling_param",)
 

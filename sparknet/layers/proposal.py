@@ -17,6 +17,7 @@ class Proposal(Layer):
     """
 
     type = "Proposal"
+    stock = False
     field = "proposal_param"
     bottoms = exactly(3)
     tops = between(1, 2)

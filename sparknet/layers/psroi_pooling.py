@@ -16,6 +16,7 @@ class PSROIPooling(Layer):
     """
 
     type = "PSROIPooling"
+    stock = False
     labelled = True
     field = "psroi_pooling_param"
     bottoms = exactly(2)

@@ -17,6 +17,7 @@ class RecordWeights(Layer):
     """
 
     type = "RecordWeights"
+    stock = False
     bottoms = exactly(2)
     is_view = True
 

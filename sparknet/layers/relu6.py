@@ -9,3 +9,4 @@ class ReLU6(Neuron):
     """y = min(max(x, 0), 6); of the MobileNet forks."""
 
     type = "ReLU6"
+    stock = False

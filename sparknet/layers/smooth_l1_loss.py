@@ -16,6 +16,7 @@ class SmoothL1Loss(Loss):
     """
 
     type = "SmoothL1Loss"
+    stock = False
     field = "smooth_l1_loss_param"
     bottoms = between(2, 4)
 

@@ -17,6 +17,7 @@ class SmoothL1LossOHEM(Loss):
     """
 
     type = "SmoothL1LossOHEM"
+    stock = False
     fields = ("loss_param",)
     bottoms = between(2, 3)
     tops = between(1, 2)

@@ -15,6 +15,7 @@ class SoftmaxWithLossOHEM(SoftmaxWithLoss):
     """
 
     type = "SoftmaxWithLossOHEM"
+    stock = False
     tops = between(1, 3)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -15,6 +15,7 @@ class SpatialDropout(Dropout):
     """
 
     type = "SpatialDropout"
+    stock = False
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         if len(bottoms[0]) < 2:

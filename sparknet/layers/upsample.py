@@ -15,6 +15,7 @@ class Upsample(Layer):
     """
 
     type = "Upsample"
+    stock = False
     field = "upsample_param"
     bottoms = between(1, 2)
 

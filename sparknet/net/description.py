@@ -14,6 +14,7 @@ from sparknet.errors import FileError, SpecError, TextError, shown
 from sparknet.graph.state import filter_net, net_state
 from sparknet.graph.unknown import check_policy, leave_out_unknown
 from sparknet.layers import TEST
+from sparknet.onnx import is_onnx, open_model
 from sparknet.proto import (
     UnknownWarning,
     caffe_pb2,
@@ -139,6 +140,8 @@ def _message(source: Any, unknown: str) -> Any:
     if isinstance(source, (NetMessage, SolverMessage)):
         return source
     if isinstance(source, os.PathLike) or (isinstance(source, str) and not _is_text(source)):
+        if is_onnx(source):
+            return open_model(source).net
         return _either(partial(read_net, source), lambda: read_solver(source), unknown)
     if isinstance(source, str):
         return _either(partial(parse_net, source), lambda: parse_solver(source), unknown)

@@ -20,6 +20,7 @@ from sparknet.net.fed import FedNet
 from sparknet.net.feed import Preparation
 from sparknet.net.metrics import Means, flattened
 from sparknet.net.rows import Array, default_columns
+from sparknet.onnx import is_onnx
 from sparknet.weights import WeightCollection, copy_from
 
 StrPath = str | os.PathLike[str]
@@ -30,7 +31,8 @@ class Net:
 
     `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a
     solver (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains.
-    `weights` is a caffemodel or a WeightCollection.  A net without a solver is built for phase
+    A .onnx is a net with its weights.  `weights` is a caffemodel, a .onnx or a
+    WeightCollection.  A net without a solver is built for phase
     TEST unless `phase` is given; `level` and `stages` choose layers as in Caffe.  `backend` is
     "embedded", or a module with pycaffe's interface, or its name ("caffe").  `seed` seeds
     fillers, dropout, crops and mirrors, instead of the solver's random_seed.
@@ -74,8 +76,8 @@ class Net:
         self._given: WeightCollection | None = None
         if isinstance(weights, WeightCollection):
             self._given = weights
-        elif weights is not None:
-            self._files.append(os.fspath(weights))
+        elif weights is not None or _is_model(source):
+            self._files.append(os.fspath(source if weights is None else weights))
         self._given_seed = _given_seed(seed, self.settings)
         self._seed = self._backend.seed(self._given_seed)
         self._build(TEST if phase is None else phase)
@@ -351,6 +353,11 @@ class Net:
 
     def __getstate__(self) -> Any:
         raise TypeError("a Net cannot be pickled: send what it was made from, and get_weights()")
+
+
+def _is_model(source: Any) -> bool:
+    """Whether the file of a net holds its weights too."""
+    return isinstance(source, (str, os.PathLike)) and is_onnx(source)
 
 
 def _given_seed(seed: int | None, solver: SolverMessage | None) -> int | None:

@@ -18,7 +18,8 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.fed import FedNet
 from sparknet.net.flow import dependent, predictions
-from sparknet.proto import Model, read_model, write_model, write_text
+from sparknet.onnx import is_onnx, open_model
+from sparknet.proto import Model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
 from sparknet.spark.batch import batch_for
@@ -41,7 +42,8 @@ _SUFFIXES = (".caffemodel", ".h5")
 class SparkModel:
     """Predicts with a net: ``SparkModel(net, weights=None)``.
 
-    ``net`` is a `Net`, anything that a `Net` is made from, or a caffemodel.  Files may lie
+    ``net`` is a `Net`, anything that a `Net` is made from, a caffemodel, or a
+    .onnx.  Files may lie
     wherever Spark can read: hdfs://…, s3a://….  A net for training works too: it runs in phase
     TEST with its transform_param, and columns that only its losses and accuracies need may be
     missing.  ``columns`` maps its inputs to the data's columns, unless `transform` is given
@@ -243,10 +245,10 @@ def _net(
     if weights is None and isinstance(source, (str, os.PathLike)):
         if (name := _stem(source, ".h5")) is not None:
             source, weights = f"{name}.prototxt", source
-        elif _stem(source, ".caffemodel") is not None:
+        elif _stem(source, ".caffemodel") is not None or is_onnx(source):
             weights = source
     with fetched(source) as description, fetched(weights) as given:
-        net = read_model(given).net if source is weights is not None else description
+        net = open_model(given).net if source is weights is not None else description
         made = Net(net, given, trusted=trusted, preprocessing=preprocessing)
         if description is not source or given is not weights:
             _ = made.net  # reads the copied files

@@ -242,4 +242,4 @@ def _is_folder(weights: StrPath) -> bool:
     """Whether this is a folder of snapshots; a URL is told from a file of weights by its name."""
     if (here := local_path(weights)) is not None:
         return Path(here).is_dir()
-    return not os.fspath(weights).endswith((".caffemodel", ".h5"))
+    return not os.fspath(weights).endswith((".caffemodel", ".h5", ".onnx"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sparknet.errors import WeightsError, shown
-from sparknet.proto import read_model
+from sparknet.onnx import open_model
 from sparknet.weights.files import StrPath
 
 _MOST = 5
@@ -38,7 +38,7 @@ def check_names(net: Any, paths: Sequence[StrPath]) -> None:
         return
     missing, unused = dict.fromkeys(layers), dict[str, None]()
     for path in paths:
-        held = list(read_model(path).by_name())
+        held = list(open_model(path).by_name())
         if not set(held).intersection(layers):
             said = f"it has {_names(held)}" if held else "it has no weights"
             raise WeightsError(

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import WeightsError
-from sparknet.proto import Model, caffe_pb2, read_model, write_model
+from sparknet.onnx import open_model
+from sparknet.proto import Model, caffe_pb2, write_model
 from sparknet.weights.layout import Layout, Layouts, Span
 
 StrPath = str | os.PathLike[str]
@@ -22,7 +23,7 @@ def read_weights(path: StrPath) -> tuple[Layout, dict[str, list[Array]]]:
     Parameters of the same name are shared.  Of layers of the same name the last one counts, as in
     Caffe.
     """
-    model = read_model(path)
+    model = open_model(path)
     pairs = zip(model.net.layer, model.arrays, strict=True)
     layers = {layer.name: (layer, arrays) for layer, arrays in pairs if arrays}
     layouts, found = Layouts(), dict[str, list[Array]]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +57,13 @@ CASES: dict[str, tuple[str, Function, Any, tuple[float, ...]]] = {
     "exp_base": (
         'type: "Exp" exp_param { base: 2 scale: 0.5 shift: 1 }',
         lambda x: 2 ** (1 + 0.5 * x),
+        ANY,
+        (),
+    ),
+    "gelu": ('type: "GELU"', lambda x: x * (1 + np.vectorize(math.erf)(x / 2**0.5)) / 2, ANY, ()),
+    "gelu_tanh": (
+        'type: "GELU" gelu_param { approximate: TANH }',
+        lambda x: x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))) / 2,
         ANY,
         (),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sparknet.errors import LayerError
 from tests.caffe.gradient import check_gradients
 from tests.caffe.layers.passing import backward, build, draw, same
 
@@ -74,6 +75,23 @@ def test_tile(axis: int) -> None:
     given = backward(net)["y"]
     same(net.blobs["x"].diff, sum(np.split(given, 3, axis)))
     check_gradients(text, {"x": x})
+
+
+@pytest.mark.parametrize(("axis", "index"), [(1, [2, 0, 2]), (0, [1]), (-1, [3, 2, 1, 0])])
+def test_gather(axis: int, index: list[int]) -> None:
+    x = draw(2, 3, 4)
+    places = " ".join(f"index: {place}" for place in index)
+    text = layer("Gather", f"gather_param {{ axis: {axis} {places} }}")
+    net = build(text, {"x": x})
+    net.forward()
+    same(net.blobs["y"].data, np.take(x, index, axis), 0, 0)
+    check_gradients(text, {"x": x})
+
+
+def test_gather_out_of_range() -> None:
+    text = layer("Gather", "gather_param { axis: 1 index: 3 }")
+    with pytest.raises(LayerError, match="index 3 is out of range for axis 1 of size 3"):
+        build(text, {"x": draw(2, 3, 4)})
 
 
 @pytest.mark.parametrize("order", [(0, 2, 3, 1), (3, 1, 0, 2), (1, 0, 2, 3), (0, 1, 2, 3)])

@@ -121,3 +121,41 @@ def test_interp_fewer_axes(shape: tuple[int, ...]) -> None:
     net.forward()
     same(net.blobs["y"].data, bilinear(x.reshape((*shape, 1, 1, 1)[:4]), (3, 2)), 1e-4, 1e-5)
     check_gradients(interp("height: 3 width: 2"), {"x": x})
+
+
+def resize(options: str) -> str:
+    return (
+        'layer { name: "l" type: "Resize" bottom: "x" top: "y" '
+        f"resize_image_param {{ {options} }} }}"
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "height: 5 width: 3",
+        "height: 2 width: 9 mode: LINEAR",
+        "height: 7 width: 5 mode: LINEAR coordinates: ALIGN_CORNERS",
+        "height: 6 width: 7 mode: CUBIC",
+        "scale_h: 1.6 scale_w: 0.7 mode: CUBIC exclude_outside: true coordinates: ASYMMETRIC",
+        "height: 1 width: 6 mode: LINEAR coordinates: PYTORCH_HALF_PIXEL",
+    ],
+)
+def test_resize_gradient(options: str) -> None:
+    """The values are compared with onnxruntime's in tests/onnx."""
+    check_gradients(resize(options), {"x": draw(2, 2, 4, 5)})
+
+
+def test_resize_halves_and_doubles() -> None:
+    x = draw(1, 2, 4, 6)
+    net = build(resize("height: 2 width: 3 mode: LINEAR"), {"x": x})
+    net.forward()
+    same(net.blobs["y"].data, x.reshape(1, 2, 2, 2, 3, 2).mean((3, 5)))
+    net = build(resize("scale_h: 2 scale_w: 2"), {"x": x})
+    net.forward()
+    same(net.blobs["y"].data, x.repeat(2, 2).repeat(2, 3), 0, 0)
+
+
+def test_resize_without_a_size() -> None:
+    with pytest.raises(LayerError, match="give width or scale_w"):
+        build(resize("height: 3"), {"x": draw(1, 1, 2, 2)})

@@ -1,0 +1,57 @@
+// x · Φ(x), Φ being the normal distribution (Hendrycks and Gimpel, 2016), or its form with tanh.
+#include "neuron.hpp"
+
+namespace sn {
+
+namespace {
+class GELU final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        by_tanh_ = layer.options.text("approximate") == "tanh";
+        activation_.reset();
+    }
+
+    void forward(Layer& layer) override {
+        kept_.keep(layer.bottoms[0]->data, layer.backward && layer.in_place());
+        activation_.run(
+            by_tanh_ ? dnnl::algorithm::eltwise_gelu_tanh : dnnl::algorithm::eltwise_gelu_erf,
+            layer.bottoms[0]->data, layer.tops[0]->data);
+    }
+
+    bool looks_back(const Layer& layer, const Blob& blob) const override {
+        return &blob == layer.bottoms[0] && !layer.in_place();
+    }
+    void forget() override { kept_.forget(); }
+
+    void backward(Layer& layer) override {
+        if (!layer.propagate[0]) return;
+        const bool by_tanh = by_tanh_;
+        map(
+            layer.tops[0]->diff, kept_.of(layer.bottoms[0]->data), layer.bottoms[0]->diff, true,
+            [=](float d, float x) { return d * (by_tanh ? tanh_slope(x) : erf_slope(x)); }, 64);
+    }
+
+   private:
+    static float erf_slope(float x) {
+        constexpr float root_half = 0.70710678F, density = 0.39894228F;
+        return 0.5F * (1.0F + std::erf(x * root_half)) + x * density * std::exp(-0.5F * x * x);
+    }
+
+    static float tanh_slope(float x) {
+        constexpr float outer = 0.79788456F, cubic = 0.044715F;
+        const float t = std::tanh(outer * (x + cubic * x * x * x));
+        return 0.5F * (1.0F + t) +
+               0.5F * x * (1.0F - t * t) * outer * (1.0F + 3.0F * cubic * x * x);
+    }
+
+    bool by_tanh_ = false;
+    Saved kept_;
+    Activation activation_;
+};
+}  // namespace
+
+std::unique_ptr<Kernel> make_gelu() {
+    return make<GELU>();
+}
+
+}  // namespace sn

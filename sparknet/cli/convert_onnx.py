@@ -1,0 +1,62 @@
+"""`sparknet convert onnx`: an ONNX model as a prototxt and a caffemodel."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+
+from sparknet.cli import flags
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL.onnx")
+    parser.add_argument("net", metavar="NET.prototxt")
+    parser.add_argument("weights", metavar="NET.caffemodel", help="HDF5 if its name ends in .h5")
+    parser.add_argument("--batch", type=flags.positive, default=1, help="records; 1 by default")
+    add_shapes(parser)
+    parser.add_argument(
+        "--strict", action="store_true", help="refuse what needs layers that stock Caffe lacks"
+    )
+
+
+def add_shapes(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--shape",
+        type=_shape,
+        action="append",
+        default=[],
+        metavar="INPUT=1x3x224x224",
+        help="the shape of an input that leaves more than the batch open; can be repeated",
+    )
+
+
+def _shape(text: str) -> tuple[str, list[int]]:
+    name, _, sizes = text.rpartition("=")
+    parts = sizes.split("x")
+    if not name or not all(part.isdecimal() and int(part) < 1 << 31 for part in parts):
+        raise ArgumentTypeError(f"'{text}' is no shape: write it as data=1x3x224x224")
+    return name, [int(part) for part in parts]
+
+
+def convert(chosen: Namespace) -> int:
+    """Write both files; a model that cannot be converted leaves none."""
+    from sparknet.onnx import OnnxWarning, read_model
+    from sparknet.proto import write_model, write_text
+    from sparknet.proto.trust import unmarked
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", OnnxWarning)
+        model = read_model(
+            chosen.model, batch=chosen.batch, shapes=dict(chosen.shape), strict=chosen.strict
+        )
+    for warning in caught:
+        print(f"sparknet convert: {warning.message}", file=sys.stderr)
+    net = unmarked(model.net)
+    for layer in net.layer:
+        del layer.blobs[:]
+    write_model(chosen.weights, model)
+    write_text(chosen.net, net)
+    count = sum(array.size for arrays in model.arrays for array in arrays if array is not None)
+    print(f"{chosen.net}: {len(net.layer)} layers, {count} parameters", file=sys.stderr)
+    return 0

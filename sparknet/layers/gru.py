@@ -1,0 +1,31 @@
+"""GRU: gated recurrent units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Plan, Shape
+from sparknet.layers.recurrent import Recurrent
+
+
+class GRU(Recurrent):
+    """Gates in the order update, reset, candidate; h' = (1 - z) n + z h (Cho et al., 2014).
+
+    ``reset_after`` gates the product of the hidden state and the candidate's weights, else the
+    hidden state before it.  Parameters: weights of the input, biases, weights of the hidden state,
+    bias of the candidate's product.  Values besides those of `Recurrent`: reset_after.
+    """
+
+    type = "GRU"
+    stock = False
+    states = 1
+
+    def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:
+        if static:
+            self.fail("takes no static input")
+        return [(3 * hidden, inputs), (3 * hidden,), (3 * hidden, hidden), (hidden,)]
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        plan = super().infer(bottoms)
+        values = {**plan.values, "reset_after": self.options.reset_after}
+        return Plan(plan.tops, plan.params, values)

@@ -1,0 +1,381 @@
+"""Operations on constants, done while a model is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from sparknet.onnx.source import Array, Node
+
+LARGEST = 1 << 24
+"""Numbers of a constant that is not in the file, if what it is made from is not larger."""
+
+Inputs = Sequence[Any]
+Fold = Callable[[Node, Inputs], Any]
+
+
+class TooLarge(ValueError):
+    """A constant that would take more memory than a file may ask for."""
+
+
+def foldable(op: str) -> bool:
+    return op in _FOLDS
+
+
+def fold(node: Node, inputs: Inputs) -> list[Array]:
+    """The outputs of a node whose inputs are all known; raises ValueError and its like."""
+    found = _FOLDS[node.op](node, inputs)
+    outputs = found if isinstance(found, list) else [found]
+    return [np.asarray(one) for one in outputs]
+
+
+def bounded(shape: Sequence[int], inputs: Inputs = ()) -> tuple[int, ...]:
+    sizes = tuple(int(size) for size in shape)
+    if min(sizes, default=0) < 0 or len(sizes) > 32:
+        raise ValueError(f"the shape {list(sizes)} is impossible")
+    most = max([LARGEST, *(one.size for one in inputs if one is not None)])
+    if prod(sizes) > most:
+        raise TooLarge(f"its result has {prod(sizes)} numbers; {most} is the most")
+    return sizes
+
+
+def axes_of(node: Node, inputs: Inputs, place: int = 1) -> list[int] | None:
+    """Axes that are an attribute in old opsets and an input in new ones."""
+    if "axes" in node.attributes:
+        return [int(axis) for axis in node.attributes["axes"]]
+    if len(inputs) > place and inputs[place] is not None:
+        return [int(axis) for axis in np.ravel(inputs[place])]
+    return None
+
+
+def reshaped(shape: Sequence[int], wanted: Sequence[int], keep_zero: bool) -> tuple[int, ...]:
+    """ONNX's Reshape: a 0 copies a size unless ``keep_zero``, one -1 takes what is left."""
+    sizes = [int(size) for size in wanted]
+    for place, size in enumerate(sizes):
+        if size == 0 and not keep_zero:
+            if place >= len(shape):
+                raise ValueError(f"a size of 0 copies axis {place}, of which there is none")
+            sizes[place] = int(shape[place])
+    if sizes.count(-1) == 1:
+        rest = -prod(sizes)
+        if rest == 0 or prod(shape) % rest:
+            raise ValueError(f"{list(shape)} does not become {list(wanted)}")
+        sizes[sizes.index(-1)] = prod(shape) // rest
+    if prod(sizes) != prod(shape) or min(sizes, default=0) < 0:
+        raise ValueError(f"{list(shape)} does not become {list(wanted)}")
+    return tuple(sizes)
+
+
+def slices(
+    shape: Sequence[int], starts: Sequence[int], ends: Sequence[int], axes: Any, steps: Any
+) -> list[range]:
+    """What ONNX's Slice takes of each axis."""
+    found = [range(size) for size in shape]
+    axes = range(len(starts)) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        axis = int(axis) + (len(shape) if axis < 0 else 0)
+        found[axis] = range(shape[axis])[slice(*_ends(int(start), int(end), int(step)))]
+    return found
+
+
+def _ends(start: int, end: int, step: int) -> tuple[int, int | None, int]:
+    # Below every axis means "to the first" when going backwards; Python's slices say None.
+    return start, None if step < 0 and end <= -(2**31) + 1 else end, step
+
+
+def split_sizes(node: Node, inputs: Inputs, size: int) -> list[int]:
+    """The pieces of ONNX's Split."""
+    given = node.attributes.get("split")
+    if given is None and len(inputs) > 1 and inputs[1] is not None:
+        given = np.ravel(inputs[1])
+    if given is not None:
+        return [int(one) for one in given]
+    pieces = int(node.attributes.get("num_outputs", len(node.outputs)))
+    if not 0 < pieces <= max(size, 1):
+        raise ValueError(f"{pieces} pieces of an axis of size {size}")
+    each = -(-size // pieces)
+    return [min(each, size - each * place) for place in range(pieces)]
+
+
+def _broadcast(function: Callable[..., Any]) -> Fold:
+    def folded(node: Node, inputs: Inputs) -> Any:
+        bounded(np.broadcast_shapes(*(one.shape for one in inputs)), inputs)
+        with np.errstate(all="ignore"):
+            return function(*inputs)
+
+    return folded
+
+
+def _same(function: Callable[..., Any]) -> Fold:
+    def folded(node: Node, inputs: Inputs) -> Any:
+        with np.errstate(all="ignore"):
+            return np.asarray(function(inputs[0])).astype(inputs[0].dtype)
+
+    return folded
+
+
+def _variadic(function: Callable[..., Any]) -> Fold:
+    def folded(node: Node, inputs: Inputs) -> Any:
+        bounded(np.broadcast_shapes(*(one.shape for one in inputs)), inputs)
+        value = inputs[0]
+        for one in inputs[1:]:
+            value = function(value, one)
+        return value
+
+    return folded
+
+
+def _divide(a: Array, b: Array) -> Array:
+    if a.dtype.kind in "iu":
+        if not np.all(b):
+            raise ValueError("division by zero")
+        whole: Array = (np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))).astype(a.dtype)
+        return whole
+    quotient: Array = a / b
+    return quotient
+
+
+def _cast(node: Node, inputs: Inputs) -> Any:
+    # Numbers of TensorProto.DataType; half floats are worked with as float32.
+    types: dict[int, Any] = {
+        1: np.float32,
+        2: np.uint8,
+        3: np.int8,
+        4: np.uint16,
+        5: np.int16,
+        6: np.int32,
+        7: np.int64,
+        9: np.bool_,
+        10: np.float32,
+        11: np.float64,
+        12: np.uint32,
+        16: np.float32,
+    }
+    wanted = int(node.attributes.get("to", 0))
+    if wanted not in types:
+        raise ValueError(f"a cast to type {wanted} is not supported")
+    with np.errstate(all="ignore"):
+        return inputs[0].astype(types[wanted])
+
+
+def _constant(node: Node, inputs: Inputs) -> Any:
+    for name, value in node.attributes.items():
+        if name == "value":
+            return value
+        if name in ("value_float", "value_floats"):
+            return np.asarray(value, np.float32)
+        if name in ("value_int", "value_ints"):
+            return np.asarray(value, np.int64)
+    raise ValueError("its value is of no supported kind")
+
+
+def _constant_of_shape(node: Node, inputs: Inputs) -> Any:
+    value = np.ravel(node.attributes.get("value", np.zeros(1, np.float32)))
+    return np.full(bounded(np.ravel(inputs[0]).tolist()), value[0], value.dtype)
+
+
+def _expand(node: Node, inputs: Inputs) -> Any:
+    wanted = bounded(np.ravel(inputs[1]).tolist())
+    shape = bounded(np.broadcast_shapes(inputs[0].shape, wanted))
+    return np.broadcast_to(inputs[0], shape).copy()
+
+
+def _range(node: Node, inputs: Inputs) -> Any:
+    start, limit, delta = (np.ravel(one)[0] for one in inputs)
+    if delta == 0:
+        raise ValueError("its step is 0")
+    bounded((max(0, int(np.ceil((float(limit) - float(start)) / float(delta)))),))
+    return np.arange(start, limit, delta).astype(inputs[0].dtype)
+
+
+def _tile(node: Node, inputs: Inputs) -> Any:
+    repeats = [int(one) for one in np.ravel(inputs[1])]
+    bounded([size * times for size, times in zip(inputs[0].shape, repeats, strict=True)])
+    return np.tile(inputs[0], repeats)
+
+
+def _concat(node: Node, inputs: Inputs) -> Any:
+    bounded((sum(one.size for one in inputs),), ())
+    return np.concatenate(inputs, int(node.attributes["axis"]))
+
+
+def _gather(node: Node, inputs: Inputs) -> Any:
+    axis = int(node.attributes.get("axis", 0))
+    rest = inputs[0].size // max(1, inputs[0].shape[axis])
+    bounded((rest * inputs[1].size,))
+    return np.take(inputs[0], inputs[1].astype(np.int64), axis)
+
+
+def _unsqueeze(node: Node, inputs: Inputs) -> Any:
+    axes = axes_of(node, inputs) or []
+    bounded((1,) * (inputs[0].ndim + len(axes)))
+    return np.expand_dims(inputs[0], tuple(axes))
+
+
+def _squeeze(node: Node, inputs: Inputs) -> Any:
+    axes = axes_of(node, inputs)
+    return np.squeeze(inputs[0], None if axes is None else tuple(axes))
+
+
+def _slice(node: Node, inputs: Inputs) -> Any:
+    taken = slices(inputs[0].shape, *slice_arguments(node, inputs))
+    value = inputs[0]
+    for axis, places in enumerate(taken):
+        if places != range(value.shape[axis]):
+            value = np.take(value, np.asarray(places, np.int64), axis)
+    return value
+
+
+def slice_arguments(node: Node, inputs: Inputs) -> tuple[Any, Any, Any, Any]:
+    """Starts, ends, axes and steps."""
+    if "starts" in node.attributes:
+        known = node.attributes
+        return known["starts"], known["ends"], known.get("axes"), None
+    given = [None if one is None else [int(n) for n in np.ravel(one)] for one in inputs[1:]]
+    given += [None] * (4 - len(given))
+    return given[0], given[1], given[2], given[3]
+
+
+def _split(node: Node, inputs: Inputs) -> Any:
+    axis = int(node.attributes.get("axis", 0))
+    sizes = split_sizes(node, inputs, inputs[0].shape[axis])
+    return list(np.split(inputs[0], np.cumsum(sizes)[:-1], axis))
+
+
+def _reduce(function: Callable[..., Any]) -> Fold:
+    def folded(node: Node, inputs: Inputs) -> Any:
+        axes = axes_of(node, inputs)
+        if not axes and node.attributes.get("noop_with_empty_axes"):
+            return inputs[0]
+        keep = bool(node.attributes.get("keepdims", 1))
+        found = function(inputs[0], axis=tuple(axes) if axes else None, keepdims=keep)
+        return np.asarray(found).astype(inputs[0].dtype)
+
+    return folded
+
+
+def _where(condition: Array, a: Array, b: Array) -> Array:
+    chosen: Array = np.where(condition, a, b)
+    return chosen
+
+
+def _clip(node: Node, inputs: Inputs) -> Any:
+    low = node.attributes.get("min", inputs[1] if len(inputs) > 1 else None)
+    high = node.attributes.get("max", inputs[2] if len(inputs) > 2 else None)
+    return inputs[0] if low is None and high is None else np.clip(inputs[0], low, high)
+
+
+def _gemm(node: Node, inputs: Inputs) -> Any:
+    known = node.attributes
+    a = inputs[0].T if known.get("transA") else inputs[0]
+    b = inputs[1].T if known.get("transB") else inputs[1]
+    bounded((*a.shape[:-1], b.shape[-1]), inputs)
+    value = known.get("alpha", 1.0) * (a @ b)
+    if len(inputs) > 2 and inputs[2] is not None:
+        value = value + known.get("beta", 1.0) * inputs[2]
+    return value.astype(inputs[0].dtype)
+
+
+def _matmul(node: Node, inputs: Inputs) -> Any:
+    bounded((*inputs[0].shape[:-1], inputs[1].shape[-1]))
+    return np.matmul(inputs[0], inputs[1])
+
+
+def _dequantize(node: Node, inputs: Inputs) -> Any:
+    values, scale = inputs[0].astype(np.float32), np.asarray(inputs[1], np.float32)
+    zero = inputs[2].astype(np.float32) if len(inputs) > 2 and inputs[2] is not None else 0
+    if scale.ndim == 1 and scale.size > 1:
+        axis = int(node.attributes.get("axis", 1))
+        shape = [1] * values.ndim
+        shape[axis] = scale.size
+        scale, zero = scale.reshape(shape), np.reshape(zero, shape) if np.ndim(zero) else zero
+    return ((values - zero) * scale).astype(np.float32)
+
+
+def _pow(a: Array, b: Array) -> Array:
+    powers: Array = np.power(a, b).astype(a.dtype)
+    return powers
+
+
+def _erf(x: Array) -> Array:
+    bounded(x.shape)
+    found: Array = np.array([math.erf(float(one)) for one in np.ravel(x)]).reshape(x.shape)
+    return found
+
+
+_FOLDS: dict[str, Fold] = {
+    "Abs": _same(np.abs),
+    "Add": _broadcast(np.add),
+    "And": _broadcast(np.logical_and),
+    "Cast": _cast,
+    "Ceil": _same(np.ceil),
+    "Clip": _clip,
+    "Concat": _concat,
+    "Constant": _constant,
+    "ConstantOfShape": _constant_of_shape,
+    "Cos": _same(np.cos),
+    "DequantizeLinear": _dequantize,
+    "Div": _broadcast(_divide),
+    "Dropout": lambda node, inputs: inputs[0],
+    "Equal": _broadcast(np.equal),
+    "Erf": _same(_erf),
+    "Exp": _same(np.exp),
+    "Expand": _expand,
+    "Flatten": lambda node, inputs: inputs[0].reshape(
+        prod(inputs[0].shape[: node.attributes.get("axis", 1)]), -1
+    ),
+    "Floor": _same(np.floor),
+    "Gather": _gather,
+    "Gemm": _gemm,
+    "Greater": _broadcast(np.greater),
+    "GreaterOrEqual": _broadcast(np.greater_equal),
+    "Identity": lambda node, inputs: inputs[0],
+    "Less": _broadcast(np.less),
+    "LessOrEqual": _broadcast(np.less_equal),
+    "Log": _same(np.log),
+    "MatMul": _matmul,
+    "Max": _variadic(np.maximum),
+    "Min": _variadic(np.minimum),
+    "Mod": _broadcast(lambda a, b: np.mod(a, b)),
+    "Mul": _broadcast(np.multiply),
+    "Neg": _same(np.negative),
+    "Not": _same(np.logical_not),
+    "Or": _broadcast(np.logical_or),
+    "Pow": _broadcast(_pow),
+    "Range": _range,
+    "Reciprocal": _same(np.reciprocal),
+    "ReduceMax": _reduce(np.max),
+    "ReduceMean": _reduce(np.mean),
+    "ReduceMin": _reduce(np.min),
+    "ReduceProd": _reduce(np.prod),
+    "ReduceSum": _reduce(np.sum),
+    "Relu": _same(lambda x: np.maximum(x, 0)),
+    "Reshape": lambda node, inputs: inputs[0].reshape(
+        reshaped(
+            inputs[0].shape, np.ravel(inputs[1]).tolist(), bool(node.attributes.get("allowzero"))
+        )
+    ),
+    "Round": _same(np.round),
+    "Shape": lambda node, inputs: np.asarray(inputs[0].shape, np.int64)[
+        node.attributes.get("start", 0) : node.attributes.get("end")
+    ],
+    "Sigmoid": _same(lambda x: 1 / (1 + np.exp(-x))),
+    "Sin": _same(np.sin),
+    "Size": lambda node, inputs: np.asarray(inputs[0].size, np.int64),
+    "Slice": _slice,
+    "Split": _split,
+    "Sqrt": _same(np.sqrt),
+    "Squeeze": _squeeze,
+    "Sub": _broadcast(np.subtract),
+    "Sum": _variadic(np.add),
+    "Tanh": _same(np.tanh),
+    "Tile": _tile,
+    "Transpose": lambda node, inputs: np.transpose(inputs[0], node.attributes.get("perm")),
+    "Unsqueeze": _unsqueeze,
+    "Where": _broadcast(_where),
+}

@@ -1,0 +1,194 @@
+"""The net that a conversion makes: layers with their arrays, and the shape of every blob."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+
+from sparknet.dsl.fields import set_fields
+from sparknet.errors import SpecError
+from sparknet.layers import LAYERS, TEST, Layer, Shape, make
+from sparknet.onnx.source import Array
+from sparknet.proto import Model, caffe_pb2
+
+
+@dataclass(eq=False)
+class Blob:
+    """A value that the net computes.
+
+    `order` says that the value is the blob with its axes in another order, and `pads` that zeros
+    lie around it: the layer that reads it may do that work, or `Netlist` adds a layer for it.
+    """
+
+    name: str
+    stored: Shape
+    order: tuple[int, ...] | None = None
+    pads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    integral: bool = False
+    """Holds whole numbers."""
+    done: Blob | None = None
+    """What the work made, for the next reader."""
+
+    @property
+    def shape(self) -> Shape:
+        shape = self.stored
+        if self.order is not None:
+            shape = tuple(shape[axis] for axis in self.order)
+        if self.pads is not None:
+            before, after = self.pads
+            shape = tuple(sum(one) for one in zip(shape, before, after, strict=True))
+        return shape
+
+    @property
+    def is_plain(self) -> bool:
+        return self.order is None and self.pads is None
+
+
+Value = Array | Blob
+
+
+@dataclass(eq=False)
+class Made:
+    """A layer of the net."""
+
+    parameter: caffe_pb2.LayerParameter
+    arrays: list[Array]
+    layer: Layer
+
+    @property
+    def type(self) -> str:
+        return self.parameter.type
+
+    @property
+    def options(self) -> Any:
+        return self.layer.options
+
+
+@dataclass(eq=False)
+class Netlist:
+    """Layers in order.  `batch` stands for the number of records until the net is complete."""
+
+    name: str
+    batch: int
+    layers: list[Made] = field(default_factory=list)
+    blobs: dict[str, Blob] = field(default_factory=dict)
+    makers: dict[str, Made] = field(default_factory=dict)
+    _taken: set[str] = field(default_factory=set)
+
+    def add(
+        self,
+        type_name: str,
+        bottoms: Sequence[Blob],
+        *,
+        name: str,
+        tops: Sequence[str],
+        arrays: Sequence[Array] = (),
+        options: dict[str, Any] | None = None,
+    ) -> list[Blob]:
+        """Append a layer; returns its tops."""
+        parameter = caffe_pb2.LayerParameter(name=self.unique(name, "layer"), type=type_name)
+        parameter.bottom.extend(one.name for one in bottoms)
+        parameter.top.extend(self.unique(top, "blob") for top in tops)
+        layer_class = LAYERS[type_name]
+        if layer_class.field is not None:
+            set_fields(getattr(parameter, layer_class.field), options or {}, _fail)
+        layer = make(parameter, TEST)
+        made = Made(parameter, [], layer)
+        plan = layer.plan([one.stored for one in bottoms])
+        for param, array in zip(plan.params, arrays, strict=True):
+            if array.size != prod(param.shape):
+                _fail(f"an array of the shape {list(array.shape)} is none of {list(param.shape)}")
+            made.arrays.append(np.ascontiguousarray(array.reshape(param.shape), np.float32))
+        self.layers.append(made)
+        found = []
+        for top, shape in zip(parameter.top, plan.tops, strict=True):
+            self.makers[top] = made
+            self.blobs[top] = Blob(top, tuple(shape))
+            found.append(self.blobs[top])
+        return found
+
+    def replan(self, made: Made) -> None:
+        """Look at a layer again whose options have changed."""
+        made.layer = make(made.parameter, TEST)
+        made.layer.plan([self.blobs[name].stored for name in made.parameter.bottom])
+
+    def remove(self, made: Made) -> None:
+        self.layers.remove(made)
+        for top in made.parameter.top:
+            del self.blobs[top], self.makers[top]
+            self._taken.discard(f"blob {top}")
+        self._taken.discard(f"layer {made.parameter.name}")
+
+    def unique(self, name: str, kind: str) -> str:
+        """A name that no other layer or blob has."""
+        wanted, number = name, 1
+        while f"{kind} {wanted}" in self._taken:
+            number += 1
+            wanted = f"{name}_{number}"
+        self._taken.add(f"{kind} {wanted}")
+        return wanted
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a blob another name, everywhere."""
+        for made in self.layers:
+            for names in (made.parameter.bottom, made.parameter.top):
+                for place, name in enumerate(names):
+                    if name == old:
+                        names[place] = new
+        self.blobs[new] = blob = self.blobs.pop(old)
+        self.makers[new] = self.makers.pop(old)
+        blob.name = new
+
+    def silence(self, keep: set[str]) -> None:
+        """Let no blob be left over that is not an output."""
+        read = {name for made in self.layers for name in made.parameter.bottom}
+        left = [top for made in self.layers for top in made.parameter.top]
+        unread = [self.blobs[top] for top in left if top not in read and top not in keep]
+        if unread:
+            self.add("Silence", unread, name="silence", tops=())
+
+    def work_in_place(self, keep: set[str]) -> None:
+        """Let layers that can write over the blob that only they read do so."""
+        readers: dict[str, int] = {}
+        for made in self.layers:
+            for name in made.parameter.bottom:
+                readers[name] = readers.get(name, 0) + 1
+        for made in self.layers:
+            if not made.layer.in_place or len(made.parameter.bottom) != 1:
+                continue
+            bottom, top = made.parameter.bottom[0], made.parameter.top[0]
+            maker = self.makers.get(bottom)
+            free = readers[bottom] == 1 and bottom not in keep and maker is not None
+            same = self.blobs[bottom].stored == self.blobs[top].stored
+            if free and same and maker is not None and not _is_view(maker):
+                self.rename(bottom, top)
+                readers[top] = readers.get(top, 0)
+                self.makers[top] = made
+
+    def model(self, size: int) -> Model:
+        """The net with a batch of this size, and its weights."""
+        net = caffe_pb2.NetParameter(name=self.name)
+        for made in self.layers:
+            parameter = net.layer.add()
+            parameter.CopyFrom(made.parameter)
+            if made.layer.is_input:
+                for shape in parameter.input_param.shape:
+                    shape.dim[:] = [
+                        one // self.batch * size if one and one % self.batch == 0 else one
+                        for one in shape.dim
+                    ]
+            for array in made.arrays:
+                parameter.blobs.add().shape.dim.extend(array.shape)
+        return Model(net, [list(made.arrays) for made in self.layers])
+
+
+def _is_view(made: Made) -> bool:
+    return made.layer.is_view or made.layer.is_input or made.layer.splits
+
+
+def _fail(message: str) -> NoReturn:
+    raise SpecError(message)

@@ -1,0 +1,16 @@
+"""What each operator of ONNX becomes: one function each, registered by its name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+_MODULES = (
+    *("activations", "arithmetic", "matrices", "moving", "normalising", "pooling"),
+    *("recurrent", "reducing", "resizing", "shapes", "windows"),
+)
+
+
+def load() -> None:
+    """Register all of them."""
+    for name in _MODULES:
+        import_module(f"{__name__}.{name}")

@@ -1,0 +1,191 @@
+"""Operators that map each value to one value."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.step import Outputs, Step, reads
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def pointwise(step: Step, type_name: str, *, of: Value | None = None, **options: Any) -> Blob:
+    """A layer that does not care in which order the axes lie."""
+    value = step.value(0) if of is None else of
+    if isinstance(value, Blob) and value.order is not None and value.pads is None:
+        made = step.layer(type_name, [Blob(value.name, value.stored)], **options)
+        return Blob(made.name, made.stored, value.order)
+    return step.layer(type_name, [step.plain(value)], **options)
+
+
+_PLAIN = {
+    "Abs": "AbsVal",
+    "Exp": "Exp",
+    "Log": "Log",
+    "Relu": "ReLU",
+    "Sigmoid": "Sigmoid",
+    "Softplus": "BNLL",
+    "Tanh": "TanH",
+}
+_POWERS: dict[str, dict[str, Any]] = {
+    "Neg": {"scale": -1.0},
+    "Reciprocal": {"power": -1.0},
+    "Sqrt": {"power": 0.5},
+}
+
+
+@reads(*_PLAIN)
+def plain(step: Step) -> Outputs:
+    return pointwise(step, _PLAIN[step.op])
+
+
+@reads(*_POWERS)
+def power(step: Step) -> Outputs:
+    return pointwise(step, "Power", **_POWERS[step.op])
+
+
+@reads("LeakyRelu")
+def leaky_relu(step: Step) -> Outputs:
+    return pointwise(step, "ReLU", negative_slope=float(step.attribute("alpha", 0.01)))
+
+
+@reads("Elu")
+def elu(step: Step) -> Outputs:
+    return pointwise(step, "ELU", alpha=float(step.attribute("alpha", 1.0)))
+
+
+@reads("Selu")
+def selu(step: Step) -> Outputs:
+    alpha = float(step.attribute("alpha", 1.6732632423543772))
+    bent = pointwise(step, "ELU", part="elu", alpha=alpha)
+    return pointwise(
+        step, "Power", of=bent, scale=float(step.attribute("gamma", 1.0507009873554805))
+    )
+
+
+@reads("Celu")
+def celu(step: Step) -> Outputs:
+    """alpha · elu(x / alpha)."""
+    alpha = float(step.attribute("alpha", 1.0))
+    if alpha == 1:
+        return pointwise(step, "ELU")
+    scaled = pointwise(step, "Power", part="scaled", scale=1 / alpha)
+    bent = pointwise(step, "ELU", of=scaled, part="elu")
+    return pointwise(step, "Power", of=bent, scale=alpha)
+
+
+@reads("Clip")
+def clip(step: Step) -> Outputs:
+    low = _bound(step, "min", 1, -LARGEST)
+    high = _bound(step, "max", 2, LARGEST)
+    if low == 0 and high >= LARGEST:
+        return pointwise(step, "ReLU")
+    return pointwise(step, "Clip", min=low, max=high)
+
+
+def _bound(step: Step, name: str, place: int, otherwise: float) -> float:
+    given = step.attribute(name)
+    if given is None and step.has(place):
+        given = np.ravel(step.constant(place, f"the {name}"))[0]
+    bound = otherwise if given is None else float(given)
+    return max(-LARGEST, min(LARGEST, bound))
+
+
+@reads("Gelu", "GeluTanh")
+def gelu(step: Step) -> Outputs:
+    by_tanh = step.op == "GeluTanh" or step.attribute("approximate") == "tanh"
+    return pointwise(step, "GELU", approximate="TANH" if by_tanh else "NONE")
+
+
+def hard_sigmoid_of(step: Step, alpha: float, beta: float, part: str | None) -> Blob:
+    """min(1, max(0, alpha x + beta))."""
+    line = pointwise(step, "Power", part="line", scale=alpha, shift=beta)
+    return pointwise(step, "Clip", of=line, part=part, min=0.0, max=1.0)
+
+
+@reads("HardSigmoid")
+def hard_sigmoid(step: Step) -> Outputs:
+    alpha, beta = float(step.attribute("alpha", 0.2)), float(step.attribute("beta", 0.5))
+    return hard_sigmoid_of(step, alpha, beta, None)
+
+
+@reads("HardSwish")
+def hard_swish(step: Step) -> Outputs:
+    gate = hard_sigmoid_of(step, 1 / 6, 0.5, "gate")
+    return times(step, step.value(0), gate)
+
+
+@reads("Swish")
+def swish(step: Step) -> Outputs:
+    return pointwise(step, "Swish", beta=float(step.attribute("alpha", 1.0)))
+
+
+@reads("Mish")
+def mish(step: Step) -> Outputs:
+    soft = pointwise(step, "BNLL", part="softplus")
+    gate = pointwise(step, "TanH", of=soft, part="gate")
+    return times(step, step.value(0), gate)
+
+
+@reads("Softsign")
+def softsign(step: Step) -> Outputs:
+    size = pointwise(step, "AbsVal", part="size")
+    gate = pointwise(step, "Power", of=size, part="gate", shift=1.0, power=-1.0)
+    return times(step, step.value(0), gate)
+
+
+@reads("ThresholdedRelu")
+def thresholded_relu(step: Step) -> Outputs:
+    limit = float(step.attribute("alpha", 1.0))
+    gate = pointwise(step, "Threshold", part="gate", threshold=limit)
+    return times(step, step.value(0), gate)
+
+
+@reads("PRelu")
+def prelu(step: Step) -> Outputs:
+    slope, x = step.constant(1, "the slope"), step.blob()
+    channels = x.shape[1] if len(x.shape) > 1 else 1
+    if slope.size == 1:
+        return step.layer("PReLU", [x], [slope.reshape(())], channel_shared=True)
+    lined_up = (1,) * (len(x.shape) - slope.ndim) + slope.shape
+    if slope.size != channels or len(lined_up) < 2 or lined_up[1] != channels:
+        step.refuse(f"a slope of the shape {list(slope.shape)} is not one for each channel")
+    return step.layer("PReLU", [x], [slope])
+
+
+@reads("Cast", "CastLike")
+def cast(step: Step) -> Outputs:
+    value = step.value(0)
+    to_whole = int(step.attribute("to", 1)) in (2, 3, 4, 5, 6, 7, 9, 12, 13)
+    if isinstance(value, Blob) and to_whole and not value.integral:
+        step.refuse("it rounds numbers that the model computes, which no layer does")
+    return value
+
+
+@reads("Softmax", "LogSoftmax")
+def softmax(step: Step) -> Outputs:
+    """Before opset 13 the axes from `axis` on are one."""
+    x = step.blob()
+    old = step.opset < 13
+    axis = step.axis(int(step.attribute("axis", 1 if old else -1)), len(x.shape))
+    joined = old and math.prod(x.shape[axis + 1 :]) > 1
+    rows = x
+    if joined:
+        width = math.prod(x.shape[axis:])
+        rows = step.reshape(x, (math.prod(x.shape[:axis]), width), part="rows")
+        axis = 1
+    logs = step.op == "LogSoftmax"
+    made = step.layer("Softmax", [rows], part="softmax" if logs or joined else None, axis=axis)
+    if logs:
+        made = step.layer("Log", [made], part="log" if joined else None)
+    return step.reshape(made, x.shape) if joined else made
+
+
+def times(step: Step, one: Value, other: Value) -> Value:
+    from sparknet.onnx.operators.arithmetic import combine
+
+    return combine(step, "Mul", one, other)

@@ -1,0 +1,246 @@
+"""Sums, products and the like of two values, one of them spread over the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.layers import Shape
+from sparknet.onnx.netlist import Blob, Made, Value
+from sparknet.onnx.operators.activations import LARGEST, pointwise
+from sparknet.onnx.source import Array
+from sparknet.onnx.step import Outputs, Step, reads
+
+
+@reads("Add", "Mul", "Sub", "Div", "Max", "Min")
+def binary(step: Step) -> Outputs:
+    values = [step.value(place) for place in range(len(step.inputs))]
+    made = values[0]
+    for place, other in enumerate(values[1:], 2):
+        last = place == len(values)
+        made = combine(step, step.op, made, other, None if last else f"first_{place}")
+    return made
+
+
+@reads("Sum", "Mean")
+def summed(step: Step) -> Outputs:
+    values = [step.value(place) for place in range(len(step.inputs))]
+    blobs = [step.plain(one) for one in values]
+    share = 1.0 / len(blobs) if step.op == "Mean" else 1.0
+    if len({one.shape for one in blobs}) == 1 and len(blobs) > 1:
+        return step.layer("Eltwise", blobs, coeff=[share] * len(blobs))
+    made: Value = blobs[0]
+    for place, other in enumerate(blobs[1:]):
+        made = combine(step, "Add", made, other, f"sum_{place}")
+    return pointwise(step, "Power", of=made, scale=share)
+
+
+@reads("Pow")
+def power(step: Step) -> Outputs:
+    base, exponent = step.value(0), step.value(1)
+    if isinstance(exponent, Blob):
+        if isinstance(base, Blob) or base.size != 1 or float(np.ravel(base)[0]) <= 0:
+            step.refuse("a power that the model computes needs a constant base above zero")
+        return pointwise(step, "Exp", of=exponent, base=float(np.ravel(base)[0]))
+    if exponent.size != 1:
+        step.refuse("its exponent must be one number")
+    return pointwise(step, "Power", power=float(np.ravel(exponent)[0]))
+
+
+def combine(step: Step, op: str, a: Value, b: Value, part: str | None = None) -> Value:
+    """``a op b`` by ONNX's rules of broadcasting."""
+    if isinstance(a, Blob) and isinstance(b, Blob):
+        return _of_blobs(step, op, a, b, part)
+    if isinstance(a, Blob):
+        assert not isinstance(b, Blob)
+        return _with_constant(step, op, a, step.unbatched(b), part)
+    assert isinstance(b, Blob)
+    array = step.unbatched(a)
+    if op == "Sub":  # c - x
+        turned = pointwise(step, "Power", of=b, part="negative", scale=-1.0)
+        return _with_constant(step, "Add", turned, array, part)
+    if op == "Div":  # c / x
+        turned = pointwise(step, "Power", of=b, part="inverse", power=-1.0)
+        return _with_constant(step, "Mul", turned, array, part)
+    return _with_constant(step, op, b, array, part)
+
+
+# -- a constant ------------------------------------------------------------------------------
+
+
+def _with_constant(step: Step, op: str, x: Blob, array: Array, part: str | None) -> Value:
+    array = array.astype(np.float32)
+    if op == "Sub":
+        op, array = "Add", -array
+    elif op == "Div":
+        with np.errstate(all="ignore"):
+            op, array = "Mul", (1 / array.astype(np.float64)).astype(np.float32)
+    if array.size and np.all(array == array.flat[0]) and _fits(array.shape, x.shape):
+        return _with_number(step, op, x, float(array.flat[0]), part)
+    if op in ("Max", "Min") or not _fits(array.shape, x.shape):
+        return _of_blobs(step, op, step.plain(x), _spread(step, array, x), part)
+    axis, block = _block(array, x.shape)
+    if x.order is not None and x.pads is None:
+        x = step.plain(x)
+    made = _amended(step, op, x, axis, block)
+    if made is not None:
+        return made
+    kind = "Bias" if op == "Add" else "Scale"
+    extra: dict[str, Any] = {} if op == "Add" else {"bias_term": False}
+    return step.layer(
+        kind, [step.plain(x)], [block], part=part, axis=axis, num_axes=block.ndim, **extra
+    )
+
+
+def _fits(small: Sequence[int], large: Sequence[int]) -> bool:
+    """Whether a constant is spread over the blob, and not the blob over the constant."""
+    if len(small) > len(large):
+        return all(size == 1 for size in small[: len(small) - len(large)]) and _fits(
+            small[len(small) - len(large) :], large
+        )
+    pairs = zip(small[::-1], large[::-1], strict=False)
+    return all(one in (1, other) for one, other in pairs)
+
+
+def _spread(step: Step, array: Array, x: Blob) -> Blob:
+    shape = np.broadcast_shapes(array.shape, tuple(size for size in x.shape))
+    sizes = [1 if size % step.batch == 0 and size else size for size in shape]
+    return step.parameter(np.ascontiguousarray(np.broadcast_to(array, sizes)))
+
+
+def _with_number(step: Step, op: str, x: Blob, number: float, part: str | None) -> Value:
+    if op == "Max":
+        if number == 0:
+            return pointwise(step, "ReLU", of=x, part=part)
+        return pointwise(step, "Clip", of=x, part=part, min=number, max=LARGEST)
+    if op == "Min":
+        return pointwise(step, "Clip", of=x, part=part, min=-LARGEST, max=number)
+    if op == "Add":
+        return x if number == 0 else pointwise(step, "Power", of=x, part=part, shift=number)
+    return x if number == 1 else pointwise(step, "Power", of=x, part=part, scale=number)
+
+
+def _block(array: Array, shape: Shape) -> tuple[int, Array]:
+    """The axes over which a constant differs, filled up so that they lie side by side."""
+    kept = array.shape[-len(shape) :]
+    lined = array.reshape((1,) * (len(shape) - len(kept)) + kept)
+    apart = [axis for axis, size in enumerate(lined.shape) if size != 1]
+    first, last = apart[0], apart[-1] + 1
+    block = np.broadcast_to(lined.reshape(lined.shape[first:last]), shape[first:last])
+    return first, np.ascontiguousarray(block)
+
+
+def _amended(step: Step, op: str, x: Blob, axis: int, block: Array) -> Blob | None:
+    """The layer before, with this constant as its bias."""
+    made = step.maker(x)
+    if op != "Add" or made is None or not _can_be_biased(made, len(x.shape), axis, block):
+        return None
+    made.options.bias_term = True
+    made.arrays.append(np.ascontiguousarray(block, np.float32))
+    step.reading.net.replan(made)
+    return x
+
+
+def _can_be_biased(made: Made, axes: int, axis: int, block: Array) -> bool:
+    if len(made.parameter.bottom) != 1 or block.ndim == 0:
+        return False
+    if made.type == "InnerProduct":
+        fits = axis == axes - 1 and block.ndim == 1
+    elif made.type == "Scale":
+        fits = axis == made.options.axis and block.shape == made.arrays[0].shape
+    else:
+        fits = made.type in ("Convolution", "Deconvolution") and axis == block.ndim == 1
+    return fits and not made.options.bias_term
+
+
+# -- two blobs -------------------------------------------------------------------------------
+
+
+def _of_blobs(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Value:
+    if a.order is not None and a.order == b.order and a.pads is None and b.pads is None:
+        plain = _of_blobs(step, op, Blob(a.name, a.stored), Blob(b.name, b.stored), part)
+        assert isinstance(plain, Blob)
+        return Blob(plain.name, plain.stored, a.order)
+    a, b = step.plain(a), step.plain(b)
+    if op == "Mul":
+        found = _swish(step, a, b) or _swish(step, b, a)
+        if found is not None:
+            return found
+    if op == "Div":
+        b, op = pointwise(step, "Power", of=b, part="inverse", power=-1.0), "Mul"
+    if a.shape != b.shape:
+        return _unequal(step, op, a, b, part)
+    return _equal(step, op, a, b, part)
+
+
+_ELTWISE: dict[str, dict[str, Any]] = {
+    "Add": {},
+    "Mul": {"operation": "PROD"},
+    "Sub": {"coeff": [1.0, -1.0]},
+    "Max": {"operation": "MAX"},
+}
+
+
+def _equal(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Blob:
+    if op == "Min":
+        turned = [
+            step.layer("Power", [one], part=f"negative_{place}", scale=-1.0)
+            for place, one in enumerate((a, b))
+        ]
+        most = step.layer("Eltwise", turned, part="most", operation="MAX")
+        return step.layer("Power", [most], part=part, scale=-1.0)
+    return step.layer("Eltwise", [a, b], part=part, **_ELTWISE[op])
+
+
+def _unequal(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Value:
+    """One of them is spread by Scale or Bias where they can, otherwise by Tile."""
+    axes = max(len(a.shape), len(b.shape))
+    a, b = (_lined_up(step, one, axes, f"axes_{place}") for place, one in enumerate((a, b)))
+    whole = np.broadcast_shapes(a.shape, b.shape)
+    if op == "Sub" and a.shape == whole:
+        b, op = pointwise(step, "Power", of=b, part="negative", scale=-1.0), "Add"
+    if op in ("Add", "Mul"):
+        if b.shape == whole:
+            a, b = b, a
+        block = _side_by_side(b.shape, whole) if a.shape == whole else None
+        if block is not None:
+            first, last = block
+            small = step.reshape(b, b.shape[first : last + 1], part="small")
+            kind = "Bias" if op == "Add" else "Scale"
+            return step.layer(kind, [a, small], part=part, axis=first)
+    a, b = (_tiled(step, one, whole, f"tiled_{place}") for place, one in enumerate((a, b)))
+    return _equal(step, op, a, b, part)
+
+
+def _lined_up(step: Step, x: Blob, axes: int, part: str) -> Blob:
+    return step.reshape(x, (1,) * (axes - len(x.shape)) + x.shape, part=part)
+
+
+def _side_by_side(small: Shape, whole: Shape) -> tuple[int, int] | None:
+    """The first and last of the axes that are not spread, if they lie side by side."""
+    kept = [axis for axis, size in enumerate(small) if size == whole[axis] and size != 1]
+    if not kept:
+        return None
+    first, last = kept[0], kept[-1]
+    return (first, last) if small[first : last + 1] == whole[first : last + 1] else None
+
+
+def _tiled(step: Step, x: Blob, whole: Shape, part: str) -> Blob:
+    for axis, (size, wanted) in enumerate(zip(x.shape, whole, strict=True)):
+        if size == wanted:
+            continue
+        if wanted % step.batch == 0:
+            step.refuse("it spreads a blob over the records, which no layer does")
+        x = step.layer("Tile", [x], part=f"{part}_{axis}", axis=axis, tiles=wanted)
+    return x
+
+
+def _swish(step: Step, x: Blob, gate: Blob) -> Blob | None:
+    """x · sigmoid(x), as one layer."""
+    made = step.maker(gate)
+    if made is None or made.type != "Sigmoid" or list(made.parameter.bottom) != [x.name]:
+        return None
+    step.reading.net.remove(made)
+    return step.layer("Swish", [x])

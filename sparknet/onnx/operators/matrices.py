@@ -1,0 +1,102 @@
+"""Matrix products: with constant weights a layer that learns, otherwise of two blobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.operators.arithmetic import combine
+from sparknet.onnx.source import Array
+from sparknet.onnx.step import Outputs, Step, reads
+
+
+@reads("MatMul")
+def matmul(step: Step) -> Outputs:
+    a, b = step.value(0), step.value(1)
+    if isinstance(a, Blob) and not isinstance(b, Blob) and b.ndim == 2:
+        return linear(step, step.plain(a), b, None)
+    return product(step, a, b)
+
+
+@reads("Gemm")
+def gemm(step: Step) -> Outputs:
+    a, b = step.value(0), step.value(1)
+    alpha, beta = float(step.attribute("alpha", 1.0)), float(step.attribute("beta", 1.0))
+    turned = bool(step.attribute("transB"))
+    bias = step.value(2) if step.has(2) else None
+    if isinstance(a, Blob) and not isinstance(b, Blob) and not step.attribute("transA"):
+        weights = alpha * (b.T if turned else b)
+        fixed = None if bias is None or isinstance(bias, Blob) else step.unbatched(bias)
+        if bias is None or (fixed is not None and _is_row(fixed)):
+            row = None if fixed is None else beta * np.broadcast_to(fixed.ravel(), weights.shape[1])
+            return linear(step, step.plain(a), weights, row)
+        made: Value = linear(step, step.plain(a), weights, None, part="product")
+    else:
+        first = _turned(step, a) if step.attribute("transA") else a
+        made = product(step, first, _turned(step, b) if turned else b, part="product")
+        made = combine(step, "Mul", made, np.float32(alpha), part="scaled")
+    if bias is None:
+        return made
+    return combine(step, "Add", made, combine(step, "Mul", bias, np.float32(beta), "bias"))
+
+
+def _is_row(array: Array) -> bool:
+    return array.size == array.shape[-1] if array.ndim else True
+
+
+def _turned(step: Step, value: Value) -> Value:
+    if not isinstance(value, Blob):
+        return np.ascontiguousarray(value.T)
+    plain = step.plain(value)
+    return Blob(plain.name, plain.stored, (1, 0))
+
+
+def linear(
+    step: Step, x: Blob, weights: Array, bias: Array | None, part: str | None = None
+) -> Blob:
+    """x · weights + bias, over the last axis of x."""
+    if len(x.shape) < 2 or weights.shape[0] != x.shape[-1]:
+        step.refuse(f"weights {list(weights.shape)} do not fit the input {list(x.shape)}")
+    arrays = [np.ascontiguousarray(weights.T)] + ([] if bias is None else [bias])
+    options: dict[str, Any] = {} if len(x.shape) == 2 else {"axis": len(x.shape) - 1}
+    return step.layer(
+        "InnerProduct",
+        [x],
+        arrays,
+        part=part,
+        num_output=weights.shape[1],
+        bias_term=bias is not None,
+        **options,
+    )
+
+
+def product(step: Step, a: Value, b: Value, part: str | None = None) -> Blob:
+    """Products of the matrices in the last two axes; one that is only turned is read so."""
+    axes = max(len(a.shape), len(b.shape))
+    if min(len(a.shape), len(b.shape)) < 2:
+        step.refuse("a product with a vector has no layer")
+    first, turned_a = _side(step, a, axes, "a")
+    second, turned_b = _side(step, b, axes, "b")
+    options: dict[str, Any] = {
+        name: True
+        for name, turned in (("transpose_a", turned_a), ("transpose_b", turned_b))
+        if turned
+    }
+    return step.layer("MatMul", [first, second], part=part, **options)
+
+
+def _side(step: Step, value: Value, axes: int, part: str) -> tuple[Blob, bool]:
+    turned = False
+    if isinstance(value, Blob) and value.order is not None and value.pads is None:
+        count = len(value.order)
+        turned = value.order == (*range(count - 2), count - 1, count - 2)
+        if turned:
+            value = Blob(value.name, value.stored)
+    if not isinstance(value, Blob):
+        value = step.unbatched(value)
+    blob = step.plain(value)
+    lined: Sequence[int] = (1,) * (axes - len(blob.shape)) + blob.shape
+    return step.reshape(blob, lined, part=f"{part}_axes"), turned

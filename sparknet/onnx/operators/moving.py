@@ -1,0 +1,332 @@
+"""Operators that put values elsewhere: transposes, padding, slices, pieces, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from sparknet.layers import Shape
+from sparknet.onnx.folding import slice_arguments, slices, split_sizes
+from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.source import Array
+from sparknet.onnx.step import Outputs, Step, reads
+
+
+@reads("Transpose")
+def transpose(step: Step) -> Outputs:
+    """Done when somebody reads the value in order: two transposes may cancel."""
+    value = step.value(0)
+    assert isinstance(value, Blob)
+    axes = len(value.shape)
+    order = tuple(int(axis) for axis in step.attribute("perm", range(axes)[::-1]))
+    if sorted(order) != list(range(axes)):
+        step.refuse(f"perm {list(order)} is no order of {axes} axes")
+    if value.pads is not None:
+        value = step.plain(value)
+    if value.order is not None:
+        order = tuple(value.order[axis] for axis in order)
+    return Blob(value.name, value.stored, None if order == tuple(range(axes)) else order)
+
+
+def permuted(step: Step, x: Blob, order: Sequence[int]) -> Blob:
+    """The blob with its axes in another order."""
+    moved = [axis for axis in order if x.shape[axis] != 1]
+    if moved == sorted(moved):
+        return step.reshape(x, [x.shape[axis] for axis in order], part="transposed")
+    return step.layer("Permute", [x], part="transposed", order=list(order))
+
+
+@reads("Pad")
+def pad(step: Step) -> Outputs:
+    """Zeros around an image wait for a layer that pads; the rest is made here."""
+    shape = step.shape(0)
+    given = step.attribute("pads", step.attribute("paddings"))
+    if given is None:
+        given = np.ravel(step.constant(1, "the padding")).tolist()
+    axes = np.ravel(step.constant(3, "its axes")).tolist() if step.has(3) else None
+    before, after = _pads(step, [int(one) for one in given], axes, len(shape))
+    mode = step.attribute("mode", "constant")
+    if min(*before, *after, 0) < 0:
+        return _padded_below(step, before, after)
+    if not any(before) and not any(after):
+        return step.value(0)
+    if mode != "constant":
+        return _padded_by_places(step, before, after, mode)
+    number = step.attribute("value", 0.0)
+    if step.has(2):
+        number = float(np.ravel(step.constant(2, "the value of the padding"))[0])
+    x = step.value(0)
+    assert isinstance(x, Blob)
+    spatial = len(shape) > 2 and not any((*before[:2], *after[:2]))
+    if number == 0 and spatial and x.pads is None:
+        return Blob(step.plain(x).name, step.plain(x).stored, pads=(tuple(before), tuple(after)))
+    return _padded_by_blocks(step, step.plain(x), before, after, float(number))
+
+
+def _pads(
+    step: Step, given: list[int], axes: list[int] | None, count: int
+) -> tuple[list[int], list[int]]:
+    named = list(range(count)) if axes is None else [step.axis(axis, count) for axis in axes]
+    if len(given) != 2 * len(named):
+        step.refuse(f"{len(given)} pads for {len(named)} axes")
+    before, after = [0] * count, [0] * count
+    for place, axis in enumerate(named):
+        before[axis], after[axis] = given[place], given[place + len(named)]
+    return before, after
+
+
+def _padded_below(step: Step, before: list[int], after: list[int]) -> Blob:
+    """Padding by less than nothing cuts off."""
+    if max(*before, *after) > 0:
+        step.refuse("it pads and cuts at once")
+    x = step.blob()
+    for axis, (low, high) in enumerate(zip(before, after, strict=True)):
+        if low or high:
+            x = cut(step, x, axis, -low, x.shape[axis] + high, part=f"cut_{axis}")
+    return x
+
+
+def _padded_by_places(step: Step, before: list[int], after: list[int], mode: str) -> Blob:
+    modes = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+    if mode not in modes:
+        step.refuse(f"its mode is '{mode}'")
+    x = step.blob()
+    for axis, (low, high) in enumerate(zip(before, after, strict=True)):
+        if low or high:
+            places = np.pad(np.arange(x.shape[axis]), (low, high), mode=modes[mode])  # type: ignore[call-overload]
+            x = taken(step, x, axis, places.tolist(), part=f"axis_{axis}")
+    return x
+
+
+def _padded_by_blocks(
+    step: Step, x: Blob, before: list[int], after: list[int], number: float
+) -> Blob:
+    """Blocks of one number before and after."""
+    for axis, (low, high) in enumerate(zip(before, after, strict=True)):
+        if not low and not high:
+            continue
+        pieces: list[Value] = [x]
+        for size, place in ((low, 0), (high, len(pieces))):
+            if size:
+                shape = [*x.shape[:axis], size, *x.shape[axis + 1 :]]
+                block = np.broadcast_to(np.float32(number), shape)
+                pieces.insert(0 if place == 0 else len(pieces), block)
+        x = joined(step, pieces, axis, part=f"padded_{axis}")
+    return x
+
+
+def padded(step: Step, x: Blob, before: Sequence[int], after: Sequence[int]) -> Blob:
+    """Zeros around an image: a convolution that copies each channel, and pads."""
+    from sparknet.onnx.operators.windows import even_window
+
+    channels, spatial = x.shape[1], len(x.shape) - 2
+    ones = np.ones((channels, 1, *[1] * spatial), np.float32)
+    window = even_window(step, ones, before[2:], after[2:], [1] * spatial, [1] * spatial)
+    kernel, options = window
+    return step.layer(
+        "Convolution",
+        [x],
+        [kernel],
+        part="padded",
+        num_output=channels,
+        group=channels,
+        bias_term=False,
+        **options,
+    )
+
+
+# -- pieces ----------------------------------------------------------------------------------
+
+
+@reads("Slice")
+def slice_(step: Step) -> Outputs:
+    inputs: list[Array | None] = [None]
+    inputs += [step.optional(place, "its bounds") for place in range(1, len(step.inputs))]
+    x = step.blob()
+    ranges = slices(x.shape, *slice_arguments(step.node, inputs))
+    cuts = [axis for axis, one in enumerate(ranges) if one != range(x.shape[axis])]
+    for axis in cuts:
+        if x.shape[axis] % step.batch == 0 and x.shape[axis]:
+            step.refuse("it takes some of the records, which no layer does")
+        x = taken(step, x, axis, list(ranges[axis]), part=None if axis == cuts[-1] else str(axis))
+    return x
+
+
+def taken(step: Step, x: Blob, axis: int, places: Sequence[int], part: str | None = None) -> Blob:
+    """The values at these places of an axis."""
+    size = x.shape[axis]
+    if not places:
+        step.refuse("nothing is left")
+    if min(places) < -size or max(places) >= size:
+        step.refuse(f"a place is out of range for an axis of size {size}")
+    places = [place % size for place in places]
+    if list(places) == list(range(size)):
+        return x
+    if list(places) == list(range(places[0], places[0] + len(places))):
+        return cut(step, x, axis, places[0], places[0] + len(places), part)
+    return step.layer("Gather", [x], part=part, axis=axis, index=list(places))
+
+
+def cut(step: Step, x: Blob, axis: int, start: int, end: int, part: str | None = None) -> Blob:
+    """A Slice layer of which one top is read."""
+    size = x.shape[axis]
+    if (start, end) == (0, size):
+        return x
+    points = [point for point in (start, end) if 0 < point < size]
+    top = step.node.outputs[0] + ("" if part is None else f"_{part}")
+    tops = [f"{top}_before"] * (start > 0) + [top] + [f"{top}_after"] * (end < size)
+    made = step.layers("Slice", [x], tops=tops, part=part, axis=axis, slice_point=points)
+    return made[int(start > 0)]
+
+
+@reads("Split")
+def split(step: Step) -> Outputs:
+    x = step.blob()
+    axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
+    sizes_input: list[Array | None] = [None, step.optional(1, "the sizes of its pieces")]
+    sizes = split_sizes(step.node, sizes_input, x.shape[axis])
+    if sum(sizes) != x.shape[axis] or len(sizes) != len(step.node.outputs):
+        step.refuse(f"{sizes} are not the pieces of an axis of size {x.shape[axis]}")
+    if x.shape[axis] % step.batch == 0 and len(sizes) > 1:
+        step.refuse("it splits the records, which no layer does")
+    if len(sizes) == 1:
+        return [x]
+    points = np.cumsum(sizes)[:-1].tolist()
+    names = [name or f"{step.node.name}_{place}" for place, name in enumerate(step.node.outputs)]
+    made = step.layers("Slice", [x], tops=names, axis=axis, slice_point=points)
+    return list(made)
+
+
+@reads("Gather")
+def gather(step: Step) -> Outputs:
+    data, places = step.value(0), step.value(1)
+    if isinstance(places, Blob):
+        return _embedded(step, data, places)
+    x = step.blob()
+    axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
+    if x.shape[axis] % step.batch == 0:
+        step.refuse("it takes some of the records, which no layer does")
+    shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
+    part = None if places.ndim == 1 else "taken"
+    return step.reshape(taken(step, x, axis, np.ravel(places).tolist(), part), shape)
+
+
+def _embedded(step: Step, data: Value, places: Blob) -> Blob:
+    """Rows of a constant table."""
+    if isinstance(data, Blob) or int(step.attribute("axis", 0)) != 0 or data.ndim < 1:
+        step.refuse("it picks values that the model computes by indices that it computes")
+    table = data.reshape(data.shape[0], -1)
+    wide = data.ndim != 2
+    made = step.layer(
+        "Embed",
+        [step.plain(places)],
+        [table.astype(np.float32)],
+        part="rows" if wide else None,
+        num_output=table.shape[1],
+        input_dim=table.shape[0],
+        bias_term=False,
+    )
+    return step.reshape(made, (*places.shape, *data.shape[1:])) if wide else made
+
+
+# -- several into one ------------------------------------------------------------------------
+
+
+@reads("Concat")
+def concat(step: Step) -> Outputs:
+    values = [step.value(place) for place in range(len(step.inputs))]
+    axes = max(len(one.shape) for one in values)
+    return joined(step, values, step.axis(int(step.attribute("axis", 1)), axes))
+
+
+def joined(step: Step, values: Sequence[Value], axis: int, part: str | None = None) -> Blob:
+    order = values[0].order if isinstance(values[0], Blob) else None
+    lazy = [one for one in values if isinstance(one, Blob) and one.pads is None]
+    if order is not None and len(lazy) == len(values) and all(one.order == order for one in lazy):
+        stored = [Blob(one.name, one.stored) for one in lazy]
+        made = step.layer("Concat", stored, part=part, axis=order[axis])
+        return Blob(made.name, made.stored, order)
+    first = next(step.plain(one) for one in values if isinstance(one, Blob))
+    blobs = [
+        step.plain(one) if isinstance(one, Blob) else _beside(step, one, first, axis, place)
+        for place, one in enumerate(values)
+    ]
+    if len(blobs) == 1:
+        return blobs[0]
+    return step.layer("Concat", blobs, part=part, axis=axis)
+
+
+def _beside(step: Step, array: Array, other: Blob, axis: int, place: int) -> Blob:
+    """A constant for every record: nothing times a piece of another blob, plus the constant."""
+    if not step.is_batched(other.shape):
+        return step.parameter(np.ascontiguousarray(array))
+    lead = next(i for i, size in enumerate(other.shape) if size % step.batch == 0)
+    rows = other.shape[lead]
+    if lead != 0 or axis == 0 or array.shape[0] not in (1, rows):
+        step.refuse("a constant of this shape cannot be joined to the records")
+    one = array[:1]
+    if not np.array_equal(np.broadcast_to(one, array.shape), array):
+        step.refuse("a constant that differs from record to record cannot be joined to them")
+    x = other
+    size, wanted = x.shape[axis], array.shape[axis]
+    part = f"constant_{place}"
+    if wanted <= size:
+        x = cut(step, x, axis, 0, wanted, part=f"{part}_room")
+    else:
+        x = cut(step, x, axis, 0, 1, part=f"{part}_one")
+        x = step.layer("Tile", [x], part=f"{part}_room", axis=axis, tiles=wanted)
+    zeros = step.layer("Power", [x], part=f"{part}_zeros", scale=0.0)
+    block = np.ascontiguousarray(one[0], np.float32)
+    return step.layer("Bias", [zeros], [block], part=part, axis=1, num_axes=-1)
+
+
+@reads("Expand")
+def expand(step: Step) -> Outputs:
+    x = step.blob()
+    wanted = [int(size) for size in np.ravel(step.constant(1, "its shape"))]
+    return tiled(step, x, np.broadcast_shapes(x.shape, tuple(wanted)))
+
+
+def tiled(step: Step, x: Blob, shape: Shape) -> Blob:
+    x = step.reshape(x, (1,) * (len(shape) - len(x.shape)) + x.shape, part="axes")
+    for axis, (size, wanted) in enumerate(zip(x.shape, shape, strict=True)):
+        if size != wanted:
+            if wanted % step.batch == 0:
+                step.refuse("it copies a blob for every record, which no layer does")
+            x = step.layer("Tile", [x], part=f"tiled_{axis}", axis=axis, tiles=wanted)
+    return x
+
+
+@reads("Tile")
+def tile(step: Step) -> Outputs:
+    x = step.blob()
+    repeats = [int(one) for one in np.ravel(step.constant(1, "its repeats"))]
+    if len(repeats) != len(x.shape) or min(repeats, default=0) < 1:
+        step.refuse(f"repeats {repeats} for {len(x.shape)} axes")
+    for axis, times in enumerate(repeats):
+        if times > 1:
+            x = step.layer("Tile", [x], part=f"axis_{axis}", axis=axis, tiles=times)
+    return x
+
+
+@reads("DepthToSpace", "SpaceToDepth")
+def depth_and_space(step: Step) -> Outputs:
+    x, size = step.blob(), int(step.attribute("blocksize", 0))
+    if len(x.shape) != 4 or size < 1:
+        step.refuse(f"a blocksize of {size} and {len(x.shape)} axes")
+    n, c, h, w = x.shape
+    if step.op == "SpaceToDepth":
+        blocks = (n, c, h // size, size, w // size, size)
+        order, shape = (0, 3, 5, 1, 2, 4), (n, c * size * size, h // size, w // size)
+    elif step.attribute("mode", "DCR") == "DCR":
+        blocks = (n, size, size, c // size**2, h, w)
+        order, shape = (0, 3, 4, 1, 5, 2), (n, c // size**2, h * size, w * size)
+    else:
+        blocks = (n, c // size**2, size, size, h, w)
+        order, shape = (0, 1, 4, 2, 5, 3), (n, c // size**2, h * size, w * size)
+    if prod(blocks) != prod(x.shape):
+        step.refuse(f"{list(x.shape)} does not divide into blocks of {size}")
+    cells = step.reshape(x, blocks, part="blocks")
+    return step.reshape(step.layer("Permute", [cells], part="moved", order=list(order)), shape)

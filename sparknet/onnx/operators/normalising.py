@@ -1,0 +1,105 @@
+"""Normalisation: by given statistics, over channels, over groups and over the last axes."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from sparknet.onnx.netlist import Blob
+from sparknet.onnx.source import Array
+from sparknet.onnx.step import Outputs, Step, reads
+
+
+@reads("BatchNormalization")
+def batch_norm(step: Step) -> Outputs:
+    if step.attribute("training_mode"):
+        step.refuse("it is exported for training")
+    names = ("the scale", "the bias", "the mean", "the variance")
+    scale, bias, mean, variance = (step.constant(i, name) for i, name in enumerate(names, 1))
+    x = step.blob()
+    eps = float(step.attribute("epsilon", 1e-5))
+    made = step.layer(
+        "BatchNorm",
+        [x],
+        [mean, variance, np.ones(1, np.float32)],
+        part="normalised",
+        label="",
+        eps=eps,
+    )
+    return step.layer("Scale", [made], [scale, bias], label="scale", bias_term=True)
+
+
+@reads("LRN")
+def lrn(step: Step) -> Outputs:
+    return step.layer(
+        "LRN",
+        [step.blob()],
+        local_size=int(step.attribute("size", 0)),
+        alpha=float(step.attribute("alpha", 1e-4)),
+        beta=float(step.attribute("beta", 0.75)),
+        k=float(step.attribute("bias", 1.0)),
+    )
+
+
+@reads("LayerNormalization")
+def layer_norm(step: Step) -> Outputs:
+    if len([name for name in step.node.outputs if name]) > 1:
+        step.refuse("its mean or deviation is read, which the layer does not give")
+    x = step.blob()
+    axes = step.attribute("axes")
+    first = step.attribute("axis", -1) if axes is None else min(int(a) % len(x.shape) for a in axes)
+    axis = step.axis(int(first), len(x.shape))
+    if axes is not None and sorted(int(a) % len(x.shape) for a in axes) != list(
+        range(axis, len(x.shape))
+    ):
+        return _moved(step, x, [int(a) % len(x.shape) for a in axes])
+    scale, bias = step.optional(1, "the scale"), step.optional(2, "the bias")
+    eps = float(step.attribute("epsilon", 1e-5))
+    return scaled(step, _normalised(step, x, axis, eps, scale is None), axis, scale, bias)
+
+
+def _moved(step: Step, x: Blob, axes: list[int]) -> Blob:
+    """Over axes that are not the last ones."""
+    order = [axis for axis in range(len(x.shape)) if axis not in axes] + sorted(axes)
+    moved = step.layer("Permute", [x], part="moved", order=order)
+    first = len(x.shape) - len(axes)
+    made = _normalised(step, moved, first, float(step.attribute("epsilon", 1e-5)), False)
+    back = tuple(order.index(axis) for axis in range(len(order)))
+    return Blob(made.name, made.stored, back)
+
+
+def _normalised(step: Step, x: Blob, axis: int, eps: float, last: bool) -> Blob:
+    return step.layer("LayerNorm", [x], part=None if last else "normalised", axis=axis, eps=eps)
+
+
+def scaled(step: Step, x: Blob, axis: int, scale: Array | None, bias: Array | None) -> Blob:
+    """Factors and shifts that lie along an axis."""
+    if scale is None:
+        return x
+    arrays = [scale] if bias is None else [scale, bias]
+    return step.layer(
+        "Scale", [x], arrays, axis=axis, num_axes=scale.ndim, bias_term=bias is not None
+    )
+
+
+@reads("InstanceNormalization")
+def instance_norm(step: Step) -> Outputs:
+    x = step.blob()
+    scale, bias = step.constant(1, "the scale"), step.constant(2, "the bias")
+    made = _normalised(step, x, 2, float(step.attribute("epsilon", 1e-5)), False)
+    return scaled(step, made, 1, scale, bias)
+
+
+@reads("GroupNormalization")
+def group_norm(step: Step) -> Outputs:
+    x, groups = step.blob(), int(step.attribute("num_groups", 0))
+    if groups < 1 or x.shape[1] % groups:
+        step.refuse(f"{groups} groups of {x.shape[1]} channels")
+    scale, bias = step.constant(1, "the scale"), step.constant(2, "the bias")
+    if scale.size == groups != x.shape[1]:
+        times = x.shape[1] // groups
+        scale, bias = np.repeat(scale, times), np.repeat(bias, times)
+    rows = step.reshape(x, (x.shape[0], groups, prod(x.shape[1:]) // groups), part="groups")
+    made = _normalised(step, rows, 2, float(step.attribute("epsilon", 1e-5)), False)
+    return scaled(step, step.reshape(made, x.shape, part="channels"), 1, scale, bias)

@@ -1,0 +1,202 @@
+"""Pooling: Caffe's sizes, divisors and padding against ONNX's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.onnx.netlist import Blob
+from sparknet.onnx.operators.moving import padded, taken
+from sparknet.onnx.operators.windows import Window, window_of
+from sparknet.onnx.source import Array
+from sparknet.onnx.step import Outputs, Step, reads
+
+
+@reads("GlobalAveragePool", "GlobalMaxPool")
+def global_pool(step: Step) -> Outputs:
+    x = step.blob()
+    method = "AVE" if step.op == "GlobalAveragePool" else "MAX"
+    shape = (*x.shape[:2], *[1] * (len(x.shape) - 2))
+    if len(x.shape) == 4:
+        return step.layer("Pooling", [x], pool=method, global_pooling=True)
+    return step.reshape(over_all(step, _image(step, x, len(x.shape) - 2), method), shape)
+
+
+def over_all(step: Step, image: Blob, method: str, part: str = "pooled") -> Blob:
+    return step.layer("Pooling", [image], part=part, pool=method, global_pooling=True)
+
+
+def _image(step: Step, x: Blob, spatial: int) -> Blob:
+    """A blob of one spatial axis, or of many that are pooled as one, as an image."""
+    size = int(np.prod(x.shape[2:])) if spatial else 1
+    return step.reshape(x, (*x.shape[:2], 1, size), part="image")
+
+
+@reads("MaxPool", "AveragePool")
+def pool(step: Step) -> Outputs:
+    if len(step.node.outputs) > 1 and step.node.outputs[1]:
+        step.refuse("the places of its maxima are read, which ONNX counts otherwise than Caffe")
+    average = step.op == "AveragePool"
+    value = step.value(0)
+    before: Sequence[int] = ()
+    after: Sequence[int] = ()
+    include = bool(step.attribute("count_include_pad", 0))
+    takes_pads = average and include and isinstance(value, Blob) and value.order is None
+    if takes_pads and isinstance(value, Blob) and value.pads is not None:
+        before, after = value.pads[0][2:], value.pads[1][2:]
+        x = Blob(value.name, value.stored)
+    else:
+        x = step.blob()
+    spatial = len(x.shape) - 2
+    if spatial not in (1, 2):
+        step.refuse(f"pooling over {spatial} axes has no layer")
+    before, after = before or (0,) * spatial, after or (0,) * spatial
+    sizes = [sum(one) for one in zip(x.shape[2:], before, after, strict=True)]
+    window = window_of(step, [int(k) for k in step.attribute("kernel_shape") or []], sizes)
+    if any(gap != 1 for gap in window.dilation):
+        step.refuse("pooling with dilation has no layer")
+    outputs = _outputs(step, window, sizes)
+    window.before = [sum(one) for one in zip(window.before, before, strict=True)]
+    window.after = [sum(one) for one in zip(window.after, after, strict=True)]
+    if spatial == 1:
+        flat = _pooled(step, _image(step, x, 1), _flat(window), [1, *outputs], average, "pooled")
+        return step.reshape(flat, (*x.shape[:2], *outputs))
+    return _pooled(step, x, window, outputs, average, None)
+
+
+def _flat(window: Window) -> Window:
+    return Window(
+        [1, *window.kernel], [1, *window.stride], [1, 1], [0, *window.before], [0, *window.after]
+    )
+
+
+def _outputs(step: Step, window: Window, sizes: Sequence[int]) -> list[int]:
+    """A window that would begin in the padding behind the image is left out, as in Caffe."""
+    ceil = bool(step.attribute("ceil_mode", 0))
+    found = []
+    for axis, size in enumerate(sizes):
+        before, after = window.before[axis], window.after[axis]
+        room, stride = size + before + after - window.kernel[axis], window.stride[axis]
+        outputs = (-(-room // stride) if ceil else room // stride) + 1
+        if ceil and (outputs - 1) * stride >= size + before:
+            outputs -= 1
+        if outputs < 1:
+            step.refuse(f"the kernel {window.kernel} does not fit {list(sizes)}")
+        found.append(outputs)
+    return found
+
+
+def _pooled(
+    step: Step, x: Blob, window: Window, outputs: list[int], average: bool, part: str | None
+) -> Blob:
+    mode = _round_mode(x, window, outputs)
+    if mode is None:
+        return _pooled_apart(step, x, window, outputs, average, part)
+    options: dict[str, Any] = {"pool": "AVE" if average else "MAX", **mode}
+    for name, pair in (("kernel", window.kernel), ("stride", window.stride)):
+        options[f"{name}_h"], options[f"{name}_w"] = pair
+    options["pad_h"], options["pad_w"] = window.before
+    options = _short(options)
+    if not average:
+        return step.layer("Pooling", [x], part=part, **options)
+    factors = _factors(step, x, window, outputs)
+    if np.all(factors == 1):
+        return step.layer("Pooling", [x], part=part, **options)
+    made = step.layer("Pooling", [x], part="averaged", **options)
+    return step.layer("Scale", [made], [factors], part=part, axis=2, num_axes=2, bias_term=False)
+
+
+def _short(options: dict[str, Any]) -> dict[str, Any]:
+    """One number where height and width agree."""
+    for name, both, default in (
+        ("kernel", "kernel_size", 0),
+        ("stride", "stride", 1),
+        ("pad", "pad", 0),
+    ):
+        high, wide = options.pop(f"{name}_h"), options.pop(f"{name}_w")
+        if high != wide:
+            options[f"{name}_h"], options[f"{name}_w"] = high, wide
+        elif high != default:
+            options[both] = high
+    return options
+
+
+def _pooled_apart(
+    step: Step, x: Blob, window: Window, outputs: list[int], average: bool, part: str | None
+) -> Blob:
+    """Padding in a layer of its own: the zeros of an average, or the edge of a maximum again."""
+    reach = [
+        (count - 1) * stride + kernel - size - before
+        for count, stride, kernel, size, before in zip(
+            outputs, window.stride, window.kernel, x.shape[2:], window.before, strict=True
+        )
+    ]
+    after = [max(one, 0) for one in reach]
+    if average:
+        around = padded(step, x, [0, 0, *window.before], [0, 0, *after])
+    else:
+        around = x
+        for axis, (low, high) in enumerate(zip(window.before, after, strict=True), 2):
+            places = np.pad(np.arange(x.shape[axis]), (low, high), mode="edge").tolist()
+            around = taken(step, around, axis, places, part=f"padded_{axis}")
+    bare = Window(window.kernel, window.stride, window.dilation, [0, 0], [0, 0])
+    options: dict[str, Any] = {"pool": "AVE" if average else "MAX"}
+    for name, pair in (("kernel", window.kernel), ("stride", window.stride)):
+        options[f"{name}_h"], options[f"{name}_w"] = pair
+    options = _short({**options, "pad_h": 0, "pad_w": 0})
+    if _round_mode(around, bare, outputs) is None:
+        options["round_mode"] = "FLOOR"
+    if not average:
+        return step.layer("Pooling", [around], part=part, **options)
+    made = step.layer("Pooling", [around], part="averaged", **options)
+    whole = np.full(outputs, float(np.prod(window.kernel)))
+    factors = np.asarray(whole / _divisors(step, x, window, outputs), np.float32)
+    return step.layer("Scale", [made], [factors], part=part, axis=2, num_axes=2, bias_term=False)
+
+
+def _round_mode(x: Blob, window: Window, outputs: list[int]) -> dict[str, Any] | None:
+    """How Caffe has to round to come to the same number of windows; None: it cannot."""
+    for mode, options in (("ceil", {}), ("floor", {"round_mode": "FLOOR"})):
+        found = []
+        for axis, size in enumerate(x.shape[2:]):
+            pad, stride = window.before[axis], window.stride[axis]
+            room = size + 2 * pad - window.kernel[axis]
+            count = (room // stride if mode == "floor" else -(-room // stride)) + 1
+            if any(window.before) and (count - 1) * stride >= size + pad:
+                count -= 1
+            found.append(count)
+        if found == outputs:
+            return options
+    return None
+
+
+def _factors(step: Step, x: Blob, window: Window, outputs: list[int]) -> Array:
+    """What Caffe divides by over what ONNX divides by, for each place.
+
+    Caffe counts what lies in the padding, before and as much after, and no more.
+    """
+    caffe = []
+    for axis, size in enumerate(x.shape[2:]):
+        starts, ends = _bounds(window, outputs, axis)
+        caffe.append(np.minimum(ends, size + window.before[axis]) - starts)
+    return np.asarray(np.multiply.outer(*caffe) / _divisors(step, x, window, outputs), np.float32)
+
+
+def _bounds(window: Window, outputs: list[int], axis: int) -> tuple[Array, Array]:
+    starts = np.arange(outputs[axis]) * window.stride[axis] - window.before[axis]
+    return starts, starts + window.kernel[axis]
+
+
+def _divisors(step: Step, x: Blob, window: Window, outputs: list[int]) -> Array:
+    """What ONNX divides by, for each place."""
+    include = bool(step.attribute("count_include_pad", 0))
+    found = []
+    for axis, size in enumerate(x.shape[2:]):
+        starts, ends = _bounds(window, outputs, axis)
+        if include:
+            found.append(np.minimum(ends, size + window.after[axis]) - starts)
+        else:
+            found.append(np.minimum(ends, size) - np.maximum(starts, 0))
+    return np.asarray(np.multiply.outer(*found))

@@ -1,0 +1,120 @@
+"""Sums, means and extremes over axes."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from sparknet.onnx.folding import axes_of
+from sparknet.onnx.netlist import Blob
+from sparknet.onnx.operators.activations import pointwise
+from sparknet.onnx.operators.moving import permuted
+from sparknet.onnx.operators.pooling import over_all
+from sparknet.onnx.step import Outputs, Step, reads
+
+_SUMS = {
+    "ReduceL1": "ASUM",
+    "ReduceL2": "SUMSQ",
+    "ReduceMean": "MEAN",
+    "ReduceSum": "SUM",
+    "ReduceSumSquare": "SUMSQ",
+    "ReduceLogSum": "SUM",
+    "ReduceLogSumExp": "SUM",
+}
+_LATER = {"ReduceLogSum": "Log", "ReduceLogSumExp": "Log"}
+
+
+@reads(*_SUMS, "ReduceMax", "ReduceMin")
+def reduce(step: Step) -> Outputs:
+    value = step.value(0)
+    assert isinstance(value, Blob)
+    count = len(value.shape)
+    inputs = [None, step.optional(1, "its axes")]
+    given = axes_of(step.node, inputs)
+    if not given and step.attribute("noop_with_empty_axes"):
+        return value
+    axes = sorted(step.axis(axis, count) for axis in given or range(count))
+    if any(value.shape[axis] % step.batch == 0 and value.shape[axis] for axis in axes):
+        step.refuse("it reduces over the records, of which there may be any number")
+    keep = bool(step.attribute("keepdims", 1))
+    shape = [
+        1 if axis in axes else size
+        for axis, size in enumerate(value.shape)
+        if keep or axis not in axes
+    ]
+    x = step.plain(value)
+    if step.op == "ReduceLogSumExp":
+        x = pointwise(step, "Exp", of=x, part="exp")
+    extreme = step.op in ("ReduceMax", "ReduceMin")
+    if axes == [2, 3] and count == 4 and (extreme or step.op == "ReduceMean"):
+        whole = keep and step.op != "ReduceMin"
+        method = "AVE" if step.op == "ReduceMean" else "MAX"
+        x = (
+            pointwise(step, "Power", of=x, part="negative", scale=-1.0)
+            if step.op == "ReduceMin"
+            else x
+        )
+        if whole:
+            return step.layer("Pooling", [x], pool=method, global_pooling=True)
+        made = over_all(step, x, method)
+    else:
+        made = _over(step, x, axes, extreme)
+    return _finished(step, made, shape)
+
+
+def _over(step: Step, x: Blob, axes: list[int], extreme: bool) -> Blob:
+    count = len(x.shape)
+    order = [axis for axis in range(count) if axis not in axes] + axes
+    if order != list(range(count)):
+        x = permuted(step, x, order)
+    first = count - len(axes)
+    if not extreme:
+        return step.layer("Reduction", [x], part="reduced", operation=_SUMS[step.op], axis=first)
+    if step.op == "ReduceMin":
+        x = pointwise(step, "Power", of=x, part="negative", scale=-1.0)
+    width = prod(x.shape[first:])
+    rows = step.reshape(x, (prod(x.shape[:first]), 1, 1, width), part="rows")
+    return over_all(step, rows, "MAX")
+
+
+def _finished(step: Step, x: Blob, shape: list[int]) -> Blob:
+    if step.op == "ReduceMin":
+        x = step.layer("Power", [x], part="positive", scale=-1.0)
+    elif step.op == "ReduceL2":
+        x = step.layer("Power", [x], part="root", power=0.5)
+    elif step.op in _LATER:
+        x = step.layer(_LATER[step.op], [x], part="log")
+    return step.reshape(x, shape)
+
+
+@reads("ArgMax")
+def argmax(step: Step) -> Outputs:
+    if step.attribute("select_last_index"):
+        step.refuse("of equal values it takes the last; the layer takes the first")
+    x = step.blob()
+    axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
+    if x.shape[axis] % step.batch == 0:
+        step.refuse("it compares the records")
+    keep = bool(step.attribute("keepdims", 1))
+    made = step.layer("ArgMax", [x], part=None if keep else "places", axis=axis)
+    if not keep:
+        made = step.reshape(made, (*x.shape[:axis], *x.shape[axis + 1 :]))
+    made.integral = True
+    return made
+
+
+@reads("LpNormalization")
+def lp_normalization(step: Step) -> Outputs:
+    """x over the root of its sum of squares, or over its sum of magnitudes."""
+    x = step.blob()
+    axis = step.axis(int(step.attribute("axis", -1)), len(x.shape))
+    squares = int(step.attribute("p", 2)) == 2
+    order = [one for one in range(len(x.shape)) if one != axis] + [axis]
+    moved = x if axis == len(x.shape) - 1 else permuted(step, x, order)
+    kind = "SUMSQ" if squares else "ASUM"
+    total = step.layer("Reduction", [moved], part="total", operation=kind, axis=len(order) - 1)
+    factor = step.layer("Power", [total], part="factor", power=-0.5 if squares else -1.0)
+    made = step.layer("Scale", [moved, factor], part="scaled", axis=0)
+    back = tuple(int(one) for one in np.argsort(order))
+    return made if moved is x else Blob(made.name, made.stored, back)

@@ -1,0 +1,153 @@
+"""Images of other sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparknet.onnx.netlist import Blob
+from sparknet.onnx.step import Outputs, Step, reads
+
+_COORDINATES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
+_ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+@reads("Upsample")
+def upsample(step: Step) -> Outputs:
+    scales = step.attribute("scales")
+    if scales is None:
+        scales = np.ravel(step.constant(1, "the scales")).tolist()
+    return _resized(step, [float(one) for one in scales], None, "asymmetric", "floor")
+
+
+@reads("Resize")
+def resize(step: Step) -> Outputs:
+    old = step.opset < 11
+    scales = step.optional(1 if old else 2, "the scales")
+    sizes = step.optional(3, "the sizes")
+    if step.attribute("antialias"):
+        step.refuse("it smooths before it shrinks (antialias), which no layer does")
+    if step.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
+        step.refuse("it keeps the ratio of height and width")
+    coordinates = step.attribute("coordinate_transformation_mode", "half_pixel")
+    return _resized(
+        step,
+        None if scales is None or not scales.size else [float(one) for one in np.ravel(scales)],
+        None if sizes is None or not sizes.size else [int(one) for one in np.ravel(sizes)],
+        "asymmetric" if old else coordinates,
+        "floor" if old else step.attribute("nearest_mode", "round_prefer_floor"),
+    )
+
+
+def _resized(
+    step: Step,
+    scales: list[float] | None,
+    sizes: list[int] | None,
+    coordinates: str,
+    rounding: str,
+) -> Blob:
+    x = step.blob()
+    axes = step.attribute("axes")
+    if axes is not None:
+        scales, sizes = _all_axes(step, x, axes, scales, sizes)
+    shape = x.shape
+    if len(shape) == 3:  # one spatial axis
+        image = step.reshape(x, (*shape[:2], 1, shape[2]), part="image")
+        scales = None if scales is None else [*scales[:2], 1.0, scales[2]]
+        sizes = None if sizes is None else [*sizes[:2], 1, sizes[2]]
+        made = _image(step, image, scales, sizes, coordinates, rounding, "resized")
+        return step.reshape(made, (*shape[:2], made.shape[3]))
+    if len(shape) != 4:
+        step.refuse(f"it resizes {len(shape) - 2} spatial axes; a layer takes 2")
+    return _image(step, x, scales, sizes, coordinates, rounding, None)
+
+
+def _all_axes(
+    step: Step, x: Blob, axes: list[int], scales: list[float] | None, sizes: list[int] | None
+) -> tuple[list[float] | None, list[int] | None]:
+    places = [step.axis(int(axis), len(x.shape)) for axis in axes]
+    whole, factors = list(x.shape), [1.0] * len(x.shape)
+    for place, axis in enumerate(places):
+        if sizes is not None:
+            whole[axis] = sizes[place]
+        if scales is not None:
+            factors[axis] = scales[place]
+    return (None if scales is None else factors), (None if sizes is None else whole)
+
+
+def _image(
+    step: Step,
+    x: Blob,
+    scales: list[float] | None,
+    sizes: list[int] | None,
+    coordinates: str,
+    rounding: str,
+    part: str | None,
+) -> Blob:
+    mode = step.attribute("mode", "nearest")
+    if mode not in ("nearest", "linear", "cubic"):
+        step.refuse(f"its mode is '{mode}'")
+    if coordinates not in _COORDINATES or rounding not in _ROUNDINGS:
+        step.refuse(f"it places pixels by '{coordinates}' and '{rounding}'")
+    if (scales is not None and len(scales) != 4) or (sizes is not None and len(sizes) != 4):
+        step.refuse("it needs a scale or a size for each of 4 axes")
+    if sizes is None:
+        if scales is None:
+            step.refuse("it has neither scales nor sizes")
+        sizes = [int(np.floor(size * scale)) for size, scale in zip(x.shape, scales, strict=True)]
+    if tuple(sizes[:2]) != x.shape[:2]:
+        step.refuse("it resizes more than height and width")
+    if tuple(sizes) == x.shape:
+        return x
+    times = _times(x, sizes, mode, coordinates, rounding)
+    if times is not None:
+        return _repeated(step, x, times, part)
+    options: dict[str, Any] = {"height": sizes[2], "width": sizes[3]}
+    if scales is not None:
+        options |= {"scale_h": scales[2], "scale_w": scales[3]}
+    if mode == "cubic":
+        options["cubic_coeff_a"] = float(step.attribute("cubic_coeff_a", -0.75))
+    if step.attribute("exclude_outside"):
+        options["exclude_outside"] = True
+    return step.layer(
+        "Resize",
+        [x],
+        part=part,
+        mode=mode.upper(),
+        coordinates=coordinates.upper(),
+        nearest_mode=rounding.upper(),
+        **options,
+    )
+
+
+def _times(
+    x: Blob, sizes: list[int], mode: str, coordinates: str, rounding: str
+) -> tuple[int, int] | None:
+    """How often each pixel is repeated, if that is all."""
+    whole = all(size % own == 0 for size, own in zip(sizes[2:], x.shape[2:], strict=True))
+    repeats = (coordinates, rounding) == ("asymmetric", "floor") or (
+        coordinates in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round")
+    )
+    if mode != "nearest" or not whole or not repeats:
+        return None
+    return sizes[2] // x.shape[2], sizes[3] // x.shape[3]
+
+
+def _repeated(step: Step, x: Blob, times: tuple[int, int], part: str | None) -> Blob:
+    """Repeated pixels: a deconvolution with ones, which stock Caffe has."""
+    channels = x.shape[1]
+    high, wide = times
+    sizes: dict[str, Any] = {"kernel_h": high, "kernel_w": wide, "stride_h": high, "stride_w": wide}
+    if high == wide:
+        sizes = {"kernel_size": [high], "stride": [high]}
+    return step.layer(
+        "Deconvolution",
+        [x],
+        [np.ones((channels, 1, high, wide), np.float32)],
+        part=part,
+        num_output=channels,
+        group=channels,
+        bias_term=False,
+        **sizes,
+    )

@@ -1,0 +1,193 @@
+"""Convolutions and their padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparknet.onnx.netlist import Blob
+from sparknet.onnx.source import Array
+from sparknet.onnx.step import Outputs, Step, reads
+
+
+@dataclass
+class Window:
+    """Kernel, stride, dilation and padding of a node, one entry for each spatial axis."""
+
+    kernel: list[int]
+    stride: list[int]
+    dilation: list[int]
+    before: list[int]
+    after: list[int]
+
+    @property
+    def extent(self) -> list[int]:
+        return [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
+
+
+def window_of(step: Step, kernel: Sequence[int], sizes: Sequence[int]) -> Window:
+    """Reads the attributes that convolution and pooling share."""
+    axes = len(sizes)
+    if len(kernel) != axes or min(kernel, default=0) < 1:
+        step.refuse(f"a kernel of the shape {list(kernel)} for {axes} spatial axes")
+
+    def each(name: str, otherwise: int, least: int) -> list[int]:
+        found = [int(one) for one in step.attribute(name) or [otherwise] * axes]
+        if len(found) != axes or min(found, default=least) < least:
+            step.refuse(f"{name} {found} for {axes} spatial axes")
+        return found
+
+    stride, dilation = each("strides", 1, 1), each("dilations", 1, 1)
+    pads = [int(one) for one in step.attribute("pads") or [0] * (2 * axes)]
+    if len(pads) != 2 * axes or min(pads, default=0) < 0:
+        step.refuse(f"pads {pads} for {axes} spatial axes")
+    window = Window(list(kernel), stride, dilation, pads[:axes], pads[axes:])
+    mode = step.attribute("auto_pad", "NOTSET")
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        for axis, (size, extent) in enumerate(zip(sizes, window.extent, strict=True)):
+            outputs = -(-size // stride[axis])
+            missing = max(0, (outputs - 1) * stride[axis] + extent - size)
+            small, large = missing // 2, missing - missing // 2
+            lower = mode == "SAME_LOWER"
+            window.before[axis], window.after[axis] = (large, small) if lower else (small, large)
+    elif mode not in ("NOTSET", "VALID"):
+        step.refuse(f"its auto_pad is '{mode}'")
+    return window
+
+
+def even_window(
+    step: Step,
+    weights: Array,
+    before: Sequence[int],
+    after: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+) -> tuple[Array, dict[str, Any]]:
+    """Weights and options with as much padding before as after: Caffe knows no other.
+
+    A kernel that grows by zeros on one side gives the same results.
+    """
+    zeros, pads = [(0, 0), (0, 0)], []
+    for low, high, gap in zip(before, after, dilation, strict=True):
+        taps, rest = divmod(abs(high - low), gap)
+        if rest:
+            step.refuse(f"pads {low} and {high} are uneven, and dilation {gap} does not divide it")
+        zeros.append((taps, 0) if high > low else (0, taps))
+        pads.append(max(low, high))
+    kernel = np.pad(weights, zeros)
+    options: dict[str, Any] = {
+        **_sizes("kernel_size", ("kernel_h", "kernel_w"), kernel.shape[2:]),
+        **_sizes("stride", ("stride_h", "stride_w"), stride, 1),
+        **_sizes("pad", ("pad_h", "pad_w"), pads, 0),
+    }
+    if any(gap != 1 for gap in dilation):
+        options["dilation"] = list(dilation) if len(set(dilation)) > 1 else [dilation[0]]
+    return kernel, options
+
+
+def _sizes(
+    name: str, apart: tuple[str, str], sizes: Sequence[int], default: int | None = None
+) -> dict[str, Any]:
+    if all(size == default for size in sizes):
+        return {}
+    if len(set(sizes)) == 1:
+        return {name: [int(sizes[0])]}
+    if len(sizes) == 2:
+        return {apart[0]: int(sizes[0]), apart[1]: int(sizes[1])}
+    return {name: [int(size) for size in sizes]}
+
+
+def _padded_input(step: Step) -> tuple[Blob, list[int], list[int]]:
+    """The image, and zeros that lie around it already."""
+    value = step.value(0)
+    if not isinstance(value, Blob):
+        value = step.plain(value)
+    if len(value.shape) < 3:
+        step.refuse(f"takes channels and at least one spatial axis; {list(value.shape)} has none")
+    if value.pads is not None and value.order is None:
+        before, after = value.pads
+        return Blob(value.name, value.stored), list(before[2:]), list(after[2:])
+    spatial = len(value.shape) - 2
+    return step.plain(value), [0] * spatial, [0] * spatial
+
+
+@reads("Conv")
+def conv(step: Step) -> Outputs:
+    weights = step.constant(1, "the weights")
+    x, before, after = _padded_input(step)
+    window = window_of(step, weights.shape[2:], _around(x.shape[2:], before, after))
+    before = [sum(one) for one in zip(before, window.before, strict=True)]
+    after = [sum(one) for one in zip(after, window.after, strict=True)]
+    group = int(step.attribute("group", 1))
+    if group < 1 or weights.shape[1] * group != x.shape[1]:
+        step.refuse(f"weights {list(weights.shape)} do not fit {x.shape[1]} channels")
+    kernel, options = even_window(step, weights, before, after, window.stride, window.dilation)
+    return _convolution(step, "Convolution", x, kernel, weights.shape[0], group, options)
+
+
+def _around(sizes: Sequence[int], before: Sequence[int], after: Sequence[int]) -> list[int]:
+    return [sum(one) for one in zip(sizes, before, after, strict=True)]
+
+
+def _convolution(
+    step: Step, kind: str, x: Blob, kernel: Array, outputs: int, group: int, options: dict[str, Any]
+) -> Blob:
+    bias = step.optional(2, "the bias")
+    if group != 1:
+        options["group"] = group
+    arrays = [kernel] if bias is None else [kernel, bias]
+    return step.layer(kind, [x], arrays, num_output=outputs, bias_term=bias is not None, **options)
+
+
+@reads("ConvTranspose")
+def conv_transpose(step: Step) -> Outputs:
+    """Rows that the node cuts off on one side only are made by zeros in the kernel."""
+    weights, x = step.constant(1, "the weights"), step.blob()
+    group, spatial = int(step.attribute("group", 1)), len(x.shape) - 2
+    if weights.ndim != spatial + 2 or weights.shape[0] != x.shape[1]:
+        step.refuse(f"weights {list(weights.shape)} do not fit the input {list(x.shape)}")
+    window = window_of(step, weights.shape[2:], x.shape[2:])
+    extra = [int(one) for one in step.attribute("output_padding") or [0] * spatial]
+    before, after = _cut_off(step, window, x.shape[2:], extra)
+    zeros, pads = [(0, 0), (0, 0)], []
+    for low, high, gap in zip(before, after, window.dilation, strict=True):
+        # `high` may be below zero: rows are added.
+        taps, rest = divmod(abs(high - low), gap)
+        if rest:
+            step.refuse(f"it cuts off {low} and {high}; dilation {gap} does not divide that")
+        zeros.append((0, taps) if high < low else (taps, 0))
+        pads.append(max(low, high))
+    if min(pads, default=0) < 0:
+        step.refuse("its output is larger than its windows reach")
+    kernel = np.pad(weights, zeros)
+    options = {
+        **_sizes("kernel_size", ("kernel_h", "kernel_w"), kernel.shape[2:]),
+        **_sizes("stride", ("stride_h", "stride_w"), window.stride, 1),
+        **_sizes("pad", ("pad_h", "pad_w"), pads, 0),
+    }
+    if any(gap != 1 for gap in window.dilation):
+        options["dilation"] = window.dilation
+    outputs = weights.shape[1] * group
+    return _convolution(step, "Deconvolution", x, kernel, outputs, group, options)
+
+
+def _cut_off(
+    step: Step, window: Window, sizes: Sequence[int], extra: list[int]
+) -> tuple[list[int], list[int]]:
+    """How much of the whole result is cut off before and after."""
+    wanted = step.attribute("output_shape")
+    if wanted is None and step.attribute("auto_pad", "NOTSET").startswith("SAME"):
+        wanted = [size * s for size, s in zip(sizes, window.stride, strict=True)]
+    if wanted is None:
+        return window.before, [a - e for a, e in zip(window.after, extra, strict=True)]
+    before, after = [], []
+    wanted = [int(one) for one in wanted][-len(sizes) :]
+    for size, goal, s, extent in zip(sizes, wanted, window.stride, window.extent, strict=True):
+        total = s * (size - 1) + extent - goal
+        low = total // 2 if step.attribute("auto_pad") != "SAME_LOWER" else total - total // 2
+        before.append(low)
+        after.append(total - low)
+    return before, after

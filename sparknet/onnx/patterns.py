@@ -1,0 +1,263 @@
+"""Nodes that exporters write for one thing, as that one thing; and what need not be done at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import FileError, shown
+from sparknet.onnx.folding import LARGEST, fold, foldable
+from sparknet.onnx.source import Array, Node, Source
+
+_WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_NOTHING = ("Identity", "Dropout")
+_DEEPEST = 16
+"""Nodes in the expression of one activation."""
+_PROBE = np.linspace(-6, 6, 49, dtype=np.float32)
+
+
+def simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
+    """The nodes that the outputs need, simplified, and all constants."""
+    graph = _Graph(source)
+    graph.skip_nothing()
+    graph.fold()
+    graph.index()
+    graph.drop_unused()
+    graph.index()
+    graph.find_activations()
+    graph.find_normalisations()
+    graph.drop_unused()
+    return graph.nodes, graph.constants
+
+
+class _Graph:
+    """Nodes in order, and who makes and who reads each value."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.nodes = list(source.nodes)
+        self.constants = dict(source.constants)
+        self.makers: dict[str, Node] = {}
+        self.readers: dict[str, list[Node]] = {}
+
+    def index(self) -> None:
+        """Note who makes and who reads each value."""
+        self.makers = {name: node for node in self.nodes for name in node.outputs if name}
+        self.readers = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                self.readers.setdefault(name, []).append(node)
+
+    def skip_nothing(self) -> None:
+        """Let readers of a copy read what is copied."""
+        same: dict[str, str] = {}
+        left: list[Node] = []
+        for node in self.nodes:
+            node.inputs = [same.get(name, name) for name in node.inputs]
+            if node.op in _NOTHING and node.inputs and node.outputs[0] not in self.source.outputs:
+                same[node.outputs[0]] = node.inputs[0]
+            else:
+                left.append(node)
+        self.nodes = left
+
+    def fold(self) -> None:
+        """Do what needs constants only."""
+        left: list[Node] = []
+        budget = LARGEST + 8 * sum(one.size for one in self.constants.values())
+        for node in self.nodes:
+            known = [self.constants.get(name) for name in node.inputs if name]
+            given = [self.constants.get(name) if name else None for name in node.inputs]
+            if not foldable(node.op) or any(one is None for one in known):
+                left.append(node)
+                continue
+            try:
+                found = fold(node, given)
+            except _WRONG as error:
+                raise self.source.refuse(node, shown(error)) from error
+            budget -= sum(one.size for one in found)
+            if budget < 0:
+                raise self.source.refuse(node, "the model's computed constants are too large")
+            self.constants.update(zip(node.outputs, found, strict=False))
+        self.nodes = left
+
+    def drop_unused(self) -> None:
+        """Leave out the nodes that no output needs."""
+        needed, kept = set(self.source.outputs), []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.outputs):
+                kept.append(node)
+                needed.update(node.inputs)
+        self.nodes = kept[::-1]
+        missing = [name for name in self.source.outputs if not self._is_made(name)]
+        if missing:
+            raise FileError(self.source.path, f"nothing makes the output '{shown(missing[0])}'")
+
+    def _is_made(self, name: str) -> bool:
+        made = name in self.makers or name in self.constants
+        return made or name in self.source.inputs
+
+    # -- activations ---------------------------------------------------------------------
+
+    def find_activations(self) -> None:
+        """Find GELU, and the like, by what an expression computes."""
+        for start in [node for node in self.nodes if node.op in _STARTS]:
+            found = self._activation(start)
+            if found is not None:
+                op, name, end = found
+                self._replace(end, Node(op, end.name, [name], list(end.outputs)))
+
+    def _activation(self, start: Node) -> tuple[str, str, Node] | None:
+        for end in self._ends(start):
+            for name in self._above(start):
+                inside = self._between(name, end)
+                op = self._recognised(inside, name, end) if inside else None
+                if op is not None:
+                    return op, name, end
+        return None
+
+    def _ends(self, start: Node) -> list[Node]:
+        """The products that a value leads to, the farthest first."""
+        found: list[Node] = []
+        node = start
+        for _ in range(4):
+            readers = self.readers.get(node.outputs[0], [])
+            if len(readers) != 1 or readers[0].op not in ("Add", "Mul", "Div"):
+                break
+            node = readers[0]
+            if node.op != "Add":
+                found.append(node)
+        return found[::-1]
+
+    def _above(self, start: Node) -> list[str]:
+        """Values that a node is computed from, value by value, the nearest first."""
+        found: list[str] = []
+        waiting = list(start.inputs)
+        while waiting and len(found) < _DEEPEST:
+            name = waiting.pop(0)
+            if name in self.constants or name in found:
+                continue
+            found.append(name)
+            maker = self.makers.get(name)
+            if maker is not None and maker.op in _POINTWISE:
+                waiting.extend(maker.inputs)
+        return found
+
+    def _between(self, name: str, end: Node) -> list[Node] | None:
+        """The nodes from one value to the end; None where the end needs another value too."""
+        inside: dict[int, Node] = {}
+        waiting = [end]
+        while waiting:
+            node = waiting.pop()
+            inside[id(node)] = node
+            if len(inside) > _DEEPEST:
+                return None
+            for one in node.inputs:
+                maker = self.makers.get(one)
+                if one == name or one in self.constants:
+                    continue
+                if maker is None or maker.op not in _POINTWISE:
+                    return None
+                waiting.append(maker)
+        return [node for node in self.nodes if id(node) in inside]
+
+    def _recognised(self, inside: list[Node], name: str, end: Node) -> str | None:
+        values: dict[str, Array] = {name: _PROBE}
+        try:
+            for node in inside:
+                given = []
+                for one in node.inputs:
+                    value = values.get(one, self.constants.get(one))
+                    given.append(value if value is None or value.size != 1 else np.ravel(value)[:1])
+                if any(one is None or one.size not in (1, _PROBE.size) for one in given):
+                    return None
+                values[node.outputs[0]] = fold(node, given)[0]
+        except _WRONG:
+            return None
+        result = values[end.outputs[0]]
+        for op, function in _ACTIVATIONS.items():
+            if result.shape == _PROBE.shape and np.allclose(result, function(_PROBE), atol=2e-6):
+                return op
+        return None
+
+    # -- normalisations ------------------------------------------------------------------
+
+    def find_normalisations(self) -> None:
+        """Find (x - mean) / sqrt(variance + eps)."""
+        for end in [node for node in self.nodes if node.op == "Div"]:
+            found = self._normalisation(end)
+            if found is not None:
+                x, axes, eps = found
+                made = Node("LayerNormalization", end.name, [x], list(end.outputs))
+                made.attributes = {"axes": axes, "epsilon": eps}
+                self._replace(end, made)
+
+    def _normalisation(self, end: Node) -> tuple[str, list[int], float] | None:
+        centred = self._made(end.inputs[0], "Sub")
+        root = self._made(end.inputs[1], "Sqrt") if len(end.inputs) > 1 else None
+        added = self._made(root.inputs[0], "Add") if root else None
+        if centred is None or added is None:
+            return None
+        eps = next((self._scalar(one) for one in added.inputs if one in self.constants), None)
+        spread = next((one for one in added.inputs if one not in self.constants), "")
+        variance = self._made(spread, "ReduceMean")
+        mean = self._made(centred.inputs[1], "ReduceMean")
+        if eps is None or variance is None or mean is None:
+            return None
+        if not self._is_square(variance.inputs[0], centred):
+            return None
+        axes, others = self._axes(mean), self._axes(variance)
+        if mean.inputs[0] != centred.inputs[0] or axes is None or axes != others:
+            return None
+        return centred.inputs[0], axes, eps
+
+    def _is_square(self, name: str, centred: Node) -> bool:
+        maker = self.makers.get(name)
+        if maker is None:
+            return False
+        same = [self._is_centred(one, centred) for one in maker.inputs]
+        if maker.op == "Mul":
+            return all(same)
+        return maker.op == "Pow" and same[0] and self._scalar(maker.inputs[1]) == 2
+
+    def _is_centred(self, name: str, centred: Node) -> bool:
+        """Whether a value is this difference, or the same difference written again."""
+        other = self._made(name, "Sub")
+        return other is not None and other.inputs == centred.inputs
+
+    def _axes(self, node: Node) -> list[int] | None:
+        if not node.attributes.get("keepdims", 1):
+            return None
+        if "axes" in node.attributes:
+            return [int(axis) for axis in node.attributes["axes"]]
+        known = self.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        return None if known is None else [int(axis) for axis in np.ravel(known)]
+
+    def _made(self, name: str, op: str) -> Node | None:
+        maker = self.makers.get(name)
+        while maker is not None and maker.op == "Cast" and op != "Cast":
+            maker = self.makers.get(maker.inputs[0])
+        return maker if maker is not None and maker.op == op else None
+
+    def _scalar(self, name: str) -> float | None:
+        value = self.constants.get(name)
+        return float(np.ravel(value)[0]) if value is not None and value.size == 1 else None
+
+    def _replace(self, end: Node, made: Node) -> None:
+        self.nodes = [made if node is end else node for node in self.nodes]
+        self.index()
+
+
+def _gelu(x: Array) -> Any:
+    return x * 0.5 * (1 + np.array([math.erf(float(one) / 2**0.5) for one in x]))
+
+
+def _gelu_by_tanh(x: Array) -> Any:
+    return 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
+
+
+_STARTS = ("Erf", "Tanh")
+_POINTWISE = ("Add", "Cast", "Div", "Erf", "Mul", "Pow", "Sub", "Tanh")
+_ACTIVATIONS: dict[str, Callable[[Array], Any]] = {"Gelu": _gelu, "GeluTanh": _gelu_by_tanh}

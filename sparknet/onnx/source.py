@@ -1,0 +1,241 @@
+"""An ONNX file as plain Python: nodes, constants, inputs and outputs; nothing in it is trusted."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import FileError, MissingExtra, shown
+
+Array = np.ndarray[Any, Any]
+StrPath = str | os.PathLike[str]
+
+OLDEST_OPSET = 7
+MOST_AXES = 32
+SUFFIX = ".onnx"
+_STANDARD = ("", "ai.onnx")
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_NUMBERS = (*_FLOATS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+
+
+@dataclass(eq=False)
+class Node:
+    """One operation; a domain that is not ONNX's own is part of `op`."""
+
+    op: str
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"node '{shown(self.name)}' ({shown(self.op)})"
+
+
+@dataclass(eq=False)
+class Source:
+    """What a file holds.  A size of an input that the file leaves open is its name, or None."""
+
+    path: str
+    name: str
+    opset: int
+    nodes: list[Node]
+    constants: dict[str, Array]
+    inputs: dict[str, tuple[int | str | None, ...]]
+    outputs: list[str]
+    integers: set[str] = field(default_factory=set)
+    """Inputs of whole numbers."""
+
+    def refuse(self, node: Node, reason: str) -> FileError:
+        return FileError(self.path, f"{node}: {reason}")
+
+
+def onnx_package(purpose: str) -> Any:
+    """The package `onnx`."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingExtra("onnx", "onnx", purpose) from error
+    return onnx
+
+
+def is_onnx(path: StrPath) -> bool:
+    return os.fspath(path).endswith(SUFFIX)
+
+
+def read_source(path: StrPath) -> Source:
+    """Read a file, and the files beside it that hold its large constants."""
+    onnx = onnx_package("reading an ONNX model")
+    file = Path(path)
+    if not file.is_file():
+        raise FileError(path, "no such file" if not file.exists() else "is no file")
+    try:
+        model = onnx.load_model(os.fspath(path), format="protobuf", load_external_data=False)
+    except Exception as error:  # protobuf's errors differ from one runtime to another
+        raise FileError(path, f"is no ONNX model: {_line(error)}") from error
+    return _Reader(onnx, path).source(model)
+
+
+class _Reader:
+    """Takes one model apart."""
+
+    def __init__(self, onnx: Any, path: StrPath) -> None:
+        self.onnx, self.path = onnx, os.fspath(path)
+
+    def fail(self, message: str) -> FileError:
+        return FileError(self.path, message)
+
+    def source(self, model: Any) -> Source:
+        graph = model.graph
+        if not graph.output:
+            raise self.fail("has no outputs: it is no ONNX model")
+        if graph.sparse_initializer:
+            raise self.fail("has sparse constants, which are not supported")
+        constants = {one.name: self.array(one, "constant") for one in graph.initializer}
+        inputs = [one for one in graph.input if one.name not in constants]
+        return Source(
+            path=self.path,
+            name=graph.name,
+            opset=self._opset(model),
+            nodes=[self._node(number, node) for number, node in enumerate(graph.node)],
+            constants=constants,
+            inputs={one.name: self._sizes(one) for one in inputs},
+            outputs=[one.name for one in graph.output],
+            integers={one.name for one in inputs if self._is_integer(one)},
+        )
+
+    def _opset(self, model: Any) -> int:
+        versions = [one.version for one in model.opset_import if one.domain in _STANDARD]
+        if not versions:
+            raise self.fail("names no version of ONNX's operators: it is no ONNX model")
+        if max(versions) < OLDEST_OPSET:
+            raise self.fail(f"is of opset {max(versions)}; {OLDEST_OPSET} is the oldest supported")
+        return int(max(versions))
+
+    def _node(self, number: int, node: Any) -> Node:
+        op = node.op_type if node.domain in _STANDARD else f"{node.domain}.{node.op_type}"
+        made = Node(op, node.name or f"{op}_{number}", list(node.input), list(node.output))
+        for one in node.attribute:
+            made.attributes[one.name] = self._attribute(one, made)
+        return made
+
+    def _attribute(self, attribute: Any, node: Node) -> Any:
+        kinds = self.onnx.AttributeProto
+        if attribute.type == kinds.TENSOR:
+            return self.array(attribute.t, f"{node}: attribute")
+        if attribute.type in (kinds.GRAPH, kinds.GRAPHS):
+            raise self.fail(f"{node}: it runs a graph of its own, which no layer does")
+        simple = (kinds.FLOAT, kinds.INT, kinds.STRING, kinds.FLOATS, kinds.INTS, kinds.STRINGS)
+        if attribute.type not in simple:
+            raise self.fail(f"{node}: attribute '{shown(attribute.name)}' is of no supported type")
+        value = self.onnx.helper.get_attribute_value(attribute)
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "replace")
+        if isinstance(value, (int, float)):
+            return value
+        return [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in value]
+
+    def _sizes(self, value: Any) -> tuple[int | str | None, ...]:
+        what = f"input '{shown(value.name)}'"
+        if not value.type.HasField("tensor_type"):
+            raise self.fail(f"{what} is no tensor")
+        if not value.type.tensor_type.HasField("shape"):
+            raise self.fail(f"{what} has no shape")
+        dims = value.type.tensor_type.shape.dim
+        if len(dims) > MOST_AXES:
+            raise self.fail(f"{what} has {len(dims)} axes; {MOST_AXES} is the most")
+        sizes: list[int | str | None] = []
+        for dim in dims:
+            if dim.HasField("dim_value"):
+                if dim.dim_value < 0:
+                    raise self.fail(f"{what} has a size of {dim.dim_value}")
+                sizes.append(int(dim.dim_value))
+            else:
+                sizes.append(dim.dim_param or None)
+        return tuple(sizes)
+
+    def _is_integer(self, value: Any) -> bool:
+        types = self.onnx.TensorProto
+        return value.type.tensor_type.elem_type in (
+            *(types.INT8, types.INT16, types.INT32, types.INT64, types.BOOL),
+            *(types.UINT8, types.UINT16, types.UINT32, types.UINT64),
+        )
+
+    # -- constants -----------------------------------------------------------------------
+
+    def array(self, tensor: Any, what: str) -> Array:
+        """The numbers of a tensor; half floats as float32."""
+        name = f"{what} '{shown(tensor.name)}'"
+        dims = tuple(int(size) for size in tensor.dims)
+        if len(dims) > MOST_AXES or min(dims, default=0) < 0:
+            raise self.fail(f"{name} has the shape {list(dims[:MOST_AXES])}")
+        dtype = self._dtype(tensor, name)
+        if tensor.data_location == self.onnx.TensorProto.EXTERNAL:
+            raw = self._outside(tensor, name, prod(dims) * dtype.itemsize)
+            values: Array = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype)
+        else:
+            try:
+                values = np.asarray(self.onnx.numpy_helper.to_array(tensor)).reshape(-1)
+            except Exception as error:
+                raise self.fail(f"{name} cannot be read: {_line(error)}") from error
+        if values.size != prod(dims):
+            raise self.fail(f"{name} has {values.size} numbers; its shape asks for {prod(dims)}")
+        narrow = str(dtype) in _FLOATS and dtype.itemsize < 4
+        return (values.astype(np.float32) if narrow else values).reshape(dims)
+
+    def _dtype(self, tensor: Any, name: str) -> np.dtype[Any]:
+        try:
+            dtype = np.dtype(self.onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+        except (KeyError, TypeError, ValueError):
+            dtype = np.dtype(object)
+        bfloat16 = tensor.data_type == self.onnx.TensorProto.BFLOAT16
+        if str(dtype) not in _NUMBERS and not bfloat16:
+            raise self.fail(f"{name} is of type {tensor.data_type}, which is not supported")
+        found: np.dtype[Any] = dtype
+        return found
+
+    def _outside(self, tensor: Any, name: str, length: int) -> bytes:
+        """The bytes of a constant in a file of the model's own folder."""
+        entries = {one.key: one.value for one in tensor.external_data}
+        location = entries.get("location", "")
+        file = self._beside(location, name)
+        try:
+            offset = int(entries.get("offset", 0))
+            given = int(entries.get("length", length))
+        except ValueError:
+            raise self.fail(f"{name} has no readable place in '{shown(location)}'") from None
+        if given != length:
+            raise self.fail(f"{name} takes {length} bytes; {given} are given")
+        if offset < 0 or offset + length > file.stat().st_size:
+            raise self.fail(f"{name} reaches past the end of '{shown(location)}'")
+        with file.open("rb") as opened:
+            opened.seek(offset)
+            raw = opened.read(length)
+        if len(raw) != length:
+            raise self.fail(f"{name} reaches past the end of '{shown(location)}'")
+        return raw
+
+    def _beside(self, location: str, name: str) -> Path:
+        folder = Path(self.path).resolve().parent
+        parts = Path(location).parts
+        if not parts or "\0" in location or Path(location).is_absolute() or ".." in parts:
+            raise self.fail(f"{name} names '{shown(location)}', which is not in the model's folder")
+        try:
+            file = (folder / location).resolve(strict=True)
+        except (OSError, RuntimeError):
+            raise self.fail(f"{name} names '{shown(location)}', which is not there") from None
+        if not file.is_relative_to(folder):
+            raise self.fail(f"{name} names '{shown(location)}', a link out of the model's folder")
+        if not file.is_file():
+            raise self.fail(f"{name} names '{shown(location)}', which is no file")
+        return file
+
+
+def _line(error: Exception) -> str:
+    text = str(error).strip()
+    return shown(text.splitlines()[0]) if text else type(error).__name__

@@ -1,0 +1,202 @@
+"""One node on its way into the net: what a converter of an operator works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from sparknet.onnx.netlist import Blob, Made, Value
+from sparknet.onnx.source import Array, Node
+
+if TYPE_CHECKING:
+    from sparknet.layers import Shape
+    from sparknet.onnx.reading import Reading
+
+Outputs = Value | list[Value]
+Converter = Callable[["Step"], Outputs]
+OPERATORS: dict[str, Converter] = {}
+
+
+class Unfit(ValueError):
+    """Why a node cannot become layers."""
+
+
+def reads(*ops: str) -> Callable[[Converter], Converter]:
+    """Registers a function as the converter of these operators."""
+
+    def registered(convert: Converter) -> Converter:
+        OPERATORS.update(dict.fromkeys(ops, convert))
+        return convert
+
+    return registered
+
+
+@dataclass(eq=False)
+class Step:
+    """A node, its inputs, and the net as far as it is made."""
+
+    reading: Reading
+    node: Node
+    inputs: list[Value | None]
+
+    def refuse(self, reason: str) -> NoReturn:
+        raise Unfit(reason)
+
+    @property
+    def op(self) -> str:
+        return self.node.op
+
+    @property
+    def opset(self) -> int:
+        return self.reading.source.opset
+
+    @property
+    def batch(self) -> int:
+        return self.reading.net.batch
+
+    def attribute(self, name: str, otherwise: Any = None) -> Any:
+        return self.node.attributes.get(name, otherwise)
+
+    # -- inputs --------------------------------------------------------------------------
+
+    def has(self, place: int) -> bool:
+        return place < len(self.inputs) and self.inputs[place] is not None
+
+    def value(self, place: int) -> Value:
+        value = self.inputs[place] if place < len(self.inputs) else None
+        if value is None:
+            self.refuse(f"input {place} is missing")
+        return value
+
+    def shape(self, place: int) -> Shape:
+        return tuple(self.value(place).shape)
+
+    def constant(self, place: int, what: str) -> Array:
+        """An input that must be known."""
+        value = self.value(place)
+        if isinstance(value, Blob):
+            self.refuse(f"{what} must be constant; here the model computes it")
+        return value
+
+    def optional(self, place: int, what: str) -> Array | None:
+        return self.constant(place, what) if self.has(place) else None
+
+    def blob(self, place: int = 0) -> Blob:
+        """An input as a blob whose axes lie in order."""
+        return self.plain(self.value(place))
+
+    def plain(self, value: Value) -> Blob:
+        """A blob whose values lie as its shape says; adds the layers that this takes."""
+        if not isinstance(value, Blob):
+            return self.parameter(value)
+        if value.is_plain:
+            return value
+        if value.done is None:
+            from sparknet.onnx.operators.moving import padded, permuted
+
+            stored = Blob(value.name, value.stored)
+            if value.order is not None:
+                stored = permuted(self, stored, value.order)
+            value.done = stored if value.pads is None else padded(self, stored, *value.pads)
+        return value.done
+
+    def parameter(self, array: Array) -> Blob:
+        """A constant as a blob: the top of a Parameter layer, the same for every record."""
+        if self.is_batched(array.shape):
+            self.refuse("a constant that has as many rows as there are records has no layer here")
+        shape = {"dim": list(array.shape)}
+        return self.layer("Parameter", [], [array], shape=shape)
+
+    def is_batched(self, shape: Sequence[int]) -> bool:
+        return any(size and size % self.batch == 0 for size in shape)
+
+    # -- layers --------------------------------------------------------------------------
+
+    def layer(
+        self,
+        type_name: str,
+        bottoms: Sequence[Blob],
+        arrays: Sequence[Array] = (),
+        *,
+        part: str | None = None,
+        label: str | None = None,
+        **options: Any,
+    ) -> Blob:
+        """Append a layer of one top; ``part`` tells several of a node apart, ``label`` only the
+        layers."""
+        return self.layers(type_name, bottoms, arrays, part=part, label=label, **options)[0]
+
+    def layers(
+        self,
+        type_name: str,
+        bottoms: Sequence[Blob],
+        arrays: Sequence[Array] = (),
+        *,
+        tops: Sequence[str] | None = None,
+        part: str | None = None,
+        label: str | None = None,
+        **options: Any,
+    ) -> list[Blob]:
+        """Append a layer; returns its tops."""
+        name = self.reading.layer_name(self.node)
+        top = self.node.outputs[0]
+        suffix = part if label is None else label
+        name = f"{name}_{suffix}" if suffix else name
+        top = f"{top}_{part}" if part else top
+        return self.reading.net.add(
+            type_name,
+            [self.plain(one) for one in bottoms],
+            name=name,
+            tops=[top] if tops is None else tops,
+            arrays=arrays,
+            options=options,
+        )
+
+    def maker(self, value: Value) -> Made | None:
+        """The layer that makes a blob which this node alone reads."""
+        if not isinstance(value, Blob) or not value.is_plain:
+            return None
+        if self.reading.readers(value) != 1:
+            return None
+        made = self.reading.net.makers.get(value.name)
+        return made if made is not None and len(made.parameter.top) == 1 else None
+
+    # -- shapes --------------------------------------------------------------------------
+
+    def axis(self, axis: int, axes: int) -> int:
+        if not -axes <= axis < axes:
+            self.refuse(f"axis {axis} of {axes} axes")
+        return axis % axes
+
+    def reshape(self, blob: Blob, shape: Sequence[int], part: str | None = None) -> Blob:
+        """The values under another shape; sizes that come from the batch stay free."""
+        blob, wanted = self.plain(blob), tuple(int(size) for size in shape)
+        if wanted == blob.shape:
+            return blob
+        if prod(wanted) != prod(blob.shape):
+            self.refuse(f"{list(blob.shape)} does not become {list(wanted)}")
+        if len(blob.shape) > 1 and wanted == (blob.shape[0], prod(blob.shape[1:])):
+            return self.layer("Flatten", [blob], part=part)
+        dims: list[int] = []
+        for place, size in enumerate(wanted):
+            same = place < len(blob.shape) and blob.shape[place] == size
+            free = size and size % self.batch == 0
+            dims.append(0 if same else -1 if free else size)
+        if dims.count(-1) > 1:
+            self.refuse("two sizes that depend on the batch come out of one Reshape")
+        if 0 in wanted:
+            self.refuse(f"a blob of the shape {list(wanted)} is empty")
+        return self.layer("Reshape", [blob], part=part, shape={"dim": dims})
+
+    def unbatched(self, array: Array) -> Array:
+        """A constant that is the same for every record, with one record instead of the batch."""
+        for axis, size in enumerate(array.shape):
+            if size == self.batch:
+                first = np.take(array, [0], axis)
+                if np.array_equal(np.broadcast_to(first, array.shape), array, equal_nan=True):
+                    array = first
+        return array

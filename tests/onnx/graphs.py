@@ -1,0 +1,103 @@
+"""Graphs of ONNX made by hand, and what onnxruntime computes with them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
+onnxruntime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+helper, numpy_helper = onnx.helper, onnx.numpy_helper
+
+import sparknet.caffe as caffe  # noqa: E402
+from sparknet.onnx import OnnxWarning, read_model  # noqa: E402
+from sparknet.proto import Model, write_model  # noqa: E402
+
+Array = np.ndarray[Any, Any]
+TOLERANCE = 1e-4
+
+
+def draw(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def node(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> Any:
+    """A node; names of inputs and outputs are parted by spaces, and "-" is none."""
+    names = ["" if name == "-" else name for name in inputs.split()]
+    return helper.make_node(op, names, outputs.split(), name=f"{op}_{outputs}", **attributes)
+
+
+def graph(
+    nodes: Sequence[Any],
+    inputs: Mapping[str, Sequence[Any]],
+    outputs: Sequence[str] = ("y",),
+    constants: Mapping[str, Array] | None = None,
+    *,
+    opset: int = 17,
+    types: Mapping[str, int] | None = None,
+) -> Any:
+    """A model; a size that is text is open."""
+    kind = onnx.TensorProto.FLOAT
+    made = helper.make_graph(
+        list(nodes),
+        "graph",
+        [
+            helper.make_tensor_value_info(name, (types or {}).get(name, kind), list(shape))
+            for name, shape in inputs.items()
+        ],
+        [helper.make_tensor_value_info(name, kind, None) for name in outputs],
+        [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()],
+    )
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def run(path: Path, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """What onnxruntime computes."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    names = [one.name for one in session.get_outputs()]
+    return dict(zip(names, session.run(None, dict(feeds)), strict=True))
+
+
+def converted(
+    path: Path, feeds: Mapping[str, Array], folder: Path, **options: Any
+) -> tuple[Model, dict[str, Array]]:
+    """The model, and what a net of it computes, by way of a caffemodel."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OnnxWarning)
+        model = read_model(path, **options)
+    weights = folder / "net.caffemodel"
+    write_model(weights, model)
+    net = caffe.Net.from_proto(model.net, caffe.TEST)
+    net.copy_from(str(weights))
+    for name, value in feeds.items():
+        net.blobs[name].reshape(*value.shape)
+        net.blobs[name].data[...] = value
+    net.reshape()
+    net.forward()
+    return model, {name: np.array(blob.data) for name, blob in net.blobs.items()}
+
+
+def agree(
+    model: Any, feeds: Mapping[str, Array], folder: Path, *, types: Sequence[str] | None = None
+) -> list[str]:
+    """Compare every output; returns the types of the net's layers, which may be given."""
+    path = folder / "model.onnx"
+    onnx.save(model, str(path))
+    want = run(path, feeds)
+    made, got = converted(path, feeds, folder)
+    for name, value in want.items():
+        assert got[name].shape == value.shape
+        scale = max(float(np.abs(value).max()), 1e-6)
+        assert float(np.abs(got[name] - value).max()) <= TOLERANCE * scale, name
+    found = [layer.type for layer in made.net.layer if layer.type not in ("Input", "Silence")]
+    if types is not None:
+        assert found == list(types)
+    return found

@@ -1,0 +1,349 @@
+"""Operators one by one: what onnxruntime computes, and which layers they become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.onnx.graphs import agree, draw, graph, node
+
+X = (2, 3, 8, 9)
+UNARY: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "Abs": ({}, ["AbsVal"]),
+    "Elu": ({"alpha": 0.7}, ["ELU"]),
+    "Exp": ({}, ["Exp"]),
+    "HardSigmoid": ({"alpha": 0.3}, ["Power", "Clip"]),
+    "HardSwish": ({}, ["Power", "Clip", "Eltwise"]),
+    "LeakyRelu": ({"alpha": 0.2}, ["ReLU"]),
+    "LogSoftmax": ({"axis": 1}, ["Softmax", "Log"]),
+    "Mish": ({}, ["BNLL", "TanH", "Eltwise"]),
+    "Neg": ({}, ["Power"]),
+    "Relu": ({}, ["ReLU"]),
+    "Selu": ({}, ["ELU", "Power"]),
+    "Sigmoid": ({}, ["Sigmoid"]),
+    "Softmax": ({"axis": -1}, ["Softmax"]),
+    "Softplus": ({}, ["BNLL"]),
+    "Softsign": ({}, ["AbsVal", "Power", "Eltwise"]),
+    "Tanh": ({}, ["TanH"]),
+    "ThresholdedRelu": ({"alpha": 0.4}, ["Threshold", "Eltwise"]),
+}
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_values_one_by_one(op: str, tmp_path: Path) -> None:
+    attributes, types = UNARY[op]
+    opset = 18 if op == "Mish" else 17
+    model = graph([node(op, "x", **attributes)], {"x": ["n", *X[1:]]}, opset=opset)
+    agree(model, {"x": draw(*X)}, tmp_path, types=types)
+
+
+@pytest.mark.parametrize(("approximate", "opset"), [("none", 20), ("tanh", 20)])
+def test_gelu(approximate: str, opset: int, tmp_path: Path) -> None:
+    model = graph([node("Gelu", "x", approximate=approximate)], {"x": X}, opset=opset)
+    agree(model, {"x": draw(*X)}, tmp_path, types=["GELU"])
+
+
+def test_softmax_of_old_opsets_joins_axes(tmp_path: Path) -> None:
+    model = graph([node("Softmax", "x", axis=1)], {"x": ["n", *X[1:]]}, opset=11)
+    agree(model, {"x": draw(*X)}, tmp_path)
+
+
+CONSTANTS = {
+    "scalar": (np.float32(1.7), "Power", "Power"),
+    "channels": (draw(3, 1, 1), "Bias", "Scale"),
+    "places": (draw(8, 9), "Bias", "Scale"),
+    "spread": (draw(1, 3, 1, 9), "Bias", "Scale"),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div"])
+@pytest.mark.parametrize("first", [True, False])
+def test_arithmetic_with_a_constant(op: str, name: str, first: bool, tmp_path: Path) -> None:
+    value, added, scaled = CONSTANTS[name]
+    inputs = "c x" if first else "x c"
+    x = np.abs(draw(*X)) + 0.5
+    model = graph([node(op, inputs)], {"x": ["n", *X[1:]]}, constants={"c": np.abs(value) + 1})
+    types = agree(model, {"x": x}, tmp_path)
+    assert types[-1] == (added if op in ("Add", "Sub") else scaled)
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "Max", "Min"])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((2, 3, 4, 5), (2, 3, 4, 5)),
+        ((2, 3, 4, 5), (2, 3, 1, 1)),
+        ((2, 3, 1, 1), (2, 3, 4, 5)),
+        ((2, 3, 4, 5), (2, 1, 4, 5)),
+        ((2, 3, 4, 1), (2, 3, 1, 5)),
+    ],
+)
+def test_arithmetic_of_two_blobs(
+    op: str, a: tuple[int, ...], b: tuple[int, ...], tmp_path: Path
+) -> None:
+    model = graph([node(op, "a b")], {"a": ["n", *a[1:]], "b": ["n", *b[1:]]})
+    feeds = {"a": draw(*a), "b": np.abs(draw(*b, seed=1)) + 0.5}
+    agree(model, feeds, tmp_path)
+
+
+def test_swish_is_one_layer(tmp_path: Path) -> None:
+    nodes = [node("Sigmoid", "x", "s"), node("Mul", "x s")]
+    agree(graph(nodes, {"x": X}), {"x": draw(*X)}, tmp_path, types=["Swish"])
+
+
+WINDOWS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "stride": {"strides": [2, 3]},
+    "even pads": {"pads": [1, 2, 1, 2]},
+    "uneven pads": {"pads": [0, 1, 2, 1]},
+    "same upper": {"auto_pad": "SAME_UPPER", "strides": [2, 2]},
+    "same lower": {"auto_pad": "SAME_LOWER", "strides": [2, 2]},
+    "dilation": {"dilations": [2, 2], "pads": [2, 2, 2, 2]},
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_convolution(name: str, tmp_path: Path) -> None:
+    constants = {"w": draw(4, 3, 3, 3), "b": draw(4)}
+    model = graph([node("Conv", "x w b", **WINDOWS[name])], {"x": ["n", *X[1:]]}, (), constants)
+    model.graph.output.add().name = "y"
+    agree(model, {"x": draw(*X)}, tmp_path, types=["Convolution"])
+
+
+def test_grouped_and_flat_convolutions(tmp_path: Path) -> None:
+    nodes = [node("Conv", "x w", "m", group=3), node("Conv", "m v", group=1, pads=[1, 1])]
+    constants = {"w": draw(6, 1, 3), "v": draw(2, 6, 3)}
+    model = graph(nodes, {"x": ["n", 3, 9]}, constants=constants)
+    agree(model, {"x": draw(2, 3, 9)}, tmp_path, types=["Convolution", "Convolution"])
+
+
+def test_padding_before_a_convolution_is_the_convolutions(tmp_path: Path) -> None:
+    pads = np.array([0, 0, 1, 2, 0, 0, 2, 1])
+    nodes = [node("Pad", "x p", "m"), node("Conv", "m w")]
+    model = graph(nodes, {"x": X}, constants={"p": pads, "w": draw(4, 3, 3, 3)})
+    agree(model, {"x": draw(*X)}, tmp_path, types=["Convolution"])
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"strides": [2, 2]},
+        {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]},
+        {"strides": [2, 3], "pads": [1, 0, 0, 1]},
+        {"group": 3, "strides": [2, 2]},
+    ],
+)
+def test_deconvolution(attributes: dict[str, Any], tmp_path: Path) -> None:
+    weights = draw(3, 2, 3, 3)
+    model = graph(
+        [node("ConvTranspose", "x w", **attributes)],
+        {"x": ["n", 3, 4, 5]},
+        constants={"w": weights},
+    )
+    agree(model, {"x": draw(2, 3, 4, 5)}, tmp_path, types=["Deconvolution"])
+
+
+POOLS: dict[str, dict[str, Any]] = {
+    "plain": {"kernel_shape": [2, 2], "strides": [2, 2]},
+    "ceil": {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
+    "pads": {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
+    "pads, ceil": {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1},
+    "same": {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"},
+    "one side": {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [0, 0, 1, 1]},
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_max_pooling(name: str, tmp_path: Path) -> None:
+    model = graph([node("MaxPool", "x", **POOLS[name])], {"x": ["n", *X[1:]]})
+    types = agree(model, {"x": draw(*X)}, tmp_path)
+    assert types == (["Gather", "Gather", "Pooling"] if name == "one side" else ["Pooling"])
+
+
+@pytest.mark.parametrize("include", [0, 1])
+@pytest.mark.parametrize("name", [name for name in POOLS if name != "pads, ceil"])
+def test_average_pooling(name: str, include: int, tmp_path: Path) -> None:
+    attributes = {**POOLS[name], "count_include_pad": include}
+    model = graph([node("AveragePool", "x", **attributes)], {"x": ["n", *X[1:]]})
+    types = agree(model, {"x": draw(*X)}, tmp_path)
+    assert types in (["Pooling"], ["Pooling", "Scale"], ["Convolution", "Pooling", "Scale"])
+
+
+def test_pooling_of_everything_and_of_lines(tmp_path: Path) -> None:
+    nodes = [
+        node("GlobalAveragePool", "x", "a"),
+        node("GlobalMaxPool", "x", "b"),
+        node("MaxPool", "z", "c", kernel_shape=[3], strides=[2]),
+        node("GlobalAveragePool", "z", "d"),
+    ]
+    model = graph(nodes, {"x": ["n", *X[1:]], "z": ["n", 3, 9]}, "abcd")
+    agree(model, {"x": draw(*X), "z": draw(2, 3, 9)}, tmp_path)
+
+
+def test_normalisations(tmp_path: Path) -> None:
+    nodes = [
+        node("BatchNormalization", "x s b m v", "a", epsilon=1e-3),
+        node("InstanceNormalization", "x s b", "c"),
+        node("LRN", "x", "d", size=3, alpha=0.3, beta=0.6, bias=2.0),
+        node("LayerNormalization", "x w u", "e", axis=2),
+        node("LpNormalization", "x", "f", axis=1),
+    ]
+    constants = {
+        "s": draw(3),
+        "b": draw(3, seed=1),
+        "m": draw(3, seed=2),
+        "v": np.abs(draw(3)) + 0.1,
+        "w": draw(8, 9),
+        "u": draw(8, 9, seed=1),
+    }
+    model = graph(nodes, {"x": ["n", *X[1:]]}, "acdef", constants)
+    agree(model, {"x": draw(*X)}, tmp_path)
+
+
+def test_group_normalisation(tmp_path: Path) -> None:
+    nodes = [node("GroupNormalization", "x s b", num_groups=2)]
+    constants = {"s": draw(6), "b": draw(6, seed=1)}
+    model = graph(nodes, {"x": ["n", 6, 4, 5]}, constants=constants, opset=21)
+    agree(model, {"x": draw(2, 6, 4, 5)}, tmp_path)
+
+
+@pytest.mark.parametrize("op", ["Mean", "Sum", "Max", "Min", "L1", "L2", "SumSquare", "LogSumExp"])
+@pytest.mark.parametrize("axes", [[2, 3], [1], [-1], [1, 3]])
+@pytest.mark.parametrize("keep", [0, 1])
+def test_reductions(op: str, axes: list[int], keep: int, tmp_path: Path) -> None:
+    attributes: dict[str, Any] = {"keepdims": keep}
+    constants = {}
+    if op == "Sum":
+        constants["axes"] = np.array(axes)
+    else:
+        attributes["axes"] = axes
+    nodes = [node(f"Reduce{op}", "x axes" if constants else "x", **attributes)]
+    model = graph(nodes, {"x": ["n", *X[1:]]}, constants=constants)
+    agree(model, {"x": draw(*X)}, tmp_path)
+
+
+def test_linear_layers(tmp_path: Path) -> None:
+    nodes = [
+        node("Gemm", "x w b", "a", transB=1, alpha=0.5, beta=2.0),
+        node("MatMul", "x v", "m"),
+        node("Add", "m c", "d"),
+        node("MatMul", "z v", "e"),
+    ]
+    constants = {"w": draw(4, 6), "b": draw(4), "v": draw(6, 5), "c": draw(5)}
+    model = graph(nodes, {"x": ["n", 6], "z": ["n", 2, 6]}, "ade", constants)
+    types = agree(model, {"x": draw(3, 6), "z": draw(3, 2, 6)}, tmp_path)
+    assert types == ["InnerProduct"] * 3
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_of_two_blobs(turned: bool, tmp_path: Path) -> None:
+    nodes = [node("MatMul", "a b")]
+    if turned:
+        nodes = [node("Transpose", "b", "t", perm=[0, 1, 3, 2]), node("MatMul", "a t")]
+    shape = (2, 3, 6, 5) if turned else (2, 3, 5, 6)
+    model = graph(nodes, {"a": ["n", 3, 4, 5], "b": ["n", *shape[1:]]})
+    agree(model, {"a": draw(2, 3, 4, 5), "b": draw(*shape)}, tmp_path, types=["MatMul"])
+
+
+def test_pieces(tmp_path: Path) -> None:
+    nodes = [
+        node("Split", "x p", "a b c", axis=1),
+        node("Slice", "x s e t", "d"),
+        node("Slice", "x f g u h", "i"),
+        node("Gather", "x k", "j", axis=2),
+        node("Gather", "x o", "l", axis=3),
+        node("Concat", "a c", "m", axis=1),
+        node("Tile", "x r", "q"),
+        node("SpaceToDepth", "x", "v", blocksize=2),
+        node("DepthToSpace", "x", "w", blocksize=2),
+        node("DepthToSpace", "x", "z", blocksize=2, mode="CRD"),
+    ]
+    constants = {
+        "p": np.array([1, 2, 5]),
+        "s": np.array([1]),
+        "e": np.array([-1]),
+        "t": np.array([2]),
+        "f": np.array([-1]),
+        "g": np.array([-100]),
+        "u": np.array([3]),
+        "h": np.array([-2]),
+        "k": np.array(2),
+        "o": np.array([[0, 3], [1, 1]]),
+        "r": np.array([1, 2, 1, 3]),
+    }
+    model = graph(nodes, {"x": ["n", 8, 4, 6]}, "dijlmqvwz", constants)
+    agree(model, {"x": draw(2, 8, 4, 6)}, tmp_path)
+
+
+def test_transposes_that_cancel_leave_no_layer(tmp_path: Path) -> None:
+    nodes = [
+        node("Transpose", "x", "a", perm=[0, 2, 3, 1]),
+        node("Relu", "a", "b"),
+        node("Transpose", "b", "c", perm=[0, 3, 1, 2]),
+        node("Conv", "c w"),
+    ]
+    model = graph(nodes, {"x": X}, constants={"w": draw(4, 3, 3, 3)})
+    agree(model, {"x": draw(*X)}, tmp_path, types=["ReLU", "Convolution"])
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
+def test_padding(mode: str, tmp_path: Path) -> None:
+    pads = np.array([0, 1, 2, 0, 0, 0, 1, 3])
+    constants = {"p": pads, "v": np.float32(0.5)}
+    inputs = "x p v" if mode == "constant" else "x p"
+    model = graph([node("Pad", inputs, mode=mode)], {"x": ["n", *X[1:]]}, constants=constants)
+    agree(model, {"x": draw(*X)}, tmp_path)
+
+
+RESIZES: dict[str, tuple[dict[str, Any], list[float]]] = {
+    "nearest, twice": ({"nearest_mode": "floor"}, [2, 2]),
+    "nearest": ({"coordinate_transformation_mode": "asymmetric"}, [1.5, 0.7]),
+    "nearest, ceil": ({"nearest_mode": "ceil"}, [1.5, 2.3]),
+    "linear": ({"mode": "linear"}, [2, 3]),
+    "linear, down": ({"mode": "linear"}, [0.6, 0.5]),
+    "linear, corners": (
+        {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
+        [2, 1.5],
+    ),
+    "cubic": ({"mode": "cubic", "cubic_coeff_a": -0.5}, [1.7, 2]),
+    "cubic, outside": ({"mode": "cubic", "exclude_outside": 1}, [2, 2]),
+    "pytorch": (
+        {"mode": "linear", "coordinate_transformation_mode": "pytorch_half_pixel"},
+        [0.2, 2],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_resize(name: str, tmp_path: Path) -> None:
+    attributes, scales = RESIZES[name]
+    constants = {"s": np.array([1, 1, *scales], np.float32)}
+    model = graph(
+        [node("Resize", "x - s", **attributes)], {"x": ["n", 3, 5, 6]}, constants=constants
+    )
+    agree(model, {"x": draw(2, 3, 5, 6)}, tmp_path)
+
+
+def test_repeated_pixels_are_stock(tmp_path: Path) -> None:
+    attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    constants = {"s": np.array([1, 3, 10, 18])}
+    model = graph(
+        [node("Resize", "x - - s", **attributes)], {"x": [1, 3, 5, 6]}, constants=constants
+    )
+    agree(model, {"x": draw(1, 3, 5, 6)}, tmp_path, types=["Deconvolution"])
+
+
+def test_embedding(tmp_path: Path) -> None:
+    from onnx import TensorProto
+
+    model = graph(
+        [node("Gather", "t i", "e"), node("ReduceMean", "e", axes=[1])],
+        {"i": ["n", 4]},
+        constants={"t": draw(10, 3)},
+        types={"i": TensorProto.INT64},
+    )
+    agree(model, {"i": np.array([[1, 2, 3, 9], [0, 0, 5, 7]])}, tmp_path)

@@ -1,0 +1,201 @@
+"""What exporters write with many nodes, as one layer each; recurrent operators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.onnx.graphs import agree, draw, graph, node
+
+HALF, ONE = np.float32(0.5), np.float32(1)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_gelu_by_erf(late: bool, tmp_path: Path) -> None:
+    """x · (1 + erf(x / √2)) · 0.5, with the half at the end or with x."""
+    nodes = [
+        node("Add", "z bias", "x"),
+        node("Div", "x root", "a"),
+        node("Erf", "a", "b"),
+        node("Add", "b one", "c"),
+        *([node("Mul", "x c", "d"), node("Mul", "d half")] if late else []),
+        *([] if late else [node("Mul", "x half", "d"), node("Mul", "d c")]),
+    ]
+    constants = {"root": np.float32(2**0.5), "one": ONE, "half": HALF, "bias": draw(5)}
+    model = graph(nodes, {"z": ["n", 5]}, constants=constants)
+    agree(model, {"z": draw(3, 5)}, tmp_path, types=["Bias", "GELU"])
+
+
+def test_gelu_by_tanh(tmp_path: Path) -> None:
+    nodes = [
+        node("Pow", "x three", "a"),
+        node("Mul", "a small", "b"),
+        node("Add", "x b", "c"),
+        node("Mul", "c outer", "d"),
+        node("Tanh", "d", "e"),
+        node("Add", "e one", "f"),
+        node("Mul", "x f", "g"),
+        node("Mul", "g half"),
+    ]
+    constants = {"three": np.float32(3), "small": np.float32(0.044715), "one": ONE, "half": HALF}
+    constants["outer"] = np.float32((2 / np.pi) ** 0.5)
+    model = graph(nodes, {"x": ["n", 5]}, constants=constants)
+    agree(model, {"x": draw(3, 5)}, tmp_path, types=["GELU"])
+
+
+def test_an_expression_that_only_looks_like_gelu(tmp_path: Path) -> None:
+    nodes = [
+        node("Tanh", "x", "a"),
+        node("Add", "a one", "b"),
+        node("Mul", "x b", "c"),
+        node("Mul", "c half"),
+    ]
+    model = graph(nodes, {"x": ["n", 5]}, constants={"one": ONE, "half": HALF})
+    types = agree(model, {"x": draw(3, 5)}, tmp_path)
+    assert "GELU" not in types
+
+
+@pytest.mark.parametrize("square", ["Pow", "Mul"])
+@pytest.mark.parametrize("axes", [[-1], [1]])
+def test_layer_norm(square: str, axes: list[int], tmp_path: Path) -> None:
+    nodes = [
+        node("ReduceMean", "x", "m", axes=axes),
+        node("Sub", "x m", "d"),
+        node("Pow", "d two", "s") if square == "Pow" else node("Mul", "d d", "s"),
+        node("ReduceMean", "s", "v", axes=axes),
+        node("Add", "v eps", "w"),
+        node("Sqrt", "w", "r"),
+        node("Div", "d r", "n"),
+        node("Mul", "n g", "h"),
+        node("Add", "h b"),
+    ]
+    shape = (6,) if axes == [-1] else (4, 1)
+    constants = {
+        "two": np.float32(2),
+        "eps": np.float32(1e-3),
+        "g": draw(*shape),
+        "b": draw(*shape),
+    }
+    model = graph(nodes, {"x": ["n", 4, 6]}, constants=constants)
+    moved = axes == [1]
+    want = ["Permute", "LayerNorm", "Permute", "Scale"] if moved else ["LayerNorm", "Scale"]
+    agree(model, {"x": draw(2, 4, 6)}, tmp_path, types=want)
+
+
+def test_squeeze_and_excite_and_shuffle(tmp_path: Path) -> None:
+    """Shapes that the graph computes from its input, whatever the batch."""
+    nodes = [
+        node("GlobalAveragePool", "x", "p"),
+        node("Conv", "p w", "q"),
+        node("HardSigmoid", "q", "g"),
+        node("Mul", "x g", "z"),
+        node("Shape", "z", "s"),
+        node("Gather", "s zero", "batch"),
+        node("Concat", "batch rest", "deal", axis=0),
+        node("Reshape", "z deal", "a"),
+        node("Transpose", "a", "b", perm=[0, 2, 1, 3, 4]),
+        node("Reshape", "b whole", "c"),
+        node("Flatten", "c"),
+    ]
+    constants = {
+        "w": draw(6, 6, 1, 1),
+        "zero": np.array([0]),
+        "rest": np.array([2, 3, 4, 5]),
+        "whole": np.array([0, -1, 4, 5]),
+    }
+    model = graph(nodes, {"x": ["n", 6, 4, 5]}, constants=constants)
+    types = agree(model, {"x": draw(3, 6, 4, 5)}, tmp_path)
+    assert types[-4:] == ["Reshape", "Permute", "Reshape", "Flatten"]
+
+
+def test_a_token_for_every_record(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", "x", "s"),
+        node("Gather", "s zero", "n"),
+        node("Concat", "n rest", "size", axis=0),
+        node("Expand", "token size", "tokens"),
+        node("Concat", "tokens x", "t", axis=1),
+        node("Add", "t places"),
+    ]
+    constants = {"zero": np.array([0]), "rest": np.array([1, 4]), "token": draw(1, 1, 4)}
+    constants["places"] = draw(1, 6, 4)
+    model = graph(nodes, {"x": ["n", 5, 4]}, constants=constants)
+    agree(model, {"x": draw(3, 5, 4)}, tmp_path)
+
+
+def test_attention(tmp_path: Path) -> None:
+    nodes = [
+        node("MatMul", "x w", "q"),
+        node("Reshape", "q heads", "r"),
+        node("Transpose", "r", "s", perm=[0, 2, 1, 3]),
+        node("Transpose", "r", "t", perm=[0, 2, 3, 1]),
+        node("MatMul", "s t", "u"),
+        node("Mul", "u scale", "v"),
+        node("Softmax", "v", "p", axis=-1),
+        node("MatMul", "p s", "o"),
+        node("Transpose", "o", "m", perm=[0, 2, 1, 3]),
+        node("Reshape", "m joined"),
+    ]
+    constants = {
+        "w": draw(8, 8),
+        "heads": np.array([0, 0, 2, 4]),
+        "scale": HALF,
+        "joined": np.array([0, 0, 8]),
+    }
+    model = graph(nodes, {"x": ["n", 5, 8]}, constants=constants)
+    types = agree(model, {"x": draw(2, 5, 8)}, tmp_path)
+    assert types.count("MatMul") == 2
+
+
+def test_quantised_weights_are_numbers(tmp_path: Path) -> None:
+    constants = {
+        "q": np.arange(-6, 6, dtype=np.int8).reshape(2, 2, 3),
+        "s": np.array([0.5, 0.25], np.float32),
+        "z": np.array([1, -2], np.int8),
+    }
+    nodes = [node("DequantizeLinear", "q s z", "w", axis=0), node("Conv", "x w")]
+    model = graph(nodes, {"x": ["n", 2, 9]}, constants=constants)
+    agree(model, {"x": draw(2, 2, 9)}, tmp_path, types=["Convolution"])
+
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("after", [0, 1])
+def test_recurrent(op: str, direction: str, after: int, tmp_path: Path) -> None:
+    if op != "GRU" and after:
+        return
+    ways, units, inputs, steps, gates = 1 + (direction == "bidirectional"), 4, 3, 5, GATES[op]
+    attributes: dict[str, Any] = {"hidden_size": units, "direction": direction}
+    if op == "GRU":
+        attributes["linear_before_reset"] = after
+    outputs = "y yh yc" if op == "LSTM" else "y yh"
+    constants = {
+        "w": draw(ways, gates * units, inputs),
+        "r": draw(ways, gates * units, units, seed=1),
+        "b": draw(ways, 2 * gates * units, seed=2),
+    }
+    model = graph(
+        [node(op, "x w r b", outputs, **attributes)],
+        {"x": [steps, "n", inputs]},
+        outputs.split(),
+        constants,
+    )
+    agree(model, {"x": draw(steps, 2, inputs)}, tmp_path)
+
+
+def test_recurrent_from_a_given_state(tmp_path: Path) -> None:
+    constants = {"w": draw(1, 16, 3), "r": draw(1, 16, 4, seed=1), "b": draw(1, 32, seed=2)}
+    model = graph(
+        [node("LSTM", "x w r b - h c", "y yh", hidden_size=4)],
+        {"x": [5, "n", 3], "h": [1, "n", 4], "c": [1, "n", 4]},
+        ["y", "yh"],
+        constants,
+    )
+    feeds = {"x": draw(5, 2, 3), "h": draw(1, 2, 4, seed=3), "c": draw(1, 2, 4, seed=4)}
+    agree(model, feeds, tmp_path)

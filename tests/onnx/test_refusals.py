@@ -1,0 +1,191 @@
+"""What cannot be converted is refused by one sentence, and nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.cli import main
+from sparknet.errors import FileError
+from tests.onnx.graphs import draw, graph, helper, node, onnx, read_model
+
+X = ["n", 3, 8, 8]
+
+
+def saved(folder: Path, model: Any) -> Path:
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def refused(folder: Path, model: Any, says: str, **options: Any) -> None:
+    with pytest.raises(FileError, match=says) as caught:
+        read_model(saved(folder, model), **options)
+    assert "\n" not in str(caught.value)
+
+
+CASES: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "no layer": (node("NonZero", "x"), {}, r"node 'NonZero_y' \(NonZero\): no layer does this"),
+    "dilated pool": (
+        node("MaxPool", "x", kernel_shape=[2, 2], dilations=[2, 2]),
+        {},
+        r"\(MaxPool\): pooling with dilation has no layer",
+    ),
+    "computed weights": (
+        node("Conv", "x x"),
+        {},
+        r"\(Conv\): the weights must be constant; here the model computes it",
+    ),
+    "channels": (
+        node("Conv", "x w"),
+        {"w": draw(4, 2, 3, 3)},
+        r"\(Conv\): weights \[4, 2, 3, 3\] do not fit 3 channels",
+    ),
+    "records": (
+        node("Slice", "x a b c"),
+        {"a": np.array([0]), "b": np.array([1]), "c": np.array([0])},
+        r"\(Slice\): it takes some of the records",
+    ),
+    "training": (
+        node("BatchNormalization", "x s s s s", "y m v", training_mode=1),
+        {"s": draw(3)},
+        r"\(BatchNormalization\): it is exported for training",
+    ),
+    "axis": (node("Softmax", "x", axis=7), {}, r"\(Softmax\): axis 7 of 4 axes"),
+    "rounding": (node("Cast", "x", to=7), {}, r"\(Cast\): it rounds numbers"),
+    "shape": (
+        node("Reshape", "x s"),
+        {"s": np.array([0, 5, -1])},
+        r"\(Reshape\): \[\d+, 3, 8, 8\] does not become \[0, 5, -1\]",
+    ),
+    "resize": (
+        node("Resize", "x - s", antialias=1),
+        {"s": np.array([1, 1, 0.5, 0.5], np.float32)},
+        r"\(Resize\): it smooths before it shrinks",
+    ),
+    "other domain": (
+        node("FusedConv", "x", domain="com.microsoft"),
+        {},
+        r"\(com.microsoft.FusedConv\): no layer does this",
+    ),
+    "unknown input": (node("Relu", "z"), {}, r"it reads 'z', which nothing before it makes"),
+    "huge constant": (
+        node("ConstantOfShape", "s", "c"),
+        {"s": np.array([2**40])},
+        r"\(ConstantOfShape\): its result has 1099511627776 numbers",
+    ),
+    "huge copies": (
+        node("Tile", "w s", "c"),
+        {"w": draw(2), "s": np.array([2**50])},
+        r"\(Tile\): its result has",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sentences(name: str, tmp_path: Path) -> None:
+    made, constants, says = CASES[name]
+    nodes = [made]
+    if made.output[0] != "y":
+        nodes.append(node("Add", "x c"))
+    model = graph(nodes, {"x": X}, constants=constants, opset=18)
+    refused(tmp_path, model, says)
+
+
+def test_graphs_in_nodes(tmp_path: Path) -> None:
+    inside = helper.make_graph([], "inside", [], [])
+    model = graph([node("If", "x", then_branch=inside, else_branch=inside)], {"x": X})
+    refused(tmp_path, model, r"\(If\): it runs a graph of its own, which no layer does")
+
+
+def test_open_sizes(tmp_path: Path) -> None:
+    model = graph([node("Relu", "x")], {"x": ["n", 3, "h", "w"]})
+    refused(tmp_path, model, "input 'x' leaves 3 sizes open: give its shape")
+    found = read_model(saved(tmp_path, model), shapes={"x": [2, 3, 4, 5]})
+    assert list(found.net.layer[0].input_param.shape[0].dim) == [2, 3, 4, 5]
+    refused(tmp_path, model, r"input 'x' has 4 axes: \[2, 3\]", shapes={"x": [2, 3]})
+
+
+def test_old_opsets(tmp_path: Path) -> None:
+    refused(tmp_path, graph([node("Relu", "x")], {"x": X}, opset=6), "is of opset 6; 7 is the")
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    for data in (b"", b"no model", b"\x08\x08" * 40):
+        path = tmp_path / "model.onnx"
+        path.write_bytes(data)
+        with pytest.raises(FileError, match=r"is no ONNX model|has no outputs"):
+            read_model(path)
+    with pytest.raises(FileError, match="no such file"):
+        read_model(tmp_path / "none.onnx")
+
+
+def test_a_constant_smaller_than_its_shape(tmp_path: Path) -> None:
+    model = graph([node("Add", "x c")], {"x": X}, constants={"c": draw(3, 1, 1)})
+    model.graph.initializer[0].dims[0] = 4
+    refused(tmp_path, model, "constant 'c'")
+
+
+def outside(location: str, offset: int = 0, length: int = 12) -> Any:
+    model = graph([node("Add", "x c")], {"x": X}, constants={"c": draw(3, 1, 1)})
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", offset), ("length", length)):
+        tensor.external_data.add(key=key, value=str(value))
+    return model
+
+
+def test_constants_in_a_file_beside_the_model(tmp_path: Path) -> None:
+    numbers = draw(3)
+    (tmp_path / "data").write_bytes(b"1234" + numbers.tobytes())
+    found = read_model(saved(tmp_path, outside("data", 4)))
+    np.testing.assert_array_equal(found.layer_arrays("Add_y")[0], numbers)
+
+
+@pytest.mark.parametrize(
+    ("location", "offset", "length", "says"),
+    [
+        ("/etc/passwd", 0, 12, "names '/etc/passwd', which is not in the model's folder"),
+        ("../data", 0, 12, "names '../data', which is not in the model's folder"),
+        ("", 0, 12, "names '', which is not in the model's folder"),
+        ("none", 0, 12, "names 'none', which is not there"),
+        ("link", 0, 12, "names 'link', a link out of the model's folder"),
+        (".", 0, 12, "which is"),
+        ("data", 5, 12, "reaches past the end of 'data'"),
+        ("data", -4, 12, "reaches past the end of 'data'"),
+        ("data", 2**62, 12, "reaches past the end of 'data'"),
+        ("data", 0, 2**62, "takes 12 bytes; 4611686018427387904 are given"),
+    ],
+)
+def test_constants_elsewhere(
+    location: str, offset: int, length: int, says: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "data").write_bytes(bytes(16))
+    (folder / "data").write_bytes(bytes(16))
+    (folder / "link").symlink_to(tmp_path / "data")
+    refused(folder, outside(location, offset, length), says)
+
+
+def test_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = graph([node("NonZero", "x")], {"x": X})
+    files = [str(tmp_path / name) for name in ("n.prototxt", "n.caffemodel")]
+    assert main(["convert", "onnx", str(saved(tmp_path, model)), *files]) == 1
+    assert "node 'NonZero_y' (NonZero): no layer does this" in capsys.readouterr().err
+    assert not any(Path(name).exists() for name in files)
+
+
+def test_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = saved(tmp_path, graph([node("Transpose", "x", perm=[0, 2, 3, 1])], {"x": X}))
+    files = [str(tmp_path / name) for name in ("n.prototxt", "n.caffemodel")]
+    assert main(["convert", "onnx", str(model), *files, "--strict"]) == 1
+    said = capsys.readouterr().err
+    assert "needs layers that stock Caffe lacks: Permute ('Output" in said or "Permute" in said
+    assert not any(Path(name).exists() for name in files)
+    assert main(["convert", "onnx", str(model), *files]) == 0
+    assert "stock Caffe does not read the net: it lacks Permute" in capsys.readouterr().err
