@@ -77,6 +77,7 @@ MODULES: dict[str, str] = {
     "DummyData": "dummy_data",
     "ELU": "elu",
     "EuclideanLoss": "euclidean_loss",
+    "EvalDetection": "eval_detection",
     "Exp": "exp",
     "Filter": "filter",
     "GELU": "gelu",
@@ -101,6 +102,7 @@ MODULES: dict[str, str] = {
     "Proposal": "proposal",
     "Python": "python",
     "RNN": "rnn",
+    "RegionLoss": "region_loss",
     "ReLU": "relu",
     "ReLU6": "relu6",
     "Sigmoid": "sigmoid",
@@ -116,6 +118,9 @@ MODULES: dict[str, str] = {
     "TanH": "tanh",
     "Threshold": "threshold",
     "WindowData": "window_data",
+    "YoloDetectionOutput": "yolo_detection_output",
+    "Yolov3": "yolov3",
+    "Yolov3DetectionOutput": "yolov3_detection_output",
 }
 
 

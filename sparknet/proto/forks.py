@@ -57,14 +57,8 @@ LACKED: Mapping[str, Mapping[str, str]] = {
             "max_rotation_angle max_scaling_factor max_smooth min_contrast min_scaling_factor "
             "min_side min_side_max min_side_min smooth_filtering"
         ),
-        "type": (
-            "AssistedExcitation GaussianYolov3 LaneData SegmentationEvaluate "
-            "YoloDetectionOutput YoloSeg Yolov3 Yolov3DetectionOutput"
-        ),
+        "type": "AssistedExcitation GaussianYolov3 LaneData SegmentationEvaluate YoloSeg",
         "value": "BBOXandSeg LANE",
-    },
-    "eric612/MobileNet-YOLO gklz1982/caffe-yolov2 intel/caffe": {
-        "type": "RegionLoss",
     },
     "facebook/C3D": {
         "BlobProto": "length",
@@ -82,7 +76,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "value": "INTEGER_POWER_OF_2_WEIGHTS MINIFLOAT",
     },
     "gklz1982/caffe-yolov2 intel/caffe": {
-        "type": "BoxData EvalDetection",
+        "type": "BoxData",
     },
     "happynear/caffe-windows": {
         "AccuracyParameter": "min_is_better",

@@ -20,13 +20,18 @@ HOSTS = {
     "Data": "data",
     "DetectionEvaluate": "detection_evaluate",
     "DummyData": "dummy_data",
+    "EvalDetection": "eval_detection",
     "HDF5Data": "hdf5_data",
     "HDF5Output": "hdf5_output",
     "ImageData": "image_data",
     "MemoryData": "memory_data",
     "Proposal": "proposal",
     "Python": "python",
+    "RegionLoss": "region_loss",
     "WindowData": "window_data",
+    "YoloDetectionOutput": "yolo_detection_output",
+    "Yolov3": "yolov3",
+    "Yolov3DetectionOutput": "yolov3_detection_output",
 }
 
 

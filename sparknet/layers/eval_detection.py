@@ -1,0 +1,42 @@
+"""EvalDetection: YOLOv2's boxes against the true ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Layer, Plan, Shape, exactly
+from sparknet.layers.yolo_boxes import check_biases, check_map
+
+
+class EvalDetection(Layer):
+    """eval_detection_layer.cpp of caffe-yolov2; labels are rows of class, centre, width, height.
+
+    The top has, for each image, the number of true boxes of each class, and then four values for
+    each box that survives suppression: class, score, right, wrong.
+    Values: num_class, num_object, threshold, score_type, nms (below 0: no suppression), biases.
+    """
+
+    type = "EvalDetection"
+    field = "eval_detection_param"
+    bottoms = exactly(2)
+    gradient = False
+    judges = True
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        options = self.options
+        check_map(self, bottoms[0], options.num_object, options.num_class)
+        check_biases(self, options.biases, options.num_object)
+        if len(bottoms[1]) < 1 or bottoms[1][0] != bottoms[0][0]:
+            self.fail("boxes and labels must have the same number of images")
+        num, _, high, wide = bottoms[0]
+        values = {
+            "num_class": options.num_class,
+            "num_object": options.num_object,
+            "threshold": options.threshold,
+            "score_type": self.choice("score_type"),
+            "nms": options.nms,
+            "biases": tuple(options.biases),
+        }
+        return Plan(
+            ((num, options.num_class + high * wide * options.num_object * 4),), values=values
+        )

@@ -1,0 +1,275 @@
+"""YOLOv2 and YOLOv3: boxes from maps, and what their losses teach, against plain loops."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import LayerError
+from tests.caffe.gradient import biased
+from tests.caffe.layers.oracle import layer_text
+from tests.caffe.layers.passing import build, draw, same
+
+V2 = [1.0, 2.0, 3.0, 1.5]
+V3 = [10, 13, 40, 30, 60, 90, 20, 25]
+LABELS = np.zeros((2, 4, 5), np.float32)
+LABELS[0, :2] = [[1, 0.3, 0.6, 0.4, 0.3], [2, 0.8, 0.1, 0.2, 0.5]]
+LABELS[1, :1] = [[0, 0.5, 0.5, 0.9, 0.8]]
+
+
+def numbers(name: str, values: Any) -> str:
+    return " ".join(f"{name}: {value}" for value in values)
+
+
+def sig(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def iou(a: Any, b: Any) -> float:
+    low = [max(a[i] - a[i + 2] / 2, b[i] - b[i + 2] / 2) for i in (0, 1)]
+    high = [min(a[i] + a[i + 2] / 2, b[i] + b[i + 2] / 2) for i in (0, 1)]
+    common = max(high[0] - low[0], 0) * max(high[1] - low[1], 0)
+    return float(common / (a[2] * a[3] + b[2] * b[3] - common))
+
+
+def cells(x: Any, boxes: int) -> Any:
+    """Image, box, row, column, and the values there."""
+    length = x.shape[1] // boxes
+    for n, a, i, j in np.ndindex(x.shape[0], boxes, *x.shape[2:]):
+        yield n, a, i, j, [float(v) for v in x[n, a * length : (a + 1) * length, i, j]]
+
+
+def box(values: Any, i: int, j: int, size: Any, anchor: Any) -> Any:
+    wide, high = size[1], size[0]
+    return (
+        (j + sig(values[0])) / wide,
+        (i + sig(values[1])) / high,
+        math.exp(values[2]) * anchor[0] / wide,
+        math.exp(values[3]) * anchor[1] / high,
+    )
+
+
+def survivors(found: Any, images: int, threshold: float) -> Any:
+    rows = []
+    for n in range(images):
+        kept: list[Any] = []
+        for score, label, where, _ in sorted((f for f in found if f[3] == n), key=lambda f: -f[0]):
+            if all(iou(where, other) < threshold for _, _, other in kept):
+                kept.append((score, label, where))
+        rows += [
+            [n, label, score, w[0] - w[2] / 2, w[1] - w[3] / 2, w[0] + w[2] / 2, w[1] + w[3] / 2]
+            for score, label, w in kept
+        ]
+    return np.array(rows)
+
+
+def test_yolov2_boxes() -> None:
+    x = draw(2, 2 * 8, 3, 4)
+    options = (
+        "num_classes: 3 num_box: 2 confidence_threshold: 0.3 nms_threshold: 0.3 "
+        f"{numbers('biases', V2)}"
+    )
+    made = build(
+        layer_text("YoloDetectionOutput", f"yolo_detection_output_param {{ {options} }}"),
+        {"x": x},
+        force=False,
+    )
+    made.forward()
+    found = []
+    for n, a, i, j, values in cells(x, 2):
+        e = [math.exp(v) for v in values[5:]]
+        score = sig(values[4]) * max(e) / sum(e)
+        if score >= 0.3:
+            found.append((score, e.index(max(e)) + 1, box(values, i, j, (3, 4), V2[2 * a :]), n))
+    want = survivors(found, 2, 0.3)
+    assert len(want) > 4
+    same(made.blobs["y"].data[0, 0], want, 1e-4, 1e-5)
+
+
+def test_yolov3_boxes() -> None:
+    inputs = {"a": draw(2, 2 * 7, 2, 3), "b": draw(2, 2 * 7, 4, 6, seed=1)}
+    options = (
+        f"num_classes: 2 num_box: 2 confidence_threshold: 0.5 nms_threshold: 0.4 mask_group_num: 2 "
+        f"{numbers('biases', V3)} {numbers('mask', [2, 1, 0, 3])} "
+        "anchors_scale: 32 anchors_scale: 16"
+    )
+    made = build(
+        layer_text(
+            "Yolov3DetectionOutput", f"yolov3_detection_output_param {{ {options} }}", "a b"
+        ),
+        inputs,
+        force=False,
+    )
+    made.forward()
+    found = []
+    for name, mask, scale in (("a", [2, 1], 32), ("b", [0, 3], 16)):
+        for n, a, i, j, values in cells(inputs[name], 2):
+            anchor = [V3[2 * mask[a]] / scale, V3[2 * mask[a] + 1] / scale]
+            where = box(values, i, j, inputs[name].shape[2:], anchor)
+            for c in (0, 1):
+                score = sig(values[4]) * sig(values[5 + c])
+                if score > 0.5:
+                    found.append((score, c + 1, where, n))
+    want = survivors(found, 2, 0.4)
+    assert len(want) > 3
+    same(made.blobs["y"].data[0, 0], want, 1e-4, 1e-5)
+
+
+def test_no_box_is_sure_enough() -> None:
+    options = f"num_classes: 3 num_box: 2 confidence_threshold: 2 {numbers('biases', V2)}"
+    made = build(
+        layer_text("YoloDetectionOutput", f"yolo_detection_output_param {{ {options} }}"),
+        {"x": draw(2, 16, 2, 2)},
+        force=False,
+    )
+    made.forward()
+    assert made.blobs["y"].data[0, 0].tolist() == [[0] + [-1] * 6, [1] + [-1] * 6]
+
+
+def region(x: Any, labels: Any, warm: bool) -> Any:
+    """What caffe-yolov2 has each value lose (region_loss_layer.cpp), value by value."""
+    size, out = x.shape[2:], np.zeros_like(x, np.float64)
+    truths = [[row for row in rows if row[1]] for rows in labels]
+    for n, a, i, j, v in cells(x, 2):
+        o, own = sig(v[4]), [sig(v[0]), sig(v[1])]
+        near = max((iou(box(v, i, j, size, V2[2 * a :]), t[1:]) for t in truths[n]), default=0)
+        to = out[n, a * 8 : a * 8 + 8, i, j]
+        to[4] = 0 if near > 0.6 else 0.5 * o * o * (1 - o)
+        if warm:
+            for k in (0, 1):
+                to[k] = -0.01 * (0.5 - own[k]) * own[k] * (1 - own[k])
+                to[2 + k] = -0.01 * (0 - v[2 + k])
+    for n, rows in enumerate(truths):
+        for label, cx, cy, w, h in rows:
+            i, j = int(cy * size[0]), int(cx * size[1])
+            fits = [
+                iou((0, 0, V2[2 * a] / size[1], V2[2 * a + 1] / size[0]), (0, 0, w, h))
+                for a in (0, 1)
+            ]
+            a = fits.index(max(fits))
+            v = x[n, a * 8 : a * 8 + 8, i, j].astype(float)
+            to, o = out[n, a * 8 : a * 8 + 8, i, j], sig(v[4])
+            for k, wanted in ((0, cx * size[1] - j), (1, cy * size[0] - i)):
+                s = sig(v[k])
+                to[k] = -2 * (wanted - s) * s * (1 - s)
+            to[2] = -2 * (math.log(w * size[1] / V2[2 * a]) - v[2])
+            to[3] = -2 * (math.log(h * size[0] / V2[2 * a + 1]) - v[3])
+            to[4] = -5 * (1 - o) * o * (1 - o)
+            e = np.exp(v[5:])
+            to[5:] = -((np.arange(3) == label) - e / e.sum())
+    return out
+
+
+REGION = (
+    "region_loss_param { num_class: 3 num: 2 object_scale: 5 coord_scale: 2 thresh: 0.6 "
+    f"{numbers('biases', V2)} }}"
+)
+
+
+def test_region_loss() -> None:
+    x = draw(2, 16, 3, 4) * 0.7
+    made = build(
+        biased("x") + layer_text("RegionLoss", REGION, "xb l"), {"x": x, "l": LABELS}, force=False
+    )
+    made.forward()
+    want = region(x, LABELS, warm=True)
+    same(made.blobs["y"].data, np.float32((want**2).sum()), 1e-4)
+    made.backward()
+    same(made.blobs["xb"].diff, want / 2, 1e-4, 1e-5)
+
+
+def test_anchors_no_longer_draw() -> None:
+    from sparknet.caffe.host import region_loss
+
+    values = {"biases": V2, "num": 2, "num_class": 3, "noobject_scale": 0.5, "object_scale": 5}
+    values |= {"class_scale": 1, "coord_scale": 2, "thresh": 0.6, "bias_match": 1}
+    x = draw(2, 16, 3, 4) * 0.7
+    got = region_loss.learned(x, LABELS, values, False)
+    same(got, region(x, LABELS, warm=False), 1e-5, 1e-7)
+
+
+def third(x: Any, labels: Any) -> Any:
+    """What MobileNet-YOLO has each value lose (yolov3_layer.cpp, MSE), value by value."""
+    size, out, mask = x.shape[2:], np.zeros_like(x, np.float64), [2, 1]
+    truths = [[row for row in rows if row[1]] for rows in labels]
+    for n, a, i, j, v in cells(x, 2):
+        anchor = [V3[2 * mask[a]] / 16, V3[2 * mask[a] + 1] / 16]
+        near = max((iou(box(v, i, j, size, anchor), t[1:]) for t in truths[n]), default=0)
+        out[n, a * 8 + 4, i, j] = 0 if near > 0.6 else sig(v[4])
+    for n, rows in enumerate(truths):
+        for label, cx, cy, w, h in rows:
+            i, j = int(cy * size[0]), int(cx * size[1])
+            pixels = (16 * size[1], 16 * size[0])
+            fits = [
+                iou((0, 0, V3[2 * k] / pixels[0], V3[2 * k + 1] / pixels[1]), (0, 0, w, h))
+                for k in range(4)
+            ]
+            best = fits.index(max(fits))
+            for k in {best, *(k for k in range(4) if fits[k] > 0.5)} & set(mask):
+                a = mask.index(k)
+                v, to = x[n, a * 8 : a * 8 + 8, i, j].astype(float), out[n, a * 8 : a * 8 + 8, i, j]
+                scale = 2 - w * h
+                to[0] = -scale * (cx * size[1] - j - sig(v[0]))
+                to[1] = -scale * (cy * size[0] - i - sig(v[1]))
+                to[2] = -scale * (math.log(w * pixels[0] / V3[2 * k]) - v[2])
+                to[3] = -scale * (math.log(h * pixels[1] / V3[2 * k + 1]) - v[3])
+                to[4] = -(1 - sig(v[4]))
+                for c in range(3):
+                    wanted = (1.0 if c == label else 0.0) * 0.9 + 0.05
+                    to[5 + c] = -(wanted - sig(v[5 + c]))
+    return out
+
+
+def test_yolov3_loss() -> None:
+    x = draw(2, 16, 4, 5) * 0.7
+    options = (
+        "yolov3_param { num_class: 3 num: 2 coord_scale: 1 thresh: 0.6 anchors_scale: 16 "
+        f"{numbers('biases', V3)} mask: 2 mask: 1 }}"
+    )
+    made = build(
+        biased("x") + layer_text("Yolov3", options, "xb l"), {"x": x, "l": LABELS}, force=False
+    )
+    made.forward()
+    want = third(x, LABELS)
+    same(made.blobs["y"].data, np.float32((want**2).sum() / 2), 1e-4)
+    made.backward()
+    same(made.blobs["xb"].diff, want / 2, 1e-4, 1e-5)
+
+
+def test_boxes_judged() -> None:
+    """One box is right, one doubles it, and classes without a true box are wrong."""
+    x = np.full((1, 16, 2, 2), -9, np.float32)
+    options = (
+        f"eval_detection_param {{ num_class: 3 num_object: 2 nms: 0.5 {numbers('biases', V2)} }}"
+    )
+    x[0, [0, 1], 0, 0] = 0
+    x[0, [2, 3], 0, 0] = 0
+    x[0, 4, 0, 0] = 5
+    x[0, 6, 0, 0] = 9
+    labels = np.zeros((1, 3, 5), np.float32)
+    labels[0, 0] = [1, 0.25, 0.25, 0.5, 1.0]
+    made = build(layer_text("EvalDetection", options, "x l"), {"x": x, "l": labels}, force=False)
+    made.forward()
+    y = made.blobs["y"].data[0]
+    assert y[:3].tolist() == [0, 1, 0]
+    rows = y[3:].reshape(-1, 4)
+    first = rows[(rows[:, 0] == 1) & (rows[:, 2] == 1)]
+    assert len(first) == 1
+    assert first[0, 1] == pytest.approx(sig(5), abs=1e-3)
+    assert (rows[rows[:, 0] != 1][:, 2] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [([7, 0.5, 0.5, 0.5, 0.5], r"a true box is \(7, 0.5"), ([1, 1.5, 0.5, 0.5, 0.5], "do not fit")],
+)
+def test_true_boxes_that_do_not_fit(row: Any, message: str) -> None:
+    labels = np.array([[row]], np.float32)
+    made = build(
+        layer_text("RegionLoss", REGION, "x l"), {"x": draw(1, 16, 3, 4), "l": labels}, force=False
+    )
+    with pytest.raises(LayerError, match=message):
+        made.forward()
