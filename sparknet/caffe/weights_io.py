@@ -34,7 +34,8 @@ def copy_model(runtime: Runtime, model: Model) -> None:
         for index, ref in enumerate(node.params)
         if not ref.owned
     }
-    found = copy_arrays(model, targets, shared)
+    loose = {node.name for node in graph.nodes if not node.layer.parameter.strict_dim}
+    found = copy_arrays(model, targets, shared, loose)
     for node, own in zip(graph.nodes, runtime.params, strict=True):
         for blob, array in zip(own, found.get(node.name, ()), strict=False):
             if array is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sparknet.layers.layer import Plan, Shape, between, shape_text
 from sparknet.layers.source_layer import SourceLayer
-from sparknet.loaders.annotated import WAYS, parse_annotated, resized
+from sparknet.loaders.annotated import parse_annotated, resized
 from sparknet.loaders.datum import stored_shape
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
@@ -78,14 +78,8 @@ class AnnotatedData(SourceLayer):
         if self.options.yolo_data_type:
             self.fail("yolo_data_type is not supported: labels are SSD's rows")
         how = transform.resize_param
-        if transform.HasField("resize_param"):
-            if how.height < 1 or how.width < 1:
-                self.fail(
-                    f"resize_param needs height and width; they are {how.height}, {how.width}"
-                )
-            for way in how.interp_mode:
-                if way not in WAYS:
-                    self.fail(f"interp_mode {_RESIZE.Interp_mode.Name(way)} is not supported")
+        if transform.HasField("resize_param") and (how.height < 1 or how.width < 1):
+            self.fail(f"resize_param needs height and width; they are {how.height}, {how.width}")
         if transform.HasField("expand_param") and not transform.expand_param.max_expand_ratio >= 1:
             self.fail(f"max_expand_ratio {transform.expand_param.max_expand_ratio:g} is below 1")
         for number, batch_sampler in enumerate(self.options.batch_sampler):

@@ -28,6 +28,7 @@ WAYS = {
     _RESIZE.AREA: "cv2.area",
     _RESIZE.NEAREST: "cv2.nearest",
     _RESIZE.CUBIC: "cv2.cubic",
+    _RESIZE.LANCZOS4: "cv2.lanczos4",
 }
 PADS = {_RESIZE.CONSTANT: "constant", _RESIZE.MIRRORED: "reflect", _RESIZE.REPEAT_NEAREST: "edge"}
 LARGEST = 1 << 28
@@ -182,7 +183,8 @@ def prepare(
         if parts:
             one = _cut(one, parts[rng.integers(len(parts))], transform)
     if transform.HasField("resize_param"):
-        one = _resize(one, transform.resize_param, rng)
+        ways = [transform.resize_param, *transform.further_resize_param]
+        one = _resize(one, ways[rng.integers(len(ways))], rng)
     one = _crop(one, transform, rng, train)
     if transform.mirror and rng.integers(2):
         boxes = one.boxes.copy()

@@ -85,12 +85,21 @@ def _cubic_of_opencv(at: Doubles) -> tuple[Any, Doubles]:
     return cubic(at, -0.75)
 
 
+def _lanczos_of_opencv(at: Doubles) -> tuple[Any, Doubles]:
+    """Eight pixels, weighted by sinc(d) sinc(d / 4) and brought to a sum of 1."""
+    first = np.floor(at).astype(np.int64) - 3
+    distance = at[:, None] - (first[:, None] + np.arange(8))
+    weights = np.sinc(distance) * np.sinc(distance / 4)
+    return first[:, None] + np.arange(8), weights / weights.sum(1, keepdims=True)
+
+
 KERNELS: dict[str, Kernel] = {
     "caffe.nearest": nearest,
     "caffe.linear": linear,
     "caffe.cubic": cubic,
     "cv2.linear": linear,
     "cv2.cubic": _cubic_of_opencv,
+    "cv2.lanczos4": _lanczos_of_opencv,
 }
 
 

@@ -44,9 +44,6 @@ LACKED: Mapping[str, Mapping[str, str]] = {
     "NVIDIA/caffe intel/caffe": {
         "LossParameter": "label_smoothing",
     },
-    "alexgkendall/caffe-segnet": {
-        "type": "DenseImageData",
-    },
     "eric612/MobileNet-YOLO": {
         "AnnotatedDataParameter": "difficult_label_warmup",
         "Annotation": "lanes",
@@ -124,8 +121,8 @@ LACKED: Mapping[str, Mapping[str, str]] = {
             "Cosine FCNAccuracy FocalLoss GeneralContrastiveLoss GeneralTripletLoss "
             "GlobalLSEMargin Gram Hotspot InnerDistance Insanity LabelSpecificAdd "
             "LargeMarginInnerProduct Local MovingNormalize MultiLabelImageData NCALoss Noise "
-            "Pairwise PredictBox Resize Slope SoftContrastiveLoss SoftTruncation SubRegion "
-            "Transformer TripletLoss Truncation"
+            "Pairwise PredictBox Slope SoftContrastiveLoss SoftTruncation SubRegion Transformer "
+            "TripletLoss Truncation"
         ),
         "value": (
             "DEF DEF_ALL DEF_ALL2 DEF_ALL3 DEF_ALL4 ELTWISE_AFFINE HARD INSANITY LOCAL LOWRES "
@@ -143,8 +140,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "LayerParameter": "adaptive_bias_channel_param domain_transform_param unique_label_param",
         "type": (
             "AdaptiveBiasChannel BiasChannel DenseCRF DomainTransform "
-            "DomainTransformForwardOnly ImageSegData MatRead MatWrite SegAccuracy "
-            "SpatialProduct UniqueLabel"
+            "DomainTransformForwardOnly MatRead MatWrite SegAccuracy SpatialProduct UniqueLabel"
         ),
     },
     "intel/caffe": {
@@ -155,8 +151,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "FillerParameter": "scale",
         "InnerProductParameter": "engine negative_slope relu",
         "LayerParameter": (
-            "mn_activation_param mn_grad_compress_param multinode spatial_dropout_param "
-            "split_param"
+            "mn_activation_param mn_grad_compress_param multinode spatial_dropout_param split_param"
         ),
         "NetParameter": "compile_net_state multinode",
         "PoolingParameter": "avg_include_pad axis kernel_size_3d pad_3d stride_3d",
@@ -186,7 +181,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "ReductionParameter": "k",
         "SolverParameter": "group_id richness",
         "VideoDataParameter": "length_first rand_step step",
-        "type": "BatchReduction Gather Scatter SegData SyncBN",
+        "type": "BatchReduction Scatter SegData SyncBN",
         "value": "STOCHASTIC_SUM TOPK",
     },
     "zhaoweicai/cascade-rcnn": {

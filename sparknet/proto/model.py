@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -75,12 +76,14 @@ def copy_arrays(
     model: Model,
     targets: Mapping[str, Sequence[Sequence[int]]],
     shared: Collection[tuple[str, int]] = (),
+    loose: Collection[str] = (),
 ) -> dict[str, LayerArrays]:
     """The weights for the layers of another net, by layer name (Caffe: CopyTrainedLayersFrom).
 
     `targets` gives the shapes of each layer's parameters, `shared` those parameters (layer name,
     index) that belong to another layer: a partial model need not hold them, and has None there.
-    Layers that only one side has are skipped.
+    Layers that only one side has are skipped.  Those in `loose` take an array of any shape with as
+    many values (DeepLab's ``strict_dim: false``).
     """
     out: dict[str, LayerArrays] = {}
     for layer, arrays in zip(model.net.layer, model.arrays, strict=True):
@@ -95,7 +98,9 @@ def copy_arrays(
                 if (layer.name, index) not in shared:
                     held = sum(one is not None for one in arrays)
                     raise _count_error(layer.name, held, len(shapes))
-            elif not _fits(layer, index, array, shape):
+            elif not _fits(layer, index, array, shape) and not (
+                layer.name in loose and array.size == math.prod(shape)
+            ):
                 raise WeightsError(
                     layer.name,
                     f"parameter {index} of the model has shape {array.shape}, "

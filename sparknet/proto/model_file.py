@@ -17,6 +17,7 @@ from sparknet.proto.blob_file import (
     write_chunks,
 )
 from sparknet.proto.byte_source import ByteSource, StrPath, open_source
+from sparknet.proto.foreign import without_foreign
 from sparknet.proto.model import LayerArrays, Model
 from sparknet.proto.trust import mark
 from sparknet.proto.upgrade import upgrade_net
@@ -50,7 +51,7 @@ def write_model(path: StrPath, model: Model, write_diff: bool = False) -> None:
 
 def _parse(source: ByteSource, diffs: bool) -> Model:
     skeleton, payloads = walked(source, NET, "model")
-    message = parsed(source, caffe_pb2.NetParameter, skeleton)
+    message = _message(source, skeleton)
     try:
         net = upgrade_net(message)
     except SpecError as error:
@@ -65,6 +66,17 @@ def _parse(source: ByteSource, diffs: bool) -> Model:
             del blob.data[:]
     mark(net, trusted=False)
     return Model(net, arrays, gradients)
+
+
+def _message(source: ByteSource, skeleton: bytes) -> caffe_pb2.NetParameter:
+    """The net; settings that another fork keeps under a number of ours are left out."""
+    try:
+        return parsed(source, caffe_pb2.NetParameter, skeleton)
+    except FileError:
+        known = without_foreign(skeleton)
+        if known == skeleton:
+            raise
+        return parsed(source, caffe_pb2.NetParameter, known)
 
 
 def _layer_arrays(

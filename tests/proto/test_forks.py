@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import pytest
 
 from sparknet import Net
 from sparknet.cli import main
-from sparknet.errors import LayerError, SpecError, TextError
+from sparknet.errors import LayerError, SpecError, TextError, WeightsError
 from sparknet.graph import build
 from sparknet.layers import LAYERS
-from sparknet.proto import UnknownWarning, caffe_pb2, parse_net, parse_text
+from sparknet.proto import UnknownWarning, caffe_pb2, parse_model, parse_net, parse_text
 from sparknet.proto.forks import LACKED, origin
+from sparknet.proto.wire import encode_varint
 
 NET = """
 layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
@@ -109,3 +111,58 @@ def test_types_of_the_second_generation() -> None:
     assert net.layer[0].interp_param.zoom_factor == 8
     assert net.layer[1].strict_dim is False
     assert list(net.layer[1].convolution_param.hole) == [4]
+
+
+def numbered(number: int, content: bytes) -> bytes:
+    return encode_varint(number << 3 | 2) + encode_varint(len(content)) + content
+
+
+@pytest.mark.parametrize(
+    ("number", "content"),
+    [
+        (
+            145,
+            numbered(1, b"\xff\xfesome/path"),
+        ),  # PSPNet's mat_write_param, Caffe's parameter_param
+        (138, numbered(1, b"list.txt")),  # SegNet's dense_image_data_param, Caffe's tile_param
+        (202, numbered(16, b"\x00\x00\x80\x3f")),  # YOLOv2's region_loss_param, SSD's permute_param
+        (150, b"\x08\x01"),  # cascade's bbox_reg_param, R-FCN's box_annotator_ohem_param
+        (143, b"\xff\xff\xff"),  # nothing that anybody could read
+    ],
+)
+def test_weights_of_a_fork_load_whatever_its_numbers_mean_here(number: int, content: bytes) -> None:
+    layer = caffe_pb2.LayerParameter(name="ip", type="Mystery", bottom=["x"])
+    blob = layer.blobs.add(data=range(6))
+    blob.shape.dim.extend([2, 3])
+    data = numbered(1, b"net") + numbered(
+        100, layer.SerializeToString() + numbered(number, content)
+    )
+    model = parse_model(data)
+    assert model.layer_arrays("ip")[0].tolist() == [[0, 1, 2], [3, 4, 5]]  # type: ignore[union-attr]
+    assert (model.net.layer[0].type, list(model.net.layer[0].bottom)) == ("Mystery", ["x"])
+
+
+def test_strict_dim() -> None:
+    """DeepLab takes the weights of a fully connected layer for a convolution."""
+    source = Net(NET_OF.format("InnerProduct", "inner_product_param { num_output: 4 }", ""))
+    with pytest.raises(WeightsError, match="parameter 0 of the model has shape"):
+        copy_into(CONVOLUTION, source, "")
+    made = copy_into(CONVOLUTION, source, "strict_dim: false")
+    weights = source.net.params["l"][0].data
+    assert (made.net.params["l"][0].data == weights.reshape(4, 2, 3, 3)).all()
+
+
+NET_OF = (
+    'layer {{ name: "i" type: "Input" top: "x" '
+    "input_param {{ shape {{ dim: 1 dim: 2 dim: 3 dim: 3 }} }} }}\n"
+    'layer {{ name: "l" type: "{}" bottom: "x" top: "y" {} {} }}\n'
+)
+CONVOLUTION = "convolution_param { num_output: 4 kernel_size: 3 }"
+
+
+def copy_into(options: str, source: Net, strict: str) -> Net:
+    made = Net(NET_OF.format("Convolution", options, strict))
+    with tempfile.TemporaryDirectory() as folder:
+        source.save(f"{folder}/m.caffemodel")
+        made.load(f"{folder}/m.caffemodel")
+    return made

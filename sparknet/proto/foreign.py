@@ -1,0 +1,53 @@
+"""Binary nets of forks: settings under numbers that mean something else here are left out.
+
+A layer's name, type, blobs and wiring have the same numbers in every Caffe. Its settings may lie
+under a number that this schema gives to another message; where they cannot be read as that
+message, the layer goes without them, so that the weights of any fork load by name.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+
+from sparknet.proto import caffe_pb2
+from sparknet.proto.byte_source import ByteSource
+from sparknet.proto.wire import BYTES, Field, encode_varint, read_field
+
+LAYER = 100
+"""The number of `layer` in a net, and of the first settings in a layer."""
+
+
+def without_foreign(skeleton: bytes) -> bytes:
+    """A net's message without settings of layers that cannot be read."""
+    source, position, parts = ByteSource(skeleton), 0, []
+    while position < len(skeleton):
+        field = read_field(source, position, len(skeleton))
+        content = skeleton[field.body : field.stop]
+        if field.number == LAYER and field.wire == BYTES:
+            kept = _layer(content)
+            parts.append(encode_varint(LAYER << 3 | BYTES) + encode_varint(len(kept)) + kept)
+        else:
+            parts.append(skeleton[position : field.stop])
+        position = field.stop
+    return b"".join(parts)
+
+
+def _layer(content: bytes) -> bytes:
+    source, position, parts = ByteSource(content), 0, []
+    while position < len(content):
+        field = read_field(source, position, len(content))
+        if field.number < LAYER or _is_readable(content, field):
+            parts.append(content[position : field.stop])
+        position = field.stop
+    return b"".join(parts)
+
+
+def _is_readable(content: bytes, field: Field) -> bool:
+    layer = caffe_pb2.LayerParameter()
+    try:
+        layer.ParseFromString(content[field.start : field.stop])
+        layer.SerializePartialToString()
+        str(layer)
+    except (DecodeError, RecursionError, ValueError):
+        return False
+    return True
