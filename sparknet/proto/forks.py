@@ -151,7 +151,8 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "FillerParameter": "scale",
         "InnerProductParameter": "engine negative_slope relu",
         "LayerParameter": (
-            "mn_activation_param mn_grad_compress_param multinode spatial_dropout_param split_param"
+            "mn_activation_param mn_grad_compress_param multinode spatial_dropout_param "
+            "split_param"
         ),
         "NetParameter": "compile_net_state multinode",
         "PoolingParameter": "avg_include_pad axis kernel_size_3d pad_3d stride_3d",
@@ -186,8 +187,8 @@ LACKED: Mapping[str, Mapping[str, str]] = {
     },
     "zhaoweicai/cascade-rcnn": {
         "type": (
-            "BboxAccuracy BoxGroupOutput DecodeBBox DetectionData DetectionGroupAccuracy "
-            "DetectionGroupLoss EvalData FrcnnOutput HardMining ProposalTarget ScaleRoute"
+            "BboxAccuracy DetectionData DetectionGroupAccuracy DetectionGroupLoss EvalData "
+            "HardMining ProposalTarget ScaleRoute"
         ),
     },
 }

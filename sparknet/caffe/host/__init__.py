@@ -18,10 +18,13 @@ HOSTS = {
     # a type, and its module here; the class is called <Type>Host
     "AnnotatedData": "annotated_data",
     "Data": "data",
+    "BoxGroupOutput": "box_group_output",
+    "DecodeBBox": "decode_bbox",
     "DenseImageData": "dense_image_data",
     "DetectionEvaluate": "detection_evaluate",
     "DummyData": "dummy_data",
     "EvalDetection": "eval_detection",
+    "FrcnnOutput": "frcnn_output",
     "HDF5Data": "hdf5_data",
     "HDF5Output": "hdf5_output",
     "ImageData": "image_data",

@@ -1,0 +1,37 @@
+"""What the layers of Cascade R-CNN share: the numbers that deltas are scaled by, and decoding.
+
+zhaoweicai/cascade-rcnn: bbox_util.cpp.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparknet.layers.layer import Layer
+from sparknet.layers.rpn.boxes import LARGEST
+
+Array = np.ndarray[Any, Any]
+
+
+def scaling(layer: Layer) -> dict[str, tuple[float, ...]]:
+    """Values: means and stds of ``bbox_reg_param``, by which deltas are scaled."""
+    options = layer.parameter.bbox_reg_param
+    means, stds = tuple(options.bbox_mean), tuple(options.bbox_std)
+    if not means or not stds:
+        return {"means": (0.0,) * 4, "stds": (1.0,) * 4}
+    if len(means) != 4 or len(stds) != 4 or min(stds) <= 0:
+        layer.fail("bbox_reg_param needs 4 of bbox_mean, and 4 of bbox_std that are positive")
+    return {"means": means, "stds": stds}
+
+
+def decoded(deltas: Array, priors: Array, means: Any, stds: Any) -> Array:
+    """Boxes (N x classes x 4) that deltas (N x 4 classes) make of priors (N x 4)."""
+    scaled = deltas.reshape(len(deltas), -1, 4).astype(np.float64) * stds + means
+    sizes = (priors[:, 2:] - priors[:, :2] + 1)[:, None]
+    centres = (priors[:, 2:] + priors[:, :2])[:, None] / 2
+    middle = scaled[..., :2] * sizes + centres
+    size = sizes * np.exp(np.minimum(scaled[..., 2:], LARGEST))
+    low = middle - (size - 1) / 2
+    return np.concatenate([low, low + size - 1], -1)

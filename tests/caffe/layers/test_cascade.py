@@ -1,0 +1,125 @@
+"""The layers that Cascade R-CNN's nets find boxes by, against plain loops."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import LayerError
+from tests.caffe.layers.oracle import layer_text
+from tests.caffe.layers.passing import build, draw, same
+
+REG = "bbox_reg_param { bbox_std: 0.1 bbox_std: 0.1 bbox_std: 0.2 bbox_std: 0.2 " + (
+    "bbox_mean: 0.01 bbox_mean: 0 bbox_mean: 0 bbox_mean: 0.02 cls_aware: false }"
+)
+STDS, MEANS = (0.1, 0.1, 0.2, 0.2), (0.01, 0.0, 0.0, 0.02)
+ROIS = np.array([[0, 10, 10, 40, 50], [0, 12, 14, 44, 52], [0, 30, 5, 90, 70]], np.float32)
+
+
+def iou(a: Any, b: Any) -> float:
+    wide = max(min(a[2], b[2]) - max(a[0], b[0]) + 1, 0)
+    high = max(min(a[3], b[3]) - max(a[1], b[1]) + 1, 0)
+    areas = [(c[2] - c[0] + 1) * (c[3] - c[1] + 1) for c in (a, b)]
+    return float(wide * high / (sum(areas) - wide * high))
+
+
+def moved(delta: Any, box: Any) -> list[float]:
+    d = [float(v) * s + m for v, s, m in zip(delta, STDS, MEANS, strict=True)]
+    wide, high = box[2] - box[0] + 1, box[3] - box[1] + 1
+    x, y = d[0] * wide + (box[0] + box[2]) / 2, d[1] * high + (box[1] + box[3]) / 2
+    w, h = wide * math.exp(d[2]), high * math.exp(d[3])
+    x, y = x - (w - 1) / 2, y - (h - 1) / 2
+    return [x, y, x + w - 1, y + h - 1]
+
+
+def greedy(found: Any, threshold: float) -> Any:
+    chosen: list[Any] = []
+    for score, box in sorted(found, key=lambda one: -one[0]):
+        if all(iou(box, other) <= threshold for _, other in chosen):
+            chosen.append((score, box))
+    return chosen
+
+
+def test_groups_of_anchors() -> None:
+    inputs = {
+        "s": 1 / (1 + np.exp(-draw(4, 3, 3, 4))),
+        "d": draw(4, 4, 3, 4, seed=1),
+        "t": 1 / (1 + np.exp(-draw(2, 3, 2, 2, seed=2))),
+        "e": draw(2, 4, 2, 2, seed=3),
+    }
+    groups = [(16, (30, 20), (20, 40)), (32, (60,), (50,))]
+    words = " ".join(
+        f"box_group_param {{ stride: {stride} {' '.join(f'field_h: {h}' for h in hs)} "
+        f"{' '.join(f'field_w: {w}' for w in ws)} }}"
+        for stride, hs, ws in groups
+    )
+    options = f"box_group_output_param {{ fg_thr: 0.4 iou_thr: 0.5 min_size: 12 max_nms_num: 20 {words} }} {REG}"
+    made = build(layer_text("BoxGroupOutput", options, "s d t e", "r c"), inputs, force=False)
+    made.forward()
+    rows = []
+    for image in (0, 1):
+        found = []
+        for (stride, hs, ws), s, d in zip(groups, ("s", "t"), ("d", "e"), strict=True):
+            for a, i, j in np.ndindex(len(hs), *inputs[s].shape[2:]):
+                n, size = image * len(hs) + a, inputs[s].shape[2:]
+                known = zip(inputs[d][n, :, i, j], STDS, MEANS, strict=True)
+                delta = [float(v) * q + m for v, q, m in known]
+                x = min(max(delta[0], -0.5), 0.5) * ws[a] + (j + 0.5) * stride
+                y = min(max(delta[1], -0.5), 0.5) * hs[a] + (i + 0.5) * stride
+                w = ws[a] * math.exp(min(max(delta[2], -math.log(2)), math.log(2)))
+                h = hs[a] * math.exp(min(max(delta[3], -math.log(2)), math.log(2)))
+                box = [x - w / 2, y - h / 2, x + w / 2 - 1, y + h / 2 - 1]
+                most = (size[1] * stride - 1, size[0] * stride - 1) * 2
+                box = [min(max(v, 0), m) for v, m in zip(box, most, strict=True)]
+                score = 1 - float(inputs[s][n, 0, i, j])
+                if score >= 0.4 and min(box[2] - box[0], box[3] - box[1]) + 1 >= 12:
+                    found.append((score, box))
+        found.sort(key=lambda one: -one[0])
+        rows += [[image, *box, score] for score, box in greedy(found[:20], 0.5)]
+    assert len(rows) > 6
+    same(made.blobs["c"].data[:, :, 0, 0], np.array(rows), 1e-4, 1e-3)
+    same(made.blobs["r"].data[:, :, 0, 0], np.array(rows)[:, :5], 1e-4, 1e-3)
+
+
+def test_the_boxes_of_the_next_stage() -> None:
+    deltas = draw(3, 8)
+    text = layer_text("DecodeBBox", REG, "d r")
+    made = build(text, {"d": deltas, "r": ROIS}, force=False, phase=1)
+    made.forward()
+    want = [[0, *moved(deltas[n, 4:], ROIS[n, 1:])] for n in range(3)]
+    same(made.blobs["y"].data, np.array(want), 1e-4, 1e-3)
+    truth = np.zeros((3, 6), np.float32)
+    truth[:, 5] = [0.5, 0.99, 0.2]
+    made = build(
+        layer_text("DecodeBBox", REG, "d r t"), {"d": deltas, "r": ROIS, "t": truth}, force=False
+    )
+    made.forward()
+    same(made.blobs["y"].data, np.array([want[0], want[2]]), 1e-4, 1e-3)
+    made.blobs["t"].data[:, 5] = 1
+    with pytest.raises(LayerError, match="no box is left"):
+        made.forward()
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_detections(most: int) -> None:
+    scores = np.array([[0.1, 0.8, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]], np.float32)
+    inputs = {"s": scores, "d": draw(3, 8) * 0.1, "r": ROIS, "i": [[60, 80]]}
+    options = f"frcnn_output_param {{ conf_thr: 0.2 iou_thr: 0.5 max_det_num: {most} }} {REG}"
+    made = build(layer_text("FrcnnOutput", options, "s d r i"), inputs, force=False)
+    made.forward()
+    rows = []
+    for label in (1, 2):
+        found = []
+        for n in range(3):
+            box = moved(inputs["d"][n, 4:], ROIS[n, 1:])
+            box = [min(max(v, 0), m) for v, m in zip(box, (79, 59, 79, 59), strict=True)]
+            if scores[n, label] >= 0.2:
+                found.append((float(scores[n, label]), box))
+        rows += [[0, *box, label, score] for score, box in greedy(found, 0.5)]
+    if most:
+        least = sorted((row[6] for row in rows), reverse=True)[most - 1]
+        rows = [row for row in rows if row[6] >= least]
+    same(made.blobs["y"].data[:, :, 0, 0], np.array([[0] + [-1] * 6, *rows]), 1e-4, 1e-3)
