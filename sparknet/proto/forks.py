@@ -151,8 +151,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "FillerParameter": "scale",
         "InnerProductParameter": "engine negative_slope relu",
         "LayerParameter": (
-            "mn_activation_param mn_grad_compress_param multinode spatial_dropout_param "
-            "split_param"
+            "mn_activation_param mn_grad_compress_param multinode spatial_dropout_param split_param"
         ),
         "NetParameter": "compile_net_state multinode",
         "PoolingParameter": "avg_include_pad axis kernel_size_3d pad_3d stride_3d",

@@ -56,7 +56,8 @@ def test_groups_of_anchors() -> None:
         f"{' '.join(f'field_w: {w}' for w in ws)} }}"
         for stride, hs, ws in groups
     )
-    options = f"box_group_output_param {{ fg_thr: 0.4 iou_thr: 0.5 min_size: 12 max_nms_num: 20 {words} }} {REG}"
+    limits = "fg_thr: 0.4 iou_thr: 0.5 min_size: 12 max_nms_num: 20"
+    options = f"box_group_output_param {{ {limits} {words} }} {REG}"
     made = build(layer_text("BoxGroupOutput", options, "s d t e", "r c"), inputs, force=False)
     made.forward()
     rows = []
