@@ -35,9 +35,17 @@ class OnSpark:
 
     training: Any
     validation: Any
+    backend: str = "embedded"
 
     def __call__(self, strategy: Strategy, workers: int, steps: int) -> Any:
-        trainer = Trainer(solver(), strategy, workers, steps=steps, validate_every=1 << 30)
+        trainer = Trainer(
+            solver(),
+            strategy,
+            workers,
+            steps=steps,
+            validate_every=1 << 30,
+            backend=self.backend,
+        )
         return trainer.fit(self.training, self.validation)
 
 

@@ -34,8 +34,8 @@ from sparknet.dist import (
 )
 from sparknet.loaders import ArrayRecords
 from sparknet.loaders.mnist import MNIST
-from sparknet.net import Net
 from sparknet.proto import read_solver
+from sparknet.weights import WeightCollection
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "strategies.md"
@@ -114,18 +114,20 @@ def measure(name: str, strategy: Strategy, workers: int, steps: int, run: Run = 
         name,
         trained.outcome.metrics["accuracy"],
         trained.outcome.iteration,
-        _synchronisations(trained.net, strategy, rounds, workers),
+        _synchronisations(trained.weights, strategy, rounds, workers),
         stop["total_bytes_sent"] / workers / 1e6,
         stop["communication"],
         stop["total_seconds"],
     )
 
 
-def _synchronisations(net: Net, strategy: Strategy, rounds: list[Any], workers: int) -> int:
+def _synchronisations(
+    weights: WeightCollection, strategy: Strategy, rounds: list[Any], workers: int
+) -> int:
     """The number of synchronisations of weights or gradients."""
     if isinstance(strategy, AllReduce | Downpour):
         return sum(event["steps"] for event in rounds)
-    least = net.net.flat_params.nbytes // 8
+    least = weights.flat.nbytes // 8
     return sum(event["bytes_sent"] / workers > least for event in rounds)
 
 

@@ -14,8 +14,6 @@ from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from sparknet.dist.codecs import Codec, Coder
 from sparknet.native import NDArray
 
@@ -229,4 +227,4 @@ class Comm(ABC):
 
 def raw_bytes(buffer: NDArray) -> memoryview:
     """The memory of a contiguous buffer."""
-    return np.asarray(buffer).data.cast("B") if buffer.size else memoryview(bytearray())
+    return buffer.numpy().data.cast("B") if buffer.size else memoryview(bytearray())

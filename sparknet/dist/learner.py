@@ -11,6 +11,7 @@ from sparknet.caffe.solvers import Solver
 from sparknet.loaders.batches import Batches
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.proto import caffe_pb2
 from sparknet.weights import Span, WeightCollection
 
 Cursor = dict[str, int]
@@ -42,7 +43,11 @@ class Steps:
 
 
 class Learner(Protocol):
-    """The interface of training for strategies.  Buffers are flat, float32, of one length."""
+    """The interface of training for strategies.  Buffers are flat, float32, of one length.
+
+    A strategy may write to a buffer at any time; it asks for it again after each call that
+    trains, because a learner may bring it up to date only then.
+    """
 
     @property
     def weights(self) -> NDArray: ...
@@ -88,6 +93,10 @@ class Learner(Protocol):
         """Update elements begin … end; ``norm`` returns the norm of the whole gradient."""
         ...
 
+    def settle(self) -> None:
+        """Let the net have what was written to the buffers; what trains does so by itself."""
+        ...
+
     def seek(self, iteration: int) -> None:
         """Set the iteration, and with it the learning rate."""
         ...
@@ -96,7 +105,9 @@ class Learner(Protocol):
         """State outside the buffers, as JSON: iteration, position in the data, random numbers."""
         ...
 
-    def restore(self, state: Mapping[str, Any]) -> None: ...
+    def restore(self, state: Mapping[str, Any]) -> str:
+        """Go on from such a state; returns what of it is lost, for people to read."""
+        ...
 
 
 class Feed(Protocol):
@@ -135,7 +146,7 @@ class SolverLearner:
 
     @property
     def momentum(self) -> float:
-        return float(self.solver.param.momentum) if self.solver.type in _WITH_MOMENTUM else 0.0
+        return momentum_of(self.solver.param)
 
     @property
     def iter(self) -> int:
@@ -168,6 +179,9 @@ class SolverLearner:
         self.last_rate = self.rate
         self.solver.update_slice(begin, end, norm)
 
+    def settle(self) -> None:
+        """Do nothing: the buffers are the net's own memory."""
+
     def seek(self, iteration: int) -> None:
         self.solver.seek(iteration)
 
@@ -182,12 +196,18 @@ class SolverLearner:
             "random": [seed, *draws],
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> str:
         self.solver.seek(state["iteration"], state["lowered"])
         self.last_rate = state["last_rate"]
         self.feed.seek(state["cursor"])
         seed, *draws = state["random"]
         self.solver.net.random_state = (seed, draws)
+        return ""
+
+
+def momentum_of(solver: caffe_pb2.SolverParameter) -> float:
+    """The momentum of a history that sums up rate · gradient; else 0."""
+    return float(solver.momentum) if solver.type in _WITH_MOMENTUM else 0.0
 
 
 class NetFeed:

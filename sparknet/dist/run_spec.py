@@ -21,6 +21,7 @@ class RunSpec:
     solver: Portable
     seed: int
     precision: str
+    backend: str
     strategy: dict[str, Any]
     plan: dict[str, Any]
     epochs: float | None

@@ -15,7 +15,7 @@ from sparknet.dist.runs import FolderRuns, save_weights
 from sparknet.dist.seal import choose_seal
 from sparknet.dist.shared_data import open_shared, share_records
 from sparknet.dist.strategies import Strategy
-from sparknet.dist.training_net import check_engine, settings, training_net
+from sparknet.dist.training_net import settings, training_net
 from sparknet.dist.training_settings import Beginning, Protection, TrainingSettings
 from sparknet.dist.worker import Outcome
 from sparknet.errors import SettingError
@@ -64,6 +64,7 @@ def train(
     threads: int | None = None,
     deadline: float = 60.0,
     precision: str = "float32",
+    backend: Any = "embedded",
     protection: Protection | None = None,
     on_event: OnEvent | None = None,
     **images: Any,
@@ -76,9 +77,10 @@ def train(
     WeightCollection, or a folder of snapshots, of which the newest is used.  The records are
     shuffled by ``seed``, or come as they are stored (``shuffle=False``).  Each worker has
     ``threads`` threads, an equal share of the machine's cores unless given.
-    ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.  ``protection`` says how what
-    travels between workers is protected: docs/comm.md.  Other keywords (``resize``, ``crop``,
-    ``mean``, ``mirror`` …) say what happens to images: docs/images.md.
+    ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.  ``backend`` is that of `Net`:
+    "caffe" trains with another pycaffe, docs/net.md.  ``protection`` says how what travels between
+    workers is protected: docs/comm.md.  Other keywords (``resize``, ``crop``, ``mean``, ``mirror``
+    …) say what happens to images: docs/images.md.
 
     Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
     ``seconds``.  The ``validation`` records are measured every ``validate_every`` rounds.  With
@@ -118,12 +120,13 @@ def train(
             begin_with = weights
             if isinstance(weights, (str, os.PathLike)) and Path(weights).is_dir():
                 begin_with = save_weights(FolderRuns, os.fspath(weights), folder)
-            return training_net(solver, begin_with, resumed_seed, precision, how)
+            return training_net(solver, begin_with, resumed_seed, precision, how, backend)
 
         begun = Beginning(given, runs, resume, make_net)
         begun.check()
         net = begun.net
         shared = _share(net, data, validation, Path(folder))
+        initial = begun.weights()
         records = open_shared(shared["records"])
         begun.identity["data"] = sampled(records)
         batch_size = net.batch_size * int(settings(net).iter_size)
@@ -131,7 +134,7 @@ def train(
         begun.check(records=len(records), batch_size=batch_size)
         store = begun.open_store()
         seal = choose_seal(protection or "sealed")
-        with Run(net.net.flat_params, store, on_event, resume=resume, seal=seal) as run:
+        with Run(initial.flat, store, on_event, resume=resume, seal=seal) as run:
             place = None if store is None else store.place
             spec = begun.spec(run.link(), validation is not None, store, place, net.precision)
             share = threads or max(1, usable_cores() // workers)
@@ -140,7 +143,7 @@ def train(
                 for rank in range(workers)
             ]
             outcome, trained = run.supervise(LocalWorkers(places, store))
-        net.net.flat_params.copy_from(trained)
+        net.set_weights(WeightCollection(initial.layout, trained))
         return Trained(net.get_weights(), run.history, net, outcome)
 
 
@@ -159,7 +162,6 @@ def _share(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]
     """Writes the files that workers map, in a folder that all of them reach."""
     records = share_records(data, net, folder / "records")
     net.set_training_data(open_shared(records))  # the data may decide the net's shapes
-    check_engine(net)
     held_out = None
     if validation is not None:
         held_out = share_records(validation, net, folder / "validation")

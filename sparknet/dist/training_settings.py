@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from math import inf
 from typing import Any, Literal
 
@@ -17,9 +18,10 @@ from sparknet.dist.run_spec import RunSpec
 from sparknet.dist.runs import Runs, find_resumed
 from sparknet.dist.store import Store
 from sparknet.dist.strategies import Strategy, make_strategy
-from sparknet.dist.training_net import last_step, seed_of, settings
+from sparknet.dist.training_net import check_backend, last_step, seed_of, settings
 from sparknet.errors import SettingError
 from sparknet.net import Net
+from sparknet.weights import WeightCollection
 
 Protection = Literal["sealed", "encrypted", "none"]
 
@@ -79,7 +81,7 @@ class TrainingSettings:
             diverged=self.diverged,
             snapshot_every=self.snapshot_every,
             keep=self.keep,
-            net=net.net.name,
+            net=net.described.name,
         )
 
 
@@ -99,10 +101,17 @@ class Beginning:
         self.resumed = find_resumed(runs, resume)
         resumed_seed = None if self.resumed is None else self.resumed.seed
         self.net = make_net(resumed_seed)
-        self._strategy = make_strategy(given.strategy).settings()
+        strategy = make_strategy(given.strategy)
+        self._strategy = strategy.settings()
+        self._check_backend = partial(check_backend, self.net, strategy, runs is not None)
         seed = seed_of(self.net, resumed_seed)
         self.identity = identity(self.net, seed, given.seed, given.shuffle)
         last_step(self.net, given.steps, given.epochs, given.seconds)
+
+    def weights(self) -> WeightCollection:
+        """The initial weights, once the net's shapes are known; refuses what cannot be trained."""
+        self._check_backend()
+        return WeightCollection.of(self.net.net, copy=None)
 
     def check(self, **known: Any) -> None:
         """Refuse to resume a run that differs in what is known by now."""
@@ -112,7 +121,7 @@ class Beginning:
 
     def open_store(self) -> Store | None:
         """Where this run's snapshots go.  It makes a folder, so all refusals come before it."""
-        if self.resumed is None:
+        if self.resumed is None and self.net.flat_weights is not None:
             warn_of_idle(self.net.net)
         if self._runs is None:
             return None
@@ -129,6 +138,7 @@ class Beginning:
             solver=portable_solver(settings(self.net)),
             seed=self.identity["seed"],
             precision=precision,
+            backend=self.net.backend.name,
             strategy=self._strategy,
             plan=asdict(given.plan(self.net, validates)),
             epochs=given.epochs,

@@ -60,6 +60,8 @@ class _Worker:
         self.tally = Tally()
         self.interrupted = False
         self.saved: int | None = None
+        self.lost = ""
+        """What of a snapshot could not be restored."""
         self.keeps_best = plan.patience is not None and hooks.validate is not None
         self.best = learner.weights.copy() if self.keeps_best and comm.rank == 0 else None
 
@@ -79,6 +81,8 @@ class _Worker:
             self._resume(self.hooks.resume)
         self.begun = perf_counter() - self.tally.total_seconds
         self._say_start()
+        if self.lost:
+            self._say("note", text=self.lost)
         if self.strategy.warmup and self.hooks.resume is None:
             steps = min(self.strategy.warmup, self._left())
             self._account(warm_up(self.learner, self.comm, steps), warmup=True)
@@ -92,7 +96,7 @@ class _Worker:
             run.pop("data", None)
         optional = (_BEST, _MODEL)
         saved = snapshot.load(store, self.comm, round, run, self._arrays(), optional)
-        self.learner.restore(saved["learner"])
+        self.lost = self.learner.restore(saved["learner"])
         for name, value in saved["strategy"].items():
             setattr(self.state, name, value)
         self.tally = Tally(**saved["tally"])
@@ -204,6 +208,7 @@ class _Worker:
         trained = weights.copy() if model is not weights else None
         if trained is not None:
             weights.copy_from(model)
+        self.learner.settle()
         count, means = validate()
         if trained is not None:
             weights.copy_from(trained)

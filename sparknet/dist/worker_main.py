@@ -20,10 +20,11 @@ import numpy as np
 from sparknet.dist.comm import Comm
 from sparknet.dist.driver import DriverStore
 from sparknet.dist.failure import failure
-from sparknet.dist.learner import NetFeed, SolverLearner
+from sparknet.dist.learner import Learner, NetFeed, SolverLearner
 from sparknet.dist.line import Line, Link
 from sparknet.dist.mesh import Listener
 from sparknet.dist.plan import Hooks, Validate
+from sparknet.dist.pycaffe_learner import PycaffeLearner
 from sparknet.dist.rendezvous import Presence
 from sparknet.dist.run_spec import RunSpec
 from sparknet.dist.store import FolderStore, Store
@@ -35,6 +36,8 @@ from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords, Records, Subset
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.net.backend import find_backend
+from sparknet.proto import caffe_pb2, parse_solver
 from sparknet.weights import layout_of
 
 Json = dict[str, Any]
@@ -63,6 +66,8 @@ class Seat:
     host: str
     folder: Path
     """The folder of its files."""
+    device: int | None = None
+    """The number of its GPU, or CPU, for a backend that can choose; None where nobody says."""
 
     @property
     def where(self) -> str:
@@ -125,9 +130,9 @@ class _Worker:
             listener, rank, addresses, link.secret, deadline, run, link.seal
         ) as comm:
             self._introduce(comm, part, met)
-            outcome = self._train(comm, part, met)
+            learner, outcome = self._train(comm, part, met)
             if rank == 0:
-                weights = np.asarray(self._weights).data.cast("B")
+                weights = np.asarray(learner.weights).data.cast("B")
                 self.line.call("done", [weights], outcome=vars(outcome))
             comm.barrier()
 
@@ -148,9 +153,9 @@ class _Worker:
     def _say(self, kind: str, **fields: Any) -> None:
         self.line.call("event", event={"event": kind, "time": time.time(), **fields})
 
-    def _train(self, comm: Comm, part: Part, met: Json) -> Outcome:
+    def _train(self, comm: Comm, part: Part, met: Json) -> tuple[Learner, Outcome]:
         spec = self.spec
-        net = self._net(comm, part)
+        net = self._net(part)
         assert net.settings is not None
         counts = [int(count) for count in comm.gather(len(part.training))]
         records, is_whole = part.training, part.is_whole
@@ -162,27 +167,44 @@ class _Worker:
         batches = Batches(records, net.batch_size, order, transforms=net.transforms)
         with closing(batches):
             net.set_training_data(batches, transformed=True)
-            learner = SolverLearner(net.solver, NetFeed(net, batches))
+            learner = self._learner(net, batches, comm)
             batch_size = net.batch_size * int(net.settings.iter_size)
             plan = spec.make_plan(total, batch_size, comm.size)
             hooks = self._hooks(net, part, comm, met)
-            return work(learner, spec.make_strategy(), comm, plan, hooks)
+            return learner, work(learner, spec.make_strategy(), comm, plan, hooks)
 
-    def _net(self, comm: Comm, part: Part) -> Net:
-        """The net with the driver's weights, and a random seed of its own for each worker."""
-        spec = self.spec
-        text = spec.solver.unpacked(self.seat.folder)
-        net = Net(text, seed=spec.seed, precision=spec.precision, preprocessing=spec.preprocessing)
+    def _net(self, part: Part) -> Net:
+        spec, seat = self.spec, self.seat
+        solver = parse_solver(spec.solver.unpacked(seat.folder))
+        solver.snapshot_prefix = str(seat.folder / "solver")
+        solver.snapshot_format = caffe_pb2.SolverParameter.BINARYPROTO
+        if seat.device is not None:
+            find_backend(spec.backend, spec.precision).use(seat.device)
+        net = Net(
+            solver,
+            seed=spec.seed,
+            precision=spec.precision,
+            preprocessing=spec.preprocessing,
+            backend=spec.backend,
+        )
         if part.is_whole:
             net.set_training_data(part.training)  # the data may decide the net's shapes
-        seed, draws = net.net.random_state
-        net.net.random_state = (seed + comm.rank, draws)
-        self._weights = net.net.flat_params
+        return net
+
+    def _learner(self, net: Net, batches: Batches, comm: Comm) -> Learner:
+        """The learner with the driver's weights, and a random seed of its own for each worker."""
+        feed, seed = NetFeed(net, batches), self.spec.seed
+        learner: Learner
+        if net.flat_weights is None:
+            learner = PycaffeLearner(net, feed, seed + comm.rank)
+        else:
+            learner = SolverLearner(net.solver, feed)
+        net.backend.draw_apart(net.net, seed, comm.rank)
         if comm.rank == 0:
             initial = np.frombuffer(self.line.call("initial")[1], np.float32)
-            self._weights.copy_from(NDArray.view(initial))
-        comm.broadcast(self._weights)
-        return net
+            learner.weights.copy_from(NDArray.view(initial))
+        comm.broadcast(learner.weights)
+        return learner
 
     def _hooks(self, net: Net, part: Part, comm: Comm, met: Json) -> Hooks:
         spec, line = self.spec, self.line

@@ -19,6 +19,10 @@ class Dropout(Neuron):
     type = "Dropout"
     field = "dropout_param"
 
+    @property
+    def draws(self) -> bool:
+        return self.phase == TRAIN and bool(self.options.dropout_ratio)
+
     def constants(self) -> dict[str, Any]:
         ratio = self.options.dropout_ratio
         if not 0 <= ratio < 1:

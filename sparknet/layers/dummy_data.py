@@ -18,6 +18,10 @@ class DummyData(SourceLayer):
     field = "dummy_data_param"
     fills = True
 
+    @property
+    def draws(self) -> bool:
+        return any(filler.type != "constant" for filler in self.options.data_filler)
+
     def survey(self) -> Plan:
         shapes = self._shapes(len(self.parameter.top))
         fillers = self._fillers(len(self.parameter.top))

@@ -182,6 +182,11 @@ class Layer(ABC):
         """Whether the layer multiplies in bfloat16 in a net with that precision."""
         return False
 
+    @property
+    def draws(self) -> bool:
+        """Whether a pass draws random numbers."""
+        return False
+
     def data_set(self) -> Any:
         """The data set that a data layer reads, as Records (`sparknet.loaders`); None: none."""
         return None

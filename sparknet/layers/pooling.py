@@ -21,6 +21,10 @@ class Pooling(Layer):
     field = "pooling_param"
     tops = between(1, 2)
 
+    @property
+    def draws(self) -> bool:
+        return self.choice("pool") == "stochastic"
+
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
         method = self.choice("pool")

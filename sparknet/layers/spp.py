@@ -15,6 +15,10 @@ class SPP(Layer):
     type = "SPP"
     field = "spp_param"
 
+    @property
+    def draws(self) -> bool:
+        return self.choice("pool") == "stochastic"
+
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         bottom = check_image(self, bottoms[0])
         size = (bottom[2], bottom[3])

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from sparknet.errors import SpecError
+from sparknet.errors import SpecError, shown
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, write_text
 
@@ -16,15 +16,36 @@ NetMessage = caffe_pb2.NetParameter
 SolverMessage = caffe_pb2.SolverParameter
 
 
+EMBEDDED = "embedded"
+
+_CALLED = ("Net", "get_solver", "set_mode_cpu", "set_random_seed")
+_OF_A_GPU = ("set_mode_gpu", "set_device")
+_SEEDS = 1 << 32
+"""Caffe's seeds are below this."""
+
+CPU = -1
+"""The device of `Backend.use` that is no GPU."""
+
+
 class Backend(Protocol):
     """Makes nets and solvers with pycaffe's interface."""
+
+    @property
+    def name(self) -> str:
+        """EMBEDDED, or the name under which Python imports the module."""
 
     @property
     def precision(self) -> str:
         """The precision of multiplications."""
 
+    def use(self, device: int) -> None:
+        """Compute on the GPU of this number, or on the CPU."""
+
     def seed(self, seed: int | None) -> int:
         """Seed all that is made from now on; returns a seed for Net's own random numbers."""
+
+    def draw_apart(self, net: Any, seed: int, rank: int) -> None:
+        """Let a worker's net, which was made with ``seed``, draw other numbers than the others."""
 
     def net(self, net: NetMessage, phase: int, seed: int | None) -> Any: ...
 
@@ -34,16 +55,25 @@ class Backend(Protocol):
 class Embedded:
     """The embedded sparknet.caffe, which takes messages directly."""
 
+    name = EMBEDDED
+
     def __init__(self, precision: str = "float32", keep_blobs: bool = False) -> None:
         from sparknet.caffe.precision import available
 
         self.precision = available(precision)
         self._options: dict[str, Any] = {"precision": self.precision, "keep_blobs": keep_blobs}
 
+    def use(self, device: int) -> None:
+        """Do nothing: it computes on the CPU."""
+
     def seed(self, seed: int | None) -> int:
         from sparknet.caffe.random import next_seed
 
         return next_seed() if seed is None else seed
+
+    def draw_apart(self, net: Any, seed: int, rank: int) -> None:
+        own, draws = net.random_state
+        net.random_state = (own + rank, draws)
 
     def net(self, net: NetMessage, phase: int, seed: int | None) -> Any:
         from sparknet.caffe import Net
@@ -61,14 +91,24 @@ class Pycaffe:
 
     precision = "float32"
 
-    def __init__(self, module: Any) -> None:
-        self.module = module
+    def __init__(self, module: Any, name: str) -> None:
+        self.module, self.name = module, name
+
+    def use(self, device: int) -> None:
+        if device == CPU:
+            self.module.set_mode_cpu()
+            return
+        self.module.set_device(device)
+        self.module.set_mode_gpu()
 
     def seed(self, seed: int | None) -> int:
         if seed is None:
             return secrets.randbits(31)
-        self.module.set_random_seed(seed)
+        self.module.set_random_seed(seed % _SEEDS)
         return seed
+
+    def draw_apart(self, net: Any, seed: int, rank: int) -> None:
+        self.seed(seed + rank)
 
     def net(self, net: NetMessage, phase: int, seed: int | None) -> Any:
         return _from_file(net, lambda path: self.module.Net(path, phase))
@@ -79,24 +119,30 @@ class Pycaffe:
 
 def find_backend(backend: Any, precision: str = "float32", keep_blobs: bool = False) -> Backend:
     """The backend of "embedded", "caffe" (or another module's name), or a module."""
-    if backend == "embedded":
+    if backend == EMBEDDED:
         return Embedded(precision, keep_blobs)
-    module = _imported(backend) if isinstance(backend, str) else backend
-    if getattr(module, "__name__", "") == "sparknet.caffe":
+    module = import_backend(backend) if isinstance(backend, str) else backend
+    name = getattr(module, "__name__", repr(module))
+    if name == "sparknet.caffe":
         return Embedded(precision, keep_blobs)
     if precision != Pycaffe.precision:
         raise SpecError(f"precision={precision!r} needs the embedded backend, not {backend!r}")
-    for name in ("Net", "get_solver"):
-        if not hasattr(module, name):
-            raise SpecError(f"backend {module!r} is no pycaffe: it has no {name}")
-    return Pycaffe(module)
+    if lacking := missing(module):
+        raise SpecError(f"backend {module!r} is no pycaffe: it has no {lacking[0]}")
+    return Pycaffe(module, backend if isinstance(backend, str) else name)
 
 
-def _imported(name: str) -> Any:
+def missing(module: Any, gpu: bool = False) -> list[str]:
+    """The names of pycaffe that a module lacks, of those that are called here."""
+    names = [*_CALLED, *(_OF_A_GPU if gpu else ())]
+    return [name for name in names if not hasattr(module, name)]
+
+
+def import_backend(name: str) -> Any:
     try:
         return import_module(name)
-    except ImportError as error:
-        raise SpecError(f"backend '{name}' cannot be imported: {error}") from error
+    except Exception as error:  # a built Caffe may raise any when it meets a newer numpy
+        raise SpecError(f"backend '{name}' cannot be imported: {shown(error)}") from error
 
 
 def _from_file(message: Any, make: Callable[[str], Any]) -> Any:

@@ -13,7 +13,7 @@ from sparknet.errors import DataError, SolverError, SpecError
 from sparknet.layers import TEST, TRAIN, Shape
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import NDArray
-from sparknet.net.backend import find_backend
+from sparknet.net.backend import Backend, find_backend
 from sparknet.net.description import NetMessage, SolverMessage, describe
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.fed import FedNet
@@ -131,6 +131,11 @@ class Net:
         entries = {entry.name: entry for entry in self._main.entries}
         names = default_columns(self._main.places)
         return {name: entries[name] for name in names if name in entries}
+
+    @property
+    def backend(self) -> Backend:
+        """What makes its nets and solvers."""
+        return self._backend
 
     @property
     def precision(self) -> str:
@@ -287,8 +292,7 @@ class Net:
         for one, another in zip(mine, theirs, strict=True):
             another.records.update(one.records)
         with suppress(UnknownShape):
-            weights = WeightCollection.of(self.net, copy=self.flat_weights is None)
-            other.set_weights(weights)
+            other.set_weights(WeightCollection.of(self.net, copy=None))
         return other
 
     def save(self, path: StrPath) -> None:

@@ -6,8 +6,11 @@ import os
 from math import prod
 from pathlib import Path
 
+from sparknet.caffe.solvers import SOLVERS
+from sparknet.dist.training_net import settings
 from sparknet.graph import Graph
 from sparknet.net import Net
+from sparknet.weights import layout_of
 
 _FLOAT = 4
 _THREADS = 256 << 20
@@ -21,9 +24,10 @@ def footprint(net: Net) -> int:
     values stored for the backward pass; not other blobs and gradients, which share memory, nor
     the records, nor the memory of oneDNN.
     """
-    copies = 3 + len(net.solver.flat_history)
-    parameters = int(net.net.flat_params.size)
-    return _FLOAT * (copies * parameters + _waiting(net.net.graph)) + _THREADS
+    copies = 3 + SOLVERS[settings(net).type].histories
+    parameters = layout_of(net.net).size
+    waiting = 0 if net.flat_weights is None else _waiting(net.net.graph)
+    return _FLOAT * (copies * parameters + waiting) + _THREADS
 
 
 def _waiting(graph: Graph) -> int:

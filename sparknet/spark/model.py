@@ -30,6 +30,7 @@ from sparknet.spark.outputs import Output, find_outputs
 from sparknet.spark.prediction import Prediction, predict
 from sparknet.spark.remote import fetched, written
 from sparknet.spark.saved import Saved
+from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -200,7 +201,7 @@ class SparkModel:
 
     def _send(self, session: SparkSession) -> str:
         """Send the file of weights, which every executor fetches once; returns its name."""
-        flat = np.asarray(self.net.net.flat_params)
+        flat = WeightCollection.of(self.net.net, copy=None).flat.numpy()
         name = f"sparknet-{blake2b(flat.data.cast('B'), digest_size=16).hexdigest()}.caffemodel"
         send(session, name, lambda path: write_model(path, self._model()))
         return name

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sparknet.dist.line import Link
 from sparknet.dist.seal import AES_GCM, GMAC, HMAC
 from sparknet.errors import SparkError
+from sparknet.net.backend import EMBEDDED
 from sparknet.spark import probe
 from sparknet.spark.address import is_local
 from sparknet.spark.job import Job, is_classic
@@ -39,17 +40,18 @@ def check(
     link: Link,
     patience: float = _PATIENCE,
     needed: int = 0,
+    backend: str = EMBEDDED,
 ) -> list[dict[str, Any]]:
     """The findings of each worker; SparkError with the setting to change if training cannot run.
 
-    ``needed`` is the least memory of a worker in bytes.
+    ``needed`` is the least memory of a worker in bytes, ``backend`` what it trains with.
     """
     if type(workers) is not int or workers < 1:
         raise SparkError(f"workers is {workers!r}: a whole number, at least 1, is needed")
     if is_classic(session):
         _check_settings(session, workers, patience)
     rows = session.range(0, workers, 1, workers)
-    task = partial(probe.look, link=link)
+    task = partial(probe.look, link=link, backend=backend)
     look = rows.mapInArrow(task, probe.SCHEMA, barrier=True)
     look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again
     with Job(session, look, "sparknet: preflight") as job:
@@ -66,6 +68,7 @@ def check(
             raise translated(error) from error
     for finding in found:
         _check_finding(finding, link.driver, link.seal)
+        _check_backend(finding)
         _check_room(finding, needed)
     return found
 
@@ -143,6 +146,11 @@ def _check_finding(finding: dict[str, Any], driver: Address, seal: str) -> None:
             f"{where} cannot reach a worker at {host}:{port}: the executors must accept "
             "connections from each other; open a port range and name it with ports="
         )
+
+
+def _check_backend(finding: dict[str, Any]) -> None:
+    if finding["backend"]:
+        raise SparkError(f"{_where(finding)} cannot train: {finding['backend']}")
 
 
 def _check_room(finding: dict[str, Any], needed: int) -> None:

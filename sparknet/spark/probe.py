@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,8 @@ from sparknet.dist.handshake import PREFLIGHT
 from sparknet.dist.line import Link
 from sparknet.dist.rendezvous import Presence
 from sparknet.dist.seal import choose_seal
-from sparknet.errors import CommError
+from sparknet.errors import CommError, SparkError, SparkNetError
+from sparknet.net.backend import CPU, EMBEDDED, import_backend, missing
 from sparknet.spark.footprint import room
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _MEETING = 30.0
 Address = tuple[str, int]
 
 
-def look(batches: Iterable[pa.RecordBatch], link: Link) -> Iterator[pa.RecordBatch]:
+def look(batches: Iterable[pa.RecordBatch], link: Link, backend: str) -> Iterator[pa.RecordBatch]:
     """Yields a task's finding, after all tasks tried to reach each other."""
     import pyarrow as pa
     from pyspark import BarrierTaskContext
@@ -42,6 +43,7 @@ def look(batches: Iterable[pa.RecordBatch], link: Link) -> Iterator[pa.RecordBat
     finding = {"worker": worker, "unreached": _unreached(link, worker, size)}
     finding |= machine()
     finding["room"] = room()
+    finding["backend"] = _lack(backend, context.resources())
     yield pa.RecordBatch.from_pydict({"finding": [json.dumps(finding)]})
 
 
@@ -63,6 +65,28 @@ def _unreached(link: Link, worker: int, size: int) -> list[Address]:
         except CommError:  # the worker that could not come reports why
             return []
     return unreached
+
+
+def _lack(backend: str, resources: Mapping[str, Any]) -> str:
+    """Why this process cannot train with a backend; empty if it can."""
+    if backend == EMBEDDED:
+        return ""
+    try:
+        device = device_of(resources)
+        lacking = missing(import_backend(backend), gpu=device != CPU)
+    except SparkNetError as error:
+        return str(error)
+    return f"backend '{backend}' has no {', '.join(lacking)}" if lacking else ""
+
+
+def device_of(resources: Mapping[str, Any]) -> int:
+    """The number of the GPU that Spark gave to a task, or CPU; ``resources`` are the task's."""
+    if "gpu" not in resources:
+        return CPU
+    addresses = list(resources["gpu"].addresses)
+    if not addresses or not addresses[0].isdecimal():
+        raise SparkError(f"Spark gave the task the GPUs {addresses}: the first has no number")
+    return int(addresses[0])
 
 
 def task_host() -> str:

@@ -12,9 +12,10 @@ from sparknet.dist.line import Line
 from sparknet.dist.run_spec import RunSpec
 from sparknet.dist.worker_main import Seat, reporting, take_part
 from sparknet.native import set_threads
+from sparknet.net.backend import EMBEDDED
 from sparknet.spark.columns import Wanted
 from sparknet.spark.ingest import ingest
-from sparknet.spark.probe import task_host
+from sparknet.spark.probe import device_of, task_host
 from sparknet.spark.scratch import scratch
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def train(
 
     def work(line: Line) -> None:
         with scratch(spec.link.run) as folder:
-            seat = Seat(rank, size, task_host(), folder)
+            device = None if spec.backend == EMBEDDED else device_of(context.resources())
+            seat = Seat(rank, size, task_host(), folder, device)
             path = folder / "records"
             read = partial(ingest, batches, path, columns.mapping, columns.shapes)
             take_part(spec, seat, line, read)

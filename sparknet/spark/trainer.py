@@ -16,7 +16,7 @@ from sparknet.dist.run import Run
 from sparknet.dist.runs import save_weights
 from sparknet.dist.seal import choose_seal
 from sparknet.dist.strategies import Strategy
-from sparknet.dist.training_net import check_engine, training_net
+from sparknet.dist.training_net import training_net
 from sparknet.dist.training_settings import Beginning, Protection, TrainingSettings
 from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
@@ -36,6 +36,7 @@ from sparknet.spark.remote import fetched, local_path
 from sparknet.spark.row_weights import COLUMN as WEIGHT
 from sparknet.spark.row_weights import RowWeights, label_column, without_weights
 from sparknet.spark.task import Columns
+from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +67,8 @@ class Trainer:
     in every loss, ``class_weights`` maps labels to what their rows count for (1 for others), or is
     "balanced": docs/pipelines.md.  The records are shuffled by ``seed``, or come in the order in
     which they are numbered (``shuffle=False``).  ``precision="bf16"`` multiplies in bfloat16, on
-    those workers that can: docs/precision.md.
+    those workers that can: docs/precision.md.  ``backend`` is that of `Net`: "caffe" trains with
+    another pycaffe, which the workers' Python can import, docs/net.md.
 
     Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
     ``seconds``.  Validation records are measured every ``validate_every`` rounds.  With
@@ -113,6 +115,7 @@ class Trainer:
     ports: Sequence[int] = (0,)
     deadline: float = 60.0
     precision: str = "float32"
+    backend: Any = "embedded"
     protection: Protection | None = None
     on_event: OnEvent | None = None
     resize: Any = None
@@ -142,15 +145,15 @@ class Trainer:
         nets = _Nets(partial(self._training_net, session), weights.is_given)
         begun = Beginning(given, runs, resume, nets.make)
         net = begun.net
-        begun.check(weights=net.net.flat_params.size)
+        initial = begun.weights()
+        begun.check(weights=initial.flat.size)
         rows = _Rows(nets, data, validation, self.columns, weights)
         given.plan(net, rows.held is not None)  # may be refused
         store = begun.open_store()
         usual: Protection = "encrypted" if is_encrypted(session) else "sealed"
         seal = choose_seal(self.protection or usual)
-        flat = net.net.flat_params
         with Run(
-            flat,
+            initial.flat,
             store,
             self.on_event,
             resume=resume,
@@ -159,7 +162,9 @@ class Trainer:
             foreign=SparkError,
         ) as run:
             link = run.link(driver_address(session, 0)[0])
-            preflight.check(session, self.workers, link, needed=footprint(net))
+            preflight.check(
+                session, self.workers, link, needed=footprint(net), backend=net.backend.name
+            )
             precision = net.precision if isinstance(self.solver, Net) else self.precision
             spec = begun.spec(link, rows.held is not None, store, None, precision)
             workers = SparkWorkers(
@@ -169,10 +174,10 @@ class Trainer:
                 run,
                 spec,
                 Columns(rows.mapping, wanted(net.inputs.values(), training=True)),
-                f"sparknet: training {net.net.name}",
+                f"sparknet: training {net.described.name}",
             )
             outcome, trained = run.supervise(workers)
-        nets.plain.net.flat_params.copy_from(trained)
+        nets.plain.set_weights(WeightCollection(initial.layout, trained))
         net = nets.plain
         return Trained(net.get_weights(), run.history, net, outcome, self.columns)
 
@@ -186,8 +191,8 @@ class Trainer:
                 weights = save_weights(runs_at, os.fspath(weights), folder)
             given = stack.enter_context(fetched(weights, session))
             how = Preprocessing.of(self)
-            net = training_net(self.solver, given, seed, self.precision, how)
-            check_engine(net)  # builds the net, with these weights
+            net = training_net(self.solver, given, seed, self.precision, how, self.backend)
+            _ = net.solver  # builds the net, with these weights
         return net
 
 

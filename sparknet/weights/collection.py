@@ -12,6 +12,7 @@ from sparknet.layers.layer import shape_text
 from sparknet.native import NDArray
 from sparknet.weights.files import StrPath, read_weights, write_weights
 from sparknet.weights.layout import Layout, flat_of, layout_of
+from sparknet.weights.scattered import Scattered
 
 
 class WeightCollection(Mapping[str, list[NDArray]]):
@@ -51,23 +52,22 @@ class WeightCollection(Mapping[str, list[NDArray]]):
     # -- from and to nets and files --------------------------------------------------
 
     @classmethod
-    def of(cls, net: Any, copy: bool = True) -> WeightCollection:
+    def of(cls, net: Any, copy: bool | None = True) -> WeightCollection:
         """The weights of a pycaffe net.
 
-        Without `copy` they are views of the net's memory, which only the embedded engine allows.
+        Without `copy` they are views of the net's memory, which only the embedded engine allows;
+        with None they are views where that is so, and else a copy.
         """
         layout = layout_of(net)
         flat = flat_of(net, layout)
         if flat is not None:
             return cls(layout, flat.copy() if copy else flat)
-        if not copy:
+        if copy is False:
             raise ArrayError(
                 "this net's weights do not lie in one buffer: only copies are to be had"
             )
         made = cls(layout, NDArray.empty((layout.size,)))
-        for name, views in made.items():
-            for view, blob in zip(views, net.params[name], strict=True):
-                view.numpy()[...] = blob.data
+        Scattered.values(net, layout).gather(made.flat)
         return made
 
     def to_net(self, net: Any) -> None:
@@ -78,9 +78,7 @@ class WeightCollection(Mapping[str, list[NDArray]]):
         if flat is not None and layout == self.layout:
             flat.copy_from(self.flat)
             return
-        for name, views in self.items():
-            for view, blob in zip(views, net.params[name], strict=True):
-                blob.data[...] = view.numpy()
+        Scattered.values(net, self.layout).scatter(self.flat)
 
     @classmethod
     def load(cls, path: StrPath) -> WeightCollection:

@@ -12,15 +12,15 @@ import pytest
 from sparknet import Net, WeightCollection, caffe
 from sparknet.errors import ArrayError, SpecError
 from tests.caffe.host.nets import images, lmdb, of_images
+from tests.net import public_caffe
 from tests.net.nets import NET, blobs_of_three, solver_text
-from tests.net.pycaffe import pycaffe
 from tests.net.test_data_layers import TAIL
 
 
 @pytest.mark.parametrize("iter_size", [1, 2])
 def test_another_pycaffe_does_the_same(iter_size: int, tmp_path: Path) -> None:
     text = solver_text(momentum=0.9, iter_size=iter_size, test_iter=1, test_interval=10)
-    own, other = Net(text), Net(text, backend=pycaffe())
+    own, other = Net(text), Net(text, backend=public_caffe)
     for net in (own, other):
         net.set_training_data(blobs_of_three())
         net.set_validation_data(blobs_of_three(51, 1))
@@ -35,13 +35,13 @@ def test_another_pycaffe_does_the_same(iter_size: int, tmp_path: Path) -> None:
 
 
 def test_weights_files_and_weights(tmp_path: Path) -> None:
-    other = Net(NET, backend=pycaffe(), seed=1)
+    other = Net(NET, backend=public_caffe, seed=1)
     weights = other.get_weights()
     assert weights.layout == Net(NET).get_weights().layout
     for name in ("w.caffemodel", "w.h5"):
         other.save(tmp_path / name)
         assert WeightCollection.load(tmp_path / name).allclose(weights, 0, 0)
-        loaded = Net(NET, tmp_path / name, backend=pycaffe())
+        loaded = Net(NET, tmp_path / name, backend=public_caffe)
         assert loaded.get_weights().allclose(weights, 0, 0)
         loaded.set_weights(2 * weights)
         loaded.load(tmp_path / name)
@@ -53,13 +53,13 @@ def test_weights_files_and_weights(tmp_path: Path) -> None:
 
 def test_data_layers_read_their_own_files(tmp_path: Path) -> None:
     text = solver_text(lmdb(of_images(tmp_path, images(30, 3, 6, 7)), 10, "scale: 0.01") + TAIL)
-    own, other = Net(text), Net(text, backend=pycaffe())
+    own, other = Net(text), Net(text, backend=public_caffe)
     assert own.train(4) == other.train(4)
     assert own.get_weights().allclose(other.get_weights(), 0, 0)
 
 
 def test_backends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "caffe", pycaffe())
+    monkeypatch.setitem(sys.modules, "caffe", public_caffe)
     assert Net(NET, backend="caffe").flat_weights is None
     assert Net(NET, backend=caffe).flat_weights is not None
     assert Net(NET, backend="sparknet.caffe").flat_weights is not None

@@ -14,7 +14,7 @@ from sparknet import Net, train
 from sparknet.errors import SettingError, SpecError
 from sparknet.native import has_bf16
 from tests.goldens import ROOT
-from tests.net.pycaffe import pycaffe
+from tests.net import public_caffe
 from tests.spark.digits import NET, records, solver
 
 needs_bf16 = pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
@@ -64,7 +64,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(SpecError, match="precision must be 'float32' or 'bf16'; it is 'half'"):
         Net(NET, precision="half")
     with pytest.raises(SpecError, match="precision='bf16' needs the embedded backend, not"):
-        Net(NET, backend=pycaffe(), precision="bf16")
+        Net(NET, backend=public_caffe, precision="bf16")
     with pytest.raises(SettingError, match="this Net computes in float32: give precision to Net"):
         train(Net(solver()), data(), precision="bf16")
 

@@ -14,9 +14,9 @@ import sparknet
 from sparknet import Net, WeightCollection, caffe
 from sparknet.cli import main
 from sparknet.errors import WeightsError
-from sparknet.net.backend import Pycaffe
 from sparknet.proto import parse_net, write_text
 from sparknet.weights import WeightsWarning
+from tests.net import public_caffe
 
 INPUT = """
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 4 dim: 2 } } }
@@ -55,9 +55,7 @@ WAYS: dict[str, Any] = {
     "Net of a solver": lambda path, layers: Net(solver_text(*layers), path),
     "a solver's weights": lambda path, layers: Net(solver_text(*layers, weights=f"'{path}'")),
     "load": lambda path, layers: Net(net_text(*layers)).load(path),
-    "another pycaffe": lambda path, layers: Net(
-        net_text(*layers), path, backend=Pycaffe(caffe).module
-    ),
+    "another pycaffe": lambda path, layers: Net(net_text(*layers), path, backend=public_caffe),
     "sparknet.train": lambda path, layers: sparknet.train(
         solver_text(*layers),
         {"data": np.zeros((8, 2), np.float32), "label": np.zeros(8)},

@@ -29,6 +29,10 @@ class AllReduce(Strategy):
     def check(self) -> None:
         self.need(self.steps >= 1, "steps", "at least 1")
 
+    @property
+    def needs_state(self) -> bool:
+        return True  # each worker updates a part of them
+
     def start(self, learner: Learner, comm: Comm) -> State:
         return State()
 

@@ -75,6 +75,10 @@ class Auto(Strategy):
         self.need(self.longest >= 1, "longest", "at least 1")
         self._averaging(1, averages_momentum=True)
 
+    @property
+    def needs_state(self) -> bool:
+        return True  # rounds that are short average the momentum
+
     def start(self, learner: Learner, comm: Comm) -> Tuned:
         return Tuned(center=learner.weights.copy())
 

@@ -40,6 +40,10 @@ class Averaging(Periodic):
         self.need(self.steps >= 1, "steps", "at least 1")
         self.need(self.seconds is None or self.seconds > 0, "seconds", "more than 0")
 
+    @property
+    def needs_state(self) -> bool:
+        return super().needs_state or self.seconds is not None
+
     def train(self, learner: Learner, most: int) -> Steps:
         if self.seconds is None:
             return learner.step(min(self.steps, most))

@@ -55,6 +55,10 @@ class Downpour(Strategy):
             return 0.0
         return self.damping ** max(staleness - (workers * self.pull_every - 1), 0)
 
+    @property
+    def needs_state(self) -> bool:
+        return True  # a pull may set the iteration
+
     def start(self, learner: Learner, comm: Comm) -> Served:
         return Served(pulled=NDArray.empty(learner.weights.shape))
 

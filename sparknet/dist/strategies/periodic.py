@@ -39,6 +39,10 @@ class Periodic(Strategy):
         known = ", ".join(CODES)
         self.need(self.codec is None or self.codec in CODES, "codec", f"one of {known}, or None")
 
+    @property
+    def needs_state(self) -> bool:
+        return super().needs_state or self.momentum != "keep"
+
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
         if self.codec is None or comm.size == 1:
             return {}

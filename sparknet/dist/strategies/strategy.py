@@ -81,6 +81,11 @@ class Strategy(ABC):
             value = getattr(self, setting)
             raise SettingError(f"{type(self).__name__}: {setting} must be {wanted}, not {value!r}")
 
+    @property
+    def needs_state(self) -> bool:
+        """Whether it needs the solvers' histories, or sets their iteration."""
+        return self.warmup > 0
+
     @abstractmethod
     def start(self, learner: Learner, comm: Comm) -> State:
         """The state before the first round; all workers have the same weights."""
@@ -144,11 +149,13 @@ class Meter:
 
 def follow_first(learner: Learner, comm: Comm) -> None:
     """Give all workers the weights, histories and iteration of worker 0."""
-    for buffer in (learner.weights, *learner.histories):
-        comm.broadcast(buffer)
-    first = int(comm.gather(learner.iter)[0])
-    if first != learner.iter:
-        learner.seek(first)
+    comm.broadcast(learner.weights)
+    iterations = comm.gather(learner.iter)
+    if any(iterations):  # the histories of new solvers are zeros
+        for history in learner.histories:
+            comm.broadcast(history)
+    if iterations[0] != learner.iter:
+        learner.seek(int(iterations[0]))
 
 
 def warm_up(learner: Learner, comm: Comm, steps: int) -> Round:

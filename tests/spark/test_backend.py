@@ -1,0 +1,136 @@
+"""Training on Spark with another pycaffe: public_caffe, which has public names alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.spark_strategies import OnSpark, on_spark
+from benchmarks.strategies import STRATEGIES, measure
+from sparknet.errors import SparkError
+from sparknet.net import Net
+from sparknet.spark import Trainer, preflight
+from sparknet.spark.probe import device_of
+from tests.net import public_caffe
+from tests.spark.digits import solver
+from tests.spark.test_preflight import link
+from tests.spark.test_trainer import events, flat, frame
+
+__all__ = ["link"]
+
+NAME = public_caffe.__name__
+STEPS = 2000
+"""That both workers together make with each strategy."""
+
+
+@pytest.mark.parametrize("way", ["a name", "a Net"])
+def test_averaging_is_that_of_the_embedded_engine(session: Any, way: str) -> None:
+    data, held = frame(session, 400), frame(session, 101, seed=1)
+    own = Trainer(solver(), workers=2).fit(data, validation=held)
+    given: dict[str, Any] = {"solver": Net(solver(), backend=public_caffe)}
+    if way == "a name":
+        given = {"solver": solver(), "backend": NAME}
+    trained = Trainer(workers=2, **given).fit(data, validation=held)
+    assert trained.outcome.metrics == pytest.approx(own.outcome.metrics, abs=1e-5)
+    np.testing.assert_allclose(flat(trained), flat(own), rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(trained.net.get_weights().flat, trained.weights.flat)
+    predicted = [row.ip for row in trained.model.transform(held, ["ip"]).select("ip").collect()]
+    other = [row.ip for row in own.model.transform(held, ["ip"]).select("ip").collect()]
+    np.testing.assert_allclose(predicted, other, atol=1e-3)
+
+
+def test_a_run_on_spark_goes_on_from_its_snapshots(session: Any, tmp_path: Path) -> None:
+    data = frame(session, 200)
+    settings: dict[str, Any] = {"strategy": "slowmo", "workers": 2, "backend": NAME}
+    whole = Trainer(solver(steps=40), **settings).fit(data)
+    settings |= {"snapshots": str(tmp_path), "snapshot_every": 1}
+    Trainer(solver(steps=20), **settings).fit(data)
+    trained = Trainer(solver(steps=40), **settings).fit(data, resume=True)
+    assert [event["round"] for event in events(trained, "round")] == [3, 4]
+    np.testing.assert_array_equal(flat(trained), flat(whole))
+
+
+def test_what_the_workers_lack_is_said_before_the_job(
+    spark: Any, link: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = preflight.check(spark, 2, link, backend=NAME)
+    assert [finding["backend"] for finding in found] == ["", ""]
+    with pytest.raises(SparkError, match=r"^worker 0 on \S+ cannot train: backend 'tests' has no "
+                       "Net, get_solver, set_mode_cpu, set_random_seed$"):  # fmt: skip
+        preflight.check(spark, 2, link, backend="tests")
+    here = ModuleType("driver_caffe")
+    vars(here).update({name: vars(public_caffe)[name] for name in public_caffe.__all__})
+    monkeypatch.setitem(sys.modules, "driver_caffe", here)
+    with pytest.raises(SparkError, match="cannot train: backend 'driver_caffe' cannot be imported"):
+        Trainer(solver(), workers=2, backend="driver_caffe").fit(frame(spark, 40))
+
+
+def test_the_device_is_the_tasks() -> None:
+    from pyspark.resource import ResourceInformation
+
+    assert device_of({}) == -1
+    assert device_of({"gpu": ResourceInformation("gpu", ["3", "4"])}) == 3
+    for addresses in ([], ["GPU-8f5d"]):
+        with pytest.raises(SparkError, match=r"Spark gave the task the GPUs \[.*: the first has"):
+            device_of({"gpu": ResourceInformation("gpu", addresses)})
+
+
+@pytest.mark.slow
+def test_each_worker_chooses_its_device_once(tmp_path: Path) -> None:
+    """On executors to which Spark gives one GPU each: what is called is the same without any."""
+    (tmp_path / "calls").mkdir()
+    found = tmp_path / "found"
+    lines = ["#!/bin/sh", "echo '" + json.dumps({"name": "gpu", "addresses": ["5", "6"]}) + "'"]
+    found.write_text("\n".join(lines))
+    found.chmod(0o755)
+    program = f"""
+from sparknet.spark import Trainer, local_session
+from tests.spark.digits import solver, tuples
+config = {{
+    "spark.master": "local-cluster[1,2,1024]",
+    "spark.executor.resource.gpu.amount": "2",
+    "spark.task.resource.gpu.amount": "1",
+    "spark.worker.resource.gpu.amount": "2",
+    "spark.worker.resource.gpu.discoveryScript": {str(found)!r},
+    "spark.executorEnv.PUBLIC_CAFFE": {str(tmp_path / "calls")!r},
+}}
+spark = local_session(2, threads=1, config=config)
+data = spark.sparkContext.parallelize(tuples(100), 2)
+Trainer(solver(steps=20), workers=2, backend={NAME!r}).fit(data)
+spark.stop()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+    calls = sorted(file.read_text() for file in (tmp_path / "calls").iterdir())
+    assert calls == ["device 5\ngpu\n", "device 6\ngpu\n"]
+
+
+@cache
+def run(spark: Any) -> OnSpark:
+    return on_spark(spark)
+
+
+@pytest.fixture(scope="module")
+def other(spark: Any) -> OnSpark:
+    mine = run(spark)
+    return OnSpark(mine.training, mine.validation, backend=NAME)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("mnist")
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_lenet_is_within_a_point_of_the_embedded_engine(
+    spark: Any, other: OnSpark, name: str
+) -> None:
+    row = measure(name, STRATEGIES[name], 2, STEPS, other)
+    own = measure(name, STRATEGIES[name], 2, STEPS, run(spark))
+    assert row.steps == STEPS // 2
+    assert row.accuracy >= own.accuracy - 0.01
+    assert row.accuracy > 0.9
