@@ -14,7 +14,7 @@ from sparknet.caffe.solvers.rate import current_step, learning_rate
 from sparknet.dist.learner import NetFeed, Steps, momentum_of
 from sparknet.dist.mirror import Mirror
 from sparknet.errors import SolverError
-from sparknet.layers import TRAIN, Shape, make
+from sparknet.layers import LAYERS, TRAIN, Shape, make
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.proto import State, caffe_pb2, read_state, write_state
@@ -223,7 +223,8 @@ class PycaffeLearner:
         self._wanted = _Position(state["iteration"], state["lowered"])
         self.last_rate = state["last_rate"]
         self.feed.seek(state["cursor"])
-        layers = [layer.name for layer in self.net.described.layer if make(layer, TRAIN).draws]
+        known = [layer for layer in self.net.described.layer if layer.type in LAYERS]
+        layers = [layer.name for layer in known if make(layer, TRAIN).draws]
         if not layers:
             return ""
         self.net.backend.seed(self._seed + _PRIME * self.iter)

@@ -1,7 +1,12 @@
-"""A learner over another pycaffe does, through public names, what the embedded engine's does."""
+"""A learner over another pycaffe does, through public names, what the embedded engine's does.
+
+The variable SPARKNET_CAFFE names another module than public_caffe for the tests of strategies: a
+real Caffe.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -37,6 +42,7 @@ from tests.dist import small
 from tests.net import public_caffe
 
 SOLVER = 'weight_decay: 0.01 lr_policy: "multistep" stepvalue: 6 stepvalue: 13 gamma: 0.5'
+BACKEND = os.environ.get("SPARKNET_CAFFE", public_caffe.__name__)
 CLIPPED = SOLVER + " clip_gradients: 0.5 iter_size: 2"
 ARRAYS = dict(small.records().arrays)
 
@@ -50,7 +56,8 @@ def learner(
     place = folder / str(rank)
     place.mkdir(exist_ok=True)
     solver.snapshot_prefix = str(place / "solver")
-    net = Net(solver, backend=public_caffe)
+    net = Net(solver, backend=BACKEND)
+    net.set_weights(Net(solver).get_weights())
     order = Order(small.RECORDS, seed=3, rank=rank, size=size)
     batches = Batches(small.records(), small.BATCH, order)
     net.set_training_data(batches, transformed=True)
