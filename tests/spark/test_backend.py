@@ -27,7 +27,7 @@ from tests.spark.test_trainer import events, flat, frame
 __all__ = ["link"]
 
 NAME = public_caffe.__name__
-STEPS = 2000
+STEPS = 1200
 """That both workers together make with each strategy."""
 
 
