@@ -49,6 +49,7 @@ bench: setup
 	@$(PY) -m benchmarks.memory
 	@$(PY) -m benchmarks.loaders
 	@$(PY) -m benchmarks.comm
+	@$(PY) -m benchmarks.backend
 
 bench-strategies: setup
 	@$(PY) -m benchmarks.strategies --write

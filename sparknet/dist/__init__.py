@@ -8,6 +8,7 @@ from __future__ import annotations
 from sparknet.dist import strategies
 from sparknet.dist.learner import Learner, SolverLearner
 from sparknet.dist.plan import Hooks, Plan
+from sparknet.dist.pycaffe_learner import PycaffeLearner
 from sparknet.dist.strategies import *  # noqa: F403 - their names are listed there, once
 from sparknet.dist.training import Trained, train
 from sparknet.dist.worker import Outcome, work
@@ -17,6 +18,7 @@ __all__ = [
     "Learner",
     "Outcome",
     "Plan",
+    "PycaffeLearner",
     "SolverLearner",
     "Trained",
     "train",

@@ -38,12 +38,13 @@ from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.net.weighting import weighted
 from tests.dist import small
 from tests.net import public_caffe
 
 SOLVER = 'weight_decay: 0.01 lr_policy: "multistep" stepvalue: 6 stepvalue: 13 gamma: 0.5'
 BACKEND = os.environ.get("SPARKNET_CAFFE", public_caffe.__name__)
-NEAR = 1e-6 if BACKEND == public_caffe.__name__ else 5e-3
+NEAR = 1e-6 if public_caffe.__name__ == BACKEND else 5e-3
 """What int8 codes make of other last bits."""
 CLIPPED = SOLVER + " clip_gradients: 0.5 iter_size: 2"
 ARRAYS = dict(small.records().arrays)
@@ -291,6 +292,8 @@ def test_what_a_backend_cannot_do_is_refused(
     refused("backend 'mine' is not what the workers import under this name", backend=mine)
     with pytest.raises(SettingError, match="this Net has the backend 'embedded': give backend to"):
         train(Net(solver), ARRAYS, workers=1, steps=1, backend=public_caffe)
+    with pytest.raises(SpecError, match="has no layer type RecordWeights: weights of records need"):
+        weighted(Net(solver, backend=public_caffe))
     poor(monkeypatch)
     with pytest.raises(SettingError, match=r"this Net has the backend 'tests\.net\.public_caffe'"):
         train(Net(solver, backend=public_caffe), ARRAYS, steps=1, backend="poor_caffe")
