@@ -50,10 +50,10 @@ class _Position:
 class PycaffeLearner:
     """A `Learner` with the solver of any pycaffe.
 
-    Weights and gradients are gathered from the layers and scattered to them.  The histories and
-    the iteration are nobody's to read or set but through a solverstate, a file: `snapshot` and
-    `restore`.  All of it happens when a strategy asks, at most once between two iterations.  The
-    solver's snapshot_prefix must lie in a folder of this learner alone.
+    Weights and gradients are gathered from the layers and scattered to them.  Histories and the
+    iteration are read and set through a solverstate, a file, by the solver's `snapshot` and
+    `restore`.  All of this happens only when a strategy asks, and once for all iterations between.
+    The solver's snapshot_prefix must lie in a folder of this learner alone.
     """
 
     def __init__(self, net: Net, feed: NetFeed, seed: int) -> None:
