@@ -116,6 +116,12 @@ def _describe(
     return _of_solver(upgrade_solver(message), trusted, unknown)
 
 
+def solver_of(source: Any) -> SolverMessage | None:
+    """The solver in a source; None if it describes a net alone."""
+    message = _message(source, "refuse")
+    return upgrade_solver(message) if isinstance(message, SolverMessage) else None
+
+
 def _of_solver(solver: SolverMessage, trusted: bool | None, unknown: str) -> Description:
     nets = solver_nets(solver_with_trust(solver, trusted), unknown=unknown)
     train, tests = nets.train, [_filtered(net, net.state) for net in nets.tests]

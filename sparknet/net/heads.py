@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
+from typing import Any, Literal
 
 from sparknet.layers import LAYERS, Layer
 from sparknet.layers.argmax import ArgMax
@@ -37,15 +37,26 @@ class Head:
     """What turns scores into probabilities."""
     axis: int = 1
     """The axis of classes."""
+    record: tuple[int, ...] = (1,)
+    """The shape of a record of the blob."""
+    place: int = 0
+    """The axis of classes in a record."""
     values: int = 1
     """The numbers of a record."""
     choices: int = 1
     """The classes, or the labels."""
+    ignored: int | None = None
+    """The class number of what no loss counts."""
 
     @property
     def is_single(self) -> bool:
         """Whether a record has one class, one label or one number."""
         return self.values == (self.choices if self.kind == "classes" else 1)
+
+    @classmethod
+    def of(cls, said: dict[str, Any]) -> Head:
+        """The head in what `asdict` made of it, as JSON."""
+        return cls(**{**said, "record": tuple(said["record"])})
 
 
 @dataclass(frozen=True)
@@ -96,22 +107,28 @@ def _head(
         maker = _squasher(name, layers)
     if maker is not None:
         squash = LAYERS[maker.type].squashes
-    values = prod(shape) // max(shape[record_axis], 1)
-    kind = _kind(judge, squash, values)
-    by = loss if maker is None else maker
-    axis = _axis(by, shape) if squash == "softmax" else 1
-    # Losses without an axis of classes take all numbers of a record for classes.
-    choices = shape[axis] if squash == "softmax" and len(shape) > 1 else values
+    record = (*shape[:record_axis], *shape[record_axis + 1 :])
+    axis = _axis(loss if maker is None else maker, shape)
+    if squash != "softmax" or axis == record_axis:
+        # Such losses take all numbers of a record for classes.
+        record, axis = (prod(record),), 1
+        place = 0
+    else:
+        place = axis - (record_axis < axis)
+    options = None if loss is None else loss.loss_param
     return Head(
         blob=name,
-        kind=kind,
+        kind=_kind(judge, squash, prod(record)),
         target=None if loss is None else _target(loss, name),
         scores=name if maker is None else maker.bottom[0],
         probabilities=None if maker is None else name,
         squashed_by=squash,  # type: ignore[arg-type]
         axis=axis,
-        values=values,
-        choices=choices,
+        record=record,
+        place=place,
+        values=prod(record),
+        choices=record[place],
+        ignored=int(options.ignore_label) if options and options.HasField("ignore_label") else None,
     )
 
 

@@ -55,7 +55,12 @@ def weighted(net: Net) -> tuple[Net, list[str]]:
         entry = LayerMessage(name=name, type=Input.type, top=[name])
         entry.input_param.shape.add().dim.extend([1] * axis + [net.batch_size])
         described.layer.insert(0, entry)
-    made = Net(_solver(net, described), net.get_weights(), precision=net.precision)
+    made = Net(
+        _solver(net, described),
+        net.get_weights(),
+        precision=net.precision,
+        preprocessing=net.preprocessing,
+    )
     return made, list(inputs.values())
 
 

@@ -18,6 +18,7 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.fed import FedNet
 from sparknet.net.flow import dependent, predictions
+from sparknet.net.heads import Head
 from sparknet.onnx import is_onnx, open_model
 from sparknet.proto import Model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean
@@ -25,6 +26,7 @@ from sparknet.spark.address import no_data, session_of
 from sparknet.spark.batch import batch_for
 from sparknet.spark.column_types import check_types, named, plain
 from sparknet.spark.columns import wanted
+from sparknet.spark.evaluation import Evaluation, evaluate
 from sparknet.spark.files import send
 from sparknet.spark.outputs import Output, find_outputs
 from sparknet.spark.prediction import Prediction, predict
@@ -118,6 +120,23 @@ class SparkModel:
         rows = data.toDF(*map(plain, data.columns))
         made = rows.mapInArrow(partial(predict, prediction=prediction), _plain(schema))
         return made.toDF(*schema.names)
+
+    def evaluate(
+        self,
+        data: DataFrame,
+        label: str | None = None,
+        *,
+        columns: dict[str, str] | None = None,
+        heads: Sequence[Head] | None = None,
+        batch: int | None = None,
+    ) -> Evaluation:
+        """Accuracy, precision and recall of each class and the confusion matrix; or R², MAE, RMSE.
+
+        The predictions are compared with the columns that the net's losses compare them with, as
+        ``columns`` maps them; ``label`` names the first one's.  The executors count; the result
+        of a net with several predictions is the first one's, which has ``others``.
+        """
+        return evaluate(self, data, label, named(columns), heads, batch)
 
     def asked(
         self,
@@ -264,12 +283,12 @@ def _stem(path: StrPath, suffix: str) -> str | None:
 
 def _schema(data: DataFrame, outputs: Sequence[Output], best: str | None) -> Any:
     """The data's columns, followed by the predicted ones."""
-    from pyspark.sql.types import IntegerType, StructType
+    from pyspark.sql.types import DoubleType, StructType
 
     schema = StructType(list(data.schema.fields))
     more: list[tuple[str, Any]] = [(one.column, one.spark_type()) for one in outputs]
     if best is not None:
-        more.append((best, IntegerType()))
+        more.append((best, DoubleType()))
     for name, kind in more:
         if name in schema.names:
             raise SparkError(f"the data has a column '{name}' already: give prefix, or drop it")

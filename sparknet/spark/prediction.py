@@ -88,5 +88,5 @@ def _predicted(rows: pa.RecordBatch, given: Prediction) -> pa.RecordBatch:
         columns[output.column] = output.values(found, rows.num_rows)
         values = found if values is None else values
     if given.best is not None and values is not None:
-        columns[given.best] = pa.array(values.argmax(1).astype(np.int32))
+        columns[given.best] = pa.array(values.argmax(1).astype(np.float64))
     return pa.RecordBatch.from_pydict(columns)

@@ -1,9 +1,11 @@
-"""Copies single files from and to Hadoop's file systems (hdfs://, s3a:// …)."""
+"""Copies single files from and to the file systems that Spark reaches (hdfs://, s3a:// …)."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,7 +43,7 @@ def fetched(source: Any, session: SparkSession | None = None) -> Iterator[Any]:
     if (path := local_path(url)) is not None:
         yield path
         return
-    remote = _Remote(url, session)
+    remote = remote_file(url, session)
     with scratch_folder("fetched") as folder:
         copy = Path(folder, Path(url).name)
         remote.fetch(copy)
@@ -54,7 +56,7 @@ def fetched(source: Any, session: SparkSession | None = None) -> Iterator[Any]:
 def exists(path: StrPath) -> bool:
     """Whether there is such a file, wherever Spark can read."""
     here = local_path(path)
-    return Path(here).is_file() if here is not None else _Remote(os.fspath(path), None).exists()
+    return Path(here).is_file() if here is not None else remote_file(os.fspath(path)).exists()
 
 
 @contextmanager
@@ -64,7 +66,7 @@ def written(path: StrPath, session: SparkSession | None = None) -> Iterator[Path
     if here is not None:
         yield Path(here)
         return
-    remote = _Remote(os.fspath(path), session)
+    remote = remote_file(os.fspath(path), session)
     with scratch_folder("staging") as folder:
         copy = Path(folder, Path(path).name)
         yield copy
@@ -84,17 +86,32 @@ def said_by_java(path: str) -> Iterator[None]:
         raise FileError(path, message.removeprefix(f"{path}: ")) from error
 
 
-class _Remote:
-    """A file on a Hadoop file system."""
+class RemoteFile(ABC):
+    """A file where Spark reads and writes."""
 
-    def __init__(self, url: str, session: SparkSession | None) -> None:
+    @abstractmethod
+    def exists(self) -> bool: ...
+
+    @abstractmethod
+    def fetch(self, copy: Path) -> None:
+        """Copy it to a path of this machine."""
+
+    @abstractmethod
+    def put(self, copy: Path) -> None:
+        """Make it, or replace it, from a file of this machine."""
+
+
+def remote_file(url: str, session: SparkSession | None = None) -> RemoteFile:
+    """A file on whatever file system Spark takes the path for."""
+    session = session or _session(url)
+    return _HadoopFile(url, session) if is_classic(session) else _ConnectedFile(url, session)
+
+
+class _HadoopFile(RemoteFile):
+    """Reached by Hadoop's classes, which a classic session has."""
+
+    def __init__(self, url: str, session: SparkSession) -> None:
         self._url = url
-        session = session or _session(url)
-        if not is_classic(session):
-            raise SparkError(
-                f"{url} cannot be reached under Spark Connect, where the driver has no Hadoop: "
-                "name a file of this machine"
-            )
         self._path = session._jvm.org.apache.hadoop.fs.Path
         with said_by_java(url):
             settings = session._jsparkSession.sessionState().newHadoopConf()
@@ -117,6 +134,61 @@ class _Remote:
             self._system.delete(done, False)
             if not self._system.rename(draft, done):
                 raise FileError(self._url, "cannot be given its name")
+
+
+class _ConnectedFile(RemoteFile):
+    """Reached through the server of Spark Connect, as its client has no Hadoop."""
+
+    def __init__(self, url: str, session: SparkSession) -> None:
+        self._url, self._session = url, session
+
+    def exists(self) -> bool:
+        from pyspark.errors import PySparkException
+
+        try:
+            found = self._session.read.format("binaryFile").load(self._url)
+            return bool(found.select("path").head(1))
+        except PySparkException:
+            return False
+
+    def fetch(self, copy: Path) -> None:
+        from pyspark.errors import PySparkException
+
+        pieces = (
+            f"posexplode(transform(sequence(0L, greatest(length(content) - 1, 0) div {_PIECE}L), "
+            f"i -> substring(content, CAST(i * {_PIECE} + 1 AS INT), {_PIECE}))) AS (number, piece)"
+        )
+        try:
+            whole = self._session.read.format("binaryFile").load(self._url)
+            with copy.open("wb") as out:
+                for row in whole.selectExpr(pieces).orderBy("number").toLocalIterator():
+                    out.write(row.piece)
+        except PySparkException as error:
+            raise FileError(self._url, _first_line(error)) from error
+
+    def put(self, copy: Path) -> None:
+        """Where Spark's file system is the server's own disk, this machine must be the server's:
+        Spark Connect refuses to write there."""
+        from pyspark.errors import PySparkException
+
+        try:
+            self._session.copyFromLocalToFs(str(copy), self._url)
+        except PySparkException as error:
+            here = local_path(self._url)
+            if here is None or _REFUSED not in str(error):
+                raise FileError(self._url, _first_line(error)) from error
+            Path(here).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(copy, here)
+
+
+_PIECE = 4 << 20
+"""Bytes that a row carries: a message of Spark Connect holds 128 MiB."""
+_REFUSED = "allowDestLocal"
+"""The setting that Spark Connect's refusal to write to its own disk names."""
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _session(url: str) -> SparkSession:

@@ -61,14 +61,14 @@ class Trainer:
     """Trains the net of a solver (whatever `Net` takes) on the workers of a Spark cluster.
 
     ``workers`` tasks run together in one barrier stage and synchronise by ``strategy``: a name or
-    an object of `sparknet.dist`.  ``init_weights`` are the initial weights: a caffemodel, or a
-    path of snapshots, of which the newest is used.  ``columns`` maps the net's blobs to the data's
-    columns, where the names differ.  ``weight`` names a column that says what each row counts for
-    in every loss, ``class_weights`` maps labels to what their rows count for (1 for others), or is
-    "balanced": docs/pipelines.md.  The records are shuffled by ``seed``, or come in the order in
-    which they are numbered (``shuffle=False``).  ``precision="bf16"`` multiplies in bfloat16, on
-    those workers that can: docs/precision.md.  ``backend`` is that of `Net`: "caffe" trains with
-    another pycaffe, which the workers' Python can import, docs/net.md.
+    an object of `sparknet.dist`.  ``init_weights`` are the initial weights: a caffemodel, a
+    model, or a path of snapshots, of which the newest is used.  ``columns`` maps the net's blobs to
+    the data's columns, where the names differ.  ``weight`` names a column that says what each row
+    counts for in every loss, ``class_weights`` maps labels to what their rows count for (1 for
+    others), or is "balanced": docs/pipelines.md.  The records are shuffled by ``seed``, or come in
+    the order in which they are numbered (``shuffle=False``).  ``precision="bf16"`` multiplies in
+    bfloat16, on those workers that can: docs/precision.md.  ``backend`` is that of `Net`: "caffe"
+    trains with another pycaffe, which the workers' Python can import, docs/net.md.
 
     Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
     ``seconds``.  Validation records are measured every ``validate_every`` rounds.  With
@@ -95,7 +95,7 @@ class Trainer:
     strategy: str | Strategy = "averaging"
     workers: int = 2
     _: KW_ONLY
-    init_weights: StrPath | None = None
+    init_weights: StrPath | WeightCollection | Net | SparkModel | None = None
     columns: dict[str, str] | None = None
     steps: int | None = None
     epochs: float | None = None
@@ -183,15 +183,19 @@ class Trainer:
 
     def _training_net(self, session: SparkSession, seed: int | None) -> Net:
         """The net with the initial weights."""
-        weights = self.init_weights
+        weights: Any = self.init_weights
         with ExitStack() as stack:
-            if weights is not None and _is_folder(weights):
+            if (given := weights_of(weights)) is not None:
+                # By a file, whose layers are copied by name.
+                weights = Path(stack.enter_context(scratch_folder()), "init.caffemodel")
+                given.save(weights)
+            elif weights is not None and _is_folder(weights):
                 folder = stack.enter_context(scratch_folder())
                 runs_at = partial(open_runs, session)
                 weights = save_weights(runs_at, os.fspath(weights), folder)
-            given = stack.enter_context(fetched(weights, session))
+            path = stack.enter_context(fetched(weights, session))
             how = Preprocessing.of(self)
-            net = training_net(self.solver, given, seed, self.precision, how, self.backend)
+            net = training_net(self.solver, path, seed, self.precision, how, self.backend)
             _ = net.solver  # builds the net, with these weights
         return net
 
@@ -241,6 +245,16 @@ class _Rows:
         if self.held is not None:
             self.held = without_weights(self.held)
         self.mapping |= dict.fromkeys(nets.weights, WEIGHT)
+
+
+def weights_of(model: Any) -> WeightCollection | None:
+    """The weights of a `Net`, or of a model of one; None of anything else."""
+    if isinstance(model, WeightCollection):
+        return model
+    inner = model
+    if not isinstance(model, Net):  # a stage of a pipeline has a SparkModel, and that a Net
+        inner = getattr(getattr(model, "model", model), "net", None)
+    return inner.get_weights() if isinstance(inner, Net) else None
 
 
 def _is_folder(weights: StrPath) -> bool:

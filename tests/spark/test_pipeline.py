@@ -14,7 +14,7 @@ from pyspark.ml.evaluation import MulticlassClassificationEvaluator
 from pyspark.ml.feature import VectorAssembler
 from pyspark.ml.tuning import ParamGridBuilder, TrainValidationSplit
 
-from sparknet.errors import SparkError, SpecError
+from sparknet.errors import SettingError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.spark import SparkModel, Trainer
 from sparknet.spark.pipeline import NetEstimator, NetModel
@@ -36,11 +36,11 @@ def estimator(**settings: Any) -> NetEstimator:
 
 
 @pytest.fixture(scope="module")
-def points(spark: Any) -> Any:
+def points(session: Any) -> Any:
     """A plain table: two numbers, and on which side of a line they lie."""
     found = np.random.default_rng(0).normal(size=(200, 2)).tolist()
     rows = [(x, y, int(x > y), number % 4 == 0) for number, (x, y) in enumerate(found)]
-    return spark.createDataFrame(rows, "x double, y double, side int, held boolean").cache()
+    return session.createDataFrame(rows, "x double, y double, side int, held boolean").cache()
 
 
 @pytest.fixture(scope="module")
@@ -96,26 +96,26 @@ def test_rows_of_which_nobody_says_whether_they_are_held_out(assembled: Any) -> 
 @pytest.mark.parametrize(
     ("output", "said"),
     [
-        ({"weightCol": "w"}, "no keyword 'weightCol': it takes validation, outputs, columns, pref"),
-        ({"featuresCol": "x"}, r"'featuresCol' is said by Trainer's columns=\{'data': …\}; it"),
-        ({"predictionCol": "p"}, "'predictionCol' is called best here"),
-        ({"steps": 3}, "'steps' is a setting of Trainer: give it to that"),
-        ({"bets": "p"}, "no keyword 'bets': .*; did you mean 'best'"),
-        ({"outputs": "ip"}, "outputs is 'ip': a list"),
-        ({"batch": 0}, "batch is 0: a whole number, at least 1"),
-        ({"columns": ["x"]}, r"columns is \['x'\]: a dict"),
-        ({"best": 1}, "prefix and best are columns' names"),
+        ({"bets": "p"}, "NetEstimator has no keyword 'bets'; did you mean 'best'"),
+        ({"zzzz": "p"}, "no keyword 'zzzz': it takes featuresCol, labelCol"),
+        ({"outputs": "ip"}, "outputs is 'ip': .*a list"),
+        ({"batch": 0}, "batch is 0: .*a whole number, at least 1"),
+        ({"batchSize": 2.5}, "batchSize is 2.5: .*a whole number, at least 1"),
+        ({"maxIter": "many"}, "maxIter is 'many': "),
+        ({"columns": ["x"]}, r"columns is \['x'\]: .*a dict"),
+        ({"best": 1}, "predictionCol is 1: .*a name is needed"),
         ({"validation": 1}, "validation is 1: the name of a column"),
+        ({"strategy": "averagin"}, "there is no strategy 'averagin'; did you mean 'averaging'"),
     ],
 )
 def test_keywords_are_checked_before_anything_is_trained(output: Any, said: str) -> None:
-    with pytest.raises(SparkError, match=said):
+    with pytest.raises((SparkError, SettingError), match=said):
         NetEstimator(Trainer(SOLVER), **output)
 
 
 def test_what_a_stage_is_made_from() -> None:
-    with pytest.raises(SparkError, match=r"takes a Trainer, not a str: NetEstimator\(Trainer\("):
-        NetEstimator(SOLVER)  # type: ignore[arg-type]
+    with pytest.raises(SparkError, match=r"has no solver: NetEstimator\(solver"):
+        _ = NetEstimator(maxIter=3).trainer
     with pytest.raises(SparkError, match="NetModel takes a SparkModel, not 'x'"):
         NetModel("x")  # type: ignore[arg-type]
     with pytest.raises(SparkError, match="NetModel has no keyword 'validation'"):

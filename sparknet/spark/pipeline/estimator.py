@@ -1,0 +1,302 @@
+"""NetEstimator: a stage that trains a net."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyspark.ml import Estimator
+
+from sparknet.dist.events import OnEvent
+from sparknet.dist.portable import Portable, portable_solver
+from sparknet.dist.strategies import Strategy, make_strategy
+from sparknet.errors import SparkError
+from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.net import Net
+from sparknet.net.description import solver_of
+from sparknet.net.tuning import tuned
+from sparknet.proto import parse_solver, write_text
+from sparknet.spark.model import SparkModel
+from sparknet.spark.pipeline.model import NetModel
+from sparknet.spark.pipeline.net_files import as_json, kept_folder, of_json
+from sparknet.spark.pipeline.params import (
+    COLUMNS,
+    FLAG,
+    FLOAT,
+    INT,
+    OUTPUT,
+    Setting,
+    StageParams,
+    count,
+    text,
+)
+from sparknet.spark.pipeline.persistence import SavedStage
+from sparknet.spark.pipeline.summary import TrainingSummary
+from sparknet.spark.trainer import Trainer, weights_of
+from sparknet.weights import WeightCollection
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def _strategy(value: Any) -> Any:
+    """A strategy's name, or its name and settings."""
+    if isinstance(value, Strategy):
+        return value.settings()
+    if isinstance(value, Mapping):
+        settings = {name: one for name, one in value.items() if name != "name"}
+        return make_strategy(value["name"], **settings).settings()
+    return make_strategy(value).name
+
+
+def _labels(value: Any) -> Any:
+    """Weights of classes, with names of labels as JSON has them."""
+    if not isinstance(value, Mapping):
+        return value
+    return {str(label): weight for label, weight in value.items()}
+
+
+TRAINER = {
+    "solver": Setting("the net and how it learns"),
+    "strategy": Setting("how the workers synchronise", _strategy),
+    "workers": Setting("tasks that train together", count),
+    "init_weights": Setting("the weights to begin with: a caffemodel, or a model"),
+    "maxIter": Setting("iterations; the solver's max_iter unless set", INT, ("steps",)),
+    "epochs": Setting("how often the workers together see each record", FLOAT),
+    "seconds": Setting("the time after which training ends", FLOAT),
+    "validate_every": Setting("rounds from one validation to the next", INT),
+    "metric": Setting("the output that decides which validation is best", text),
+    "goal": Setting("whether more of the metric is better (max) or less (min)", text),
+    "patience": Setting("validations without a better one after which training ends", INT),
+    "diverged": Setting("how many times the first loss ends the training", FLOAT),
+    "snapshots": Setting("the path of snapshots", str),
+    "snapshot_every": Setting("rounds from one snapshot to the next", INT),
+    "keep": Setting("snapshots that stay", INT),
+    "weightCol": Setting("the column that says what each row counts for", text, ("weight",)),
+    "class_weights": Setting("label → what its rows count for; or balanced", _labels),
+    "seed": Setting("the seed of the shuffling, and of the net unless it has one", INT),
+    "shuffle": Setting("whether the records are shuffled", FLAG),
+    "ports": Setting("the ports on which workers may listen", list),
+    "deadline": Setting("seconds without a heartbeat after which a worker is lost", FLOAT),
+    "precision": Setting("the precision of multiplications", text),
+    "protection": Setting("how what travels between workers is protected", text),
+}
+"""Settings of Trainer; those of other names in it are among their other names."""
+
+SOLVER = {
+    "learningRate": Setting("the learning rate; the solver's unless set", FLOAT, ("base_lr",)),
+    "momentum": Setting("the solver's momentum", FLOAT),
+    "weightDecay": Setting("the solver's weight decay", FLOAT, ("weight_decay",)),
+    "lr_policy": Setting("how the learning rate changes", text),
+    "gamma": Setting("of lr_policy", FLOAT),
+    "power": Setting("of lr_policy", FLOAT),
+    "stepsize": Setting("of lr_policy", INT),
+    "stepvalue": Setting("of lr_policy multistep", list),
+    "type": Setting("the solver's type: SGD, Adam …", text),
+    "regularization_type": Setting("L1 or L2", text),
+    "momentum2": Setting("of Adam", FLOAT),
+    "delta": Setting("of Adam, AdaGrad, AdaDelta and RMSProp", FLOAT),
+    "rms_decay": Setting("of RMSProp", FLOAT),
+    "clip_gradients": Setting("the most that a gradient's norm may be", FLOAT),
+    "iter_size": Setting("batches of an iteration", INT),
+    "random_seed": Setting("the seed of fillers, dropout, crops and mirrors", INT),
+}
+"""Settings of a solver, under Caffe's names."""
+
+_OWN = {
+    "batchSize": Setting("records of a batch in training; the net's unless set", count),
+    "validationIndicatorCol": Setting(
+        "the boolean column that is true for rows to validate with", text, ("validation",)
+    ),
+}
+_PREPROCESSING = {
+    field.name: Setting("preprocessing of images, as of Trainer")
+    for field in fields(Trainer)
+    if field.name not in {"columns", "on_event"}
+    and not any(field.name in one.names(name) for name, one in TRAINER.items())
+}
+_NAMES = {keyword: name for name, one in TRAINER.items() for keyword in one.names(name)}
+
+
+class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
+    """A stage that trains a net and becomes a `NetModel`.
+
+    ``solver`` is whatever `Trainer` takes.  Everything else is a Param, set by keyword, setter
+    (``setMaxIter``) or parameter grid: the columns, `Trainer`'s settings, and the solver's own
+    (``learningRate`` or ``base_lr``, ``momentum`` …).  The model adds the columns of
+    ``rawPredictionCol``, ``probabilityCol`` and ``predictionCol``; "" leaves one out.
+
+    ``solver`` may also be a `Trainer`: then its settings are the defaults, and the model adds the
+    columns that `SparkModel.transform` adds, and no others unless they are named.
+
+    Each event of the training (`sparknet.dist.events`) is passed to ``on_event``, which alone is
+    not saved.  docs/pipelines.md is the guide.
+    """
+
+    settings: ClassVar[Mapping[str, Setting]] = {
+        **COLUMNS,
+        **TRAINER,
+        **SOLVER,
+        **_OWN,
+        **OUTPUT,
+        **_PREPROCESSING,
+    }
+
+    def __init__(
+        self,
+        solver: Any = None,
+        validation: str | None = None,
+        *,
+        on_event: OnEvent | None = None,
+        **params: Any,
+    ) -> None:
+        super().__init__()
+        solver = params.pop("trainer", solver)
+        trainer = solver if isinstance(solver, Trainer) else Trainer(solver)
+        self.on_event = on_event or trainer.on_event
+        for field in fields(Trainer):
+            if field.name != "on_event":
+                self._setDefault(
+                    **{_NAMES.get(field.name, field.name): getattr(trainer, field.name)}
+                )
+        if trainer is not solver:
+            self._setDefault(
+                featuresCol="features",
+                labelCol="label",
+                predictionCol="prediction",
+                probabilityCol="probability",
+                rawPredictionCol="rawPrediction",
+                outputs=[],
+            )
+        if not isinstance(validation, (str, NoneType)):
+            raise SparkError(f"validation is {validation!r}: the name of a column is needed")
+        self.setParams(validation=validation, **params)
+
+    @property
+    def trainer(self) -> Trainer:
+        """What trains, by the Params as they are now."""
+        names = [field.name for field in fields(Trainer)]
+        values = {
+            name: self.given(_NAMES.get(name, name))
+            for name in names
+            if name not in {"solver", "on_event", "strategy"}
+        }
+        strategy = self.given("strategy")
+        if isinstance(strategy, Mapping):
+            strategy = dict(strategy)
+            strategy = make_strategy(strategy.pop("name"), **strategy)
+        return Trainer(self._solver(), strategy=strategy, on_event=self.on_event, **values)
+
+    def _solver(self) -> Any:
+        solver = self.given("solver")
+        if solver is None:
+            raise SparkError("NetEstimator has no solver: NetEstimator(solver, …)")
+        changed = {
+            (one.others or (name,))[0]: self.given(name)
+            for name, one in SOLVER.items()
+            if self.isSet(self.getParam(name))
+        }
+        if self.isSet(self.getParam("seed")) and "random_seed" not in changed:
+            settings = solver.settings if isinstance(solver, Net) else solver_of(solver)
+            if settings is not None and settings.random_seed < 0:
+                changed["random_seed"] = self.given("seed")
+        return tuned(solver, changed, self.given("batchSize"))
+
+    def _fit(self, dataset: DataFrame) -> NetModel:
+        trainer = self.trainer
+        how = Preprocessing.of(trainer)
+        untrained = self._model(SparkModel(trainer.solver, preprocessing=how))
+        untrained.check()  # raises now what would fail after training
+        trainer = replace(trainer, columns=untrained.input_columns(training=True))
+        trained = trainer.fit(*self._parts(dataset))
+        model = self._model(trained.model)
+        model._summary = TrainingSummary(trained)
+        return model
+
+    def _model(self, model: SparkModel) -> NetModel:
+        made = NetModel(model)
+        self.hand_over(made)
+        return made
+
+    def _parts(self, dataset: DataFrame) -> tuple[DataFrame, DataFrame | None]:
+        """The rows to train on and those to validate with."""
+        name = self.given("validationIndicatorCol")
+        if not name:
+            return dataset, None
+        if name not in dataset.columns:
+            raise SparkError(f"the data has no column '{name}' for validation")
+        column = dataset[name]
+        if dataset.schema[name].nullable and (
+            count := dataset.where(column.isNull()).count()
+        ):  # those rows would be in neither part
+            raise SparkError(
+                f"column '{name}', which says what is held out for validation, is null "
+                f"in {count} rows: fill it with true or false"
+            )
+        return dataset.where(~column), dataset.where(column)
+
+    # -- saving --------------------------------------------------------------------------
+
+    def _params_as_json(self, params: dict[Any, Any]) -> dict[str, Any]:
+        kept = {
+            param: value
+            for param, value in params.items()
+            if param.name != "solver"
+            and param.name not in _PREPROCESSING
+            and not (param.name == "init_weights" and weights_of(value) is not None)
+        }
+        return super()._params_as_json(kept)
+
+    def _save_files(self, folder: Path) -> dict[str, Any]:
+        solver = self.given("solver")
+        if solver is None:
+            return {"data": [], "preprocessing": None, "net": None}
+        settings = solver.settings if isinstance(solver, Net) else solver_of(solver)
+        if settings is None:
+            raise SparkError("NetEstimator has a net instead of a solver: it cannot be saved")
+        whole = portable_solver(settings)
+        message = parse_solver(whole.text)
+        message.weights.extend(settings.weights)
+        write_text(folder / _SOLVER, message)
+        for name, data in whole.files.items():
+            (folder / name).write_bytes(data)
+        weights = weights_of(solver)
+        begin = weights_of(self.given("init_weights"))
+        if weights is not None:
+            weights.save(folder / _WEIGHTS)
+        if begin is not None:
+            begin.save(folder / _BEGIN)
+        how = Preprocessing.of(self.trainer)
+        return {
+            "data": sorted(whole.files),
+            "preprocessing": as_json(how),
+            "net": None
+            if weights is None
+            else {"precision": solver.precision, "preprocessing": as_json(solver.preprocessing)},
+        }
+
+    @classmethod
+    def _load_files(cls, folder: Path, metadata: dict[str, Any], trusted: bool) -> NetEstimator:
+        made = cls()
+        if not (folder / _SOLVER).exists():
+            return made
+        kept = kept_folder()
+        files = {name: (folder / name).read_bytes() for name in metadata["data"]}
+        text = Portable((folder / _SOLVER).read_text(encoding="utf-8"), files).unpacked(kept)
+        solver: Any = text
+        if (of := metadata["net"]) is not None:
+            weights = WeightCollection.load(folder / _WEIGHTS)
+            how = of_json(of["preprocessing"])
+            solver = Net(text, weights, precision=of["precision"], preprocessing=how)
+        made._setDefault(solver=solver)
+        if (given := of_json(metadata["preprocessing"])) is not None:
+            made.setParams(**given.said())
+        if (folder / _BEGIN).exists():
+            made.setParams(init_weights=WeightCollection.load(folder / _BEGIN))
+        return made
+
+
+_SOLVER, _WEIGHTS, _BEGIN = "solver.prototxt", "weights.caffemodel", "init_weights.caffemodel"

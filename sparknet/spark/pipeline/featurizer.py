@@ -1,0 +1,84 @@
+"""NetFeaturizer: a stage that turns records into vectors, by a layer of a net."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyspark.ml import Transformer
+
+from sparknet.errors import SparkError
+from sparknet.spark.model import SparkModel
+from sparknet.spark.pipeline.net_files import load_model, save_model
+from sparknet.spark.pipeline.params import Setting, StageParams, count, mapping, text
+from sparknet.spark.pipeline.persistence import SavedStage
+from sparknet.spark.pipeline.vectors import added, vector
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_PREFIX = "__sparknet/"
+
+
+class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
+    """A stage that adds a blob of a net as a vector column, for pyspark.ml's learners.
+
+    ``net`` and ``weights`` are what `SparkModel` takes, or ``net`` is a `SparkModel`; keywords that
+    are no Params are passed on to it.  ``layer`` names the blob: the net's prediction unless set.
+    """
+
+    settings: ClassVar[Mapping[str, Setting]] = {
+        "inputCol": Setting("the column of the net's first input", text, ("featuresCol",)),
+        "outputCol": Setting("the column for the vectors", text),
+        "layer": Setting("the blob that the vectors hold; the prediction unless set", text),
+        "columns": Setting("blob → column, for nets with several inputs", mapping),
+        "batch": Setting("how many rows go through the net at a time", count, ("batchSize",)),
+    }
+
+    def __init__(self, net: Any, weights: Any = None, **params: Any) -> None:
+        super().__init__()
+        names = self._names()
+        more = {name: params.pop(name) for name in [*params] if name not in names}
+        if isinstance(net, SparkModel):
+            if weights is not None or more:
+                what = "weights" if weights is not None else next(iter(more))
+                raise SparkError(f"a SparkModel has its {what} already: give it to that")
+            self.model = net
+        else:
+            self.model = SparkModel(net, weights, **more)
+        self._setDefault(outputCol="features")
+        self.setParams(**params)
+
+    def _transform(self, dataset: DataFrame) -> DataFrame:
+        layer = self.given("layer")
+        outputs = self.model.asked(
+            None if layer is None else [layer], columns=self.given("columns")
+        )
+        if outputs[0].is_list:
+            raise SparkError(f"'{outputs[0].blob}' has any number of rows a record: no vector")
+        blob = outputs[0].blob
+        made = self.model.transform(
+            dataset, [blob], columns=self._columns(), prefix=_PREFIX, batch=self.given("batch")
+        )
+        columns: dict[str, Column] = {}
+        added(
+            columns,
+            dataset,
+            self.given("outputCol"),
+            vector(_PREFIX + blob, made.schema[_PREFIX + blob].dataType),
+        )
+        return made.withColumns(columns).drop(_PREFIX + blob)
+
+    def _columns(self) -> dict[str, str]:
+        columns = self.given("columns") or {}
+        first = self.model.net.tested.entries[0].name
+        column = self.given("inputCol")
+        return {first: column, **columns} if column else columns
+
+    def _save_files(self, folder: Path) -> dict[str, Any]:
+        return save_model(self.model, folder)
+
+    @classmethod
+    def _load_files(cls, folder: Path, metadata: dict[str, Any], trusted: bool) -> NetFeaturizer:
+        return cls(load_model(folder, metadata, trusted))

@@ -1,0 +1,169 @@
+"""Params of the stages: tables of names and texts, from which setters and getters are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from pyspark.ml.param import Param, Params, TypeConverters
+
+from sparknet.errors import SparkError
+from sparknet.proto.suggest import did_you_mean
+
+Stage = TypeVar("Stage", bound="StageParams")
+
+FLOAT, INT, FLAG = TypeConverters.toFloat, TypeConverters.toInt, TypeConverters.toBoolean
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a name is needed")
+    return value
+
+
+def texts(value: Any) -> list[str]:
+    """A list of names."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(one, str) for one in value):
+        raise TypeError("a list of names is needed")
+    return list(value)
+
+
+def count(value: Any) -> int:
+    """A number of things."""
+    if isinstance(value, bool) or int(value) != value or value < 1:
+        raise TypeError("a whole number, at least 1, is needed")
+    return int(value)
+
+
+def mapping(value: Any) -> dict[str, str]:
+    """A dict of names."""
+    if not isinstance(value, Mapping) or not all(isinstance(one, str) for one in value.values()):
+        raise TypeError("a dict of blobs' names and columns' is needed")
+    return {str(name): column for name, column in value.items()}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A Param, under the name that pyspark.ml gives such a thing, and its other names."""
+
+    said: str
+    convert: Callable[[Any], Any] | None = None
+    others: tuple[str, ...] = ()
+
+    def names(self, name: str) -> list[str]:
+        """All names: ``clip_gradients`` is called clipGradients as well."""
+        known = [name, *self.others]
+        return list(dict.fromkeys([*known, *(one[:1] + _camel(one)[1:] for one in known)]))
+
+
+class StageParams(Params):  # type: ignore[misc]
+    """Params that are set by keyword, by setter (``setMaxIter``) or by a parameter grid."""
+
+    settings: ClassVar[Mapping[str, Setting]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make the Params, setters and getters of a class that has its own ``settings``."""
+        super().__init_subclass__(**options)
+        for name, setting in vars(cls).get("settings", {}).items():
+            param = Param(Params._dummy(), name, setting.said, setting.convert)
+            setattr(cls, name, param)
+            for known in setting.names(name):
+                if known != name:
+                    setattr(cls, known, _alias(name))
+                for verb, make in (("set", _setter), ("get", _getter)):
+                    if not hasattr(cls, verb + _camel(known)):
+                        setattr(cls, verb + _camel(known), make(name))
+
+    def setParams(self: Stage, **given: Any) -> Stage:  # noqa: N802
+        """Set Params by keyword; None leaves a Param as it is."""
+        names = self._names()
+        for keyword, value in given.items():
+            if keyword not in names:
+                raise SparkError(
+                    f"{type(self).__name__} has no keyword '{keyword}'"
+                    f"{did_you_mean(keyword, names) or ': it takes ' + ', '.join(names)}"
+                )
+            if value is not None:
+                self._put(names[keyword], value)
+        return self
+
+    def _put(self, name: str, value: Any) -> None:
+        try:
+            self.set(self.getParam(name), value)
+        except (TypeError, ValueError) as error:
+            raise SparkError(f"{name} is {_shown(value)}: {error}") from error
+
+    def given(self, name: str, otherwise: Any = None) -> Any:
+        """The value of a Param that is set or has a default."""
+        param = self.getParam(name)
+        return self.getOrDefault(param) if self.isDefined(param) else otherwise
+
+    def hand_over(self, to: StageParams) -> None:
+        """Give another stage the values of the Params that it has, too."""
+        for name in self.settings.keys() & to.settings.keys():
+            mine, theirs = self.getParam(name), to.getParam(name)
+            if self.hasDefault(mine):
+                to._setDefault(**{name: self._defaultParamMap[mine]})
+            if self.isSet(mine):
+                to.set(theirs, self._paramMap[mine])
+
+    @classmethod
+    def _names(cls) -> dict[str, str]:
+        """Keyword → Param."""
+        return {
+            keyword: name
+            for name, setting in cls.settings.items()
+            for keyword in setting.names(name)
+        }
+
+
+def _alias(name: str) -> property:
+    """The Param under another name; a property, so that it is not explained twice."""
+    return property(lambda self: self.getParam(name))
+
+
+def _setter(name: str) -> Callable[..., Any]:
+    def setter(self: StageParams, value: Any) -> StageParams:
+        self._put(name, value)
+        return self
+
+    setter.__doc__ = f"Set `{name}`."
+    return setter
+
+
+def _getter(name: str) -> Callable[..., Any]:
+    def getter(self: StageParams) -> Any:
+        return self.given(name)
+
+    getter.__doc__ = f"The value of `{name}`; None if it has none."
+    return getter
+
+
+def _camel(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"a {type(value).__name__}"
+
+
+_LONGEST = 60
+
+
+COLUMNS = {
+    "featuresCol": Setting("the column of the net's first input", text),
+    "labelCol": Setting("the column that the first loss compares with", text),
+    "predictionCol": Setting(
+        "the column for the predicted class (or number, or labels), a double", text, ("best",)
+    ),
+    "probabilityCol": Setting("the column for the vector of the classes' probabilities", text),
+    "rawPredictionCol": Setting("the column for the vector of the classes' scores", text),
+    "columns": Setting("blob → column, for nets with several inputs", mapping),
+}
+OUTPUT = {
+    "outputs": Setting("blobs that become columns; the net's predictions unless set", texts),
+    "prefix": Setting("what the names of the blobs' columns begin with", text),
+    "batch": Setting("how many rows go through the net at a time", count),
+}

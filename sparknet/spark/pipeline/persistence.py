@@ -1,0 +1,187 @@
+"""Saves stages and reads them: metadata as JSON, nets as prototxt, weights as a caffemodel.
+
+A stage is a folder on any file system that Spark writes.  Its metadata lie where pyspark.ml looks
+for them, and name the size and the check sum of every other file; they are written last.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pyspark.ml.util import (
+    DefaultParamsReader,
+    MLReadable,
+    MLReader,
+    MLWritable,
+    MLWriter,
+)
+
+from sparknet.errors import FileError, SparkError, SparkNetError
+from sparknet.net.scratch import scratch_folder
+from sparknet.spark.job import is_classic
+from sparknet.spark.remote import remote_file
+
+Stage = TypeVar("Stage", bound="SavedStage")
+
+_FILES = "files"
+_NAME = re.compile(r"[\w.-]+")
+_AT_ONCE = 1 << 20
+
+
+class SavedStage(MLWritable, MLReadable):  # type: ignore[misc]
+    """A stage that is saved with pyspark.ml's words, alone and in pipelines."""
+
+    def write(self) -> MLWriter:
+        """What writes it: ``write().overwrite().save(path)``."""
+        return StageWriter(self)
+
+    @classmethod
+    def read(cls: type[Stage]) -> StageReader[Stage]:
+        """What reads it: ``read().load(path)``."""
+        return StageReader(cls)
+
+    def _save_files(self, folder: Path) -> dict[str, Any]:
+        """Write what Params do not hold into a folder; returns more metadata, as JSON."""
+        return {}
+
+    @classmethod
+    def _load_files(
+        cls: type[Stage], folder: Path, metadata: dict[str, Any], trusted: bool
+    ) -> Stage:
+        """The stage with what `_save_files` wrote; its Params are set afterwards."""
+        return cls()
+
+    def _params_as_json(self, params: dict[Any, Any]) -> dict[str, Any]:
+        """Those Params of a map that no file holds, by name."""
+        for param, value in params.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError) as error:
+                raise SparkError(f"{param.name} is {value!r}, which no JSON holds") from error
+        return {param.name: value for param, value in params.items()}
+
+
+class StageWriter(MLWriter):  # type: ignore[misc]
+    """Writes a stage's folder."""
+
+    def __init__(self, stage: SavedStage) -> None:
+        super().__init__()
+        self._stage = stage
+
+    def _handleOverwrite(self, path: str) -> None:  # noqa: N802
+        if is_classic(self.sparkSession):
+            super()._handleOverwrite(path)
+            return
+        from pyspark.ml.connect.readwrite import RemoteMLWriter
+
+        RemoteMLWriter.handleOverwrite(path, True)
+
+    def saveImpl(self, path: str) -> None:  # noqa: N802
+        session = self.sparkSession
+        path = path.rstrip("/")
+        self._check_free(path)
+        stage = self._stage
+        with scratch_folder("staging") as staged:
+            more = stage._save_files(Path(staged))
+            files = {}
+            for file in sorted(Path(staged).iterdir()):
+                remote_file(f"{path}/{file.name}", session).put(file)
+                files[file.name] = {"bytes": file.stat().st_size, "blake2b": check_sum(file)}
+        rows = session.createDataFrame(
+            [(self._text(session.version, {_FILES: files, **more}),)], ["value"]
+        )
+        rows.coalesce(1).write.text(f"{path}/metadata")
+
+    def _text(self, version: str, more: dict[str, Any]) -> str:
+        """The metadata, as pyspark.ml writes them."""
+        stage = self._stage
+        maps = {"paramMap": stage._paramMap, "defaultParamMap": stage._defaultParamMap}
+        told = {
+            "class": f"{type(stage).__module__}.{type(stage).__name__}",
+            "timestamp": int(time.time() * 1000),
+            "sparkVersion": version,
+            "uid": stage.uid,
+            **{name: stage._params_as_json(params) for name, params in maps.items()},
+            **more,
+        }
+        return json.dumps(told, separators=(",", ":"))
+
+    def _check_free(self, path: str) -> None:
+        """FileError where there is a stage already; Spark would find its own part of it only."""
+        from pyspark.errors import PySparkException
+
+        try:
+            self.sparkSession.read.text(f"{path}/metadata").head(1)
+        except PySparkException:
+            return
+        raise FileError(path, "is a saved stage already: write().overwrite().save(…) replaces it")
+
+
+class StageReader(MLReader, Generic[Stage]):  # type: ignore[misc]
+    """Reads a stage's folder."""
+
+    def __init__(self, kind: type[Stage]) -> None:
+        super().__init__()
+        self._kind = kind
+        self._is_trusted = False
+
+    def trusted(self) -> StageReader[Stage]:
+        """Let the net import Python layers, and read and write files."""
+        self._is_trusted = True
+        return self
+
+    def load(self, path: str) -> Stage:
+        path = path.rstrip("/")
+        metadata = self._metadata(path)
+        with scratch_folder("fetched") as folder:
+            for name, said in metadata[_FILES].items():
+                self._fetch(f"{path}/{name}", said, Path(folder, name))
+            try:
+                stage = self._kind._load_files(Path(folder), metadata, self._is_trusted)
+            except (KeyError, TypeError, ValueError) as error:
+                if isinstance(error, SparkNetError):
+                    raise
+                raise FileError(path, f"is no saved {self._kind.__name__}: {error!r}") from error
+        stage._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(stage, metadata)
+        return stage
+
+    def _metadata(self, path: str) -> dict[str, Any]:
+        from pyspark.errors import PySparkException
+
+        try:
+            text = self.sparkSession.read.text(f"{path}/metadata").head()[0]
+        except PySparkException as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise FileError(path, f"is no saved stage: {reason}") from error
+        kind = f"{self._kind.__module__}.{self._kind.__name__}"
+        try:
+            metadata: dict[str, Any] = DefaultParamsReader._parseMetaData(text, kind)
+            files = metadata[_FILES]
+            sound = isinstance(files, dict) and all(_NAME.fullmatch(name) for name in files)
+        except (AssertionError, KeyError, ValueError, TypeError) as error:
+            raise FileError(path, f"is no saved {self._kind.__name__}: {error}") from error
+        if not sound:
+            raise FileError(path, f"is no saved {self._kind.__name__}: its files have odd names")
+        return metadata
+
+    def _fetch(self, url: str, said: dict[str, Any], copy: Path) -> None:
+        remote_file(url, self.sparkSession).fetch(copy)
+        size = copy.stat().st_size
+        if size != said["bytes"]:
+            raise FileError(url, f"has {size} bytes; {said['bytes']} were saved")
+        if check_sum(copy) != said["blake2b"]:
+            raise FileError(url, "is damaged: it has another check sum than when it was saved")
+
+
+def check_sum(file: Path) -> str:
+    sum = blake2b(digest_size=32)
+    with file.open("rb") as read:
+        while data := read.read(_AT_ONCE):
+            sum.update(data)
+    return sum.hexdigest()

@@ -1,0 +1,77 @@
+"""Columns as pyspark.ml has them, made of the columns of blobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sparknet.errors import SparkError
+from sparknet.net.heads import Head
+from sparknet.spark.column_types import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Make = Callable[[str, Any], "Column"]
+
+
+def added(columns: dict[str, Column], data: DataFrame, name: str, column: Column) -> None:
+    """Add a column; SparkError if there is one of that name."""
+    if name in data.columns or name in columns:
+        raise SparkError(f"the data has a column '{name}' already: give another name, or drop it")
+    columns[name] = column
+
+
+def array(name: str, kind: Any) -> Column:
+    """The numbers of a blob's column, which is one number or an array."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import ArrayType
+
+    column = functions.col(quoted(name))
+    return column if isinstance(kind, ArrayType) else functions.array(column)
+
+
+def vector(name: str, kind: Any) -> Column:
+    from pyspark.ml.functions import array_to_vector
+
+    return array_to_vector(array(name, kind))
+
+
+def prediction(head: Head) -> Make:
+    """How a head's numbers become the predicted class, labels, number or numbers."""
+    if head.kind == "numbers":
+        return _number if head.is_single else vector
+    if head.is_single:
+        return _class
+    return _labels if head.kind == "labels" else _classes
+
+
+def _number(name: str, kind: Any) -> Column:
+    from pyspark.sql import functions
+
+    return functions.element_at(array(name, kind), 1).cast("double")
+
+
+def _class(name: str, kind: Any) -> Column:
+    """The place of the largest score, a double."""
+    from pyspark.sql import functions
+
+    scores = array(name, kind)
+    return (functions.array_position(scores, functions.array_max(scores)) - 1).cast("double")
+
+
+def _classes(name: str, kind: Any) -> Column:
+    """The classes of the places of a record."""
+    return array(name, kind).cast("array<double>")
+
+
+def _labels(name: str, kind: Any) -> Column:
+    """The numbers of the labels whose scores are above 0, as MultilabelClassificationEvaluator
+    takes them."""
+    from pyspark.sql import functions
+
+    def number(score: Column, place: Column) -> Any:
+        return functions.when(score > 0, place.cast("double"))
+
+    numbered = functions.transform(array(name, kind), number)
+    return functions.filter(numbered, lambda one: one.isNotNull())
