@@ -9,7 +9,7 @@ class L1Loss final : public Kernel {
    public:
     void forward(Layer& layer) override {
         const float *a = layer.bottom(0), *b = layer.bottom(1);
-        const double sum = parallel_sum(layer.bottoms[0]->count(), [=](int64_t i) {
+        const double sum = loss_sum(layer, layer.bottoms[0]->count(), [=](int64_t i) {
             return static_cast<double>(std::fabs(a[i] - b[i]));
         });
         set_loss(layer, sum / items(layer));

@@ -25,6 +25,7 @@ LOSSES = {
     "SigmoidCrossEntropyLoss": 'bottom: "ip" bottom: "targets"',
     "EuclideanLoss": 'bottom: "ip" bottom: "targets"',
     "SmoothL1Loss": 'bottom: "ip" bottom: "targets"',
+    "L1Loss": 'bottom: "ip" bottom: "targets"',
     "ContrastiveLoss": 'bottom: "ip" bottom: "flat" bottom: "label"',
 }
 LAYERS_BEFORE = {
