@@ -20,6 +20,8 @@ from sparknet.spark import local_session
 
 SLOTS = 4
 CONNECT = os.environ.get("SPARKNET_TEST_SESSION") == "connect"
+REMOTE = "SPARKNET_TEST_REMOTE"
+"""The variable with the address of the Connect server, for other processes."""
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +80,8 @@ def _connected(folder: Path) -> Iterator[Any]:
     command += ["--class", server, "spark-internal"]
     with closing(Service(command, folder / "server.log", env=variables)) as service:
         service.said(r"(Spark Connect server started)")
-        session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+        os.environ[REMOTE] = f"sc://127.0.0.1:{port}"
+        session = SparkSession.builder.remote(os.environ[REMOTE]).getOrCreate()
         yield session
         session.stop()
     assert service.left() == []

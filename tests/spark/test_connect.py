@@ -15,7 +15,17 @@ pytest.importorskip("grpc")
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name", ["test_trainer.py", "test_model.py", "test_stragglers.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test_trainer.py",
+        "test_model.py",
+        "test_stragglers.py",
+        "test_stages.py",
+        "test_sequences.py",
+        "test_row_weights.py",
+    ],
+)
 def test_under_connect(tmp_path: Path, name: str) -> None:
     """The tests of that file once more, in a process that has no classic session."""
     tests = Path(__file__).with_name(name)

@@ -36,7 +36,7 @@ from sparknet.errors import FileError, SparkError
 from sparknet.net import Net
 from sparknet.spark import SparkModel
 from sparknet.spark.pipeline import NetEstimator, NetFeaturizer, NetModel
-from tests.spark.conftest import CONNECT
+from tests.spark.conftest import CONNECT, REMOTE
 
 HEAD = """net_param { name: "points" layer { name: "data" type: "Input" top: "data"
   input_param { shape { dim: [10, 2] } } }"""
@@ -295,7 +295,7 @@ def test_a_new_process_reads_them(session: Any, points: Any, tmp_path: Path) -> 
     for saved, name in ((pipeline, "pipeline"), (model, "model")):
         saved.write().overwrite().save(str(tmp_path / name))
         saved.write().overwrite().save(str(tmp_path / name))
-    remote = os.environ["SPARKNET_TEST_REMOTE"] if CONNECT else ""
+    remote = os.environ[REMOTE] if CONNECT else ""
     script = tmp_path / "again.py"
     script.write_text(AGAIN)
     done = subprocess.run(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.ml import Transformer
@@ -17,7 +16,6 @@ from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.vectors import added
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pyspark.sql import Column, DataFrame
 
 PADDING, UNKNOWN, FIRST = 0, 1, 2
@@ -107,8 +105,7 @@ class SequenceEncoder(StageParams, SavedStage, Transformer):  # type: ignore[mis
             token.lower() if self.given("lower") else token: FIRST + place
             for place, token in reversed(list(enumerate(tokens)))
         }
-        encode = partial(_encoded, numbers=numbers, length=length, is_before=is_before)
-        coded = functions.pandas_udf(encode, "array<int>")(split)
+        coded = _encoder(numbers, length, is_before)(split)
         # A token's id is never that of padding.
         zero, one = functions.lit(0.0), functions.lit(1.0)
 
@@ -165,16 +162,20 @@ def _tokens_of(data: DataFrame, name: str, split: str, lower: bool) -> Column:
     raise SparkError(f"column '{name}' is of type {kind.simpleString()}: no strings")
 
 
-def _encoded(
-    rows: pd.Series[Any], numbers: dict[str, int], length: int, is_before: bool
-) -> pd.Series[Any]:
+def _encoder(numbers: dict[str, int], length: int, is_before: bool) -> Callable[[Column], Column]:
+    """A function of a column of tokens, whose value is the column of their ids."""
     import pandas as pd
+    from pyspark.sql import functions
 
-    found = []
-    for tokens in rows:
-        ids = [
-            numbers.get(token, UNKNOWN) for token in ([] if tokens is None else tokens) if token
-        ][:length]
-        rest = [PADDING] * (length - len(ids))
-        found.append(rest + ids if is_before else ids + rest)
-    return pd.Series(found)
+    def encoded(rows: Any) -> Any:
+        found = []
+        for tokens in rows:
+            there = [] if tokens is None else [token for token in tokens if token]
+            ids = [numbers.get(token, UNKNOWN) for token in there[:length]]
+            rest = [PADDING] * (length - len(ids))
+            found.append(rest + ids if is_before else ids + rest)
+        return pd.Series(found)
+
+    encoded.__annotations__ = {"rows": pd.Series, "return": pd.Series}  # as PySpark reads them
+    made: Callable[[Column], Column] = functions.pandas_udf(encoded, "array<int>")
+    return made
