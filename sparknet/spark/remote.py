@@ -169,22 +169,24 @@ class _ConnectedFile(RemoteFile):
     def put(self, copy: Path) -> None:
         """Where Spark's file system is the server's own disk, this machine must be the server's:
         Spark Connect refuses to write there."""
+        from grpc import RpcError
         from pyspark.errors import PySparkException
 
         try:
             self._session.copyFromLocalToFs(str(copy), self._url)
-        except PySparkException as error:
+        except (PySparkException, RpcError) as error:
+            said = error.details() if isinstance(error, RpcError) else _first_line(error)
             here = local_path(self._url)
-            if here is None or _REFUSED not in str(error):
-                raise FileError(self._url, _first_line(error)) from error
+            if here is None or _REFUSED not in said:
+                raise FileError(self._url, said) from error
             Path(here).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(copy, here)
 
 
 _PIECE = 4 << 20
 """Bytes that a row carries: a message of Spark Connect holds 128 MiB."""
-_REFUSED = "allowDestLocal"
-"""The setting that Spark Connect's refusal to write to its own disk names."""
+_REFUSED = "local file system"
+"""What Spark Connect's refusal to write to its own disk says."""
 
 
 def _first_line(error: Exception) -> str:

@@ -9,6 +9,15 @@ import pytest
 from tests.guides import examples, run_examples
 
 
+@pytest.mark.slow
+def test_the_pipelines_run(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    assert len(examples("pipelines.md")) >= 7
+    done = run_examples("pipelines.md", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "models/side-net/weights.caffemodel").is_file()
+
+
 def test_examples_run(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     assert len(examples("spark.md")) >= 4
