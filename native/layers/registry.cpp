@@ -88,6 +88,7 @@ std::unique_ptr<Kernel> make_tanh();
 std::unique_ptr<Kernel> make_threshold();
 std::unique_ptr<Kernel> make_tile();
 std::unique_ptr<Kernel> make_upsample();
+std::unique_ptr<Kernel> make_yolov3_detection_output();
 
 const std::map<std::string, Factory>& kernels() {
     static const std::map<std::string, Factory> all = {
@@ -179,6 +180,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Threshold", make_threshold},
         {"Tile", make_tile},
         {"Upsample", make_upsample},
+        {"Yolov3DetectionOutput", make_yolov3_detection_output},
     };
     return all;
 }

@@ -36,7 +36,6 @@ HOSTS = {
     "WindowData": "window_data",
     "YoloDetectionOutput": "yolo_detection_output",
     "Yolov3": "yolov3",
-    "Yolov3DetectionOutput": "yolov3_detection_output",
 }
 
 
