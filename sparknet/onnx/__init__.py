@@ -5,5 +5,14 @@ from __future__ import annotations
 from sparknet.onnx.opening import open_model
 from sparknet.onnx.reading import OnnxWarning, foreign_types, read_model
 from sparknet.onnx.source import SUFFIX, is_onnx
+from sparknet.onnx.writing import write_model
 
-__all__ = ["SUFFIX", "OnnxWarning", "foreign_types", "is_onnx", "open_model", "read_model"]
+__all__ = [
+    "SUFFIX",
+    "OnnxWarning",
+    "foreign_types",
+    "is_onnx",
+    "open_model",
+    "read_model",
+    "write_model",
+]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -21,7 +22,8 @@ from sparknet.proto.trust import mark
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a malformed node makes code fail with."""
-_PRIMES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
+_LARGE = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
+_SMALL = (3, 5, 7, 11, 13, 17, 19, 23)
 
 
 class OnnxWarning(UserWarning):
@@ -54,7 +56,15 @@ def converted(
     from sparknet.onnx import operators
 
     operators.load()
-    model = Reading(read_source(path), dict(shapes or {})).model(batch)
+    try:
+        model = Reading(read_source(path), dict(shapes or {}), _LARGE).model(batch)
+    except FileError:
+        # A model of large images may be too large for so many records.
+        with suppress(FileError):
+            small = Reading(read_source(path), dict(shapes or {}), _SMALL).model(batch)
+            mark(small.net, trusted=False)
+            return small
+        raise
     mark(model.net, trusted=False)
     return model
 
@@ -85,12 +95,13 @@ class Reading:
     """One model on its way into a net."""
 
     source: Source
-    shapes: dict[str, Sequence[int]] = field(default_factory=dict)
+    shapes: dict[str, Sequence[int]]
+    primes: Sequence[int]
 
     def __post_init__(self) -> None:
         source = self.source
         self.nodes, source.constants = simplified(source)
-        self.net = Netlist(source.name, _unlikely(source))
+        self.net = Netlist(source.name, _unlikely(source, self.primes))
         self.values: dict[str, Value] = dict(source.constants)
         self.uses = Counter(name for node in self.nodes for name in node.inputs)
         self.uses.update(source.outputs)
@@ -212,11 +223,11 @@ def _said(error: Exception) -> str:
     return shown(text[0]) if text and not isinstance(error, KeyError) else f"is malformed ({error})"
 
 
-def _unlikely(source: Source) -> int:
+def _unlikely(source: Source, primes: Sequence[int]) -> int:
     """A number of records that is no size of the model, to see which sizes depend on it."""
     sizes = {size for one in source.constants.values() for size in one.shape}
     sizes |= {size for shape in source.inputs.values() for size in shape if isinstance(size, int)}
-    for prime in _PRIMES:
+    for prime in primes:
         if not any(size and size % prime == 0 for size in sizes):
             return prime
-    return _PRIMES[0]
+    return primes[-1]

@@ -1,0 +1,128 @@
+"""`sparknet export`: writes a net as an ONNX model."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparknet.cli import flags, net_file
+from sparknet.cli.verb import Verb, WrongUse
+from sparknet.errors import DataError, FileError
+
+if TYPE_CHECKING:
+    from sparknet.caffe import Net
+
+MOST_DIFFERENCE = 1e-4
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    add = partial(flags.add, parser)
+    parser.add_argument("net", metavar="NET", help="a net: .prototxt, .caffemodel or .onnx")
+    parser.add_argument("out", metavar="OUT.onnx")
+    add("weights", metavar="FILE", help="its parameters, a .caffemodel, .h5 or .onnx")
+    flags.add_state(parser)
+    flags.add_trust(parser)
+    parser.add_argument("--opset", type=flags.positive, default=17, help="17 by default")
+    add(
+        "batch", type=flags.positive, metavar="N", help="fix the number of records; else it is open"
+    )
+    parser.add_argument(
+        "--preprocessing",
+        action="store_true",
+        help="put the mean and scale of the net's transform_param inside",
+    )
+    parser.add_argument("--check", action="store_true", help="compare the model with onnxruntime")
+    parser.add_argument(
+        "--inputs", metavar="FILE.npz", help="with --check: values of the inputs, not random ones"
+    )
+
+
+def _execute(chosen: Namespace) -> int:
+    from sparknet.caffe import TEST, Net
+    from sparknet.caffe.weights_io import as_model
+    from sparknet.graph.batch import set_batch
+    from sparknet.onnx import write_model
+    from sparknet.weights import copy_from
+
+    if not chosen.weights and Path(chosen.net).suffix not in net_file.MODELS:
+        raise WrongUse("give -weights")
+    if chosen.inputs and not chosen.check:
+        raise WrongUse("--inputs goes with --check")
+    described = net_file.read(chosen.net, chosen.trusted)
+    transform = _transform(described) if chosen.preprocessing else None
+    if chosen.batch:
+        set_batch(described, chosen.batch)
+    net = Net.from_proto(described, TEST, chosen.level, flags.stages(chosen))
+    copy_from(net, chosen.weights or chosen.net)
+    write_model(
+        chosen.out,
+        as_model(net._runtime),
+        opset=chosen.opset,
+        dynamic_batch=chosen.batch is None,
+        preprocessing=transform,
+    )
+    print(f"{chosen.out}: opset {chosen.opset}", file=sys.stderr)
+    return _check(chosen, net, transform) if chosen.check else 0
+
+
+def _transform(net: Any) -> Any:
+    for layer in net.layer:
+        if layer.HasField("transform_param"):
+            return layer.transform_param
+    raise WrongUse("the net has no transform_param for --preprocessing")
+
+
+def _check(chosen: Namespace, net: Net, transform: Any) -> int:
+    """Run both on the same inputs; prints the largest difference."""
+    import numpy as np
+
+    from sparknet.onnx.checking import largest_difference, run
+
+    given = _given(chosen.inputs) if chosen.inputs else {}
+    rng = np.random.default_rng(1)
+    feeds: dict[str, Any] = {}
+    for name in net.inputs:
+        blob = net.blobs[name]
+        value = given.get(name)
+        if value is None:
+            value = rng.random(blob.data.shape)
+        elif value.shape[1:] != blob.data.shape[1:]:
+            raise DataError(
+                f"input '{name}' is {blob.data.shape}, {chosen.inputs} has {value.shape}"
+            )
+        else:
+            blob.reshape(*value.shape)
+        feeds[name] = np.asarray(value, np.float32)
+    net.reshape()
+    for name, value in feeds.items():
+        net.blobs[name].data[...] = value
+    if transform is not None:
+        first = net.inputs[0]
+        mean = np.asarray(list(transform.mean_value) or [0], np.float32).reshape(1, -1, 1, 1)
+        net.blobs[first].data[...] = (feeds[first] - mean) * transform.scale
+        feeds[f"{first}/raw"] = feeds[first]
+    net.forward()
+    want = run(chosen.out, feeds)
+    got = {name: np.asarray(net.blobs[name].data) for name in want}
+    worst = largest_difference(got, want)
+    print(f"largest difference: {worst:.2g} of the largest value")
+    if worst <= MOST_DIFFERENCE:
+        return 0
+    print(f"sparknet export: that is more than {MOST_DIFFERENCE:g}", file=sys.stderr)
+    return 1
+
+
+def _given(path: str) -> dict[str, Any]:
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, KeyError) as error:
+        raise FileError(path, f"is no .npz file: {error}") from error
+
+
+VERB = Verb("export", "Write a net with its weights as an ONNX model.", _arguments, _execute)

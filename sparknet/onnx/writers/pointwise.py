@@ -1,0 +1,154 @@
+"""Layers that map each value to one value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparknet.onnx.writing import Place, writes
+
+_SAME = {
+    "AbsVal": "Abs",
+    "BNLL": "Softplus",
+    "Sigmoid": "Sigmoid",
+    "TanH": "Tanh",
+}
+
+
+@writes(*_SAME)
+def same(place: Place) -> None:
+    place.last(_SAME[place.node.type], place.inputs)
+
+
+@writes("ReLU")
+def relu(place: Place) -> None:
+    slope = float(place.options.negative_slope)
+    if slope:
+        place.last("LeakyRelu", place.inputs, alpha=slope)
+    else:
+        place.last("Relu", place.inputs)
+
+
+@writes("ReLU6")
+def relu6(place: Place) -> None:
+    place.last("Clip", [place.inputs[0], place.constant(0.0), place.constant(6.0)])
+
+
+@writes("Clip")
+def clip(place: Place) -> None:
+    low, high = place.constant(place.options.min), place.constant(place.options.max)
+    place.last("Clip", [place.inputs[0], low, high])
+
+
+@writes("ELU")
+def elu(place: Place) -> None:
+    place.last("Elu", place.inputs, alpha=float(place.options.alpha))
+
+
+@writes("PReLU")
+def prelu(place: Place) -> None:
+    slopes = place.arrays[0]
+    if slopes.size > 1 or not place.options.channel_shared:
+        slopes = slopes.reshape(-1, *[1] * (len(place.shapes[0]) - 2))
+    place.last("PRelu", [place.inputs[0], place.constant(slopes)])
+
+
+@writes("Dropout")
+def dropout(place: Place) -> None:
+    scale = float(place.values.get("test_scale", 1.0))
+    if scale == 1:
+        place.last("Identity", place.inputs)
+    else:
+        place.last("Mul", [place.inputs[0], place.constant(scale)])
+
+
+@writes("SpatialDropout")
+def spatial_dropout(place: Place) -> None:
+    place.last("Identity", place.inputs)
+
+
+def affine(place: Place, x: str, scale: float, shift: float) -> str:
+    if scale != 1:
+        x = place.put("Mul", [x, place.constant(scale)])
+    if shift != 0:
+        x = place.put("Add", [x, place.constant(shift)])
+    return x
+
+
+@writes("Power")
+def power(place: Place) -> None:
+    options = place.options
+    x = affine(place, place.inputs[0], options.scale, options.shift)
+    if options.power == 1:
+        place.last("Identity", [x])
+    elif options.power == 2:
+        place.last("Mul", [x, x])
+    elif options.power == 0.5:
+        place.last("Sqrt", [x])
+    elif options.power == -1:
+        place.last("Reciprocal", [x])
+    else:
+        place.last("Pow", [x, place.constant(options.power)])
+
+
+@writes("Exp")
+def exp(place: Place) -> None:
+    options = place.options
+    log = 1.0 if options.base == -1 else float(np.log(options.base))
+    place.last("Exp", [affine(place, place.inputs[0], options.scale * log, options.shift * log)])
+
+
+@writes("Log")
+def log(place: Place) -> None:
+    options = place.options
+    x = affine(place, place.inputs[0], options.scale, options.shift)
+    if options.base == -1:
+        place.last("Log", [x])
+        return
+    natural = place.put("Log", [x])
+    place.last("Mul", [natural, place.constant(1 / np.log(options.base))])
+
+
+@writes("Threshold")
+def threshold(place: Place) -> None:
+    above = place.put("Greater", [place.inputs[0], place.constant(place.options.threshold)])
+    place.last("Cast", [above], to=1)
+
+
+@writes("Swish")
+def swish(place: Place) -> None:
+    x = place.inputs[0]
+    inner = affine(place, x, place.options.beta, 0.0)
+    place.last("Mul", [x, place.put("Sigmoid", [inner])])
+
+
+@writes("GELU")
+def gelu(place: Place) -> None:
+    x = place.inputs[0]
+    by_tanh = place.values["approximate"] == "tanh"
+    if place.opset >= 20:
+        place.last("Gelu", [x], approximate="tanh" if by_tanh else "none")
+        return
+    if by_tanh:
+        cube = place.put("Pow", [x, place.constant(3.0)])
+        sum_ = place.put("Add", [x, place.put("Mul", [cube, place.constant(0.044715)])])
+        bent = place.put("Tanh", [place.put("Mul", [sum_, place.constant((2 / np.pi) ** 0.5)])])
+    else:
+        bent = place.put("Erf", [place.put("Div", [x, place.constant(2**0.5)])])
+    share = place.put("Mul", [place.put("Add", [bent, place.constant(1.0)]), place.constant(0.5)])
+    place.last("Mul", [x, share])
+
+
+@writes("Softmax")
+def softmax(place: Place) -> None:
+    place.last("Softmax", place.inputs, axis=int(place.values["axis"]))
+
+
+@writes("ArgMax")
+def argmax(place: Place) -> None:
+    """The first of the places alone, along an axis."""
+    options = place.options
+    if options.top_k != 1 or options.out_max_val or not options.HasField("axis"):
+        place.refuse("only the place of one maximum along an axis is written")
+    axis = int(place.values["axis"])
+    found = place.put("ArgMax", place.inputs, axis=axis, keepdims=1)
+    place.last("Cast", [found], to=1)

@@ -1,0 +1,190 @@
+"""Layers that put values elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from sparknet.onnx.writing import Place, writes
+
+
+@writes("Flatten", "Reshape")
+def view(place: Place) -> None:
+    top, shape = place.tops[0], place.shapes[0]
+    if place.node.type == "Reshape" and _as_onnx(place):
+        sizes = [int(one) for one in place.options.shape.dim]
+        place.last("Reshape", [place.inputs[0], place.whole(sizes)])
+        return
+    if place.writing.dynamic and top[:1] != shape[:1] and top:
+        sizes = list(top)
+        sizes[0] = -1
+        place.last("Reshape", [place.inputs[0], place.whole(sizes)])
+        return
+    place.view(place.inputs[0], top, place.outputs[0])
+
+
+def _as_onnx(place: Place) -> bool:
+    options = place.options
+    return bool(options.axis == 0 and options.num_axes == -1)
+
+
+@writes("Permute")
+def permute(place: Place) -> None:
+    place.last("Transpose", place.inputs, perm=[int(axis) for axis in place.values["order"]])
+
+
+@writes("ShuffleChannel")
+def shuffle(place: Place) -> None:
+    n, c, h, w = place.tops[0]
+    group = int(place.values["group"])
+    dealt = place.view(place.inputs[0], (n, group, c // group, h, w))
+    moved = place.put("Transpose", [dealt], perm=[0, 2, 1, 3, 4])
+    place.view(moved, (n, c, h, w), place.outputs[0])
+
+
+@writes("Slice")
+def slice_(place: Place) -> None:
+    axis, bounds = int(place.values["axis"]), place.values["bounds"]
+    sizes = [int(end - start) for start, end in itertools.pairwise(bounds)]
+    place.put("Split", [place.inputs[0], place.whole(sizes)], place.outputs, axis=axis)
+
+
+@writes("Concat")
+def concat(place: Place) -> None:
+    place.last("Concat", place.inputs, axis=int(place.values["axis"]))
+
+
+@writes("Crop")
+def crop(place: Place) -> None:
+    """To a size that is known, as inputs are of one size."""
+    axis, offsets = int(place.values["axis"]), list(place.values["offset"])
+    top = place.tops[0]
+    axes = [one for one in range(axis, len(top)) if one or not place.writing.dynamic]
+    starts = [int(offsets[one]) for one in axes]
+    ends = [int(offsets[one]) + top[one] for one in axes]
+    bounds = [place.whole(one) for one in (starts, ends, axes)]
+    place.last("Slice", [place.inputs[0], *bounds])
+
+
+@writes("Tile")
+def tile(place: Place) -> None:
+    repeats = [1] * len(place.shapes[0])
+    repeats[int(place.values["axis"])] = int(place.values["tiles"])
+    place.last("Tile", [place.inputs[0], place.whole(repeats)])
+
+
+@writes("Gather")
+def gather(place: Place) -> None:
+    index = place.whole(list(place.values["index"]))
+    place.last("Gather", [place.inputs[0], index], axis=int(place.values["axis"]))
+
+
+@writes("Flip")
+def flip(place: Place) -> None:
+    x = place.inputs[0]
+    for axis, on in ((3, place.options.flip_width), (2, place.options.flip_height)):
+        if on:
+            back = place.whole(list(range(place.shapes[0][axis]))[::-1])
+            x = place.put("Gather", [x, back], axis=axis)
+    place.last("Identity", [x])
+
+
+@writes("Embed")
+def embed(place: Place) -> None:
+    places = place.put("Cast", [place.inputs[0]], to=7)
+    rows = place.put("Gather", [place.constant(place.arrays[0]), places], axis=0)
+    if len(place.arrays) > 1:
+        place.last("Add", [rows, place.constant(place.arrays[1])])
+    else:
+        place.last("Identity", [rows])
+
+
+@writes("BatchReindex")
+def batch_reindex(place: Place) -> None:
+    places = place.put("Cast", [place.inputs[1]], to=7)
+    place.last("Gather", [place.inputs[0], places], axis=0)
+
+
+@writes("Upsample")
+def upsample(place: Place) -> None:
+    if place.values["method"] != "repeat":
+        place.refuse("unpooling by a mask is not written")
+    scale = float(place.values["scale"])
+    _resize(
+        place,
+        [1, 1, scale, scale],
+        mode="nearest",
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
+
+
+def _resize(place: Place, scales: list[float], **attributes: object) -> None:
+    place.last("Resize", [place.inputs[0], "", place.constant(scales)], **attributes)
+
+
+@writes("Interp")
+def interp(place: Place) -> None:
+    values, x = place.values, place.inputs[0]
+    shape, top = place.shapes[0], place.tops[0]
+    before, after = -int(values["pad_beg"]), -int(values["pad_end"])
+    high, wide = shape[2] - before - after, shape[3] - before - after
+    if before or after:
+        bounds = ([before] * 2, [before + high, before + wide], [2, 3])
+        x = place.put("Slice", [x, *(place.whole(list(one)) for one in bounds)])
+    scales = [1.0, 1.0, (top[2] + 1e-4) / high, (top[3] + 1e-4) / wide]
+    place.last(
+        "Resize",
+        [x, "", place.constant(scales)],
+        mode="linear",
+        coordinate_transformation_mode="align_corners",
+    )
+
+
+@writes("Resize")
+def resize(place: Place) -> None:
+    values, shape, top = place.values, place.shapes[0], place.tops[0]
+    mode = values["mode"]
+    attributes: dict[str, object] = {
+        "mode": mode,
+        "coordinate_transformation_mode": values["coordinates"],
+    }
+    if mode == "nearest":
+        attributes["nearest_mode"] = values["nearest_mode"]
+    if mode == "cubic":
+        attributes["cubic_coeff_a"] = float(values["cubic_coeff_a"])
+    if values["exclude_outside"]:
+        attributes["exclude_outside"] = 1
+    scales = [float(one) for one in values["scales"]]
+    whole = [
+        int(np.floor(size * s))
+        for size, s in zip(shape[2:], np.asarray(scales, np.float32), strict=True)
+    ]
+    if whole != list(top[2:]):
+        if place.writing.dynamic:
+            scales = [(size + 1e-4) / own for size, own in zip(top[2:], shape[2:], strict=True)]
+        else:
+            place.last("Resize", [place.inputs[0], "", "", place.whole(top)], **attributes)
+            return
+    _resize(place, [1, 1, *scales], **attributes)
+
+
+@writes("Parameter")
+def parameter(place: Place) -> None:
+    place.last("Identity", [place.constant(place.arrays[0])])
+
+
+@writes("DummyData")
+def dummy_data(place: Place) -> None:
+    for filler, shape, output in zip(
+        place.values["fillers"], place.tops, place.outputs, strict=False
+    ):
+        if filler.type != "constant":
+            place.refuse(f"a {filler.type} filler makes other numbers each time")
+        place.put("Identity", [place.constant(np.full(shape, filler.value))], output)
+
+
+@writes("Reorg")
+def reorg(place: Place) -> None:
+    place.refuse("YOLO's order of cells is not written")

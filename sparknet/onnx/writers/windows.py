@@ -1,0 +1,171 @@
+"""Convolutions, pooling and fully connected layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.onnx.source import Array
+from sparknet.onnx.writing import Place, writes
+
+
+@writes("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Convolution3D")
+def convolution(place: Place) -> None:
+    _windows(place, "Conv")
+
+
+@writes("Deconvolution", "Deconvolution3D")
+def deconvolution(place: Place) -> None:
+    _windows(place, "ConvTranspose")
+
+
+def _windows(place: Place, op: str) -> None:
+    if len(place.inputs) > 1:
+        place.refuse("several inputs with the same weights are not written")
+    values, weights = place.values, place.arrays[0]
+    axis = int(values.get("axis", 1))
+    if axis != 1:
+        place.refuse(f"channels on axis {axis} are not written")
+    channels = place.shapes[0][1]
+    group = channels // weights.shape[1] if op == "Conv" else int(values.get("group", 1))
+    pads = [int(pad) for pad in values["pad"]]
+    place.last(
+        op,
+        [place.inputs[0], *(place.constant(array) for array in place.arrays)],
+        kernel_shape=[int(size) for size in values["kernel"]],
+        strides=[int(size) for size in values["stride"]],
+        dilations=[int(size) for size in values["dilation"]],
+        pads=pads + pads,
+        group=group,
+    )
+
+
+@writes("InnerProduct")
+def inner_product(place: Place) -> None:
+    values, weights = place.values, place.arrays[0]
+    if not values["transpose"]:
+        weights = weights.T
+    if values.get("normalize"):
+        place.refuse("normalized weights are not written")
+    axis, shape = int(values["axis"]), place.shapes[0]
+    x, inputs = place.inputs[0], int(weights.shape[0])
+    if shape[axis:] != (inputs,):
+        x = place.view(x, (*shape[:axis], inputs))
+    if axis == 1:
+        biases = [place.constant(bias) for bias in place.arrays[1:]]
+        place.last("Gemm", [x, place.constant(weights), *biases])
+        return
+    made = place.put("MatMul", [x, place.constant(weights)])
+    if len(place.arrays) > 1:
+        place.last("Add", [made, place.constant(place.arrays[1])])
+    else:
+        place.last("Identity", [made])
+
+
+@writes("Pooling")
+def pooling(place: Place) -> None:
+    if len(place.outputs) > 1:
+        place.refuse("the mask of its maxima is not written: ONNX counts places otherwise")
+    values = place.values
+    method = values["method"]
+    if values.get("global_pooling") and method in ("max", "ave"):
+        name = "Max" if method == "max" else "Average"
+        place.last(f"Global{name}Pool", place.inputs)
+        return
+    pool(place, place.inputs[0], values, place.tops[0][2:], place.outputs[0])
+
+
+def pool(
+    place: Place, x: str, values: Any, outputs: Sequence[int], output: str | None = None
+) -> str:
+    """Pooling of an image by Caffe's rules, in ONNX's words."""
+    size, kernel = place.shapes[0][2:], [int(one) for one in values["kernel"]]
+    stride, before = list(values["stride"]), list(values["pad"])
+    after = [
+        max(0, (count - 1) * s + k - n - b)
+        for count, s, k, n, b in zip(outputs, stride, kernel, size, before, strict=True)
+    ]
+    attributes: dict[str, Any] = {
+        "kernel_shape": kernel,
+        "strides": [int(one) for one in stride],
+        "pads": [int(one) for one in (*before, *after)],
+    }
+    if values["method"] == "max":
+        return place.put("MaxPool", [x], output, **attributes)
+    if values["method"] == "stochastic":
+        # When testing, each value counts by its share of the sum.
+        square = place.put("Mul", [x, x])
+        above = place.put("AveragePool", [square], count_include_pad=1, **attributes)
+        below = place.put("AveragePool", [x], count_include_pad=1, **attributes)
+        floor = place.put("Max", [below, place.constant(np.finfo(np.float32).tiny)])
+        return place.put("Div", [above, floor], output)
+    factors = _factors(outputs, size, kernel, stride, before)
+    if np.all(factors == 1):
+        return place.put("AveragePool", [x], output, count_include_pad=1, **attributes)
+    made = place.put("AveragePool", [x], count_include_pad=1, **attributes)
+    return place.put("Mul", [made, place.constant(factors)], output)
+
+
+def _factors(
+    outputs: Sequence[int],
+    size: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    pad: Sequence[int],
+) -> Array:
+    """The whole window over what Caffe divides by: nothing beyond as much padding as before."""
+    shares = []
+    for count, n, k, s, p in zip(outputs, size, kernel, stride, pad, strict=True):
+        starts = np.arange(count) * s - p
+        shares.append(k / (np.minimum(starts + k, n + p) - starts))
+    return np.multiply.outer(*shares)[None, None].astype(np.float32)
+
+
+@writes("SPP")
+def spp(place: Place) -> None:
+    n, c = place.shapes[0][:2]
+    levels = []
+    for level in place.values["levels"]:
+        levels.append((pool(place, place.inputs[0], level, level["output"]), level["output"]))
+    if len(levels) == 1:
+        place.last("Identity", [levels[0][0]])
+        return
+    flat = [place.view(name, (n, c * size[0] * size[1])) for name, size in levels]
+    place.last("Concat", flat, axis=1)
+
+
+@writes("ROIPooling")
+def roi_pooling(place: Place) -> None:
+    if place.options.pad_ratio:
+        place.refuse("pad_ratio is not written")
+    options = place.options
+    place.last(
+        "MaxRoiPool",
+        place.inputs,
+        pooled_shape=[int(options.pooled_h), int(options.pooled_w)],
+        spatial_scale=float(options.spatial_scale),
+    )
+
+
+@writes("Im2col")
+def im2col(place: Place) -> None:
+    """A convolution that copies: one channel for each place of the kernel."""
+    values = place.values
+    channels, kernel = place.shapes[0][1], [int(one) for one in values["kernel"]]
+    count = int(np.prod(kernel))
+    weights = np.tile(
+        np.eye(count, dtype=np.float32).reshape(count, 1, *kernel),
+        (channels, *[1] * (len(kernel) + 1)),
+    )
+    pads = [int(one) for one in values["pad"]]
+    place.last(
+        "Conv",
+        [place.inputs[0], place.constant(weights)],
+        kernel_shape=kernel,
+        strides=[int(one) for one in values["stride"]],
+        dilations=[int(one) for one in values["dilation"]],
+        pads=pads + pads,
+        group=channels,
+    )

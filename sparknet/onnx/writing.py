@@ -1,0 +1,354 @@
+"""From a net to an ONNX model: the walk over its layers."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from sparknet.errors import FileError, LayerError, SettingError
+from sparknet.graph import Graph, Node, build
+from sparknet.layers import TEST, Shape
+from sparknet.onnx.source import Array, StrPath, onnx_package
+from sparknet.proto import Model, caffe_pb2
+
+OPSETS = (13, 22)
+"""The oldest and the newest operators that are written."""
+BATCH = "batch"
+Writer = Callable[["Place"], None]
+WRITERS: dict[str, Writer] = {}
+
+
+def writes(*types: str) -> Callable[[Writer], Writer]:
+    """Registers a function as the writer of these layer types."""
+
+    def registered(write: Writer) -> Writer:
+        WRITERS.update(dict.fromkeys(types, write))
+        return write
+
+    return registered
+
+
+def write_model(
+    path: StrPath,
+    net: Any,
+    *,
+    opset: int = 17,
+    dynamic_batch: bool = True,
+    preprocessing: caffe_pb2.TransformationParameter | None = None,
+) -> None:
+    """Write a net for testing, with its weights, as an ONNX model.
+
+    `net` is a `Model`, as `sparknet.read_model` gives it, or a `sparknet.Net`.  Layers that only
+    train or judge are left out.  ``dynamic_batch=False`` fixes the number of records.
+    `preprocessing` puts the mean and the scale of a transform_param before the first input.
+    """
+    if not OPSETS[0] <= opset <= OPSETS[1]:
+        raise SettingError(f"opset {opset} is none of {OPSETS[0]} to {OPSETS[1]}")
+    onnx = onnx_package("writing an ONNX model")
+    from sparknet.onnx import writers
+
+    writers.load()
+    model = net if isinstance(net, Model) else _model_of(net)
+    written = Writing(onnx, model, opset, dynamic_batch).proto(preprocessing)
+    try:
+        onnx.checker.check_model(written)
+    except ValueError as error:  # protobuf's own limit
+        raise FileError(path, f"cannot hold the model: {error}") from error
+    _save(path, written)
+
+
+def _save(path: StrPath, model: Any) -> None:
+    """Write a file that appears whole or not at all."""
+    part = Path(f"{os.fspath(path)}.part")
+    try:
+        part.write_bytes(model.SerializeToString())
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise FileError(path, f"cannot be written: {error}") from error
+
+
+def _model_of(net: Any) -> Model:
+    """The net that a `sparknet.Net` tests, with its weights."""
+    tested = net.tested
+    params = tested.net.params
+    arrays: list[list[Any]] = [
+        [np.asarray(blob.data) for blob in params.get(layer.name, ())]
+        for layer in tested.described.layer
+    ]
+    return Model(tested.described, arrays)
+
+
+@dataclass(eq=False)
+class Place:
+    """A layer in its place: the values that it reads and writes, and its numbers."""
+
+    writing: Writing
+    node: Node
+    inputs: list[str]
+    outputs: list[str]
+    shapes: list[Shape]
+    arrays: list[Array]
+    _parts: int = 0
+
+    def refuse(self, reason: str) -> NoReturn:
+        raise LayerError(self.node.name, f"{self.node.type}: {reason}")
+
+    @property
+    def opset(self) -> int:
+        return self.writing.opset
+
+    @property
+    def options(self) -> Any:
+        return self.node.layer.options
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return self.node.plan.values
+
+    @property
+    def tops(self) -> Sequence[Shape]:
+        return self.node.plan.tops
+
+    def put(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str] | str | None = None,
+        **attributes: Any,
+    ) -> str:
+        """Append a node; without outputs it gets one of its own, which is returned."""
+        if outputs is None:
+            self._parts += 1
+            outputs = [f"{self.outputs[0]}/{self.node.name}_{self._parts}"]
+        elif isinstance(outputs, str):
+            outputs = [outputs]
+        self.writing.node(op, self.node.name, inputs, outputs, attributes)
+        return outputs[0]
+
+    def last(self, op: str, inputs: Sequence[str], **attributes: Any) -> None:
+        """Append the node that makes the top."""
+        self.put(op, inputs, self.outputs[0], **attributes)
+
+    def constant(self, value: Any, dtype: Any = np.float32) -> str:
+        return self.writing.constant(
+            f"{self.node.name}/{len(self.writing.constants)}", value, dtype
+        )
+
+    def whole(self, value: Any) -> str:
+        return self.constant(value, np.int64)
+
+    def reduce(self, op: str, x: str, axes: Sequence[int], keep: bool = True) -> str:
+        """A reduction, whose axes became an input in the course of time."""
+        if self.opset >= 18 or op == "ReduceSum":
+            return self.put(op, [x, self.whole(list(axes))], keepdims=int(keep))
+        return self.put(op, [x], axes=list(axes), keepdims=int(keep))
+
+    def view(self, x: str, shape: Shape, output: str | None = None) -> str:
+        """The values under another shape, for any number of records."""
+        sizes = list(shape)
+        if self.writing.dynamic and sizes and shape[0] == self.writing.batch:
+            sizes[0] = 0 if self.shapes and self.shapes[0][:1] == shape[:1] else -1
+        return self.put("Reshape", [x, self.whole(sizes)], output)
+
+
+@dataclass(eq=False)
+class Writing:
+    """One net on its way into a model."""
+
+    onnx: Any
+    model: Model
+    opset: int
+    dynamic: bool
+    nodes: list[Any] = field(default_factory=list)
+    constants: dict[str, Array] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    """The newest value of each blob, by the blob's number."""
+
+    def __post_init__(self) -> None:
+        self.graph: Graph = build(self.model.net, TEST)
+        self.arrays = _arrays(self.model, self.graph)
+        shapes = [self.graph.blobs[name] for name in self._input_names()]
+        self.batch = shapes[0][0] if shapes and shapes[0] else 1
+        self._written: Counter[int] = Counter()
+        self._named: set[str] = set()
+
+    def _input_names(self) -> list[str]:
+        return [top for node in self.graph.nodes if _is_source(node) for top in node.tops]
+
+    # -- what writers use ----------------------------------------------------------------
+
+    def node(
+        self,
+        op: str,
+        layer: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        attributes: dict[str, Any],
+    ) -> None:
+        name = f"{layer}/{op}_{len(self.nodes)}" if layer in self._named else layer
+        self._named.add(name)
+        made = self.onnx.helper.make_node(op, list(inputs), list(outputs), name=name, **attributes)
+        self.nodes.append(made)
+
+    def constant(self, name: str, value: Any, dtype: Any) -> str:
+        self.constants[name] = np.asarray(value, dtype, order="C")
+        return name
+
+    # -- the walk ------------------------------------------------------------------------
+
+    def proto(self, preprocessing: caffe_pb2.TransformationParameter | None) -> Any:
+        nodes = self._needed()
+        writers = Counter(top for node in nodes for top in node.top_ids)
+        inputs: list[tuple[str, Shape]] = []
+        read = {blob for node in nodes for blob in node.bottom_ids}
+        made: set[int] = set()
+        for node in nodes:
+            if _is_source(node):
+                for blob, top, shape in zip(node.top_ids, node.tops, node.plan.tops, strict=True):
+                    if blob in read:
+                        self.names[blob] = top
+                        inputs.append((top, shape))
+            else:
+                self._layer(node, writers)
+                made.update(node.top_ids)
+        used = {name for one in self.nodes for name in one.input}
+        outputs = {
+            self.names[blob]: self.graph.blob_shapes[blob]
+            for blob in made
+            if self.names[blob] not in used and self.names[blob] not in dict(inputs)
+        }
+        inputs = [one for one in inputs if one[0] in used]
+        if not outputs:
+            raise LayerError(self.graph.name, "nothing is left of the net without its losses")
+        if preprocessing is not None:
+            self._preprocess(inputs, preprocessing)
+        return self._whole(inputs, outputs)
+
+    def _needed(self) -> list[Node]:
+        """The layers that compute results: none that judge, and none that only those read."""
+        kept: list[Node] = []
+        without: set[int] = set()
+        for node in self.graph.nodes:
+            layer = node.layer
+            judged = layer.loss or layer.judges or any(one in without for one in node.bottom_ids)
+            if judged:
+                without.update(top for top in node.top_ids if top not in node.bottom_ids)
+            elif node.tops or _is_source(node):
+                kept.append(node)
+        return kept
+
+    def _layer(self, node: Node, writers: Counter[int]) -> None:
+        inputs = [self.names[blob] for blob in node.bottom_ids]
+        if node.layer.splits or node.layer.user_code:
+            if node.layer.user_code:
+                raise LayerError(node.name, f"{node.type}: ONNX cannot run Python code")
+            self.names.update(dict.fromkeys(node.top_ids, inputs[0]))
+            return
+        write = WRITERS.get(node.type)
+        if write is None:
+            raise LayerError(node.name, f"{node.type}: ONNX has no operator for it")
+        outputs = []
+        for blob, top in zip(node.top_ids, node.tops, strict=True):
+            self._written[blob] += 1
+            whole = self._written[blob] == writers[blob]
+            outputs.append(top if whole else f"{top}/{node.name}")
+        shapes = [self.graph.blob_shapes[blob] for blob in node.bottom_ids]
+        write(Place(self, node, inputs, outputs, shapes, self.arrays.get(node.name, [])))
+        self.names.update(zip(node.top_ids, outputs, strict=True))
+
+    def _preprocess(
+        self,
+        inputs: list[tuple[str, Shape]],
+        transform: caffe_pb2.TransformationParameter,
+    ) -> None:
+        """(x - mean) · scale, before everything else."""
+        name, shape = inputs[0]
+        if transform.HasField("mean_file") or len(shape) != 4:
+            raise LayerError(name, "preprocessing is for images with mean_value, not a mean_file")
+        if len(transform.mean_value) not in (0, 1, shape[1]):
+            raise LayerError(name, f"{len(transform.mean_value)} mean values, {shape[1]} channels")
+        raw = f"{name}/raw"
+        mean = np.asarray(list(transform.mean_value) or [0.0], np.float32).reshape(1, -1, 1, 1)
+        late, self.nodes = self.nodes, []
+        less = f"{name}/centred"
+        self.node(
+            "Sub",
+            "preprocessing",
+            [raw, self.constant(f"{name}/mean", mean, np.float32)],
+            [less],
+            {},
+        )
+        scale = self.constant(f"{name}/scale", np.float32(transform.scale), np.float32)
+        self.node("Mul", "preprocessing", [less, scale], [name], {})
+        self.nodes += late
+        inputs[0] = (raw, shape)
+
+    def _whole(self, inputs: list[tuple[str, Shape]], outputs: Mapping[str, Shape]) -> Any:
+        helper, kind = self.onnx.helper, self.onnx.TensorProto.FLOAT
+        used = {name for node in self.nodes for name in node.input}
+        graph = helper.make_graph(
+            self.nodes,
+            self.graph.name or "net",
+            [helper.make_tensor_value_info(n, kind, self._sizes(s)) for n, s in inputs],
+            [helper.make_tensor_value_info(n, kind, self._result(s)) for n, s in outputs.items()],
+            [
+                self.onnx.numpy_helper.from_array(value, name)
+                for name, value in self.constants.items()
+                if name in used
+            ],
+        )
+        return helper.make_model(
+            graph,
+            producer_name="sparknet",
+            opset_imports=[helper.make_opsetid("", self.opset)],
+            ir_version=8 if self.opset < 19 else 9 if self.opset < 21 else 10,
+        )
+
+    def _sizes(self, shape: Shape) -> list[int | str]:
+        return [BATCH if self.dynamic and not i else size for i, size in enumerate(shape)]
+
+    def _result(self, shape: Shape) -> list[int | str | None]:
+        """A size that depends on the batch, or may, is left open."""
+        if not self.dynamic:
+            return list(shape)
+        return [None if not i else size for i, size in enumerate(shape)]
+
+
+def _is_source(node: Node) -> bool:
+    return node.layer.is_input or node.layer.records
+
+
+def _arrays(model: Model, graph: Graph) -> dict[str, list[Array]]:
+    """Each layer's numbers in the shapes that the net gives them."""
+    from sparknet.proto.model import copy_arrays
+
+    targets = {node.name: [ref.shape for ref in node.params] for node in graph.nodes}
+    targets = {name: shapes for name, shapes in targets.items() if shapes}
+    shared = {
+        (node.name, i) for node in graph.nodes for i, ref in enumerate(node.params) if not ref.owned
+    }
+    found = copy_arrays(model, targets, shared)
+    owners: dict[int, Array] = {}
+    arrays: dict[str, list[Array]] = {}
+    for node in graph.nodes:
+        if not node.params:
+            continue
+        held = found.get(node.name)
+        if held is None:
+            raise LayerError(node.name, f"{node.type}: the model has no weights for it")
+        own = []
+        for ref, array in zip(node.params, held, strict=True):
+            value = owners.get(ref.learnable) if array is None else array
+            if value is None:
+                raise LayerError(node.name, f"{node.type}: the model lacks a shared parameter")
+            owners.setdefault(ref.learnable, value)
+            own.append(value.reshape(ref.shape))
+        arrays[node.name] = own
+    return arrays

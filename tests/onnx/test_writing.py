@@ -1,0 +1,266 @@
+"""Nets as ONNX models: onnxruntime computes the same, and so does what is read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet.caffe as caffe
+from sparknet import Net, models
+from sparknet.caffe.weights_io import as_model
+from sparknet.cli import main
+from sparknet.errors import LayerError, SettingError
+from sparknet.graph.batch import set_batch
+from sparknet.onnx import write_model
+from sparknet.onnx.checking import largest_difference
+from sparknet.proto import parse_net, write_text
+from tests.onnx.graphs import converted, draw, onnx, run
+
+IMAGE = (2, 6, 9, 8)
+
+
+def net_of(text: str, shapes: dict[str, tuple[int, ...]], seed: int = 0) -> Any:
+    """A net with Input layers and random parameters."""
+    inputs = "".join(
+        f'layer {{ name: "in_{name}" type: "Input" top: "{name}" input_param {{ shape {{ '
+        + " ".join(f"dim: {size}" for size in shape)
+        + " } } }\n"
+        for name, shape in shapes.items()
+    )
+    net = caffe.Net.from_proto(parse_net(inputs + text), caffe.TEST)
+    rng = np.random.default_rng(seed)
+    for blobs in net.params.values():
+        for blob in blobs:
+            blob.data[...] = rng.uniform(0.2, 1.0, blob.data.shape)
+    return net
+
+
+def agree(net: Any, folder: Path, feeds: dict[str, Any], **options: Any) -> Path:
+    path = folder / "net.onnx"
+    write_model(path, as_model(net._runtime), **options)
+    onnx.checker.check_model(str(path))
+    for name, value in feeds.items():
+        net.blobs[name].data[...] = value
+    net.forward()
+    wanted = {one.name for one in onnx.load(str(path)).graph.input}
+    want = run(path, {name: value for name, value in feeds.items() if name in wanted})
+    got = {name: np.array(net.blobs[name].data) for name in want}
+    assert want
+    assert largest_difference(got, want) <= 1e-4
+    return path
+
+
+LAYERS: dict[str, str] = {
+    "AbsVal": "",
+    "ArgMax": "argmax_param { axis: 1 }",
+    "BNLL": "",
+    "BatchNorm": "",
+    "Bias": "bias_param { axis: 1 num_axes: 2 }",
+    "Clip": "clip_param { min: -0.5 max: 1 }",
+    "Convolution": "convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 group: 2 }",
+    "Deconvolution": "convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 }",
+    "DepthwiseConvolution": "convolution_param { num_output: 6 group: 6 kernel_size: 3 }",
+    "Dropout": "",
+    "ELU": "elu_param { alpha: 0.6 }",
+    "Exp": "exp_param { base: 2 scale: 0.5 shift: 0.1 }",
+    "Flatten": "flatten_param { axis: 2 }",
+    "GELU": "",
+    "Gather": "gather_param { axis: 1 index: 3 index: 0 }",
+    "InnerProduct": "inner_product_param { num_output: 5 }",
+    "Interp": "interp_param { zoom_factor: 2 pad_beg: -1 }",
+    "LRN": "lrn_param { local_size: 3 alpha: 0.4 beta: 0.6 k: 2 }",
+    "LayerNorm": "layer_norm_param { axis: 2 }",
+    "MVN": "",
+    "Normalize": "norm_param { across_spatial: false channel_shared: false }",
+    "PReLU": "",
+    "Permute": "permute_param { order: 0 order: 3 order: 1 order: 2 }",
+    "Pooling": "pooling_param { kernel_size: 3 stride: 2 pad: 1 }",
+    "Power": "power_param { power: 2 scale: 0.5 shift: 0.25 }",
+    "ReLU": "relu_param { negative_slope: 0.1 }",
+    "ReLU6": "",
+    "Reduction": "reduction_param { operation: ASUM axis: 2 coeff: 0.5 }",
+    "Reshape": "reshape_param { shape { dim: 2 dim: -1 } axis: 1 num_axes: 2 }",
+    "Resize": "resize_image_param { height: 5 width: 13 mode: LINEAR }",
+    "SPP": "spp_param { pyramid_height: 2 }",
+    "Scale": "scale_param { bias_term: true }",
+    "ShuffleChannel": "shuffle_channel_param { group: 3 }",
+    "Sigmoid": "",
+    "Softmax": "softmax_param { axis: 2 }",
+    "Swish": "swish_param { beta: 1.5 }",
+    "TanH": "",
+    "Threshold": "threshold_param { threshold: 0.2 }",
+    "Tile": "tile_param { axis: 1 tiles: 2 }",
+    "Upsample": "upsample_param { scale: 2 }",
+}
+
+
+@pytest.mark.parametrize("opset", [13, 17, 21])
+@pytest.mark.parametrize("kind", LAYERS)
+def test_layers_of_one_bottom(kind: str, opset: int, tmp_path: Path) -> None:
+    text = f'layer {{ name: "l" type: "{kind}" bottom: "x" top: "y" {LAYERS[kind]} }}'
+    agree(net_of(text, {"x": IMAGE}), tmp_path, {"x": draw(*IMAGE)}, opset=opset)
+
+
+POOLS = [
+    "pool: AVE kernel_size: 3 stride: 2",
+    "pool: AVE kernel_size: 3 stride: 2 pad: 1",
+    "pool: AVE kernel_size: 3 stride: 2 pad: 1 round_mode: FLOOR",
+    "pool: MAX kernel_h: 3 kernel_w: 2 stride: 3",
+    "pool: MAX kernel_size: 2 stride: 2 round_mode: FLOOR",
+    "pool: AVE global_pooling: true",
+]
+
+
+@pytest.mark.parametrize("options", POOLS)
+def test_pooling(options: str, tmp_path: Path) -> None:
+    text = (
+        f'layer {{ name: "l" type: "Pooling" bottom: "x" top: "y" pooling_param {{ {options} }} }}'
+    )
+    agree(net_of(text, {"x": IMAGE}), tmp_path, {"x": draw(*IMAGE)})
+
+
+SEVERAL = {
+    "sum": 'type: "Eltwise" bottom: "x" bottom: "z" eltwise_param { coeff: 1 coeff: -2 }',
+    "product": 'type: "Eltwise" bottom: "x" bottom: "z" eltwise_param { operation: PROD }',
+    "concat": 'type: "Concat" bottom: "x" bottom: "z"',
+    "crop": 'type: "Crop" bottom: "x" bottom: "s" crop_param { offset: 1 offset: 2 }',
+    "scale": 'type: "Scale" bottom: "x" bottom: "c" scale_param { axis: 0 }',
+    "bias": 'type: "Bias" bottom: "x" bottom: "c" bias_param { axis: 0 }',
+    "axpy": 'type: "Axpy" bottom: "c" bottom: "x" bottom: "z"',
+    "matmul": 'type: "MatMul" bottom: "x" bottom: "z" matmul_param { transpose_b: true }',
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_layers_of_several_bottoms(name: str, tmp_path: Path) -> None:
+    shapes = {"x": IMAGE, "z": IMAGE, "c": IMAGE[:2], "s": (2, 6, 4, 5)}
+    shapes = {key: shape for key, shape in shapes.items() if f'bottom: "{key}"' in SEVERAL[name]}
+    net = net_of(f'layer {{ name: "l" top: "y" {SEVERAL[name]} }}', shapes)
+    agree(net, tmp_path, {key: draw(*shape) for key, shape in shapes.items()})
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "RNN", "GRU"])
+@pytest.mark.parametrize("expose", [False, True])
+def test_recurrent_layers(kind: str, expose: bool, tmp_path: Path) -> None:
+    states = {"LSTM": "hc", "RNN": "h", "GRU": "h"}[kind] if expose else ""
+    text = (
+        f'layer {{ name: "l" type: "{kind}" bottom: "x" bottom: "m" '
+        + "".join(f'bottom: "{one}" ' for one in states)
+        + 'top: "y" '
+        + "".join(f'top: "{one}t" ' for one in states)
+        + f"recurrent_param {{ num_output: 3 expose_hidden: {str(expose).lower()} }} }}"
+    )
+    shapes: dict[str, tuple[int, ...]] = {"x": (4, 2, 5), "m": (4, 2)}
+    shapes.update(dict.fromkeys(states, (1, 2, 3)))
+    feeds = {name: draw(*shape) for name, shape in shapes.items()}
+    feeds["m"] = np.array([[0, 0], [1, 1], [0, 1], [1, 1]], np.float32)
+    agree(net_of(text, shapes), tmp_path, feeds, dynamic_batch=False)
+
+
+SSD = """
+layer { name: "c" type: "Convolution" bottom: "x" top: "c"
+  convolution_param { num_output: 32 kernel_size: 1 } }
+layer { name: "p" type: "Permute" bottom: "c" top: "p"
+  permute_param { order: 0 order: 2 order: 3 order: 1 } }
+layer { name: "s" type: "Slice" bottom: "p" top: "l" top: "o"
+  slice_param { axis: 3 slice_point: 16 } }
+layer { name: "lf" type: "Flatten" bottom: "l" top: "lf" }
+layer { name: "or" type: "Reshape" bottom: "o" top: "or"
+  reshape_param { shape { dim: 0 dim: -1 dim: 4 } } }
+layer { name: "os" type: "Softmax" bottom: "or" top: "os" softmax_param { axis: 2 } }
+layer { name: "of" type: "Flatten" bottom: "os" top: "of" }
+layer { name: "b" type: "PriorBox" bottom: "x" bottom: "image" top: "b" prior_box_param {
+  min_size: 12 max_size: 20 aspect_ratio: 2 flip: true variance: 0.1 variance: 0.1
+  variance: 0.2 variance: 0.2 } }
+layer { name: "d" type: "DetectionOutput" bottom: "lf" bottom: "of" bottom: "b" top: "d"
+  detection_output_param { num_classes: 4 code_type: CENTER_SIZE keep_top_k: KEEP
+  confidence_threshold: 0.26 nms_param { nms_threshold: 0.4 top_k: TOP } } }
+"""
+
+
+@pytest.mark.parametrize(("keep", "top"), [(200, 400), (9, 12)])
+def test_detections(keep: int, top: int, tmp_path: Path) -> None:
+    text = SSD.replace("KEEP", str(keep)).replace("TOP", str(top))
+    shapes = {"x": (1, 6, 5, 5), "image": (1, 3, 40, 40)}
+    net = net_of(text, shapes)
+    rng = np.random.default_rng(2)
+    for blob in net.params["c"]:
+        blob.data[...] = rng.normal(0, 0.4, blob.data.shape)
+    agree(net, tmp_path, {name: draw(*shape) for name, shape in shapes.items()})
+    assert net.blobs["d"].data.shape[2] > 5
+
+
+SMALL = ("lenet", "cifar10_quick", "mlp_tabular", "squeezenet")
+LARGE = tuple(sorted(set(models.NAMES) - {*SMALL, "lstm_text"}))
+
+
+@pytest.mark.parametrize(
+    "name", [*SMALL, *(pytest.param(one, marks=pytest.mark.slow) for one in LARGE)]
+)
+def test_models_there_and_back(name: str, tmp_path: Path) -> None:
+    proto = models.net(name).to_proto()
+    set_batch(proto, 1)
+    net = caffe.Net.from_proto(proto, caffe.TEST, seed=1)
+    for layer, blobs in net.params.items():
+        kind = net.layers[list(net._layer_names).index(layer)].type
+        for blob in blobs if kind == "BatchNorm" else ():
+            blob.data[...] = np.random.default_rng(0).uniform(0.5, 1.5, blob.data.shape)
+    feeds = {one: np.abs(draw(*net.blobs[one].data.shape)) for one in net.inputs}
+    path = agree(net, tmp_path, feeds)
+    wanted = {one.name for one in onnx.load(str(path)).graph.input}
+    feeds = {name: value for name, value in feeds.items() if name in wanted}
+    _, again = converted(path, feeds, tmp_path)
+    names = [one.name for one in onnx.load(str(path)).graph.output]
+    assert largest_difference(again, {n: np.array(net.blobs[n].data) for n in names}) <= 1e-5
+
+
+def test_losses_and_what_only_they_read_are_left_out(tmp_path: Path) -> None:
+    proto = models.net("lenet").to_proto()
+    path = tmp_path / "net.onnx"
+    write_model(path, Net(proto))
+    graph = onnx.load(str(path)).graph
+    assert [one.name for one in graph.input] == ["data"]
+    assert [one.name for one in graph.output] == ["ip2"]
+    assert [node.name for node in graph.node if node.op_type == "Conv"] == ["conv1", "conv2"]
+    assert graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+
+
+def test_any_number_of_records(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    net = Net(models.net("cifar10_quick"))
+    write_model(path, net)
+    x = draw(3, 3, 32, 32)
+    assert largest_difference(net.forward({"data": x}, ["ip2"]), run(path, {"data": x})) <= 1e-4
+
+
+def test_refusals(tmp_path: Path) -> None:
+    python = 'layer { name: "l" type: "Filter" bottom: "x" bottom: "c" top: "y" }'
+    net = net_of(python, {"x": IMAGE, "c": (2, 1)})
+    with pytest.raises(LayerError, match="layer 'l': Filter: ONNX has no operator for it"):
+        write_model(tmp_path / "net.onnx", as_model(net._runtime))
+    with pytest.raises(SettingError, match="opset 12 is none of 13 to 22"):
+        write_model(tmp_path / "net.onnx", as_model(net._runtime), opset=12)
+    assert not list(tmp_path.iterdir())
+
+
+def test_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 '
+        "dim: 8 dim: 8 } } transform_param { scale: 0.5 "
+        "mean_value: 1 mean_value: 2 mean_value: 3 } }\n"
+        'layer { name: "c" type: "Convolution" bottom: "data" top: "c" convolution_param { '
+        'num_output: 2 kernel_size: 3 weight_filler { type: "xavier" } } }\n'
+    )
+    files = [str(tmp_path / name) for name in ("n.prototxt", "n.caffemodel", "n.onnx", "n.npz")]
+    proto = parse_net(text)
+    write_text(files[0], proto)
+    Net(proto, seed=1).save(files[1])
+    np.savez(files[3], data=draw(4, 3, 8, 8))
+    call = ["export", files[0], "-weights", files[1], files[2], "--check"]
+    for more in ([], ["--preprocessing"], ["--inputs", files[3]], ["--opset", "13", "-batch", "5"]):
+        assert main([*call, *more]) == 0
+        assert "largest difference: " in capsys.readouterr().out
+    assert main(["export", files[0], files[2]]) == 2
