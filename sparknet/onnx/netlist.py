@@ -30,6 +30,8 @@ class Blob:
     pads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     integral: bool = False
     """Holds whole numbers."""
+    rounded: bool = False
+    """Whole numbers are wanted where the blob may hold others: only Embed rounds by itself."""
     done: Blob | None = None
     """What the work made, for the next reader."""
 

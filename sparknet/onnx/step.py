@@ -93,6 +93,8 @@ class Step:
         """A blob whose values lie as its shape says; adds the layers that this takes."""
         if not isinstance(value, Blob):
             return self.parameter(value)
+        if value.rounded:
+            self.refuse("it reads rounded numbers, and no layer rounds")
         if value.is_plain:
             return value
         if value.done is None:

@@ -176,6 +176,8 @@ class Writing:
         self.arrays = _arrays(self.model, self.graph)
         shapes = [self.graph.blobs[name] for name in self._input_names()]
         self.batch = shapes[0][0] if shapes and shapes[0] else 1
+        # Their steps, on the first axis, are written one by one.
+        self.dynamic &= not any(node.layer.time_first for node in self.graph.nodes)
         self._written: Counter[int] = Counter()
         self._named: set[str] = set()
 

@@ -55,7 +55,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], str]] = {
         r"\(BatchNormalization\): it is exported for training",
     ),
     "axis": (node("Softmax", "x", axis=7), {}, r"\(Softmax\): axis 7 of 4 axes"),
-    "rounding": (node("Cast", "x", to=7), {}, r"\(Cast\): it rounds numbers"),
+    "rounding": (node("Cast", "x", to=7), {}, r"it reads rounded numbers, and no layer rounds"),
     "shape": (
         node("Reshape", "x s"),
         {"s": np.array([0, 5, -1])},

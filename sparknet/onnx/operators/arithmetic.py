@@ -72,6 +72,8 @@ def combine(step: Step, op: str, a: Value, b: Value, part: str | None = None) ->
 
 def _with_constant(step: Step, op: str, x: Blob, array: Array, part: str | None) -> Value:
     array = array.astype(np.float32)
+    if array.ndim > len(x.shape):
+        x = step.reshape(x, (1,) * (array.ndim - len(x.shape)) + x.shape, part="axes")
     if op == "Sub":
         op, array = "Add", -array
     elif op == "Div":
@@ -96,10 +98,6 @@ def _with_constant(step: Step, op: str, x: Blob, array: Array, part: str | None)
 
 def _fits(small: Sequence[int], large: Sequence[int]) -> bool:
     """Whether a constant is spread over the blob, and not the blob over the constant."""
-    if len(small) > len(large):
-        return all(size == 1 for size in small[: len(small) - len(large)]) and _fits(
-            small[len(small) - len(large) :], large
-        )
     pairs = zip(small[::-1], large[::-1], strict=False)
     return all(one in (1, other) for one, other in pairs)
 
@@ -124,8 +122,7 @@ def _with_number(step: Step, op: str, x: Blob, number: float, part: str | None) 
 
 def _block(array: Array, shape: Shape) -> tuple[int, Array]:
     """The axes over which a constant differs, filled up so that they lie side by side."""
-    kept = array.shape[-len(shape) :]
-    lined = array.reshape((1,) * (len(shape) - len(kept)) + kept)
+    lined = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
     apart = [axis for axis, size in enumerate(lined.shape) if size != 1]
     first, last = apart[0], apart[-1] + 1
     block = np.broadcast_to(lined.reshape(lined.shape[first:last]), shape[first:last])

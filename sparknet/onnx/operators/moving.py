@@ -221,7 +221,7 @@ def _embedded(step: Step, data: Value, places: Blob) -> Blob:
     wide = data.ndim != 2
     made = step.layer(
         "Embed",
-        [step.plain(places)],
+        [Blob(places.name, places.stored) if places.rounded else step.plain(places)],
         [table.astype(np.float32)],
         part="rows" if wide else None,
         num_output=table.shape[1],
