@@ -1,0 +1,174 @@
+"""torchvision's classifiers by way of ONNX, against onnxruntime: python -m benchmarks.onnx_zoo
+
+Each is made with random weights, exported by both of PyTorch's exporters, converted, run on two
+images, and compared.  ``--write`` puts the table into docs/onnx.md; ``--speed`` runs a converted
+ResNet-50 and models/resnet50 in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NAMES = (
+    *("alexnet", "vgg16_bn", "resnet18", "resnet50", "resnext50_32x4d", "wide_resnet50_2"),
+    *("densenet121", "inception_v3", "googlenet", "squeezenet1_0", "mobilenet_v2"),
+    *("mobilenet_v3_large", "shufflenet_v2_x1_0", "mnasnet1_0", "efficientnet_b0"),
+    *("efficientnet_v2_s", "regnet_x_400mf", "regnet_y_400mf", "convnext_tiny", "vit_b_16"),
+    *("swin_t", "maxvit_t"),
+)
+SIZES = {"inception_v3": 299}
+COMMAND, END = "python -m benchmarks.onnx_zoo --write", "<!-- end of the table -->"
+PAGE = Path(__file__).parents[1] / "docs" / "onnx.md"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(NAMES))
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--speed", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:
+        if options.speed:
+            print(speed(Path(folder)))
+            return 0
+        rows = [row(name, Path(folder)) for name in options.names]
+    table = [
+        "| model | TorchScript | torch.export | layers that stock Caffe lacks |",
+        "|---|---|---|---|",
+        *rows,
+    ]
+    print("\n".join(table))
+    if options.write:
+        write("\n".join(table))
+    return 0
+
+
+def write(table: str) -> None:
+    """Put the table behind the command that makes it."""
+    page = PAGE.read_text()
+    begin = page.index(COMMAND)
+    begin = page.index("\n", begin)
+    PAGE.write_text(f"{page[:begin]}\n\n{table}\n\n{page[page.index(END, begin) :]}")
+
+
+def row(name: str, folder: Path) -> str:
+    cells, foreign = [], ""
+    for dynamo in (False, True):
+        path = folder / f"{name}.onnx"
+        try:
+            export(name, path, dynamo)
+            worst, lacking = compared(path)
+            cells.append(f"{worst:.1g}")
+            foreign = ", ".join(lacking) or "none"
+        except Exception as error:  # the table says it
+            cells.append(str(error).splitlines()[0].removeprefix(f"{path}: "))
+        for file in folder.iterdir():
+            file.unlink()
+    line = f"| {name} | {cells[0]} | {cells[1]} | {foreign} |"
+    print(line, flush=True)
+    return line
+
+
+def export(name: str, path: Path, dynamo: bool) -> None:
+    import torch
+
+    size = SIZES.get(name, 224)
+    image = torch.randn(2, 3, size, size)
+    model = lively(name)
+    if dynamo:
+        batch = torch.export.Dim("batch")
+        torch.onnx.export(
+            model, (image,), path, dynamo=True, dynamic_shapes=({0: batch},), verbose=False
+        )
+    else:
+        torch.onnx.export(
+            model,
+            (image,),
+            path,
+            dynamo=False,
+            opset_version=17,
+            input_names=["data"],
+            dynamic_axes={"data": {0: "batch"}},
+        )
+
+
+def lively(name: str) -> Any:
+    """A model whose statistics and factors are not those of a fresh one."""
+    import torch
+    import torchvision
+
+    torch.manual_seed(1)
+    made = {"init_weights": True} if name in ("inception_v3", "googlenet") else {}
+    model = getattr(torchvision.models, name)(weights=None, **made).eval()
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.1)
+            module.running_var.uniform_(0.5, 1.5)
+        if isinstance(module, torch.nn.Linear) and not module.weight.any():
+            module.weight.data.normal_(0, 0.02)
+        if hasattr(module, "layer_scale"):
+            module.layer_scale.data.uniform_(0.1, 0.5)
+    return model
+
+
+def compared(path: Path) -> tuple[float, list[str]]:
+    """The largest difference to onnxruntime, and the layer types that stock Caffe lacks."""
+    import sparknet.caffe as caffe
+    from sparknet.caffe.weights_io import copy_model
+    from sparknet.onnx import foreign_types, read_model, source
+    from sparknet.onnx.checking import largest_difference, run
+
+    model = read_model(path, batch=2)
+    net = caffe.Net.from_proto(model.net, caffe.TEST)
+    copy_model(net._runtime, model)
+    rng = np.random.default_rng(0)
+    feeds = {
+        name: rng.normal(size=net.blobs[name].data.shape).astype(np.float32) for name in net.inputs
+    }
+    for name, value in feeds.items():
+        net.blobs[name].data[...] = value
+    net.forward()
+    want = run(path, feeds)
+    assert source.is_onnx(path)
+    return largest_difference(
+        {n: np.asarray(net.blobs[n].data) for n in want}, want
+    ), foreign_types(model)
+
+
+def speed(folder: Path) -> str:
+    """Images a second of both nets, in turn."""
+    import sparknet.caffe as caffe
+    from sparknet import models
+    from sparknet.graph.batch import set_batch
+    from sparknet.onnx import read_model
+
+    path = folder / "resnet50.onnx"
+    export("resnet50", path, False)
+    own = models.net("resnet50").to_proto()
+    set_batch(own, 8)
+    nets = {
+        "models/resnet50": caffe.Net.from_proto(own, caffe.TEST, keep_blobs=False),
+        "converted": caffe.Net.from_proto(
+            read_model(path, batch=8).net, caffe.TEST, keep_blobs=False
+        ),
+    }
+    best = dict.fromkeys(nets, float("inf"))
+    for _ in range(8):
+        for name, net in nets.items():
+            start = time.perf_counter()
+            net.forward()
+            best[name] = min(best[name], time.perf_counter() - start)
+    ratio = best["models/resnet50"] / best["converted"]
+    return f"a converted ResNet-50 is {ratio:.2f} times as fast as models/resnet50"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
