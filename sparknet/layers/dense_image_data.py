@@ -22,6 +22,7 @@ class DenseImageData(SourceLayer):
     """
 
     type = "DenseImageData"
+    stock = False
     field = "dense_image_data_param"
     tops = exactly(2)
     reads = batches = True

@@ -19,6 +19,7 @@ class ImageSegData(SourceLayer):
     """
 
     type = "ImageSegData"
+    stock = False
     field = "image_data_param"
     fields = ("transform_param",)
     tops = between(2, 3)

@@ -21,6 +21,7 @@ class RegionLoss(Loss):
     """
 
     type = "RegionLoss"
+    stock = False
     field = "region_loss_param"
     bottoms = exactly(2)
 

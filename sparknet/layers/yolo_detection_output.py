@@ -17,6 +17,7 @@ class YoloDetectionOutput(Layer):
     """
 
     type = "YoloDetectionOutput"
+    stock = False
     field = "yolo_detection_output_param"
     bottoms = between(1, 2)
     gradient = False
