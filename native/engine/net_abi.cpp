@@ -330,6 +330,10 @@ sn_status sn_net_memory(sn_net_bytes* out, sn_net* net) {
     return guard(net, [&](sn::Net& n) { *out = n.memory(); });
 }
 
+sn_status sn_net_trim(sn_net* net) {
+    return guard(net, [&](sn::Net& n) { n.pages.clear(), n.scratch.clear(); });
+}
+
 const char* sn_kernel_type(int number) {
     const auto& all = sn::kernels();
     if (number < 0 || static_cast<size_t>(number) >= all.size()) return nullptr;

@@ -271,6 +271,7 @@ void WindowKernel<Family>::forward(Layer& layer) {
         }
         forward(layer, i, fuse);
     }
+    folded_.drop_unkept();
 }
 
 template <class Family>

@@ -93,20 +93,28 @@ class Net:
         precision: str = "float32",
         keep_blobs: bool = True,
         trusted: bool | None = None,
+        params: NDArray | None = None,
     ) -> Net:
-        """A net from a message; without a phase it is built in exactly the state it holds."""
+        """A net from a message; without a phase it is built in exactly the state it holds.
+
+        ``params`` are all parameters' values in one buffer, which is used where it lies."""
         made = cls.__new__(cls)
         net = with_trust(net, trusted)
         graph = build_in_state(net) if phase is None else build(net, phase, level, stages)
-        made._start(graph, seed, precision, keep_blobs)
+        made._start(graph, seed, precision, keep_blobs, params)
         return made
 
     def _start(
-        self, graph: Graph, seed: int | None, precision: str, keep_blobs: bool = True
+        self,
+        graph: Graph,
+        seed: int | None,
+        precision: str,
+        keep_blobs: bool = True,
+        params: NDArray | None = None,
     ) -> None:
         self._name: str | None = None
         seed = next_seed() if seed is None else seed
-        self._runtime = Runtime(graph, seed, precision, keep_blobs)
+        self._runtime = Runtime(graph, seed, precision, keep_blobs, params)
         self._callbacks = Callbacks()
         self._name_lists()
 
@@ -201,7 +209,7 @@ class Net:
         return self._callbacks.forward(self._runtime.forward, range(start, end + 1))
 
     def _backward(self, start: int, end: int, overwrite: bool = False) -> None:
-        """Layers start down to end, by number; ``overwrite`` (`Runtime.backward`) unless watched."""
+        """Layers start down to end; ``overwrite`` (`Runtime.backward`) unless watched."""
         work = partial(self._runtime.backward, overwrite=overwrite)
         self._callbacks.backward(work, range(start, end - 1, -1))
 
@@ -351,6 +359,10 @@ class Net:
         host.set_arrays(data, labels)
 
     _set_input_arrays = set_input_arrays
+
+    def trim(self) -> None:
+        """Give the system the memory that no blob holds between passes (ours, not pycaffe's)."""
+        self._runtime.native.trim()
 
     def close(self) -> None:
         """End the threads and close the files of data layers; a later pass opens them again

@@ -21,7 +21,7 @@ from sparknet.caffe.host import HOSTS, Host, make_host
 from sparknet.caffe.host.python import PythonHost
 from sparknet.caffe.precision import available
 from sparknet.caffe.segments import cut
-from sparknet.errors import SpecError, WeightsError
+from sparknet.errors import ArrayError, SpecError, WeightsError
 from sparknet.graph import Graph, Node
 from sparknet.graph.reshape import follow
 from sparknet.layers import Shape
@@ -54,8 +54,15 @@ class Runtime:
     """The memory and the passes of one net."""
 
     def __init__(
-        self, graph: Graph, seed: int, precision: str = "float32", keep_blobs: bool = True
+        self,
+        graph: Graph,
+        seed: int,
+        precision: str = "float32",
+        keep_blobs: bool = True,
+        params: NDArray | None = None,
     ) -> None:
+        """``params`` are the parameters' values, which are used where they lie; unless given, the
+        fillers make them."""
         self._lock = RLock()
         self.nodes = list(graph.nodes)
         self._graph: Graph | None = graph
@@ -66,7 +73,7 @@ class Runtime:
         self._host_clocks: tuple[dict[int, float], dict[int, float]] | None = None
         self.precision = available(precision)
         self.native = NativeNet(graph.phase == TRAIN, seed, self.precision == "bf16")
-        self._make_params()
+        self._make_params(params)
         self._make_blobs()
         self._note_shapes()
         self._make_layers()
@@ -83,20 +90,28 @@ class Runtime:
 
     # -- building ------------------------------------------------------------------------
 
-    def _make_params(self) -> None:
+    def _make_params(self, given: NDArray | None) -> None:
         """All parameters in one buffer, all their gradients in another, in order of first use."""
         sizes = [count(param.shape) for param in self.graph.params]
-        self.flat_data = NDArray.zeros((sum(sizes),))
+        if given is not None and given.shape != (sum(sizes),):
+            raise ArrayError(
+                f"{shape_text(given.shape)} numbers are given for the net's {sum(sizes)} weights"
+            )
+        self.flat_data = NDArray.zeros((sum(sizes),)) if given is None else given
         self.flat_diff = NDArray.zeros((sum(sizes),))
         self.offsets = [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
+        if given is None:
+            self._fill_params()
+        self._native_params: dict[tuple[int, Shape], int] = {}
+        self._param_blobs: dict[tuple[int, Shape], ParamBlob] = {}
+        self._apart: set[ParamBlob] = set()
+
+    def _fill_params(self) -> None:
         data = np.asarray(self.flat_data)
         rng = np.random.default_rng(self.seed)
         for number, param in enumerate(self.graph.params):
             part = slice(self.offsets[number], self.offsets[number + 1])
             data[part] = fill(param.filler, param.shape, rng).ravel()
-        self._native_params: dict[tuple[int, Shape], int] = {}
-        self._param_blobs: dict[tuple[int, Shape], ParamBlob] = {}
-        self._apart: set[ParamBlob] = set()
 
     def param(self, learnable: int, shape: Shape) -> ParamBlob:
         """A parameter under one of the shapes that share it."""

@@ -7,12 +7,11 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from sparknet.errors import DataError, FileError
+from sparknet.errors import DataError
 from sparknet.summary.json_lines import as_json
 
 if TYPE_CHECKING:
@@ -144,15 +143,6 @@ FORMATS: dict[str, Callable[[Iterator[list[Answer]]], Iterator[str]]] = {
     "csv": _csv,
     "json": _json,
 }
-
-
-def read_labels(path: str) -> list[str]:
-    """Read the labels of a file, one per line."""
-    try:
-        return Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "is no text in UTF-8"
-        raise FileError(path, f"cannot be read: {reason}") from error
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from sparknet.cli import answers, flags, inputs, net_file
 from sparknet.cli.verb import Verb, WrongUse
+from sparknet.loaders.labels import read_labels
 
 if TYPE_CHECKING:
     from sparknet.net import Entry, Net
@@ -34,7 +35,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     if not chosen.inputs:
         raise WrongUse("give INPUT: image files, or a data set")
-    labels = answers.read_labels(chosen.labels) if chosen.labels else None
+    labels = read_labels(chosen.labels) if chosen.labels else None
     net = net_file.fed_net(chosen)
     source = inputs.Inputs(chosen, data_entry(net))
     wanted = chosen.outputs.split(",") if chosen.outputs else None

@@ -176,6 +176,10 @@ class NativeNet:
         check(lib.sn_net_memory(out, self._net))
         return {name: getattr(out, name) for name in ("rows", "layouts", "scratch", "pages")}
 
+    def trim(self) -> None:
+        """Give the system the memory that no blob holds now; the next pass takes it anew."""
+        check(lib.sn_net_trim(self._net))
+
     def adopt(self, blob: int, values: NDArray) -> bool:
         """Uses `values` as the blob's storage; where views of the blob exist, copies and returns
         False."""

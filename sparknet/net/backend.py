@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sparknet.errors import SpecError, shown
+from sparknet.native import NDArray
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, write_text
 
@@ -47,7 +48,10 @@ class Backend(Protocol):
     def draw_apart(self, net: Any, seed: int, rank: int) -> None:
         """Let a worker's net, which was made with ``seed``, draw other numbers than the others."""
 
-    def net(self, net: NetMessage, phase: int, seed: int | None) -> Any: ...
+    def net(
+        self, net: NetMessage, phase: int, seed: int | None, params: NDArray | None = None
+    ) -> Any:
+        """A net; ``params`` are its weights in one buffer, which is used where it lies."""
 
     def solver(self, solver: SolverMessage) -> Any: ...
 
@@ -75,10 +79,12 @@ class Embedded:
         own, draws = net.random_state
         net.random_state = (own + rank, draws)
 
-    def net(self, net: NetMessage, phase: int, seed: int | None) -> Any:
+    def net(
+        self, net: NetMessage, phase: int, seed: int | None, params: NDArray | None = None
+    ) -> Any:
         from sparknet.caffe import Net
 
-        return Net.from_proto(net, phase, seed=seed, **self._options)
+        return Net.from_proto(net, phase, seed=seed, params=params, **self._options)
 
     def solver(self, solver: SolverMessage) -> Any:
         from sparknet.caffe import get_solver
@@ -110,7 +116,11 @@ class Pycaffe:
     def draw_apart(self, net: Any, seed: int, rank: int) -> None:
         self.seed(seed + rank)
 
-    def net(self, net: NetMessage, phase: int, seed: int | None) -> Any:
+    def net(
+        self, net: NetMessage, phase: int, seed: int | None, params: NDArray | None = None
+    ) -> Any:
+        if params is not None:
+            raise SpecError("weights in one buffer need the embedded backend")
         return _from_file(net, lambda path: self.module.Net(path, phase))
 
     def solver(self, solver: SolverMessage) -> Any:

@@ -251,6 +251,10 @@ class FedNet:
 
     def forward(self, batch: Any, outputs: Sequence[str] | None) -> dict[str, Array]:
         """Run a batch of any size; columns that the outputs do not need may be missing."""
+        return {name: np.array(made) for name, made in self.views(batch, outputs).items()}
+
+    def views(self, batch: Any, outputs: Sequence[str] | None) -> dict[str, Array]:
+        """What `forward` returns, in the net's memory, which the next pass overwrites."""
         columns = columns_of(batch, default_columns(self.places))
         if not is_batch(columns, self.known_entries):
             columns = {name: values[None] for name, values in columns.items()}
@@ -265,7 +269,7 @@ class FedNet:
             if place.name not in columns and not place.is_optional:
                 self.net.blobs[place.name].data[...] = 0
         made = self.net.forward(blobs=wanted)
-        return {name: np.array(made[name]) for name in wanted}
+        return {name: made[name] for name in wanted}
 
     def _check_sizes(self, entries: Sequence[Entry]) -> None:
         """Refuse records of another shape that a layer would accept for their number of values."""

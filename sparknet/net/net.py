@@ -31,9 +31,10 @@ class Net:
 
     `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a
     solver (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains.
-    A .onnx is a net with its weights.  `weights` is a caffemodel, a .onnx or a
-    WeightCollection.  A net without a solver is built for phase
-    TEST unless `phase` is given; `level` and `stages` choose layers as in Caffe.  `backend` is
+    A .onnx is a net with its weights.  `weights` is a caffemodel, a .onnx or a WeightCollection,
+    or for a net without a solver the buffer of all weights (`flat_weights` of such a net), which
+    is used where it lies.  A net without a solver is built for phase TEST unless `phase` is given;
+    `level` and `stages` choose layers as in Caffe.  `backend` is
     "embedded", or a module with pycaffe's interface, or its name ("caffe").  `seed` seeds
     fillers, dropout, crops and mirrors, instead of the solver's random_seed.
     ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.  ``keep_blobs=True`` stores
@@ -54,7 +55,7 @@ class Net:
     def __init__(
         self,
         source: Any,
-        weights: StrPath | WeightCollection | None = None,
+        weights: StrPath | WeightCollection | NDArray | None = None,
         *,
         phase: int | None = None,
         level: int = 0,
@@ -74,7 +75,12 @@ class Net:
         self._backend = find_backend(backend, precision, keep_blobs)
         self._files = [] if self.settings is None else weight_files(self.settings)
         self._given: WeightCollection | None = None
-        if isinstance(weights, WeightCollection):
+        self._flat: NDArray | None = None
+        if isinstance(weights, NDArray):
+            self._flat = weights
+            if self.settings is not None:
+                raise SpecError("a buffer of weights is for a net without a solver")
+        elif isinstance(weights, WeightCollection):
             self._given = weights
         elif weights is not None or _is_model(source):
             self._files.append(os.fspath(source if weights is None else weights))
@@ -322,7 +328,7 @@ class Net:
 
     def _make_main(self, net: NetMessage) -> Any:
         if self.settings is None:
-            made = self._backend.net(net, self._main.phase, self._given_seed)
+            made = self._backend.net(net, self._main.phase, self._given_seed, self._flat)
         else:
             bare = self._description.bare_solver(net)
             if self._given_seed is not None:
@@ -332,7 +338,7 @@ class Net:
         copy_from(made, *self._files)
         if self._given is not None:
             self._given.to_net(made)
-        self._files, self._given = [], None
+        self._files, self._given, self._flat = [], None, None
         return made
 
     def _make_test(self, net: NetMessage) -> Any:

@@ -44,3 +44,13 @@ def _above(layers: Sequence[Layer], outputs: Sequence[str]) -> Iterator[Layer]:
         if not needed.isdisjoint(layer.parameter.top):
             needed.update(layer.parameter.bottom)
             yield layer
+
+
+def largest_results(tested: FedNet, outputs: Sequence[str], batch: int) -> int:
+    """The most rows of an Arrow batch of results, a multiple of ``batch``: 64 MiB of values."""
+    shapes, axes = tested.layout()
+    record = sum(
+        prod(size for at, size in enumerate(shapes[name]) if at != axes.get(name))
+        for name in outputs
+    )
+    return max(_LARGEST // (_FLOAT * max(record, 1)) // batch, 1) * batch

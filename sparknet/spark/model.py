@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
-from hashlib import blake2b
 from pathlib import Path
-from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from sparknet.dist.portable import portable_net
 from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.fed import FedNet
 from sparknet.net.flow import dependent, predictions
@@ -23,15 +21,18 @@ from sparknet.onnx import is_onnx, open_model
 from sparknet.proto import Model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
-from sparknet.spark.batch import batch_for
-from sparknet.spark.column_types import check_types, named, plain
+from sparknet.spark.ask import Ask, find_outputs
+from sparknet.spark.batch import batch_for, largest_results
+from sparknet.spark.column_function import ColumnFunction
+from sparknet.spark.column_types import check_types, named
 from sparknet.spark.columns import wanted
 from sparknet.spark.evaluation import Evaluation, evaluate
-from sparknet.spark.files import send
-from sparknet.spark.outputs import Output, find_outputs
-from sparknet.spark.prediction import Prediction, predict
+from sparknet.spark.outputs import Output
+from sparknet.spark.prediction import Invalid, Prediction
 from sparknet.spark.remote import fetched, written
 from sparknet.spark.saved import Saved
+from sparknet.spark.shared_weights import send_weights
+from sparknet.spark.transformed import key_of, pictures_of, transformed
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ class SparkModel:
     missing.  ``columns`` maps its inputs to the data's columns, unless `transform` is given
     others.  ``preprocessing``, or its settings as keywords (``resize=256, crop=224,
     mean=(104, 117, 123)``), says what happens to images: docs/images.md.  The net of a caffemodel
-    imports no Python layer, and reads and writes no file,
-    unless ``trusted`` is True.
+    imports no Python layer, and reads and writes no file, unless ``trusted`` is True.
     """
 
     def __init__(
@@ -87,39 +87,51 @@ class SparkModel:
         prefix: str = "",
         best: str | None = None,
         batch: int | None = None,
+        invalid: Invalid = "raise",
+        reason: str | None = None,
+        key: str | None = None,
+        top: int | None = None,
+        labels: Any = None,
+        mask: Literal["bytes", "runs"] | None = None,
+        vectors: bool = False,
     ) -> DataFrame:
         """The data with a column for each of ``outputs``, blobs of the net (its own by default).
 
-        A blob of one value per record becomes a float, any other an array of floats.  A
-        DetectionOutput becomes an array of detections, each an array (label, score, xmin, ymin,
-        xmax, ymax).  ``best`` names a column for the index of the largest value of the first
-        output: the class.  ``columns`` maps the net's inputs to the data's columns, where the
-        names differ; ``prefix`` goes before the names of the blobs.  ``batch`` is the batch size;
-        unless given, that of the net's description, or up to 64 where the net can be reshaped.
+        A blob of one value per record becomes a float, any other an array of floats, or with
+        ``vectors`` a vector of pyspark.ml.  A DetectionOutput becomes an array of structs (label,
+        name, score, xmin, ymin, xmax, ymax), in the pixels of the record's own picture where the
+        column holds pictures or bytes, else from 0 to 1.  With ``top`` a blob of one value per
+        class becomes an array of as many structs (label, name, score), the highest first;
+        ``labels`` are the names, or their file.  With ``mask`` a blob of classes x height x width
+        becomes a struct of height, width and the class of each pixel, as bytes or runs.  ``best``
+        names a column for the index of the largest value of the first output, a double: the class.
+
+        ``columns`` maps the net's inputs to the data's columns, where the names differ; ``prefix``
+        goes before the names of the blobs.  ``batch`` is the batch size; docs/predicting.md says
+        what it is unless given.
+
+        Rows that cannot be read, or that the net can compute nothing finite of, ``invalid`` says
+        to "raise", to keep with null results, or to "drop"; ``reason`` names a column for what is
+        wrong with them.  Messages name a row by the column ``key``; else by a column ``path`` or
+        an image's origin, where there is one, or by its partition and number.
         """
         if not hasattr(data, "mapInArrow"):
             raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
-        session = session_of(data, "the data")
-        predicted = self.asked(outputs, columns=columns, prefix=prefix, best=best, batch=batch)
-        tested = self.net.tested
-        chosen = [output.blob for output in predicted]
-        mapping = self._mapping(tested, chosen, data.columns, named(columns))
-        check_types(data, mapping.values(), "the data")
-        rows = batch or batch_for(tested, chosen)
-        prediction = Prediction(
-            weights=self._send(session),
-            net=portable_net(tested.described),
-            mapping=mapping,
-            shapes=wanted(tested.entries),
-            outputs=predicted,
+        ask = Ask(
+            outputs=outputs,
+            columns=columns,
+            prefix=prefix,
             best=best,
-            batch=rows,
-            preprocessing=self.net.preprocessing,
+            batch=batch,
+            invalid=invalid,
+            reason=reason,
+            key=key,
+            top=top,
+            labels=labels,
+            mask=mask,
+            vectors=vectors,
         )
-        schema = _schema(data, predicted, best)
-        rows = data.toDF(*map(plain, data.columns))
-        made = rows.mapInArrow(partial(predict, prediction=prediction), _plain(schema))
-        return made.toDF(*schema.names)
+        return transformed(data, self.prediction(session_of(data, "the data"), ask, data))
 
     def evaluate(
         self,
@@ -138,30 +150,66 @@ class SparkModel:
         """
         return evaluate(self, data, label, named(columns), heads, batch)
 
-    def asked(
+    def udf(self, outputs: Sequence[str] | None = None, **keywords: Any) -> ColumnFunction:
+        """The net as a function of columns: ``data.select(model.udf(["prob"])("pixels"))``.
+
+        It takes the columns of the net's inputs in their order, those of the model unless any are
+        given.  Of one output it makes a column as `transform` does, of several a struct of them.
+        ``keywords`` are those of `transform`, but for prefix, key and invalid="drop".
+        """
+        return ColumnFunction(self, Ask(outputs=outputs, **keywords))
+
+    def register(
         self,
+        session: SparkSession,
+        name: str,
         outputs: Sequence[str] | None = None,
-        *,
-        columns: dict[str, str] | None = None,
-        prefix: str = "",
-        best: str | None = None,
-        batch: int | None = None,
-    ) -> list[Output]:
+        **keywords: Any,
+    ) -> None:
+        """Make `udf` a function of SQL and `expr`: ``SELECT name(pixels) FROM …``."""
+        self.udf(outputs, **keywords).register(session, name)
+
+    def asked(self, outputs: Sequence[str] | None = None, **keywords: Any) -> list[Output]:
         """The columns that `transform` adds; raises for arguments that fit no data."""
-        check_keywords(outputs, columns=columns, prefix=prefix, best=best, batch=batch)
+        return self.outputs(Ask(outputs=outputs, **keywords))
+
+    def outputs(self, ask: Ask) -> list[Output]:
+        """The columns that are asked for."""
         tested = self.net.tested
         entries = [entry.name for entry in tested.entries]
-        for name in named(columns):
+        for name in named(ask.columns):
             if name not in entries:
                 near = did_you_mean(name, entries)
                 raise SparkError(
                     f"columns names '{name}', but the net's inputs are {entries}{near}"
                 )
-        chosen = self._outputs(tested, outputs)
-        found = find_outputs(tested, {name: prefix + name for name in chosen})
-        if best is not None and found and found[0].is_list:
-            raise SparkError(f"best is of one row a record: '{chosen[0]}' has any number of them")
-        return found
+        chosen = self._outputs(tested, ask.outputs)
+        return find_outputs(tested, {name: ask.prefix + name for name in chosen}, ask)
+
+    def prediction(
+        self, session: SparkSession, ask: Ask, data: DataFrame | None = None
+    ) -> Prediction:
+        """The task for a DataFrame, or for columns of any."""
+        tested, outputs = self.net.tested, self.outputs(ask)
+        blobs = list(dict.fromkeys(output.blob for output in outputs))
+        mapping = self.mapping(blobs, named(ask.columns), None if data is None else data.columns)
+        if data is not None:
+            check_types(data, mapping.values(), "the data")
+        batch = ask.batch or batch_for(tested, blobs)
+        return Prediction(
+            weights=send_weights(session, self._flat()),
+            net=portable_net(tested.described),
+            mapping=mapping,
+            shapes=wanted(tested.entries),
+            outputs=outputs,
+            batch=batch,
+            most=largest_results(tested, blobs, batch),
+            invalid=ask.invalid,
+            reason=ask.reason,
+            key=key_of(ask, data),
+            pictures=pictures_of(tested, mapping, outputs, data),
+            preprocessing=self.net.preprocessing,
+        )
 
     def save(self, path: StrPath) -> None:
         """Write a caffemodel, next to it the net as a .prototxt, and as a .json the columns and
@@ -193,13 +241,14 @@ class SparkModel:
                 raise SpecError(f"the net has no blob '{name}'{near}")
         return list(dict.fromkeys(wanted))
 
-    def _mapping(
-        self, tested: FedNet, outputs: Sequence[str], has: Sequence[str], columns: dict[str, str]
+    def mapping(
+        self, outputs: Sequence[str], columns: dict[str, str], has: Sequence[str] | None = None
     ) -> dict[str, str]:
         """Input → column, for the inputs that the outputs depend on.
 
         A DummyData layer fills its own blobs unless a column is named for it.
         """
+        tested = self.net.tested
         given = self.columns | columns
         optional = {place.name for place in tested.places if place.is_optional} - given.keys()
         needed = [
@@ -210,7 +259,7 @@ class SparkModel:
         ]
         mapping = {name: given.get(name, name) for name in needed}
         for name, column in mapping.items():
-            if column not in has:
+            if has is not None and column not in has:
                 raise SparkError(
                     f"the data has no column '{column}' for the net's input '{name}': it has "
                     f"{list(has)}; say which with columns={{'{name}': …}}"
@@ -218,12 +267,9 @@ class SparkModel:
                 )
         return mapping
 
-    def _send(self, session: SparkSession) -> str:
-        """Send the file of weights, which every executor fetches once; returns its name."""
-        flat = WeightCollection.of(self.net.net, copy=None).flat.numpy()
-        name = f"sparknet-{blake2b(flat.data.cast('B'), digest_size=16).hexdigest()}.caffemodel"
-        send(session, name, lambda path: write_model(path, self._model()))
-        return name
+    def _flat(self) -> NDArray:
+        """The weights in one buffer, in the order of the net that predicts."""
+        return WeightCollection.of(self.net.tested.net, copy=None).flat
 
     def _model(self) -> Model:
         tested = self.net.tested
@@ -233,26 +279,6 @@ class SparkModel:
             for layer in tested.described.layer
         ]
         return Model(tested.described, arrays)
-
-
-def check_keywords(
-    outputs: Any = None,
-    *,
-    columns: Any = None,
-    prefix: Any = "",
-    best: Any = None,
-    batch: Any = None,
-) -> None:
-    """SparkError if a keyword of `SparkModel.transform` has a wrong type."""
-    if outputs is not None:
-        is_list = isinstance(outputs, (list, tuple))
-        if not outputs or not is_list or not all(isinstance(one, str) for one in outputs):
-            raise SparkError(f"outputs is {outputs!r}: a list of the net's blobs is needed")
-    named(columns)
-    if not isinstance(prefix, str) or not isinstance(best, (str, NoneType)):
-        raise SparkError(f"prefix and best are columns' names, not {prefix!r} and {best!r}")
-    if batch is not None and (type(batch) is not int or batch < 1):
-        raise SparkError(f"batch is {batch!r}: a whole number, at least 1, is needed")
 
 
 def _net(
@@ -279,26 +305,3 @@ def _stem(path: StrPath, suffix: str) -> str | None:
     """A path or URL without ``suffix``; None if it has another suffix."""
     text = os.fspath(path)
     return text.removesuffix(suffix) if Path(text).suffix == suffix else None
-
-
-def _schema(data: DataFrame, outputs: Sequence[Output], best: str | None) -> Any:
-    """The data's columns, followed by the predicted ones."""
-    from pyspark.sql.types import DoubleType, StructType
-
-    schema = StructType(list(data.schema.fields))
-    more: list[tuple[str, Any]] = [(one.column, one.spark_type()) for one in outputs]
-    if best is not None:
-        more.append((best, DoubleType()))
-    for name, kind in more:
-        if name in schema.names:
-            raise SparkError(f"the data has a column '{name}' already: give prefix, or drop it")
-        schema = schema.add(name, kind, False)
-    return schema
-
-
-def _plain(schema: Any) -> Any:
-    from pyspark.sql.types import StructField, StructType
-
-    return StructType(
-        [StructField(plain(one.name), one.dataType, one.nullable, one.metadata) for one in schema]
-    )

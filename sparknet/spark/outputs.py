@@ -1,104 +1,229 @@
-"""Output: a blob as a column of a DataFrame, with the column's type and values."""
+"""Outputs: what becomes of a net's blobs in a DataFrame, each kind with its type and values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from sparknet.errors import SparkError
-from sparknet.layers import LAYERS, Shape
-from sparknet.net.fed import FedNet
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
+At = slice | Array
+"""Places of records in a column."""
 
 
 @dataclass(frozen=True)
-class Output:
-    """A blob, and the column of its values."""
+class Output(ABC):
+    """A blob, and the column that is made of it."""
 
     blob: str
     column: str
-    is_number: bool = False
-    """Whether it has one value per record."""
     axis: int = 0
     """The axis of the records in the blob."""
-    is_list: bool = False
-    """Whether a record has any number of rows, each with its record's index, as the rows (label,
-    score, xmin, ymin, xmax, ymax) of a DetectionOutput."""
+
+    is_list = False
+    """Whether a record has any number of rows in the blob, each with its record's index."""
+    is_vector = False
+    """Whether Spark makes a vector of the column's array."""
+
+    @abstractmethod
+    def arrow_type(self) -> pa.DataType:
+        """The column's type, which does not depend on the data."""
+
+    @abstractmethod
+    def collect(self, count: int) -> Collected:
+        """An empty column of ``count`` records."""
 
     def spark_type(self) -> Any:
-        """The column's type, which does not depend on the data."""
-        from pyspark.sql.types import ArrayType, FloatType
+        from pyspark.sql.pandas.types import from_arrow_type
 
-        if self.is_number:
-            return FloatType()
-        values = ArrayType(FloatType(), False)
-        return ArrayType(values, False) if self.is_list else values
+        return from_arrow_type(self.arrow_type())
 
     def rows(self, made: Array, count: int) -> Array:
-        """One row per record; SparkError if a value is not finite."""
-        if not np.isfinite(made).all():
-            odd = made[~np.isfinite(made)][0]
-            raise SparkError(
-                f"blob '{self.blob}' became {odd:g}, though its record has finite values"
-            )
-        if self.is_list:
-            return made.reshape(-1, made.shape[-1])
-        if made.ndim <= self.axis or made.shape[self.axis] != count:
-            raise SparkError(f"blob '{self.blob}' became {made.shape} for {count} records")
+        """The blob's values with one row per record."""
+        if not self.axis:
+            return made.reshape(count, -1)
         return np.ascontiguousarray(np.moveaxis(made, self.axis, 0)).reshape(count, -1)
 
-    def values(self, rows: Array, count: int) -> pa.Array:
-        """The column of ``count`` records."""
+
+class Collected(ABC):
+    """The column of one output as it is filled."""
+
+    @abstractmethod
+    def put(self, at: At, rows: Array, frames: Array | None) -> None:
+        """The values of the records at these places.
+
+        ``frames`` has a row (left, top, width, height) for each: where 0 to 1 of the net's picture
+        lie in the record's own, in pixels.
+        """
+
+    @abstractmethod
+    def arrow(self, valid: Array) -> pa.Array:
+        """The column; null where a record is not valid."""
+
+
+# -- as many values for each record ----------------------------------------------------------
+
+
+class Fixed(Output):
+    """An output with as many values for each record."""
+
+    @abstractmethod
+    def parts(self, rows: Array) -> Sequence[Array]:
+        """What is kept of records."""
+
+    @abstractmethod
+    def made_of(self, parts: Sequence[Array], invalid: pa.Array | None) -> pa.Array:
+        """The column of what was kept."""
+
+    def collect(self, count: int) -> Collected:
+        return _Buffers(self, count)
+
+
+class _Buffers(Collected):
+    """Memory of the whole column, which each batch fills in part: values are copied once."""
+
+    def __init__(self, output: Fixed, count: int) -> None:
+        self._output, self._count = output, count
+        self._parts: list[Array] = []
+
+    def put(self, at: At, rows: Array, frames: Array | None) -> None:
+        parts = self._output.parts(rows)
+        if not self._parts:
+            shapes = [(self._count, *part.shape[1:]) for part in parts]
+            self._parts = [np.zeros(s, p.dtype) for s, p in zip(shapes, parts, strict=True)]
+        for buffer, part in zip(self._parts, parts, strict=True):
+            buffer[at] = part
+
+    def arrow(self, valid: Array) -> pa.Array:
         import pyarrow as pa
 
-        if self.is_number:
-            return pa.array(rows[:, 0])
-        if not self.is_list:
-            return _lists(rows)
-        # A row with label -1 means a record without detections.
-        found = rows[rows[:, 1] >= 0]
-        found = found[np.argsort(found[:, 0], kind="stable")]
-        ends = np.searchsorted(found[:, 0], np.arange(count + 1)).astype(np.int32)
-        return pa.ListArray.from_arrays(pa.array(ends), _lists(found[:, 1:]))
+        if not self._parts:
+            return pa.nulls(self._count, self._output.arrow_type())
+        return self._output.made_of(self._parts, None if valid.all() else pa.array(~valid))
 
 
-def _lists(rows: Array) -> pa.Array:
+class Number(Fixed):
+    """A blob with one value per record."""
+
+    def arrow_type(self) -> pa.DataType:
+        import pyarrow as pa
+
+        return pa.float32()
+
+    def parts(self, rows: Array) -> Sequence[Array]:
+        return (rows[:, 0],)
+
+    def made_of(self, parts: Sequence[Array], invalid: pa.Array | None) -> pa.Array:
+        import pyarrow as pa
+
+        return pa.array(parts[0], mask=None if invalid is None else np.asarray(invalid))
+
+
+class Best(Number):
+    """The index of the largest value, as the double that evaluators of pyspark.ml read."""
+
+    def arrow_type(self) -> pa.DataType:
+        import pyarrow as pa
+
+        return pa.float64()
+
+    def parts(self, rows: Array) -> Sequence[Array]:
+        return (rows.argmax(1).astype(np.float64),)
+
+
+class Values(Fixed):
+    """A blob's values as an array."""
+
+    def arrow_type(self) -> pa.DataType:
+        import pyarrow as pa
+
+        return list_of(pa.float32())
+
+    def parts(self, rows: Array) -> Sequence[Array]:
+        return (rows,)
+
+    def made_of(self, parts: Sequence[Array], invalid: pa.Array | None) -> pa.Array:
+        import pyarrow as pa
+
+        count, length = parts[0].shape
+        return even_lists(pa.array(parts[0].reshape(-1)), count, length, invalid)
+
+
+class Vector(Values):
+    """A blob's values as a vector of pyspark.ml, which Spark makes of an array."""
+
+    is_vector = True
+
+
+@dataclass(frozen=True)
+class Classes(Fixed):
+    """The classes with the highest values: an array of (label, name, score), the highest first."""
+
+    top: int = 1
+    names: tuple[str, ...] | None = field(default=None, repr=False)
+
+    def arrow_type(self) -> pa.DataType:
+        import pyarrow as pa
+
+        return list_of(pa.struct(self._fields()))
+
+    def parts(self, rows: Array) -> Sequence[Array]:
+        """Of equal values the lower label comes first."""
+        labels = np.argsort(-rows, axis=1, kind="stable")[:, : self.top]
+        return labels.astype(np.int32), np.take_along_axis(rows, labels, 1)
+
+    def made_of(self, parts: Sequence[Array], invalid: pa.Array | None) -> pa.Array:
+        import pyarrow as pa
+
+        labels, scores = (part.reshape(-1) for part in parts)
+        columns = [pa.array(labels), named(labels, self.names), pa.array(scores)]
+        classes = pa.StructArray.from_arrays(columns, fields=self._fields())
+        count, length = parts[0].shape
+        return even_lists(classes, count, length, invalid)
+
+    def _fields(self) -> list[pa.Field]:
+        import pyarrow as pa
+
+        label, name = pa.field("label", pa.int32(), False), pa.field("name", pa.string())
+        return [label, name, pa.field("score", pa.float32(), False)]
+
+
+# -- values and shapes -----------------------------------------------------------------------
+
+
+def list_of(kind: pa.DataType) -> pa.DataType:
+    """The type of an array without nulls, as Spark writes it."""
     import pyarrow as pa
 
-    count, length = rows.shape
-    ends = np.arange(0, (count + 1) * length, length, dtype=np.int32)[: count + 1]
-    return pa.ListArray.from_arrays(pa.array(ends), pa.array(rows.ravel()))
+    return pa.list_(pa.field("element", kind, False))
 
 
-def find_outputs(tested: FedNet, columns: dict[str, str]) -> list[Output]:
-    """The outputs for these blobs and columns, by the net's description."""
-    shapes, axes = tested.layout()
-    return [
-        Output(name, column, is_list=True)
-        if _is_numbered(tested, name)
-        else _output(tested, name, column, shapes, axes)
-        for name, column in columns.items()
-    ]
+def even_lists(values: pa.Array, count: int, length: int, invalid: pa.Array | None) -> pa.Array:
+    """A column of ``count`` arrays of ``length`` values each."""
+    ends = np.arange(0, (count + 1) * length, max(length, 1), dtype=np.int32)[: count + 1]
+    if not length:
+        ends = np.zeros(count + 1, np.int32)
+    return lists(values, ends, invalid)
 
 
-def _is_numbered(tested: FedNet, name: str) -> bool:
-    made_by = [layer for layer in tested.described.layer if name in layer.top]
-    return any(layer.type in LAYERS and LAYERS[layer.type].numbered for layer in made_by)
+def lists(values: pa.Array, ends: Array, invalid: pa.Array | None) -> pa.Array:
+    import pyarrow as pa
+
+    kind = list_of(values.type)
+    return pa.ListArray.from_arrays(pa.array(ends), values, type=kind, mask=invalid)
 
 
-def _output(
-    tested: FedNet, name: str, column: str, shapes: dict[str, Shape], axes: dict[str, int]
-) -> Output:
-    counts = {entry.batch for entry in tested.entries}
-    shape, axis = shapes[name], axes.get(name)
-    if axis is None or shape[axis] not in counts:
-        told = " or ".join(map(str, sorted(counts)))
-        raise SparkError(f"blob '{name}' is {shape}: no row for each of {told} records")
-    return Output(name, column, prod(shape) == shape[axis], axis)
+def named(labels: Array, names: Sequence[str] | None) -> pa.Array:
+    """The names of labels; null where there are none."""
+    import pyarrow as pa
+
+    if names is None:
+        return pa.nulls(len(labels), pa.string())
+    known = (labels >= 0) & (labels < len(names))
+    return pa.array(names, pa.string()).take(pa.array(labels, pa.int64(), mask=~known))

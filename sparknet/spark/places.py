@@ -36,11 +36,12 @@ def placed(
         try:
             work(rows.slice(number, 1))
         except BAD as error:
-            raise _at(error, place(number)) from None
-    raise _at(first, f"{place(0)} and those after it") from None
+            raise at_place(error, place(number)) from None
+    raise at_place(first, f"{place(0)} and those after it") from None
 
 
-def _at(error: SparkNetError, place: str) -> SparkNetError:
+def at_place(error: SparkNetError, place: str) -> SparkNetError:
+    """The error with a place behind its sentence."""
     found = bare(type(error), f"{error} ({place})")
     vars(found).update(vars(error))
     return found

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from sparknet.dist.portable import Portable
+from sparknet.errors import SparkError, SparkNetError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import set_threads
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
-from sparknet.spark.columns import Wanted, arrays
-from sparknet.spark.outputs import Output
-from sparknet.spark.places import in_one_line, placed
+from sparknet.spark.ahead import ahead
+from sparknet.spark.column_types import plain
+from sparknet.spark.columns import Wanted
+from sparknet.spark.outputs import Array, At, Collected, Output
+from sparknet.spark.pictures import Pictures
+from sparknet.spark.places import in_one_line
+from sparknet.spark.row_parts import Part, Reader
+from sparknet.spark.shared_weights import SharedWeights
 from sparknet.spark.worker_cache import kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Array = np.ndarray[Any, Any]
+Invalid = Literal["raise", "null", "drop"]
 
 
 @dataclass(frozen=True)
@@ -36,57 +42,200 @@ class Prediction:
     mapping: dict[str, str]
     shapes: dict[str, Wanted]
     outputs: Sequence[Output]
-    best: str | None
     batch: int
+    """Records that go through the net at a time."""
+    most: int
+    """The largest number of rows in an Arrow batch of results."""
+    invalid: Invalid = "raise"
+    reason: str | None = None
+    """The column for what is wrong with a row."""
+    key: str | None = None
+    """The column whose value names a row in messages."""
+    pictures: Pictures | None = None
+    """The pictures in which boxes are found, where those are told in pixels."""
     preprocessing: Preprocessing | None = None
     """What was asked for images."""
 
-    def make_net(self) -> Net:
+    @property
+    def columns(self) -> list[str]:
+        """The columns that a task reads."""
+        more = [] if self.key is None else [self.key]
+        return list(dict.fromkeys([*self.mapping.values(), *more]))
+
+    def make_net(self) -> WorkerNet:
         from pyspark import SparkFiles
 
         set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        weights = SharedWeights(Path(SparkFiles.get(self.weights)))
         with scratch_folder() as folder:
-            net = Net(
-                self.net.unpacked(Path(folder)),
-                SparkFiles.get(self.weights),
-                preprocessing=self.preprocessing,
-            )
+            text = self.net.unpacked(Path(folder))
+            net = Net(text, weights.flat, preprocessing=self.preprocessing)
             _ = net.tested  # reads the folder's files
-        return net
+        return WorkerNet(net, weights)
 
 
-def predict(batches: Iterable[pa.RecordBatch], prediction: Prediction) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition with their predictions."""
+@dataclass(frozen=True)
+class WorkerNet:
+    """A net in a Python worker, over weights that all workers share."""
+
+    net: Net
+    weights: SharedWeights
+
+    def run(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
+        """The blobs, in the net's memory."""
+        made = self.net.tested.views(values, blobs)
+        self.weights.check()
+        return made
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Rows as they came, and the columns that were made of them."""
+
+    rows: pa.RecordBatch
+    columns: list[pa.Array]
+    valid: Array
+
+
+def predicted(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[Predicted]:
+    """The rows of a partition with their predictions.
+
+    The first come back after one batch of the net, for `show` and `limit`, then twice as many each
+    time, up to the whole Arrow batch.
+    """
     from pyspark import TaskContext
 
     context: Any = TaskContext.get()
-    work = partial(_predicted, given=prediction)
-    done = 0
+    reader = Reader(given, context.partitionId() if context is not None else 0)
     with in_one_line():
-        for batch in batches:
-            for begin in range(0, batch.num_rows, prediction.batch):
-                rows = batch.slice(begin, prediction.batch)
-                yield placed(work, rows, partial(_place, context.partitionId(), done))
-                done += rows.num_rows
+        worker = kept((given.weights, given.net.text, given.preprocessing), given.make_net)
+        parts = ahead(reader.parts(ahead(batches)))
+        for part in parts:
+            if not part.begin:
+                piece = _Piece(given, worker, part.rows)
+            piece.add(part)
+            if part.is_last:
+                yield piece.done()
+        worker.net.tested.net.trim()
 
 
-def _place(partition: int, before: int, row: int) -> str:
-    return f"partition {partition}, row {before + row}"
+class _Piece:
+    """The columns of an Arrow batch of results as they are filled."""
+
+    def __init__(self, given: Prediction, worker: WorkerNet, rows: pa.RecordBatch) -> None:
+        self._given, self._worker, self._rows = given, worker, rows
+        self._blobs = list(dict.fromkeys(output.blob for output in given.outputs))
+        self._columns = [output.collect(rows.num_rows) for output in given.outputs]
+        self._errors: dict[int, str] = {}
+
+    def add(self, part: Part) -> None:
+        for number, error in part.errors.items():
+            self._errors[number] = str(error)
+        if not len(part.at):
+            return
+        try:
+            self._run(part)
+        except SparkNetError as error:
+            if len(part.at) == 1:
+                self._refuse(part, error)
+                return
+            for one in part.singly():
+                self.add(one)
+
+    def _run(self, part: Part) -> None:
+        made = self._worker.run(part.values, self._blobs)
+        at: Any = part.at
+        if len(at) == at[-1] - at[0] + 1:
+            at = slice(int(at[0]), int(at[-1]) + 1)
+        puts: list[Callable[[], None]] = []
+        for output, column in zip(self._given.outputs, self._columns, strict=True):
+            check_made(output, made[output.blob], len(part.at))
+            puts.append(partial(_put, output, column, at, made[output.blob], part))
+        for put in puts:
+            put()
+
+    def _refuse(self, part: Part, error: SparkNetError) -> None:
+        """A row that the net cannot compute with."""
+        if self._given.invalid == "raise":
+            raise part.placed(error)
+        self._errors[int(part.at[0])] = str(error)
+
+    def done(self) -> Predicted:
+        import pyarrow as pa
+
+        valid = np.ones(self._rows.num_rows, bool)
+        valid[list(self._errors)] = False
+        columns = [column.arrow(valid) for column in self._columns]
+        if self._given.reason is not None:
+            reasons = [self._errors.get(number) for number in range(self._rows.num_rows)]
+            columns.append(pa.array(reasons, pa.string()))
+        return Predicted(self._rows, columns, valid)
 
 
-def _predicted(rows: pa.RecordBatch, given: Prediction) -> pa.RecordBatch:
+def check_made(output: Output, made: Array, count: int) -> None:
+    """SparkError if a blob has no row for each record, or a value that is not finite."""
+    if not np.isfinite(made).all():
+        odd = made[~np.isfinite(made)][0]
+        raise SparkError(
+            f"blob '{output.blob}' became {odd:g}, though its record has finite values"
+        )
+    if not output.is_list and (made.ndim <= output.axis or made.shape[output.axis] != count):
+        raise SparkError(f"blob '{output.blob}' became {made.shape} for {count} records")
+
+
+def _put(output: Output, column: Collected, at: At, made: Array, part: Part) -> None:
+    column.put(at, output.rows(made, len(part.at)), part.frames)
+
+
+# -- as Spark calls it -----------------------------------------------------------------------
+
+
+def valid_rows(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[pa.RecordBatch]:
+    """For mapInArrow: the rows that the net can compute with, and their predictions."""
     import pyarrow as pa
 
-    net = kept((given.weights, given.net.text, given.preprocessing), given.make_net)
-    made = net.forward(
-        arrays(rows, given.mapping, given.shapes), [output.blob for output in given.outputs]
-    )
-    columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-    values: Array | None = None
-    for output in given.outputs:
-        found = output.rows(made[output.blob], rows.num_rows)
-        columns[output.column] = output.values(found, rows.num_rows)
-        values = found if values is None else values
-    if given.best is not None and values is not None:
-        columns[given.best] = pa.array(values.argmax(1).astype(np.float64))
-    return pa.RecordBatch.from_pydict(columns)
+    names = [f"sparknet_{number}" for number in range(len(given.outputs))]
+    for piece in predicted(batches, given):
+        columns = [*piece.rows.columns, *piece.columns]
+        whole = pa.RecordBatch.from_arrays(columns, [*piece.rows.schema.names, *names])
+        yield whole if piece.valid.all() else whole.filter(pa.array(piece.valid))
+
+
+def structs(columns: Iterable[Any], given: Prediction, names: Sequence[str]) -> Iterator[pa.Array]:
+    """For an Arrow function: the columns made as one column of structs, or the only one."""
+    import pyarrow as pa
+
+    for piece in predicted((_batch(one, given) for one in columns), given):
+        if not names:
+            yield piece.columns[0]
+            continue
+        yield pa.StructArray.from_arrays(piece.columns, names=list(names))
+
+
+def frames(columns: Iterable[Any], given: Prediction, names: Sequence[str]) -> Iterator[Any]:
+    """For a pandas function: the same, as data frames or series over Arrow's memory."""
+    import pandas as pd
+
+    for piece in predicted((_batch(one, given) for one in columns), given):
+        series = [pd.Series(made, dtype=pd.ArrowDtype(made.type)) for made in piece.columns]
+        yield pd.DataFrame(dict(zip(names, series, strict=True))) if names else series[0]
+
+
+def _batch(columns: Any, given: Prediction) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    given_columns = columns if isinstance(columns, tuple) else (columns,)
+    arrays = [_array(one) for one in given_columns]
+    return pa.RecordBatch.from_arrays(arrays, list(map(plain, given.columns)))
+
+
+def _array(column: Any) -> pa.Array:
+    """What Spark hands over, an array of Arrow, a series or a struct's frame of pandas."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.Array):
+        return column
+    if hasattr(column, "columns"):
+        fields = [pa.array(column[name]) for name in column.columns]
+        return pa.StructArray.from_arrays(fields, names=list(column.columns))
+    return pa.array(column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from sparknet.errors import SparkError
 from sparknet.net import Net
 from sparknet.spark import SparkModel
-from sparknet.spark.outputs import Output, find_outputs
+from sparknet.spark.ask import Ask, find_outputs
+from sparknet.spark.outputs import Number
+from sparknet.spark.ragged import Detections
 
 
 def detector(batch: int) -> Net:
@@ -40,31 +43,43 @@ def detections(scores: Any) -> dict[str, Any]:
     return {"data": conf, "loc": np.zeros((len(scores), 16))}
 
 
-def listed(net: Net, batch: int) -> list[Any]:
+def listed(net: Net, batch: int, **keywords: Any) -> list[Any]:
     """The column's values over all records, so many at a time."""
-    (output,) = find_outputs(net.tested, {"found": "boxes"})
-    column: list[Any] = []
+    (output,) = find_outputs(net.tested, {"found": "boxes"}, Ask(**keywords))
+    column = output.collect(len(SCORES))
     for begin in range(0, len(SCORES), batch):
         scores = SCORES[begin : begin + batch]
         made = net.forward(detections(scores), ["found"])["found"]
-        rows = output.rows(made, len(scores))
-        column += output.values(rows, len(scores)).to_pylist()
-    return column
+        at = slice(begin, begin + len(scores))
+        column.put(at, output.rows(made, len(scores)), None)
+    return list(column.arrow(np.ones(len(SCORES), bool)).to_pylist())
 
 
-def test_detections_are_lists_whatever_the_batch() -> None:
+def test_detections_are_structs_whatever_the_batch() -> None:
     pytest.importorskip("pyarrow")
     expected = [[0.9, 0.8], [0.7], [0.9, 0.6, 0.6, 0.6]]
     found = listed(detector(2), 5)
     assert [len(row) for row in found] == [0, 2, 0, 1, 4]
     for row, scores in zip([row for row in found if row], expected, strict=True):
-        assert [len(one) for one in row] == [6] * len(row)
-        assert [one[0] for one in row] == [1] * len(row)
-        np.testing.assert_allclose([one[1] for one in row], scores, rtol=1e-6)
+        fields = ["label", "name", "score", "xmin", "ymin", "xmax", "ymax"]
+        assert [list(one) for one in row] == [fields] * len(row)
+        assert [(one["label"], one["name"]) for one in row] == [(1, None)] * len(row)
+        np.testing.assert_allclose([one["score"] for one in row], scores, rtol=1e-6)
     # The first prior: 4 x 4 pixels about the centre of the first of 2 x 2 cells of 10 pixels.
-    np.testing.assert_allclose(found[1][0][2:], [0.15, 0.15, 0.35, 0.35], atol=1e-6)
+    box = [found[1][0][side] for side in ("xmin", "ymin", "xmax", "ymax")]
+    np.testing.assert_allclose(box, [0.15, 0.15, 0.35, 0.35], atol=1e-6)
     for batch in (1, 2, 3):
         assert listed(detector(3), batch) == found
+
+
+def test_detections_have_the_names_of_a_label_map(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    labels = tmp_path / "labelmap.prototxt"
+    labels.write_text("""item { name: "none" label: 0 display_name: "background" }
+      item { name: "n02" label: 1 display_name: "dog" }""")
+    found = listed(detector(2), 2, labels=str(labels))
+    assert {one["name"] for row in found for one in row} == {"dog"}
+    assert {one["name"] for row in listed(detector(2), 2, labels=["x"]) for one in row} == {None}
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -73,13 +88,73 @@ def test_the_type_of_detections_is_that_of_no_shape(batch: int) -> None:
     pytest.importorskip("pyspark")
     net = detector(batch)
     model = SparkModel(net)
+    numbers = ",".join(f"{name}:float" for name in ("score", "xmin", "ymin", "xmax", "ymax"))
     for last in (SCORES[:1], SCORES[1:2], SCORES):
         net.forward(detections(last))
         (output,) = model.asked()
-        assert output == Output("found", "found", is_list=True)
-        assert output.spark_type().simpleString() == "array<array<float>>"
+        assert output == Detections("found", "found")
+        kind = output.spark_type().simpleString()
+        assert kind == f"array<struct<label:int,name:string,{numbers}>>"
     with pytest.raises(SparkError, match="best is of one row a record: 'found' has any number"):
         model.asked(best="class")
+
+
+CLASSES = """
+layer { name: "in" type: "Input" top: "scores" input_param { shape { dim: [2, SHAPE] } } }
+layer { name: "out" type: "Power" bottom: "scores" top: "out" }
+"""
+
+
+def collected(text: str, values: Any, batch: int = 2, **keywords: Any) -> Any:
+    """The Arrow column of the net's only output, so many records at a time."""
+    net = Net(text)
+    (output,) = find_outputs(net.tested, {"out": "out"}, Ask(**keywords))
+    column = output.collect(len(values))
+    for begin in range(0, len(values), batch):
+        part = values[begin : begin + batch]
+        made = net.forward({"scores": part})["out"]
+        column.put(slice(begin, begin + len(part)), output.rows(made, len(part)), None)
+    return column.arrow(np.arange(len(values)) != 1)
+
+
+def test_the_best_classes_come_with_their_names() -> None:
+    pytest.importorskip("pyarrow")
+    scores = np.array([[0.1, 0.5, 0.4], [1, 0, 0], [0.2, 0.2, 0.6]], np.float32)
+    names = ["ant", "bee", "cow"]
+    made = collected(CLASSES.replace("SHAPE", "3"), scores, top=2, labels=names).to_pylist()
+    assert made[1] is None
+    assert [[one["name"] for one in row] for row in made[::2]] == [["bee", "cow"], ["cow", "ant"]]
+    assert [[one["label"] for one in row] for row in made[::2]] == [[1, 2], [2, 0]]
+    np.testing.assert_allclose([one["score"] for one in made[0]], [0.5, 0.4], rtol=1e-6)
+    with pytest.raises(SparkError, match="there are 2 labels for the 3 classes of 'out'"):
+        collected(CLASSES.replace("SHAPE", "3"), scores, top=2, labels=names[:2])
+    with pytest.raises(SparkError, match="top is of outputs with one value a class"):
+        collected(CLASSES.replace("SHAPE", "3, 2, 2"), scores, top=2)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_masks_are_bytes_or_runs(channels: int) -> None:
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    wanted = rng.integers(0, 3, (3, 4, 5))
+    values = wanted[:, None] if channels == 1 else np.eye(3)[wanted].transpose(0, 3, 1, 2)
+    text = CLASSES.replace("SHAPE", f"{channels}, 4, 5")
+    whole = collected(text, values, mask="bytes").to_pylist()
+    runs = collected(text, values, mask="runs").to_pylist()
+    assert whole[1] is runs[1] is None
+    for number in (0, 2):
+        one, other = whole[number], runs[number]
+        assert [one["height"], one["width"]] == [other["height"], other["width"]] == [4, 5]
+        np.testing.assert_array_equal(np.frombuffer(one["data"], np.uint8), wanted[number].ravel())
+        flat = [run["label"] for run in other["runs"] for _ in range(run["length"])]
+        assert flat == wanted[number].ravel().tolist()
+        pairs = zip(other["runs"], other["runs"][1:], strict=False)
+        assert all(run["label"] != after["label"] for run, after in pairs)
+    if channels == 1:
+        with pytest.raises(SparkError, match="blob 'out' has classes that are no byte"):
+            collected(text, values + 300, mask="bytes")
+    with pytest.raises(SparkError, match="mask is of outputs of classes x height x width"):
+        collected(CLASSES.replace("SHAPE", "3"), values[:, 0, 0, :3], mask="runs")
 
 
 def test_other_pictures_change_no_type() -> None:
@@ -90,7 +165,7 @@ def test_other_pictures_change_no_type() -> None:
       convolution_param { num_output: 1 kernel_size: 3 } }""")
     before = find_outputs(net.tested, {"conv": "conv"})
     net.forward({"data": np.zeros((7, 1, 9, 9))})
-    assert find_outputs(net.tested, {"conv": "conv"}) == before == [Output("conv", "conv", True)]
+    assert find_outputs(net.tested, {"conv": "conv"}) == before == [Number("conv", "conv")]
 
 
 SENTENCES = """
@@ -141,4 +216,5 @@ def test_sequences_to_classes_and_detections_on_spark(session: Any) -> None:
     data = session.createDataFrame(boxes, "n int, data array<double>, loc array<double>")
     model = SparkModel(detector(2))
     made = model.transform(data.coalesce(1), ["found"]).orderBy("n").collect()
-    assert [row.found for row in made] == listed(detector(5), 5)
+    found = [[one.asDict() for one in row.found] for row in made]
+    assert found == listed(detector(5), 5)

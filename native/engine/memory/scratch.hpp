@@ -10,6 +10,7 @@ class Scratch {
    public:
     void* room(size_t bytes);
     size_t bytes() const { return size_; }
+    void clear() { memory_.reset(), size_ = 0; }
 
    private:
     std::shared_ptr<float> memory_;

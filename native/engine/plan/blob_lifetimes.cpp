@@ -20,10 +20,13 @@ void each_blob(const Layer& layer, F&& visit) {
         for (const Blob* blob : *side) visit(*blob);
 }
 
-// Copies of learned weights in other layouts: the next step makes them again.
+// Copies of weights in other layouts that the next pass makes again: of learned weights, and of
+// those that others may write unnoticed, as in a mapped file.
 void drop_layouts(const Layer& layer) {
-    for (size_t i = 0; i < layer.params.size(); ++i)
-        if (layer.learns[i]) layer.params[i]->data.storage().drop_layouts();
+    for (size_t i = 0; i < layer.params.size(); ++i) {
+        Storage& values = layer.params[i]->data.storage();
+        if (layer.learns[i] || values.version() == 0) values.drop_layouts();
+    }
 }
 
 bool looks_back(const Layer& layer, const Blob& blob) {

@@ -15,6 +15,10 @@ class FoldedWeights {
     // The weights in the layout `wanted`; `rows` is the order in which Caffe stores them.
     dnnl::memory weights(const Layer& head, const dnnl::memory::desc& wanted,
                          const dnnl::memory::desc& rows);
+    // Frees weights that the next pass computes again.
+    void drop_unkept() {
+        if (version_ == 0) pages_.reset();
+    }
     // One number for each channel.
     const float* bias() const { return shifts_.data(); }
 

@@ -172,6 +172,9 @@ typedef struct sn_net_bytes {
 
 SN_API sn_status sn_net_memory(sn_net_bytes* out, sn_net* net);
 
+/* Gives the system the memory that no blob holds now; the next pass takes it anew. */
+SN_API sn_status sn_net_trim(sn_net* net);
+
 /* The layer types that the engine computes, by number; NULL after the last. */
 SN_API const char* sn_kernel_type(int number);
 

@@ -1,0 +1,154 @@
+"""Ask: what `SparkModel.transform` is asked for, and the outputs that it makes of a net."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from types import NoneType
+from typing import Any
+
+from sparknet.errors import SparkError
+from sparknet.layers import LAYERS, Shape
+from sparknet.loaders.labels import read_labels
+from sparknet.net.fed import FedNet
+from sparknet.spark.column_types import named
+from sparknet.spark.outputs import Best, Classes, Number, Output, Values, Vector
+from sparknet.spark.prediction import Invalid
+from sparknet.spark.ragged import Detections, Mask, Runs
+from sparknet.spark.remote import fetched
+
+INVALID = ("raise", "null", "drop")
+MASKS = ("bytes", "runs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """The keywords of `SparkModel.transform`; SparkError for values that fit no net."""
+
+    outputs: Sequence[str] | None = None
+    columns: Mapping[str, str] | None = None
+    prefix: str = ""
+    best: str | None = None
+    batch: int | None = None
+    invalid: Invalid = "raise"
+    reason: str | None = None
+    key: str | None = None
+    top: int | None = None
+    labels: Any = None
+    mask: str | None = None
+    vectors: bool = False
+
+    def __post_init__(self) -> None:
+        if self.outputs is not None:
+            is_list = isinstance(self.outputs, (list, tuple))
+            if not self.outputs or not is_list or not all(_are(str, *self.outputs)):
+                raise SparkError(
+                    f"outputs is {self.outputs!r}: a list of the net's blobs is needed"
+                )
+        named(self.columns)
+        if not isinstance(self.prefix, str) or not isinstance(self.best, (str, NoneType)):
+            said = f"{self.prefix!r} and {self.best!r}"
+            raise SparkError(f"prefix and best are columns' names, not {said}")
+        for name, value in (("reason", self.reason), ("key", self.key)):
+            if not isinstance(value, (str, NoneType)):
+                raise SparkError(f"{name} is {value!r}: a column's name is needed")
+        for name, size in (("batch", self.batch), ("top", self.top)):
+            if size is not None and (type(size) is not int or size < 1):
+                raise SparkError(f"{name} is {size!r}: a whole number, at least 1, is needed")
+        if self.invalid not in INVALID:
+            raise SparkError(f"invalid is {self.invalid!r}: it is one of {', '.join(INVALID)}")
+        if self.reason is not None and self.invalid != "null":
+            raise SparkError(
+                "reason names a column for what is wrong with rows: with invalid='null'"
+            )
+        if self.mask not in (None, *MASKS):
+            raise SparkError(f"mask is {self.mask!r}: it is one of {', '.join(MASKS)}")
+
+    def names(self) -> tuple[str, ...] | None:
+        """The classes' names: the labels given, or those of a file wherever Spark can read."""
+        if self.labels is None:
+            return None
+        if isinstance(self.labels, (str, os.PathLike)):
+            with fetched(self.labels) as file:
+                return tuple(read_labels(file))
+        given: list[Any] = [None]
+        if isinstance(self.labels, (list, tuple)):
+            given = list(self.labels)
+        if not all(_are(str, *given)):
+            raise SparkError("labels is a file's path, or a list of the classes' names")
+        return tuple(given)
+
+
+def _are(kind: type, *values: object) -> list[bool]:
+    return [isinstance(value, kind) for value in values]
+
+
+def find_outputs(tested: FedNet, columns: dict[str, str], ask: Ask | None = None) -> list[Output]:
+    """The outputs for these blobs and columns, by the net's description."""
+    ask = ask or Ask()
+    shapes, axes = tested.layout()
+    names = ask.names()
+    found: list[Output] = []
+    for blob, column in columns.items():
+        if _is_numbered(tested, blob):
+            found.append(Detections(blob, column, names=names))
+        else:
+            axis = _axis(tested, blob, shapes, axes)
+            record = shapes[blob][:axis] + shapes[blob][axis + 1 :]
+            found.append(_output(blob, column, axis, record, ask, names))
+    _check_used(found, ask)
+    if ask.best is not None and found:
+        if found[0].is_list:
+            raise SparkError(
+                f"best is of one row a record: '{found[0].blob}' has any number of them"
+            )
+        found.append(Best(found[0].blob, ask.best, found[0].axis))
+    return found
+
+
+def _output(
+    blob: str, column: str, axis: int, record: Shape, ask: Ask, names: tuple[str, ...] | None
+) -> Output:
+    if ask.mask is not None and len(record) == 3:
+        if ask.mask == "bytes" and record[0] > _BYTE:
+            raise SparkError(f"blob '{blob}' has {record[0]} classes: ask for mask='runs'")
+        kind = Mask if ask.mask == "bytes" else Runs
+        return kind(blob, column, axis, shape=tuple(record))
+    classes = prod(record)
+    if ask.top is not None and max(record, default=1) == classes > 1:
+        if names is not None and len(names) < classes:
+            raise SparkError(f"there are {len(names)} labels for the {classes} classes of '{blob}'")
+        return Classes(blob, column, axis, top=min(ask.top, classes), names=names)
+    if classes == 1 and not (ask.vectors and record):
+        return Number(blob, column, axis)
+    return (Vector if ask.vectors else Values)(blob, column, axis)
+
+
+_BYTE = 256
+
+
+def _check_used(found: Sequence[Output], ask: Ask) -> None:
+    """SparkError for a keyword that none of the outputs follows."""
+    told = ", ".join(f"'{output.blob}'" for output in found)
+    if ask.top is not None and not any(isinstance(one, Classes) for one in found):
+        raise SparkError(f"top is of outputs with one value a class, which {told} are not")
+    if ask.mask is not None and not any(isinstance(one, (Mask, Runs)) for one in found):
+        raise SparkError(f"mask is of outputs of classes x height x width, which {told} are not")
+    if ask.labels is not None and not any(isinstance(o, (Classes, Detections)) for o in found):
+        raise SparkError("labels name the classes of detections, or of the best ones: say top=5")
+
+
+def _is_numbered(tested: FedNet, name: str) -> bool:
+    made_by = [layer for layer in tested.described.layer if name in layer.top]
+    return any(layer.type in LAYERS and LAYERS[layer.type].numbered for layer in made_by)
+
+
+def _axis(tested: FedNet, name: str, shapes: dict[str, Shape], axes: Mapping[str, int]) -> int:
+    counts = {entry.batch for entry in tested.entries}
+    shape, axis = shapes[name], axes.get(name)
+    if axis is None or shape[axis] not in counts:
+        told = " or ".join(map(str, sorted(counts)))
+        raise SparkError(f"blob '{name}' is {shape}: no row for each of {told} records")
+    return axis

@@ -1,0 +1,117 @@
+"""Column functions: a net as a function of columns, which Spark's optimizer knows.
+
+Only the columns that it reads travel through Python.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sparknet.errors import SparkError
+from sparknet.spark.prediction import Prediction, frames, structs
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+    from sparknet.spark.ask import Ask
+    from sparknet.spark.model import SparkModel
+
+
+class ColumnFunction:
+    """A net as a function of columns, of DataFrames of the session that runs."""
+
+    def __init__(self, model: SparkModel, ask: Ask) -> None:
+        if ask.vectors and (ask.reason is not None or len(model.outputs(ask)) > 1):
+            raise SparkError("a column function makes a vector of one output, without a reason")
+        if ask.prefix or ask.key is not None or ask.invalid == "drop" or ask.best is not None:
+            raise SparkError("a column function has no prefix, key, best or invalid='drop'")
+        self._model, self._ask = model, ask
+        self._outputs = model.outputs(ask)
+        self._columns = list(model.mapping([one.blob for one in self._outputs], {}).items())
+
+    def __call__(self, *columns: Any) -> Column:
+        """The column that the net makes of these; of the model's own where none are given."""
+        from pyspark.sql.functions import col
+
+        inputs = [name for name, _ in self._columns]
+        if columns and len(columns) != len(inputs):
+            raise SparkError(f"{len(columns)} columns are given for the net's inputs {inputs}")
+        given = columns or [col(f"`{name}`") for _, name in self._columns]
+        made = self._function(_session())(*given)
+        return as_vector(made) if self._outputs[0].is_vector else made
+
+    def register(self, session: SparkSession, name: str) -> None:
+        if any(output.is_vector for output in self._outputs):
+            raise SparkError("SQL cannot make vectors: register the function without vectors=True")
+        session.udf.register(name, self._function(session))
+
+    @property
+    def _is_struct(self) -> bool:
+        return len(self._outputs) > 1 or self._ask.reason is not None
+
+    def _function(self, session: SparkSession) -> Any:
+        given = self._model.prediction(session, self._ask)
+        apart = {name: name for name in given.mapping}
+        names = [output.column for output in self._outputs]
+        names += [] if self._ask.reason is None else [self._ask.reason]
+        return spark_function(replace(given, mapping=apart), names if self._is_struct else [])
+
+
+def spark_function(given: Prediction, names: Sequence[str]) -> Any:
+    """Spark's function of the columns that a prediction reads.
+
+    It makes a struct of the outputs under these names; without names the only output itself.
+    Arrow's arrays are handed over as they are from PySpark 4.1 on, through pandas before.
+    """
+    from pyspark.sql import functions
+
+    kind = _type(given, names)
+    if not hasattr(functions, "arrow_udf"):
+        work = _named(partial(frames, given=given, names=tuple(names)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the missing type hints
+            return functions.pandas_udf(work, kind, functions.PandasUDFType.SCALAR_ITER)
+    work = _named(partial(structs, given=given, names=tuple(names)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return functions.arrow_udf(work, kind, functions.ArrowUDFType.SCALAR_ITER)
+
+
+def as_vector(made: Column) -> Column:
+    """Vectors of pyspark.ml of a column of arrays; nulls stay null."""
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql.functions import when
+
+    return when(made.isNotNull(), array_to_vector(made))
+
+
+def _session() -> SparkSession:
+    from sparknet.spark.session import running_session
+
+    session = running_session()
+    if session is None:
+        raise SparkError("a column function needs a Spark session, and none runs: start one first")
+    return session
+
+
+def _named(work: Any) -> Any:
+    """The name that plans show."""
+    work.__name__ = "sparknet"
+    return work
+
+
+def _type(given: Prediction, names: Sequence[str]) -> Any:
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    kinds = [output.spark_type() for output in given.outputs]
+    if given.reason is not None:
+        kinds.append(StringType())
+    if not names:
+        return kinds[0]
+    return StructType(
+        [StructField(name, kind, True) for name, kind in zip(names, kinds, strict=True)]
+    )

@@ -1,0 +1,119 @@
+"""transformed: a DataFrame with a prediction's columns, as Spark's optimizer can follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sparknet.errors import SparkError
+from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.net.fed import FedNet
+from sparknet.proto.suggest import did_you_mean
+from sparknet.spark.ask import Ask
+from sparknet.spark.column_function import as_vector, spark_function
+from sparknet.spark.column_types import plain
+from sparknet.spark.outputs import Output
+from sparknet.spark.pictures import Pictures
+from sparknet.spark.prediction import Prediction, valid_rows
+from sparknet.spark.row_parts import PATH
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def transformed(data: DataFrame, given: Prediction) -> DataFrame:
+    """The data with the columns of a prediction.
+
+    Only the columns that the net reads go through Python, unless rows are dropped.
+    """
+    names = [output.column for output in given.outputs]
+    names += [] if given.reason is None else [given.reason]
+    for number, name in enumerate(names):
+        if name in data.columns or name in names[:number]:
+            raise SparkError(f"the data has a column '{name}' already: give prefix, or drop it")
+    if given.invalid == "drop":
+        return _mapped(data, given)
+    from pyspark.sql.functions import array, col, inline
+
+    # Spark computes a function of a filter's columns twice, once for the filter, unless a
+    # generator makes them; it knows which rows and columns a generator leaves as they are.
+    places = [f"sparknet_{number}" for number in range(len(names))]
+    made = spark_function(given, places)(*(col(quoted(name)) for name in given.columns))
+    wide = data.select("*", inline(array(made)).alias(*places))
+    return _finished(wide.toDF(*data.columns, *names), given)
+
+
+def _finished(made: DataFrame, given: Prediction) -> DataFrame:
+    """The columns as they are wanted: vectors, where those are asked for."""
+    from pyspark.sql.functions import col
+
+    for output in given.outputs:
+        if output.is_vector:
+            made = made.withColumn(output.column, as_vector(col(quoted(output.column))))
+    return made
+
+
+def _mapped(data: DataFrame, given: Prediction) -> DataFrame:
+    """All columns through Python, which leaves rows out."""
+    from pyspark.sql.types import StructField, StructType
+
+    rows = data.toDF(*map(plain, data.columns))
+    names = [f"sparknet_{number}" for number in range(len(given.outputs))]
+    fields = [
+        StructField(name, output.spark_type(), True)
+        for name, output in zip(names, given.outputs, strict=True)
+    ]
+    schema = StructType([*rows.schema.fields, *fields])
+    made = rows.mapInArrow(partial(valid_rows, given=given), schema)
+    return _finished(made.toDF(*data.columns, *(o.column for o in given.outputs)), given)
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark reads it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def key_of(ask: Ask, data: DataFrame | None) -> str | None:
+    """The column that names a row in messages."""
+    if data is None:
+        return None
+    if ask.key is not None:
+        if ask.key not in data.columns:
+            near = did_you_mean(ask.key, data.columns)
+            raise SparkError(f"the data has no column '{ask.key}' to name rows by{near}")
+        return ask.key
+    kinds = dict(data.dtypes)
+    return PATH if kinds.get(PATH) == "string" and ask.invalid != "drop" else None
+
+
+def pictures_of(
+    tested: FedNet,
+    mapping: Mapping[str, str],
+    outputs: Sequence[Output],
+    data: DataFrame | None,
+) -> Pictures | None:
+    """The pictures in whose pixels boxes are told; None where they are told from 0 to 1.
+
+    They are those of the net's only input of channels x height x width, if its column holds
+    pictures or bytes.
+    """
+    if not any(output.is_list for output in outputs):
+        return None
+    images = [one for one in tested.entries if one.name in mapping and len(one.record) == 3]
+    if len(images) != 1:
+        return None
+    column = mapping[images[0].name]
+    if data is not None and not _is_picture(data.schema[column].dataType):
+        return None
+    return Pictures(
+        column, images[0].record, getattr(images[0], "pictures", None) or Preprocessing()
+    )
+
+
+def _is_picture(kind: Any) -> bool:
+    from pyspark.sql.types import BinaryType, StructType
+
+    return isinstance(kind, BinaryType) or (
+        isinstance(kind, StructType) and {"height", "width"} <= set(kind.names)
+    )

@@ -1,0 +1,112 @@
+"""Predictions on streams: restarted from their checkpoints, with the model of that day."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspark")
+
+from sparknet.net import Net
+from sparknet.spark import SparkModel
+from tests.spark.cluster import until
+
+NET = """
+name: "stream"
+layer { name: "in" type: "Input" top: "x" input_param { shape { dim: [4, 3] } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+"""
+FILES, EACH = 6, 11
+SCHEMA = "n long, x array<double>"
+
+
+def records() -> Any:
+    return np.random.default_rng(0).normal(size=(FILES * EACH, 3))
+
+
+def write_file(folder: Path, number: int) -> None:
+    """A file of the source; it appears whole, as a stream needs it."""
+    import json
+
+    rows = enumerate(records())
+    mine = [(n, x) for n, x in rows if n // EACH == number]
+    text = "\n".join(json.dumps({"n": n, "x": x.tolist()}) for n, x in mine)
+    draft = folder.parent / f"draft-{number}"
+    draft.write_text(text)
+    draft.rename(folder / f"{number}.json")
+
+
+def start(session: Any, folder: Path, model: SparkModel, **trigger: Any) -> Any:
+    """The stream's predictions as files; one file of the source makes one batch."""
+    source = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    made = model.transform(source.json(str(folder / "in")), best="class", batch=4)
+    sink = made.writeStream.format("json").option("checkpointLocation", str(folder / "checkpoint"))
+    return sink.trigger(**trigger).start(str(folder / "out"))
+
+
+def check(session: Any, folder: Path, expected: Any) -> None:
+    """Each row is there once, as it was, with its predictions."""
+    rows = session.read.schema(f"{SCHEMA}, ip array<float>, class double").json(str(folder / "out"))
+    found = rows.orderBy("n").collect()
+    assert [row.n for row in found] == list(range(FILES * EACH))
+    np.testing.assert_allclose([row.x for row in found], records(), rtol=1e-12)
+    np.testing.assert_allclose([row.ip for row in found], expected, rtol=1e-4, atol=1e-5)
+    assert [row["class"] for row in found] == expected.argmax(1).tolist()
+
+
+def test_a_stream_that_is_started_again_takes_the_model_of_then(
+    session: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    models = [SparkModel(Net(NET, seed=seed)) for seed in (1, 2)]
+    expected = []
+    for model, files in zip(models, (range(FILES // 2), range(FILES // 2, FILES)), strict=True):
+        model.save(tmp_path / "model.caffemodel")
+        for number in files:
+            write_file(tmp_path / "in", number)
+        saved = SparkModel(tmp_path / "model.caffemodel")
+        assert start(session, tmp_path, saved, availableNow=True).awaitTermination(120)
+        mine = records()[files[0] * EACH : (files[-1] + 1) * EACH]
+        expected.append(model.net.forward({"x": mine})["ip"])
+    check(session, tmp_path, np.concatenate(expected))
+
+
+@pytest.mark.slow
+def test_a_stream_that_is_killed_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    model = SparkModel(Net(NET, seed=1))
+    model.save(tmp_path / "model.caffemodel")
+    write_file(tmp_path / "in", 0)
+    command = [sys.executable, "-m", "tests.spark.test_streams", str(tmp_path)]
+    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: list((tmp_path / "out").glob("part-*")), "the first batch is written", 120)
+        for number in range(1, FILES):
+            write_file(tmp_path / "in", number)
+        until(lambda: len(list((tmp_path / "out").glob("part-*"))) > 1, "more is written", 60)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert start(spark, tmp_path, model, availableNow=True).awaitTermination(120)
+    check(spark, tmp_path, model.net.forward({"x": records()})["ip"])
+
+
+def main() -> None:
+    """The driver that is killed."""
+    from sparknet.spark import local_session
+
+    folder = Path(sys.argv[1])
+    saved = SparkModel(folder / "model.caffemodel")
+    start(local_session(1), folder, saved, processingTime="0 seconds").awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
