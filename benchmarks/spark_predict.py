@@ -6,7 +6,7 @@ In turn, one task and as many threads on all sides, over rows that Spark holds i
 called directly on numpy batches in this process; `transform`, whose results go nowhere; and with
 --torch predict_batch_udf around the same net in PyTorch.  --memory measures instead the
 proportional set size of four Python workers that serve VGG-16 with random weights, and of the same
-workers before they have it.
+workers when they serve a net without weights.
 """
 
 from __future__ import annotations
@@ -164,6 +164,10 @@ def torch_function(contest: Contest) -> Any:
 # -- memory ----------------------------------------------------------------------------------
 
 
+SMALL = """layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 } } }
+layer { name: "y" type: "Power" bottom: "x" top: "y" }"""
+
+
 def print_memory() -> None:
     session = local_session(WORKERS, threads=1)
     net = Net(inference_net(CONTESTS["vgg16"]), seed=1)
@@ -173,6 +177,7 @@ def print_memory() -> None:
         "id", f"cast(repeat('x', {width}) AS binary) AS data"
     )
     model = SparkModel(net)
+    drop(SparkModel(SMALL).transform(session.range(0, WORKERS, 1, WORKERS), columns={"x": "id"}))
     bare = resident(session)
     drop(model.transform(data, ["prob"]))
     served = resident(session)
@@ -186,9 +191,6 @@ def resident(session: Any) -> list[int]:
 
     def look(batches: Any) -> Any:
         import pyarrow as pa
-
-        import sparknet.net
-        import sparknet.spark.prediction  # noqa: F401
 
         for _ in batches:
             pass

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparknet.net import Net
-from sparknet.spark.batch import ENOUGH, batch_for
+from sparknet.spark.batch import ENOUGH, MOST, batch_for
 
 CONV = """layer { name: "c" type: "Convolution" bottom: "x" top: "c"
   convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }"""
@@ -47,7 +47,7 @@ def test_more_where_records_are_for_themselves(more: str) -> None:
     """Records in one batch become what they become one by one."""
     made = net(more)
     (name,) = made.tested.net.outputs
-    assert batch_for(made.tested, [name]) == ENOUGH
+    assert batch_for(made.tested, [name]) == MOST
     records = np.random.default_rng(0).normal(size=(5, 1, 8, 8)).astype(np.float32)
     together = made.forward({"x": records})[name]
     alone = [made.forward({"x": record[None]})[name] for record in records]
@@ -72,13 +72,14 @@ def test_more_where_records_are_for_themselves(more: str) -> None:
 def test_a_net_that_mixes_records_keeps_its_batch(more: str) -> None:
     made = net(more)
     assert batch_for(made.tested, made.tested.net.outputs) == 1
-    assert batch_for(made.tested, ["c"]) == ENOUGH  # does not depend on the layer
+    assert batch_for(made.tested, ["c"]) == MOST  # does not depend on the layer
 
 
 @pytest.mark.parametrize(
-    ("size", "described", "expected"), [(512, 1, 16), (3000, 1, 1), (512, 20, 20), (8, 256, 256)]
+    ("size", "described", "expected"),
+    [(512, 1, 16), (3000, 1, 1), (512, 20, 20), (8, 2048, 2048), (96, 1, ENOUGH), (50, 1, 128)],
 )
 def test_large_records_come_in_small_batches(size: int, described: int, expected: int) -> None:
-    """A blob of 64 MiB is the largest, unless the net is described for more."""
+    """The largest blob is 64 MiB, or 8 MiB for more than 64 records."""
     made: Any = net(batch=described, size=size).tested
     assert batch_for(made, ["c"]) == expected
