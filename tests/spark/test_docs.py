@@ -1,4 +1,4 @@
-"""docs/spark.md is true: its examples run, in order, as one program."""
+"""The guides of Spark are true: their examples run, in order, as one program."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ def test_examples_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "all steps are done" in done.stderr
     assert (tmp_path / "points.prototxt").is_file()
+
+
+@pytest.mark.slow
+def test_examples_of_predicting_run(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    pytest.importorskip("PIL")
+    assert len(examples("predicting.md")) >= 4
+    done = run_examples("predicting.md", tmp_path)
+    assert done.returncode == 0, done.stderr
