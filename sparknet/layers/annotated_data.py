@@ -17,6 +17,10 @@ from sparknet.proto.trust import check_trusted
 _RESIZE = caffe_pb2.ResizeParameter
 
 
+YOLO_BOXES = 300
+"""Rows that a label of YOLO's has."""
+
+
 class AnnotatedData(SourceLayer):
     """annotated_data_layer.cpp of SSD; records are AnnotatedDatum messages.
 
@@ -24,6 +28,9 @@ class AnnotatedData(SourceLayer):
     difficult; one row of -1 where there is none.  Images go through ``distort_param``,
     ``expand_param``, one of the parts that the ``batch_sampler`` entries find, ``resize_param``,
     crop, mirror, mean and scale; ``emit_constraint`` says which boxes stay.
+
+    With ``yolo_data_type: 1`` (MobileNet-YOLO) top 1 is N x 1 x 300 x 5: of each item the rows
+    label - 1, centre, width and height, then zeros; an image is cut by up to yolo_data_jitter.
     Values: source, backend, batch_size, boxes (a second top is there), mean, scale.
     """
 
@@ -48,7 +55,7 @@ class AnnotatedData(SourceLayer):
         wide = transform.crop_w or transform.crop_size or wide
         tops: tuple[Shape, ...] = ((batch, shape[0], high, wide),)
         if len(self.parameter.top) > 1:
-            tops += ((1, 1, max(boxes, 1), 8),)
+            tops += ((batch, 1, YOLO_BOXES, 5) if self.is_yolo else (1, 1, max(boxes, 1), 8),)
         values = {
             "source": options.source,
             "backend": "lmdb" if options.backend == caffe_pb2.DataParameter.LMDB else "leveldb",
@@ -75,8 +82,10 @@ class AnnotatedData(SourceLayer):
         transform = self.parameter.transform_param
         if transform.HasField("noise_param"):
             self.fail("transform_param.noise_param is not supported: leave it out")
-        if self.options.yolo_data_type:
-            self.fail("yolo_data_type is not supported: labels are SSD's rows")
+        if self.options.yolo_data_type not in (0, 1):
+            self.fail(f"yolo_data_type must be 0 or 1; it is {self.options.yolo_data_type}")
+        if not 0 <= self.jitter < 1:
+            self.fail(f"yolo_data_jitter must be at least 0 and below 1; it is {self.jitter:g}")
         how = transform.resize_param
         if transform.HasField("resize_param") and (how.height < 1 or how.width < 1):
             self.fail(f"resize_param needs height and width; they are {how.height}, {how.width}")
@@ -107,6 +116,15 @@ class AnnotatedData(SourceLayer):
         if min(shape) < 1:
             self.fail(f"the data is empty: its first item is {shape_text(shape)}")
         return shape, sum(len(group.annotation) for group in record.annotation_group)
+
+    @property
+    def is_yolo(self) -> bool:
+        return bool(self.options.yolo_data_type)
+
+    @property
+    def jitter(self) -> float:
+        """How much YOLO's crops may take off an image; 0 for SSD's data."""
+        return float(self.options.yolo_data_jitter) if self.is_yolo else 0.0
 
     @property
     def color(self) -> bool | None:

@@ -172,14 +172,16 @@ def prepare(
     samplers: Sequence[caffe_pb2.BatchSampler],
     rng: np.random.Generator,
     train: bool,
+    jitter: float = 0.0,
 ) -> Annotated:
     """Distort, expand, sample, resize, crop and mirror, in SSD's order; mean and scale follow."""
     if transform.HasField("distort_param"):
         one = replace(one, image=distort(one.image, transform.distort_param, rng))
     if transform.HasField("expand_param"):
         one = _expand(one, transform, rng)
-    if samplers:
-        parts = samples(samplers, one.boxes, rng)
+    if samplers or jitter:
+        # As in MobileNet-YOLO a jittered part takes the place of the samplers'.
+        parts = [jittered(jitter, rng)] if jitter else samples(samplers, one.boxes, rng)
         if parts:
             one = _cut(one, parts[rng.integers(len(parts))], transform)
     if transform.HasField("resize_param"):
@@ -191,6 +193,16 @@ def prepare(
         boxes[:, [0, 2]] = 1 - one.boxes[:, [2, 0]]
         one = replace(one, image=one.image[:, ::-1], boxes=boxes)
     return one
+
+
+def jittered(jitter: float, rng: np.random.Generator) -> Box:
+    """A part of the image with at least 1 - jitter of each side; the whole image by chance."""
+    way = rng.choice(3, p=[0.2, 0.2, 0.6])
+    if way == 0:
+        return WHOLE
+    wide, high = rng.uniform(1 - (jitter / 2 if way == 1 else jitter), 1, 2)
+    left, top = rng.uniform(0, 1 - wide), rng.uniform(0, 1 - high)
+    return left, top, left + wide, top + high
 
 
 def _emits(transform: caffe_pb2.TransformationParameter) -> caffe_pb2.EmitConstraint | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparknet.caffe.host.batches import BatchHost
 from sparknet.errors import FileError
-from sparknet.layers.annotated_data import AnnotatedData
+from sparknet.layers.annotated_data import YOLO_BOXES, AnnotatedData
 from sparknet.layers.layer import TRAIN
 from sparknet.loaders.annotated import Annotated, boxes_of, parse_annotated, prepare
 from sparknet.loaders.datum import stored_shape
@@ -39,6 +39,8 @@ class AnnotatedMaker:
         self.samplers = list(layer.options.batch_sampler)
         self.train, self.color = layer.phase == TRAIN, layer.color
         self.mean = self._mean()
+        self.yolo, self.jitter = layer.is_yolo, layer.jitter
+        self.hard_too = bool(layer.options.train_diffcult)
         self.decoders = Decoders()
         source, lmdb = values["source"], values["backend"] == "lmdb"
         self.database: LMDB | LevelDB = LMDB(source) if lmdb else LevelDB(source)
@@ -59,7 +61,9 @@ class AnnotatedMaker:
         if self.mean is not None:
             data -= self.mean
         data *= np.float32(self.values["scale"])
-        return [data, rows(made)] if self.values["boxes"] else [data]
+        if not self.values["boxes"]:
+            return [data]
+        return [data, yolo_rows(made, self.hard_too) if self.yolo else rows(made)]
 
     def close(self) -> None:
         self.decoders.close()
@@ -72,7 +76,7 @@ class AnnotatedMaker:
         one = Annotated(self._image(record.datum, key), *boxes_of(record))
         rng = np.random.default_rng([self.seed, number])
         try:
-            return prepare(one, self.transform, self.samplers, rng, self.train)
+            return prepare(one, self.transform, self.samplers, rng, self.train, self.jitter)
         except FileError as error:
             reason = str(error).partition(": ")[2]
             raise FileError(source, f"record {key!r} {reason}") from error
@@ -102,6 +106,17 @@ class AnnotatedMaker:
                 yield record
             if empty:
                 raise FileError(self.values["source"], "is empty")
+
+
+def yolo_rows(made: list[Annotated], hard_too: bool) -> Array:
+    """Of each item its boxes as class from 0, centre, width and height, filled up with zeros."""
+    found = np.zeros((len(made), 1, YOLO_BOXES, 5), np.float32)
+    for item, one in enumerate(made):
+        kept = np.flatnonzero(hard_too | (one.facts[:, 2] == 0))[:YOLO_BOXES]
+        low, high = one.boxes[kept, :2], one.boxes[kept, 2:]
+        facts = one.facts[kept, :1] - 1
+        found[item, 0, : len(kept)] = np.concatenate([facts, (low + high) / 2, high - low], 1)
+    return found
 
 
 def rows(made: list[Annotated]) -> Array:

@@ -65,6 +65,28 @@ def test_images_and_rows(tmp_path: Path, pictures: Any) -> None:
     ]
 
 
+def test_labels_of_yolo(tmp_path: Path, pictures: Any) -> None:
+    path = database(tmp_path, [record(pictures[0]), record(pictures[1], [])])
+    made = net(layer(path, 2, "", "yolo_data_type: 1 yolo_data_jitter: 0"))
+    labels = passes(made, 1, "label")[0]
+    assert labels.shape == (2, 1, 300, 5)
+    assert labels[0, 0, :2].tolist() == [[2, 0.375, 0.5, 0.25, 0.5], [6, 0.75, 0.25, 0.5, 0.5]]
+    assert not labels[0, 0, 2:].any()
+    assert not labels[1].any()
+    easy = net(layer(path, 1, "", "yolo_data_type: 1 yolo_data_jitter: 0 train_diffcult: false"))
+    assert np.count_nonzero(passes(easy, 1, "label")[0, 0, 0, :, 0]) == 1
+
+
+def test_jitter_cuts_less_than_it_may() -> None:
+    rng = np.random.default_rng(0)
+    parts = np.array([annotated.jittered(0.3, rng) for _ in range(200)])
+    sizes = parts[:, 2:] - parts[:, :2]
+    assert (parts >= 0).all()
+    assert (parts <= 1 + 1e-9).all()
+    assert sizes.min() >= 0.7
+    assert 20 < np.count_nonzero((sizes == 1).all(1)) < 60
+
+
 def test_no_box_is_a_row_of_minus_one(tmp_path: Path, pictures: Any) -> None:
     path = database(tmp_path, [record(pictures[0], [])])
     assert (passes(net(layer(path, 1)), 1, "label") == -1).all()
@@ -198,7 +220,8 @@ def test_distortion() -> None:
         ("resize_param { height: 3 }", "", "needs height and width; they are 3, 0"),
         ("expand_param { max_expand_ratio: 0.5 }", "", "max_expand_ratio 0.5 is below 1"),
         ("", "batch_sampler { sampler { max_scale: 2 } }", "batch_sampler 0: scales"),
-        ("", "yolo_data_type: 1", "yolo_data_type is not supported"),
+        ("", "yolo_data_type: 2", "yolo_data_type must be 0 or 1; it is 2"),
+        ("", "yolo_data_type: 1 yolo_data_jitter: 1", "yolo_data_jitter must be"),
         ("mean_value: 1 mean_value: 2", "", "one for each of the 3 channels; there are 2"),
     ],
 )
