@@ -59,7 +59,7 @@ def train(
 
     columns = _columns(chosen.columns) if chosen.columns else None
     _check(chosen)
-    own = sources.of_solver(settings)
+    own = (None, None) if chosen.sql or chosen.data else sources.of_solver(settings)
     if (
         not (chosen.sql or chosen.data) and own[0] is None
     ):  # checked first, because Spark starts slowly
@@ -99,8 +99,6 @@ def _data(session: Any, chosen: Namespace, own: tuple[Any, Any]) -> tuple[Any, A
 
     data, validation = own
     how = image_flags.preprocessing(chosen)
-    if chosen.sql or chosen.data:
-        validation = None
     training = query(session, chosen.sql) if chosen.sql else None
     if training is None:
         training = (

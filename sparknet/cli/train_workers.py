@@ -103,10 +103,10 @@ def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trai
     snapshots = chosen.snapshots or f"{settings.snapshot_prefix}_snapshots"
     if train_spark.is_wanted(chosen):
         return train_spark.train(chosen, settings, strategy, snapshots, hear)
-    data, validation = sources.of_solver(settings)
     how = image_flags.preprocessing(chosen)
+    data, validation = (None, None) if chosen.data else sources.of_solver(settings)
     if chosen.data:
-        data, validation = sources.open_records(chosen.data, how), None
+        data = sources.open_records(chosen.data, how)
     if chosen.validation:
         validation = sources.open_records(chosen.validation, how)
     if data is None:
