@@ -22,6 +22,7 @@ _HOMES = {
     "opening": ("open_records",),
     "order": ("Order",),
     "parquet": ("Parquet",),
+    "preprocessing": ("Preprocessing",),
     "records": ("ArrayRecords", "Chain", "Column", "Records", "Subset"),
     "tars": ("Tars",),
     "transform": ("Transform",),
@@ -42,6 +43,7 @@ __all__ = [
     "NumpyFiles",
     "Order",
     "Parquet",
+    "Preprocessing",
     "Records",
     "Subset",
     "Tars",
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     from sparknet.loaders.opening import open_records
     from sparknet.loaders.order import Order
     from sparknet.loaders.parquet import Parquet
+    from sparknet.loaders.preprocessing import Preprocessing
     from sparknet.loaders.records import ArrayRecords, Chain, Column, Records, Subset
     from sparknet.loaders.tars import Tars
     from sparknet.loaders.transform import Transform
