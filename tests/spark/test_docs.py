@@ -54,5 +54,6 @@ def test_examples_of_images_run(
     net.save("weights.caffemodel")
     names: dict[str, Any] = {}
     for program in examples("images.md"):
-        exec(program, names)
+        # A relative path is one of the JVM, which may have started elsewhere.
+        exec(program.replace('load("photos")', f'load("{tmp_path}/photos")'), names)
     assert len(names["scores"]) == names["scored"].count() == 40
