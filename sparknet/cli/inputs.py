@@ -50,9 +50,12 @@ class Inputs:
         self._records = None if self._images else open_records(chosen.inputs)
 
     def __iter__(self) -> Iterator[Batch]:
+        """The batches; the next one is made while the net computes."""
+        from sparknet.loaders.ahead import ahead
+
         if self._records is not None:
-            return self._of_records(self._records)
-        return self._of_images()
+            return ahead(self._of_records(self._records))
+        return ahead(self._of_images())
 
     def _of_images(self) -> Iterator[Batch]:
         from sparknet.loaders.image_arrays import stacked

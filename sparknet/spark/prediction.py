@@ -13,11 +13,11 @@ import numpy as np
 
 from sparknet.dist.portable import Portable
 from sparknet.errors import SparkError, SparkNetError
+from sparknet.loaders.ahead import ahead
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import set_threads
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
-from sparknet.spark.ahead import ahead
 from sparknet.spark.column_types import plain
 from sparknet.spark.columns import Wanted
 from sparknet.spark.outputs import Array, At, Collected, Output

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sparknet.spark.ahead import ahead
+from sparknet.loaders.ahead import ahead
 
 
 def test_in_order_and_ahead() -> None:
