@@ -9,4 +9,5 @@ class AbsVal(Neuron):
     """y = |x|; Caffe refuses it in place (absval_layer.cpp)."""
 
     type = "AbsVal"
+    stock = True
     in_place = False

@@ -16,6 +16,7 @@ class Accuracy(Layer):
     """
 
     type = "Accuracy"
+    stock = True
     labelled = True
     field = "accuracy_param"
     bottoms = exactly(2)

@@ -35,7 +35,6 @@ class AnnotatedData(SourceLayer):
     """
 
     type = "AnnotatedData"
-    stock = False
     field = "annotated_data_param"
     fields = ("data_param", "transform_param")
     tops = between(1, 2)

@@ -15,6 +15,7 @@ class ArgMax(Layer):
     """
 
     type = "ArgMax"
+    stock = True
     field = "argmax_param"
     gradient = False
 

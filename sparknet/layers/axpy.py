@@ -11,7 +11,6 @@ class Axpy(Layer):
     """axpy_layer.cpp of SENet.  Bottoms: scale (N, C) or (N, C, 1, 1), x and y."""
 
     type = "Axpy"
-    stock = False
     bottoms = exactly(3)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -24,6 +24,7 @@ class BatchNorm(Layer):
     """
 
     type = "BatchNorm"
+    stock = True
     field = "batch_norm_param"
     in_place = True
     frozen = True

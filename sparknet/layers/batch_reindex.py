@@ -14,6 +14,7 @@ class BatchReindex(Layer):
     """
 
     type = "BatchReindex"
+    stock = True
     labelled = True
     bottoms = exactly(2)
 

@@ -13,6 +13,7 @@ class Bias(Layer):
     """Caffe: bias_layer.cpp.  With one bottom the bias is learned."""
 
     type = "Bias"
+    stock = True
     field = "bias_param"
     bottoms = between(1, 2)
     in_place = True

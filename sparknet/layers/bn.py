@@ -29,7 +29,6 @@ class BN(Layer):
     """
 
     type = "BN"
-    stock = False
     field = "bn_param"
     fields = ("batch_norm_param",)
     tops = between(1, 3)

@@ -9,3 +9,4 @@ class BNLL(Neuron):
     """y = log(1 + exp(x)) (Caffe: bnll_layer.cpp)."""
 
     type = "BNLL"
+    stock = True

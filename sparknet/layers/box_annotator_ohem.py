@@ -17,7 +17,6 @@ class BoxAnnotatorOHEM(Layer):
     """
 
     type = "BoxAnnotatorOHEM"
-    stock = False
     field = "box_annotator_ohem_param"
     bottoms = exactly(4)
     tops = exactly(2)

@@ -19,7 +19,6 @@ class BoxGroupOutput(Layer):
     """
 
     type = "BoxGroupOutput"
-    stock = False
     field = "box_group_output_param"
     fields = ("bbox_reg_param",)
     bottoms = at_least(2)

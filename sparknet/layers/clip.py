@@ -11,6 +11,7 @@ class Clip(Neuron):
     """y = max(min, min(x, max)) (Caffe: clip_layer.cpp).  Values: min, max."""
 
     type = "Clip"
+    stock = True
     field = "clip_param"
 
     def constants(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ class Concat(Layer):
     """Caffe: concat_layer.cpp."""
 
     type = "Concat"
+    stock = True
     field = "concat_param"
     bottoms = at_least(1)
 

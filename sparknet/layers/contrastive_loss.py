@@ -17,6 +17,7 @@ class ContrastiveLoss(Loss):
     """
 
     type = "ContrastiveLoss"
+    stock = True
     labelled = True
     field = "contrastive_loss_param"
     bottoms = exactly(3)

@@ -14,6 +14,7 @@ class Convolution(Layer):
     """Caffe: base_conv_layer.cpp, conv_layer.cpp."""
 
     type = "Convolution"
+    stock = True
     field = "convolution_param"
     bottoms = at_least(1)
     tops = at_least(1)

@@ -11,6 +11,7 @@ class Crop(Layer):
     """Caffe: crop_layer.cpp."""
 
     type = "Crop"
+    stock = True
     field = "crop_param"
     bottoms = exactly(2)
 

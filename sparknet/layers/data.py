@@ -23,6 +23,7 @@ class Data(SourceLayer):
     """
 
     type = "Data"
+    stock = True
     field = "data_param"
     fields = ("transform_param",)
     tops = between(1, 2)

@@ -18,7 +18,6 @@ class DecodeBBox(Layer):
     """
 
     type = "DecodeBBox"
-    stock = False
     field = "decode_bbox_param"
     fields = ("bbox_reg_param",)
     bottoms = between(2, 3)

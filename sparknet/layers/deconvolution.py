@@ -12,6 +12,7 @@ class Deconvolution(Layer):
     """Caffe: base_conv_layer.cpp, deconv_layer.cpp.  Weights are (in, out / group, kernel)."""
 
     type = "Deconvolution"
+    stock = True
     field = "convolution_param"
     bottoms = at_least(1)
     tops = at_least(1)

@@ -22,7 +22,6 @@ class DenseImageData(SourceLayer):
     """
 
     type = "DenseImageData"
-    stock = False
     field = "dense_image_data_param"
     tops = exactly(2)
     reads = batches = True

@@ -17,7 +17,6 @@ class DetectionEvaluate(Layer):
     """
 
     type = "DetectionEvaluate"
-    stock = False
     field = "detection_evaluate_param"
     bottoms = exactly(2)
     gradient = False

@@ -18,7 +18,6 @@ class DetectionOutput(Layer):
     """
 
     type = "DetectionOutput"
-    stock = False
     field = "detection_output_param"
     fields = ("transform_param",)
     bottoms = between(3, 4)

@@ -17,6 +17,7 @@ class Dropout(Neuron):
     """
 
     type = "Dropout"
+    stock = True
     field = "dropout_param"
 
     @property

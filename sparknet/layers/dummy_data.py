@@ -15,6 +15,7 @@ class DummyData(SourceLayer):
     """
 
     type = "DummyData"
+    stock = True
     field = "dummy_data_param"
     fills = True
 

@@ -11,6 +11,7 @@ class Eltwise(Layer):
     """Caffe: eltwise_layer.cpp."""
 
     type = "Eltwise"
+    stock = True
     field = "eltwise_param"
     bottoms = at_least(2)
     in_place = True

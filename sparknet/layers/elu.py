@@ -11,6 +11,7 @@ class ELU(Neuron):
     """y = x above zero, alpha * (exp(x) - 1) below (Caffe: elu_layer.cpp).  Values: alpha."""
 
     type = "ELU"
+    stock = True
     field = "elu_param"
 
     def constants(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ class Embed(Layer):
     """Caffe: embed_layer.cpp.  No gradient reaches the indices."""
 
     type = "Embed"
+    stock = True
     field = "embed_param"
     gathers = True
 

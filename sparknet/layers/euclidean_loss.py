@@ -13,6 +13,7 @@ class EuclideanLoss(Loss):
     """Both bottoms may receive a gradient (Caffe: euclidean_loss_layer.cpp).  Values: num."""
 
     type = "EuclideanLoss"
+    stock = True
 
     def force_backward(self, bottom: int) -> bool:
         return True

@@ -17,7 +17,6 @@ class EvalDetection(Layer):
     """
 
     type = "EvalDetection"
-    stock = False
     field = "eval_detection_param"
     bottoms = exactly(2)
     gradient = False

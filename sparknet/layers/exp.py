@@ -25,6 +25,7 @@ class Exp(Neuron):
     """
 
     type = "Exp"
+    stock = True
     field = "exp_param"
 
     def constants(self) -> dict[str, Any]:

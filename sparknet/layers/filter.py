@@ -15,6 +15,7 @@ class Filter(Layer):
     """
 
     type = "Filter"
+    stock = True
     labelled = True
     reshapes = True
     bottoms = at_least(2)

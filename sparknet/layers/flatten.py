@@ -11,6 +11,7 @@ class Flatten(Layer):
     """Caffe: flatten_layer.cpp."""
 
     type = "Flatten"
+    stock = True
     is_view = True
     field = "flatten_param"
 

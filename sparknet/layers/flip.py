@@ -12,7 +12,6 @@ class Flip(Layer):
     """flip_layer.cpp of happynear's fork.  Values: flip_width, flip_height."""
 
     type = "Flip"
-    stock = False
     field = "flip_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -19,7 +19,6 @@ class FrcnnOutput(Layer):
     """
 
     type = "FrcnnOutput"
-    stock = False
     field = "frcnn_output_param"
     fields = ("bbox_reg_param",)
     bottoms = exactly(4)

@@ -12,7 +12,6 @@ class Gather(Layer):
 
     type = "Gather"
     field = "gather_param"
-    stock = False
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         bottom, index = bottoms[0], tuple(self.options.index)

@@ -12,7 +12,6 @@ class GELU(Neuron):
 
     type = "GELU"
     field = "gelu_param"
-    stock = False
 
     def constants(self) -> dict[str, Any]:
         return {"approximate": self.choice("approximate")}

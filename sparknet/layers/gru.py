@@ -17,7 +17,6 @@ class GRU(Recurrent):
     """
 
     type = "GRU"
-    stock = False
     states = 1
 
     def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:

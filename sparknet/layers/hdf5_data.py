@@ -16,6 +16,7 @@ class HDF5Data(SourceLayer):
     """
 
     type = "HDF5Data"
+    stock = True
     field = "hdf5_data_param"
     reads = batches = True
 

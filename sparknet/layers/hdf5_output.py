@@ -17,6 +17,7 @@ class HDF5Output(Layer):
     """
 
     type = "HDF5Output"
+    stock = True
     field = "hdf5_output_param"
     bottoms = exactly(2)
     tops = exactly(0)

@@ -13,6 +13,7 @@ class HingeLoss(Loss):
     """Caffe: hinge_loss_layer.cpp.  Values: num, channels, norm ("l1" or "l2")."""
 
     type = "HingeLoss"
+    stock = True
     labelled = True
     field = "hinge_loss_param"
     classes = 1

@@ -12,6 +12,7 @@ class Im2col(Layer):
     """Caffe: im2col_layer.cpp."""
 
     type = "Im2col"
+    stock = True
     field = "convolution_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -18,6 +18,7 @@ class ImageData(SourceLayer):
     """
 
     type = "ImageData"
+    stock = True
     field = "image_data_param"
     fields = ("transform_param",)
     tops = exactly(2)

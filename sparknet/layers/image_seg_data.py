@@ -19,7 +19,6 @@ class ImageSegData(SourceLayer):
     """
 
     type = "ImageSegData"
-    stock = False
     field = "image_data_param"
     fields = ("transform_param",)
     tops = between(2, 3)

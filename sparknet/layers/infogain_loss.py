@@ -24,6 +24,7 @@ class InfogainLoss(Loss):
     """
 
     type = "InfogainLoss"
+    stock = True
     squashes = "softmax"
     labelled = True
     field = "infogain_loss_param"

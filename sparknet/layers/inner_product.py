@@ -16,6 +16,7 @@ class InnerProduct(Layer):
     """
 
     type = "InnerProduct"
+    stock = True
     field = "inner_product_param"
 
     def vectors(self, bottoms: Sequence[Shape]) -> tuple[Shape, ...]:

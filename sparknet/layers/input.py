@@ -10,6 +10,7 @@ class Input(SourceLayer):
     """One shape for all tops, or one for each (Caffe: input_layer.cpp)."""
 
     type = "Input"
+    stock = True
     is_input = True
     is_view = True
     field = "input_param"

@@ -14,7 +14,6 @@ class Interp(Layer):
     """interp_layer.cpp of DeepLab and PSPNet.  A second bottom gives the size."""
 
     type = "Interp"
-    stock = False
     field = "interp_param"
     bottoms = between(1, 2)
 

@@ -16,7 +16,6 @@ class L1Loss(Loss):
     """
 
     type = "L1Loss"
-    stock = False
 
     def force_backward(self, bottom: int) -> bool:
         return True

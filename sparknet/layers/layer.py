@@ -124,8 +124,8 @@ class Layer(ABC):
     """Reads only as many weights as it writes values, not all of them (Embed)."""
     reshapes: ClassVar[bool] = False
     """The shapes of the tops depend on data: they are known after the forward pass (Filter)."""
-    stock: ClassVar[bool] = True
-    """BVLC's Caffe has the type; False: only a fork has it, or only sparknet."""
+    stock: ClassVar[bool] = False
+    """BVLC's Caffe has the type, not only a fork or sparknet."""
     labelled: ClassVar[bool] = False
     """Bottoms after the first hold labels or places, not numbers to compute with."""
 

@@ -16,7 +16,6 @@ class LayerNorm(Layer):
 
     type = "LayerNorm"
     field = "layer_norm_param"
-    stock = False
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         axis = self.axis(self.options.axis, bottoms[0])

@@ -15,6 +15,7 @@ class Log(Neuron):
     """
 
     type = "Log"
+    stock = True
     field = "log_param"
 
     def constants(self) -> dict[str, Any]:

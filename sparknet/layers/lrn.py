@@ -12,6 +12,7 @@ class LRN(Layer):
     """Caffe: lrn_layer.cpp.  Within a channel ``k`` is ignored."""
 
     type = "LRN"
+    stock = True
     field = "lrn_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

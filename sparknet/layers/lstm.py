@@ -13,6 +13,7 @@ class LSTM(Recurrent):
     """
 
     type = "LSTM"
+    stock = True
     states = 2
 
     def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:

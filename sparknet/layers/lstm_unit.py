@@ -15,6 +15,7 @@ class LSTMUnit(Layer):
     """
 
     type = "LSTMUnit"
+    stock = True
     bottoms = exactly(3)
     tops = exactly(2)
 

@@ -15,7 +15,6 @@ class MatMul(Layer):
 
     type = "MatMul"
     field = "matmul_param"
-    stock = False
     bottoms = exactly(2)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

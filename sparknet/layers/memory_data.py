@@ -10,6 +10,7 @@ class MemoryData(SourceLayer):
     """Caffe: memory_data_layer.cpp.  Values: batch_size, channels, height, width."""
 
     type = "MemoryData"
+    stock = True
     field = "memory_data_param"
     fields = ("transform_param",)
     tops = exactly(2)

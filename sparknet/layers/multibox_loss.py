@@ -41,7 +41,6 @@ class MultiBoxLoss(Loss):
     """
 
     type = "MultiBoxLoss"
-    stock = False
     labelled = True
     field = "multibox_loss_param"
     fields = ("loss_param",)

@@ -13,6 +13,7 @@ class MultinomialLogisticLoss(Loss):
     """Caffe: multinomial_logistic_loss_layer.cpp.  Values: num, channels."""
 
     type = "MultinomialLogisticLoss"
+    stock = True
     labelled = True
     classes = 1
 

@@ -12,6 +12,7 @@ class MVN(Layer):
     """Caffe: mvn_layer.cpp.  The output always has 4 axes."""
 
     type = "MVN"
+    stock = True
     field = "mvn_param"
     in_place = True
 

@@ -14,7 +14,6 @@ class Normalize(Layer):
     """normalize_layer.cpp of SSD.  One factor if ``channel_shared``, else one a channel."""
 
     type = "Normalize"
-    stock = False
     field = "norm_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -11,6 +11,7 @@ class Parameter(SourceLayer):
     """Blob 0 is the top; it starts at zero (Caffe: parameter_layer.hpp)."""
 
     type = "Parameter"
+    stock = True
     field = "parameter_param"
     tops = exactly(1)
     gradient = True

@@ -11,7 +11,6 @@ class Permute(Layer):
     """permute_layer.cpp of SSD.  Axes that ``order`` leaves out follow in their old order."""
 
     type = "Permute"
-    stock = False
     field = "permute_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -18,6 +18,7 @@ class Pooling(Layer):
     """
 
     type = "Pooling"
+    stock = True
     field = "pooling_param"
     tops = between(1, 2)
 

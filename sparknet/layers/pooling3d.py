@@ -15,7 +15,6 @@ class Pooling3D(Layer):
     """
 
     type = "Pooling3D"
-    stock = False
     field = "pooling3d_param"
     fields = ("pooling_param",)
 

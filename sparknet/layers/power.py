@@ -14,6 +14,7 @@ class Power(Neuron):
     """
 
     type = "Power"
+    stock = True
     field = "power_param"
 
     def constants(self) -> dict[str, Any]:

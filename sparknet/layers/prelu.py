@@ -17,6 +17,7 @@ class PReLU(Layer):
     """
 
     type = "PReLU"
+    stock = True
     field = "prelu_param"
     in_place = True
 

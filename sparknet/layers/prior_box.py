@@ -20,7 +20,6 @@ class PriorBox(Layer):
     """
 
     type = "PriorBox"
-    stock = False
     field = "prior_box_param"
     bottoms = exactly(2)
     gradient = False

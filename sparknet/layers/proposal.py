@@ -17,7 +17,6 @@ class Proposal(Layer):
     """
 
     type = "Proposal"
-    stock = False
     field = "proposal_param"
     bottoms = exactly(3)
     tops = between(1, 2)

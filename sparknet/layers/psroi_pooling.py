@@ -16,7 +16,6 @@ class PSROIPooling(Layer):
     """
 
     type = "PSROIPooling"
-    stock = False
     labelled = True
     field = "psroi_pooling_param"
     bottoms = exactly(2)

@@ -28,6 +28,7 @@ class Python(Layer):
     """
 
     type = "Python"
+    stock = True
     field = "python_param"
     bottoms = at_least(0)
     tops = at_least(0)

@@ -17,7 +17,6 @@ class RecordWeights(Layer):
     """
 
     type = "RecordWeights"
-    stock = False
     bottoms = exactly(2)
     is_view = True
 

@@ -11,6 +11,7 @@ class Reduction(Layer):
     """Caffe: reduction_layer.cpp."""
 
     type = "Reduction"
+    stock = True
     field = "reduction_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -21,7 +21,6 @@ class RegionLoss(Loss):
     """
 
     type = "RegionLoss"
-    stock = False
     field = "region_loss_param"
     bottoms = exactly(2)
 

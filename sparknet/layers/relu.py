@@ -14,6 +14,7 @@ class ReLU(Neuron):
     """
 
     type = "ReLU"
+    stock = True
     field = "relu_param"
 
     def constants(self) -> dict[str, Any]:

@@ -9,4 +9,3 @@ class ReLU6(Neuron):
     """y = min(max(x, 0), 6); of the MobileNet forks."""
 
     type = "ReLU6"
-    stock = False

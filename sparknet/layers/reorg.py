@@ -16,7 +16,6 @@ class Reorg(Layer):
     """
 
     type = "Reorg"
-    stock = False
     field = "reorg_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

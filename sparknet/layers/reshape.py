@@ -11,6 +11,7 @@ class Reshape(Layer):
     """Caffe: reshape_layer.cpp.  A 0 copies the bottom's size, one -1 takes what is left."""
 
     type = "Reshape"
+    stock = True
     is_view = True
     field = "reshape_param"
 

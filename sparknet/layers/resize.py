@@ -18,7 +18,6 @@ class Resize(Layer):
 
     type = "Resize"
     field = "resize_image_param"
-    stock = False
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         bottom, options = check_image(self, bottoms[0]), self.options

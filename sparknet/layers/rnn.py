@@ -10,6 +10,7 @@ class RNN(Recurrent):
     """h = tanh(W_xh x + b_h + W_hh h), o = tanh(W_ho h + b_o) (Caffe: rnn_layer.cpp)."""
 
     type = "RNN"
+    stock = True
     states = 1
 
     def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:

@@ -17,7 +17,6 @@ class ROIAlign(Layer):
     """
 
     type = "ROIAlign"
-    stock = False
     labelled = True
     field = "roi_pooling_param"
     bottoms = exactly(2)

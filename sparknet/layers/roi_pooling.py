@@ -15,7 +15,6 @@ class ROIPooling(Layer):
     """
 
     type = "ROIPooling"
-    stock = False
     labelled = True
     field = "roi_pooling_param"
     bottoms = exactly(2)

@@ -17,6 +17,7 @@ class Scale(Layer):
     """
 
     type = "Scale"
+    stock = True
     field = "scale_param"
     bottoms = between(1, 2)
     in_place = True

@@ -12,7 +12,6 @@ class ShuffleChannel(Layer):
     """shuffle_channel_layer.cpp of ShuffleNet.  The output always has 4 axes."""
 
     type = "ShuffleChannel"
-    stock = False
     field = "shuffle_channel_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -9,5 +9,6 @@ class Sigmoid(Neuron):
     """y = 1 / (1 + exp(-x)) (Caffe: sigmoid_layer.cpp)."""
 
     type = "Sigmoid"
+    stock = True
     squashes = "sigmoid"
     field = "sigmoid_param"

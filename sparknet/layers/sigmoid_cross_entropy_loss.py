@@ -16,6 +16,7 @@ class SigmoidCrossEntropyLoss(Loss):
     """
 
     type = "SigmoidCrossEntropyLoss"
+    stock = True
     squashes = "sigmoid"
     labelled = True
     field = "sigmoid_param"

@@ -11,6 +11,7 @@ class Silence(Layer):
     """Keeps its bottoms from becoming net outputs (Caffe: silence_layer.cpp)."""
 
     type = "Silence"
+    stock = True
     is_view = True
     bottoms = at_least(1)
     tops = exactly(0)

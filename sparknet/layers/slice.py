@@ -13,6 +13,7 @@ class Slice(Layer):
     """Caffe: slice_layer.cpp."""
 
     type = "Slice"
+    stock = True
     field = "slice_param"
     tops = at_least(1)
 

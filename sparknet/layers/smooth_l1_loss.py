@@ -16,7 +16,6 @@ class SmoothL1Loss(Loss):
     """
 
     type = "SmoothL1Loss"
-    stock = False
     field = "smooth_l1_loss_param"
     bottoms = between(2, 4)
 

@@ -17,7 +17,6 @@ class SmoothL1LossOHEM(Loss):
     """
 
     type = "SmoothL1LossOHEM"
-    stock = False
     fields = ("loss_param",)
     bottoms = between(2, 3)
     tops = between(1, 2)

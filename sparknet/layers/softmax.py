@@ -21,6 +21,7 @@ class Softmax(Layer):
     """Caffe: softmax_layer.cpp.  Values: axis, outer, channels, inner."""
 
     type = "Softmax"
+    stock = True
     squashes = "softmax"
     field = "softmax_param"
     in_place = True

@@ -20,6 +20,7 @@ class SoftmaxWithLoss(Loss):
     """
 
     type = "SoftmaxWithLoss"
+    stock = True
     squashes = "softmax"
     labelled = True
     field = "softmax_param"

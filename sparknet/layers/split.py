@@ -11,6 +11,7 @@ class Split(Layer):
     """Caffe: split_layer.cpp."""
 
     type = "Split"
+    stock = True
     is_view = splits = True
     tops = at_least(1)
 

@@ -13,6 +13,7 @@ class SPP(Layer):
     """Caffe: spp_layer.cpp.  A pyramid of one level gives 4 axes, a taller one gives 2."""
 
     type = "SPP"
+    stock = True
     field = "spp_param"
 
     @property

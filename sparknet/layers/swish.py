@@ -11,6 +11,7 @@ class Swish(Neuron):
     """y = x * sigmoid(beta * x) (Caffe: swish_layer.cpp).  Values: beta."""
 
     type = "Swish"
+    stock = True
     field = "swish_param"
 
     def constants(self) -> dict[str, Any]:

@@ -9,4 +9,5 @@ class TanH(Neuron):
     """y = tanh(x) (Caffe: tanh_layer.cpp)."""
 
     type = "TanH"
+    stock = True
     field = "tanh_param"

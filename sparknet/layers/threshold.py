@@ -11,6 +11,7 @@ class Threshold(Neuron):
     """y = x > threshold; no gradient (Caffe: threshold_layer.cpp).  Values: threshold."""
 
     type = "Threshold"
+    stock = True
     field = "threshold_param"
     gradient = False
 

@@ -11,6 +11,7 @@ class Tile(Layer):
     """Caffe: tile_layer.cpp."""
 
     type = "Tile"
+    stock = True
     field = "tile_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

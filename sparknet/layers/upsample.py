@@ -15,7 +15,6 @@ class Upsample(Layer):
     """
 
     type = "Upsample"
-    stock = False
     field = "upsample_param"
     bottoms = between(1, 2)
 

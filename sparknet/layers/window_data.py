@@ -16,6 +16,7 @@ class WindowData(SourceLayer):
     """
 
     type = "WindowData"
+    stock = True
     field = "window_data_param"
     fields = ("transform_param",)
     tops = exactly(2)

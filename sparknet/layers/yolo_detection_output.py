@@ -17,7 +17,6 @@ class YoloDetectionOutput(Layer):
     """
 
     type = "YoloDetectionOutput"
-    stock = False
     field = "yolo_detection_output_param"
     bottoms = between(1, 2)
     gradient = False

@@ -21,7 +21,6 @@ class Yolov3(Loss):
     """
 
     type = "Yolov3"
-    stock = False
     field = "yolov3_param"
     bottoms = exactly(2)
 

@@ -18,7 +18,6 @@ class Yolov3DetectionOutput(Layer):
     """
 
     type = "Yolov3DetectionOutput"
-    stock = False
     field = "yolov3_detection_output_param"
     bottoms = at_least(1)
     gradient = False

@@ -12,7 +12,7 @@ from sparknet.errors import FileError, shown
 from sparknet.onnx.folding import LARGEST, fold, foldable
 from sparknet.onnx.source import Array, Node, Source
 
-_WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 _NOTHING = ("Identity", "Dropout")
 _DEEPEST = 16
 """Nodes in the expression of one activation."""

@@ -20,7 +20,7 @@ from sparknet.onnx.step import OPERATORS, Step
 from sparknet.proto import Model
 from sparknet.proto.trust import mark
 
-_WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What a malformed node makes code fail with."""
 _LARGE = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
 _SMALL = (3, 5, 7, 11, 13, 17, 19, 23)

@@ -15,6 +15,7 @@ from sparknet.proto.model_file import write_model
 from sparknet.proto.state_file import State, write_state
 from sparknet.proto.text import parse_text
 from tests.fuzz.data_sets import data_sets
+from tests.fuzz.onnx_models import onnx_models
 from tests.fuzz.readers import LEVELDB
 from tests.goldens import GOLDENS
 
@@ -52,7 +53,7 @@ PATTERNS = {
 
 def corpus() -> dict[str, list[bytes]]:
     """Files by kind."""
-    out = _made() | data_sets()
+    out = _made() | data_sets() | {"onnx": onnx_models()}
     for kind, patterns in PATTERNS.items():
         for pattern in patterns:
             out[kind] += [path.read_bytes() for path in sorted(GOLDENS.glob(pattern))]

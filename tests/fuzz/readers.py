@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +15,8 @@ from sparknet.errors import SparkNetError
 from sparknet.loaders import NumpyFiles, leveldb_log, leveldb_table, open_records
 from sparknet.loaders.image import decode
 from sparknet.loaders.mnist import IMAGES, read_idx
+from sparknet.onnx import OnnxWarning
+from sparknet.onnx import read_model as read_onnx
 from sparknet.proto.blob_file import read_blob
 from sparknet.proto.model_file import parse_model, read_model
 from sparknet.proto.state_file import parse_state, read_state, state_model_path
@@ -79,6 +82,14 @@ LEVELDB = {
 TEXTS = ("net", "solver", "net_built")
 """The kinds that are text."""
 
+
+def _onnx(path: Path) -> None:
+    """Converted as well: the graph is what a net is made from."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OnnxWarning)
+        read_onnx(path)
+
+
 READERS: dict[str, Callable[[Path], object]] = {
     "net": read_net,
     "solver": read_solver,
@@ -87,6 +98,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "binaryproto": read_blob,
     "model_h5": _model_h5,
     "state_h5": _state_h5,
+    "onnx": _onnx,
     "blocks": _taking("blocks"),
     "cifar10": _taking("cifar10"),
     "data_h5": _taking("hdf5"),

@@ -6,6 +6,7 @@ from sparknet.errors import LayerError
 from sparknet.layers import LAYERS, Layer, make
 from sparknet.layers.registry import MODULES
 from sparknet.proto import caffe_pb2
+from tests.goldens import GOLDENS
 from tests.layers.nets import layer
 
 
@@ -59,3 +60,11 @@ def test_no_type() -> None:
 def test_counts(type_name: str, bottoms: int, tops: int, says: str) -> None:
     with pytest.raises(LayerError, match=says):
         layer(type_name, "", bottoms, tops)
+
+
+def test_stock_types_are_those_that_caffe_names() -> None:
+    """Its message about an unknown type was recorded up to LSTMU…, by a build without OpenCV."""
+    said = (GOLDENS / "errors" / "index.json").read_text()
+    names = said.partition("known types: ")[2].partition(", LSTMU")[0].split(", ")
+    stock = {name for name in LAYERS if LAYERS[name].stock and name < "LSTMU"}
+    assert stock == {*names, "ImageData"}

@@ -14,6 +14,10 @@ from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
 
+MOST_PLACES = 1 << 20
+"""Values of an axis that are picked one by one."""
+
+
 @reads("Transpose")
 def transpose(step: Step) -> Outputs:
     """Done when somebody reads the value in order: two transposes may cancel."""
@@ -74,6 +78,8 @@ def _pads(
     before, after = [0] * count, [0] * count
     for place, axis in enumerate(named):
         before[axis], after[axis] = given[place], given[place + len(named)]
+    if max((abs(pad) for pad in given), default=0) > MOST_PLACES:
+        step.refuse(f"{max(given)} is too much padding")
     return before, after
 
 
@@ -150,7 +156,7 @@ def slice_(step: Step) -> Outputs:
     for axis in cuts:
         if x.shape[axis] % step.batch == 0 and x.shape[axis]:
             step.refuse("it takes some of the records, which no layer does")
-        x = taken(step, x, axis, list(ranges[axis]), part=None if axis == cuts[-1] else str(axis))
+        x = taken(step, x, axis, ranges[axis], part=None if axis == cuts[-1] else str(axis))
     return x
 
 
@@ -161,12 +167,13 @@ def taken(step: Step, x: Blob, axis: int, places: Sequence[int], part: str | Non
         step.refuse("nothing is left")
     if min(places) < -size or max(places) >= size:
         step.refuse(f"a place is out of range for an axis of size {size}")
-    places = [place % size for place in places]
-    if list(places) == list(range(size)):
-        return x
-    if list(places) == list(range(places[0], places[0] + len(places))):
-        return cut(step, x, axis, places[0], places[0] + len(places), part)
-    return step.layer("Gather", [x], part=part, axis=axis, index=list(places))
+    first, count = places[0] % size, len(places)
+    row = range(first, first + count)
+    if places == row or all(one % size == place for one, place in zip(places, row, strict=True)):
+        return cut(step, x, axis, first, first + count, part)
+    if count > MOST_PLACES:
+        step.refuse(f"it picks {count} values; {MOST_PLACES} are the most")
+    return step.layer("Gather", [x], part=part, axis=axis, index=[one % size for one in places])
 
 
 def cut(step: Step, x: Blob, axis: int, start: int, end: int, part: str | None = None) -> Blob:

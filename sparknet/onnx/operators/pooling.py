@@ -14,6 +14,10 @@ from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
 
+_MOST = 1 << 20
+"""Windows along an axis."""
+
+
 @reads("GlobalAveragePool", "GlobalMaxPool")
 def global_pool(step: Step) -> Outputs:
     x = step.blob()
@@ -82,7 +86,7 @@ def _outputs(step: Step, window: Window, sizes: Sequence[int]) -> list[int]:
         outputs = (-(-room // stride) if ceil else room // stride) + 1
         if ceil and (outputs - 1) * stride >= size + before:
             outputs -= 1
-        if outputs < 1:
+        if not 0 < outputs <= _MOST:
             step.refuse(f"the kernel {window.kernel} does not fit {list(sizes)}")
         found.append(outputs)
     return found

@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.onnx.folding import bounded
 from sparknet.onnx.netlist import Blob
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
+
+
+_MOST = 1 << 20
+"""A kernel, a stride or a pad."""
 
 
 @dataclass
@@ -31,18 +36,18 @@ class Window:
 def window_of(step: Step, kernel: Sequence[int], sizes: Sequence[int]) -> Window:
     """Reads the attributes that convolution and pooling share."""
     axes = len(sizes)
-    if len(kernel) != axes or min(kernel, default=0) < 1:
+    if len(kernel) != axes or min(kernel, default=0) < 1 or max(kernel) > _MOST:
         step.refuse(f"a kernel of the shape {list(kernel)} for {axes} spatial axes")
 
     def each(name: str, otherwise: int, least: int) -> list[int]:
         found = [int(one) for one in step.attribute(name) or [otherwise] * axes]
-        if len(found) != axes or min(found, default=least) < least:
+        if len(found) != axes or not all(least <= one <= _MOST for one in found):
             step.refuse(f"{name} {found} for {axes} spatial axes")
         return found
 
     stride, dilation = each("strides", 1, 1), each("dilations", 1, 1)
     pads = [int(one) for one in step.attribute("pads") or [0] * (2 * axes)]
-    if len(pads) != 2 * axes or min(pads, default=0) < 0:
+    if len(pads) != 2 * axes or not all(0 <= pad <= _MOST for pad in pads):
         step.refuse(f"pads {pads} for {axes} spatial axes")
     window = Window(list(kernel), stride, dilation, pads[:axes], pads[axes:])
     mode = step.attribute("auto_pad", "NOTSET")
@@ -77,6 +82,7 @@ def even_window(
             step.refuse(f"pads {low} and {high} are uneven, and dilation {gap} does not divide it")
         zeros.append((taps, 0) if high > low else (0, taps))
         pads.append(max(low, high))
+    bounded([size + sum(more) for size, more in zip(weights.shape, zeros, strict=True)], [weights])
     kernel = np.pad(weights, zeros)
     options: dict[str, Any] = {
         **_sizes("kernel_size", ("kernel_h", "kernel_w"), kernel.shape[2:]),
@@ -162,6 +168,7 @@ def conv_transpose(step: Step) -> Outputs:
         pads.append(max(low, high))
     if min(pads, default=0) < 0:
         step.refuse("its output is larger than its windows reach")
+    bounded([size + sum(more) for size, more in zip(weights.shape, zeros, strict=True)], [weights])
     kernel = np.pad(weights, zeros)
     options = {
         **_sizes("kernel_size", ("kernel_h", "kernel_w"), kernel.shape[2:]),

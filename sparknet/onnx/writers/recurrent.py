@@ -32,7 +32,6 @@ def _linear(place: Place, x: str, weights: object, bias: object | None) -> str:
 
 def _walk(place: Place) -> tuple[list[str], list[str], list[object]]:
     """The products with the input of all steps, the marks, and the weights that are left."""
-    steps, _streams = place.shapes[0][:2]
     values, arrays = place.values, list(place.arrays)
     x = place.inputs[0]
     if len(place.shapes[0]) != 3:
