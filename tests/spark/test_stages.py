@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from pyspark.ml.evaluation import (
     RegressionEvaluator,
 )
 from pyspark.ml.feature import VectorAssembler
-from pyspark.ml.linalg import VectorUDT
+from pyspark.ml.linalg import Vectors, VectorUDT
 from pyspark.ml.tuning import (
     CrossValidator,
     CrossValidatorModel,
@@ -32,10 +33,12 @@ from pyspark.ml.tuning import (
 )
 
 from sparknet.dist import SlowMo
-from sparknet.errors import FileError, SparkError
+from sparknet.errors import FileError, LayerError, SparkError
 from sparknet.net import Net
+from sparknet.proto import write_blob
 from sparknet.spark import SparkModel
 from sparknet.spark.pipeline import NetEstimator, NetFeaturizer, NetModel
+from sparknet.spark.pipeline.persistence import check_sum
 from tests.spark.conftest import CONNECT, REMOTE
 
 HEAD = """net_param { name: "points" layer { name: "data" type: "Input" top: "data"
@@ -385,3 +388,41 @@ def test_features_for_logistic_regression(points: Any, tmp_path: Path) -> None:
     row = predicted.head()
     expected = net.forward({"data": [[row.x, row.y]]}, ["ip"])["ip"][0]
     np.testing.assert_allclose(row.deep, expected, rtol=1e-5)
+
+
+def test_a_loaded_net_reads_its_own_files_only(session: Any, tmp_path: Path) -> None:
+    """A mean file goes with the net; a Python layer is imported only for who asks for it."""
+    write_blob(tmp_path / "mean.binaryproto", np.full((1, 1, 2, 2), 100, np.float32))
+    text = f"""layer {{ name: "data" type: "MemoryData" top: "data" top: "label"
+      memory_data_param {{ batch_size: 2 channels: 1 height: 2 width: 2 }}
+      transform_param {{ mean_file: "{tmp_path / "mean.binaryproto"}" }} }}
+      layer {{ name: "sum" type: "Reduction" bottom: "data" top: "sum"
+        reduction_param {{ axis: 1 }} }}"""
+    NetFeaturizer(text, inputCol="image").save(str(tmp_path / "mean"))
+    (tmp_path / "mean.binaryproto").unlink()
+    rows = session.createDataFrame([(bytes([101, 102, 103, 104]),)], "image binary")
+    again = NetFeaturizer.load(str(tmp_path / "mean"))
+    assert again.transform(rows).head().features == Vectors.dense(10)
+
+    python = """layer { name: "data" type: "Input" top: "data"
+      input_param { shape { dim: [1, 2] } } }
+      layer { name: "mine" type: "Python" bottom: "data" top: "made"
+        python_param { module: "os" layer: "Layer" } }"""
+    folder = tmp_path / "python"
+    NetFeaturizer(HEAD.removeprefix("net_param { ")).save(str(folder))
+    net = folder / "net.prototxt"
+    told = net.read_text()
+    (folder / ".net.prototxt.crc").unlink(missing_ok=True)
+    net.write_text(python)
+    metadata = next((folder / "metadata").glob("part-*"))
+    said = json.loads(metadata.read_text())
+    said["files"]["net.prototxt"] = {"bytes": len(python), "blake2b": check_sum(net)}
+    (folder / "metadata" / f".{metadata.name}.crc").unlink(missing_ok=True)
+    metadata.write_text(json.dumps(said))
+    assert told != python
+    with pytest.raises(LayerError, match="of unknown origin"):
+        NetFeaturizer.load(str(folder))
+    said["data"] = ["../../etc/passwd"]
+    metadata.write_text(json.dumps(said))
+    with pytest.raises(FileError, match=r"is no saved NetFeaturizer: .*the net's files are"):
+        NetFeaturizer.load(str(folder))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyspark.ml import Estimator
 
 from sparknet.dist.events import OnEvent
-from sparknet.dist.portable import Portable, portable_solver
+from sparknet.dist.portable import portable_solver
 from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
@@ -21,7 +21,7 @@ from sparknet.net.tuning import tuned
 from sparknet.proto import parse_solver, write_text
 from sparknet.spark.model import SparkModel
 from sparknet.spark.pipeline.model import NetModel
-from sparknet.spark.pipeline.net_files import as_json, kept_folder, of_json
+from sparknet.spark.pipeline.net_files import as_json, distrust, of_json, unpacked
 from sparknet.spark.pipeline.params import (
     COLUMNS,
     FLAG,
@@ -82,6 +82,7 @@ TRAINER = {
     "ports": Setting("the ports on which workers may listen", list),
     "deadline": Setting("seconds without a heartbeat after which a worker is lost", FLOAT),
     "precision": Setting("the precision of multiplications", text),
+    "backend": Setting("the engine: embedded, or another pycaffe"),
     "protection": Setting("how what travels between workers is protected", text),
 }
 """Settings of Trainer; those of other names in it are among their other names."""
@@ -113,10 +114,8 @@ _OWN = {
     ),
 }
 _PREPROCESSING = {
-    field.name: Setting("preprocessing of images, as of Trainer")
-    for field in fields(Trainer)
-    if field.name not in {"columns", "on_event"}
-    and not any(field.name in one.names(name) for name, one in TRAINER.items())
+    field.name: Setting("of the preprocessing of images: docs/images.md")
+    for field in fields(Preprocessing)
 }
 _NAMES = {keyword: name for name, one in TRAINER.items() for keyword in one.names(name)}
 
@@ -283,14 +282,15 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
         made = cls()
         if not (folder / _SOLVER).exists():
             return made
-        kept = kept_folder()
-        files = {name: (folder / name).read_bytes() for name in metadata["data"]}
-        text = Portable((folder / _SOLVER).read_text(encoding="utf-8"), files).unpacked(kept)
-        solver: Any = text
+        text, own = unpacked(folder, _SOLVER, metadata["data"])
+        solver: Any = parse_solver(text)
+        if not trusted:
+            for net in (solver.net_param, solver.train_net_param, *solver.test_net_param):
+                distrust(net, own)
         if (of := metadata["net"]) is not None:
             weights = WeightCollection.load(folder / _WEIGHTS)
             how = of_json(of["preprocessing"])
-            solver = Net(text, weights, precision=of["precision"], preprocessing=how)
+            solver = Net(solver, weights, precision=of["precision"], preprocessing=how)
         made._setDefault(solver=solver)
         if (given := of_json(metadata["preprocessing"])) is not None:
             made.setParams(**given.said())

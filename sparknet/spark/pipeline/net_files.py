@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from sparknet.dist.portable import Portable, portable_net
+from sparknet.layers import LAYERS
+from sparknet.layers.infogain_loss import InfogainLoss
+from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
-from sparknet.proto import parse_net
+from sparknet.proto import caffe_pb2, parse_net
 from sparknet.proto.trust import mark
 from sparknet.spark.model import SparkModel
 
+NetParameter = caffe_pb2.NetParameter
+
 NET, WEIGHTS = "net.prototxt", "weights.caffemodel"
+_OWN = re.compile(r"sparknet-file-[0-9a-f]{32}")
+"""The names that `Portable` gives to files."""
 
 
 def save_model(model: SparkModel, folder: Path) -> dict[str, Any]:
@@ -25,7 +34,9 @@ def save_model(model: SparkModel, folder: Path) -> dict[str, Any]:
     (folder / NET).write_text(whole.text, encoding="utf-8")
     for name, data in whole.files.items():
         (folder / name).write_bytes(data)
-    model.net.get_weights().save(folder / WEIGHTS)
+    weights = model.net.get_weights()
+    if weights.flat.size:
+        weights.save(folder / WEIGHTS)
     return {
         "data": sorted(whole.files),
         "inputs": model.columns,
@@ -35,22 +46,47 @@ def save_model(model: SparkModel, folder: Path) -> dict[str, Any]:
 
 
 def load_model(folder: Path, metadata: dict[str, Any], trusted: bool) -> SparkModel:
-    files = {name: (folder / name).read_bytes() for name in metadata["data"]}
-    text = Portable((folder / NET).read_text(encoding="utf-8"), files).unpacked(kept_folder())
+    text, own = unpacked(folder, NET, metadata["data"])
     net = parse_net(text)
     if not trusted:
-        mark(net, False)
-        for layer in net.layer:  # these read only what was saved with the net
-            if any(name in str(layer) for name in files):
-                layer.ClearField("untrusted")
+        distrust(net, own)
     made = Net(
         net,
-        folder / WEIGHTS,
+        folder / WEIGHTS if (folder / WEIGHTS).exists() else None,
         precision=metadata["precision"],
         preprocessing=of_json(metadata["preprocessing"]),
     )
     _ = made.net  # reads the files, which go
     return SparkModel(made, columns=metadata["inputs"])
+
+
+def unpacked(folder: Path, name: str, data: Any) -> tuple[str, set[str]]:
+    """The prototxt of this name, with the paths of the files that it names, and these paths."""
+    if not isinstance(data, list) or not all(_OWN.fullmatch(file) for file in data):
+        raise ValueError(f"the net's files are {data!r}")
+    kept = kept_folder()
+    files = {file: (folder / file).read_bytes() for file in data}
+    text = Portable((folder / name).read_text(encoding="utf-8"), files).unpacked(kept)
+    return text, {str(kept / file) for file in files}
+
+
+def distrust(net: NetParameter, own: Collection[str]) -> None:
+    """Let a net read nothing but its own files, and neither write nor import anything."""
+    mark(net, False)
+    for layer in net.layer:
+        kind = LAYERS.get(layer.type)
+        if kind is InfogainLoss and layer.infogain_loss_param.source in own:
+            layer.ClearField("untrusted")
+        elif (
+            kind is not None
+            and issubclass(kind, SourceLayer)
+            and kind.field is not None
+            and layer.transform_param.mean_file in own
+        ):
+            options = getattr(layer, kind.field)
+            if "source" in options.DESCRIPTOR.fields_by_name:
+                options.ClearField("source")
+            layer.ClearField("untrusted")
 
 
 def as_json(how: Preprocessing | None) -> Any:
