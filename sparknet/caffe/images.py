@@ -11,13 +11,9 @@ import numpy.typing as npt
 
 from sparknet.errors import ArrayError, FileError, shown
 from sparknet.loaders.image import open_image
+from sparknet.loaders.plain_pixels import LUMINANCE, limit, plain_pixels
 
 Array = npt.NDArray[Any]
-
-LUMINANCE = np.array([0.2125, 0.7154, 0.0721])
-"""The weights of red, green and blue (ITU-R BT.709) that pycaffe's image reader uses."""
-
-_SCALES = {"b": 1.0, "u1": 255.0, "u2": 65535.0}
 
 
 def load_image(filename: str | os.PathLike[str], color: bool = True) -> Array:
@@ -25,7 +21,8 @@ def load_image(filename: str | os.PathLike[str], color: bool = True) -> Array:
 
     Gray images become RGB when `color` is true; an alpha channel is dropped.
     """
-    image = _unit(_pixels(filename), filename)
+    pixels = _pixels(filename)
+    image = pixels.astype(np.float64) / limit(pixels, filename)
     if image.ndim == 3:
         image = image[:, :, :3]
         if not color:
@@ -40,36 +37,11 @@ def load_image(filename: str | os.PathLike[str], color: bool = True) -> Array:
 def _pixels(filename: str | os.PathLike[str]) -> Array:
     with open_image(os.fspath(filename), str(filename)) as image:
         try:
-            mode = _plain_mode(image)
-            return np.asarray(image if image.mode == mode else image.convert(mode))
+            return plain_pixels(image)
         except MemoryError:
             raise
         except Exception as error:  # Pillow raises many a builtin exception for a damaged file
             raise FileError(filename, f"is a damaged image: {shown(error)}") from error
-
-
-def _plain_mode(image: Any) -> str:
-    """The mode in which an image's numbers are gray or RGB."""
-    mode: str = image.mode
-    if mode == "P":
-        low, high = image.getextrema()
-        used = np.array(image.getpalette("RGB")).reshape(-1, 3)[low : high + 1]
-        return "L" if (used == used[:, :1]).all() else "RGB"
-    if mode in ("1", "L", "RGB", "F", "I") or mode.startswith("I;16"):
-        return "L" if mode == "1" else mode
-    return "RGB"
-
-
-def _unit(pixels: Array, filename: object) -> npt.NDArray[np.float64]:
-    """Integers to [0, 1] by the range of their type."""
-    scale = _SCALES.get(pixels.dtype.str[1:])
-    if pixels.dtype == np.int32:
-        # Pillow's name for 16-bit gray.
-        scale = 65535.0
-    image = pixels.astype(np.float64) / (scale or 1.0)
-    if image.size and (image.min() < -1.0 or image.max() > 1.0):
-        raise FileError(filename, "has pixel values outside the range that its type allows")
-    return image
 
 
 def oversample(images: Sequence[Array], crop_dims: Sequence[int]) -> Array:

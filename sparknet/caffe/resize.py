@@ -8,13 +8,14 @@ as scipy's `zoom` does it: corner pixels are aligned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparknet.errors import ArrayError
+from sparknet.loaders.resize import Kernel, centres, cubic, linear, nearest
 
 Array = npt.NDArray[Any]
 Taps = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -50,44 +51,16 @@ def _checked(im: Array, new_dims: Sequence[int]) -> tuple[int, int]:
     return dims[0], dims[1]
 
 
-def _nearest(at: npt.NDArray[np.float64]) -> Taps:
-    first = np.floor(at + 0.5).astype(np.int64)
-    return first[:, None], np.ones((len(at), 1))
+_KERNELS: dict[int, Kernel] = {0: nearest, 1: linear, 3: cubic}
 
 
-def _linear(at: npt.NDArray[np.float64]) -> Taps:
-    first = np.floor(at).astype(np.int64)
-    t = at - first
-    return first[:, None] + np.arange(2), np.stack([1 - t, t], 1)
-
-
-def _cubic(at: npt.NDArray[np.float64]) -> Taps:
-    """Catmull and Rom's spline through the four nearest pixels."""
-    first = np.floor(at).astype(np.int64) - 1
-    t = at - first - 1
-    weights = [
-        -t * (1 - t) ** 2 / 2,
-        1 + t**2 * (3 * t - 5) / 2,
-        t * (1 + t * (4 - 3 * t)) / 2,
-        t**2 * (t - 1) / 2,
-    ]
-    return first[:, None] + np.arange(4), np.stack(weights, 1)
-
-
-_KERNELS: dict[int, Callable[[npt.NDArray[np.float64]], Taps]] = {
-    0: _nearest,
-    1: _linear,
-    3: _cubic,
-}
-
-
-def _centred(old: int, new: int, kernel: Callable[[npt.NDArray[np.float64]], Taps]) -> Taps:
-    where, weights = kernel((np.arange(new, dtype=np.float64) + 0.5) * (old / new) - 0.5)
+def _centred(old: int, new: int, kernel: Kernel) -> Taps:
+    where, weights = kernel(centres(old, new))
     inside = (where >= 0) & (where < old)
     return np.clip(where, 0, old - 1), weights * inside
 
 
-def _cornered(old: int, new: int, kernel: Callable[[npt.NDArray[np.float64]], Taps]) -> Taps:
+def _cornered(old: int, new: int, kernel: Kernel) -> Taps:
     step = (old - 1) / (new - 1) if new > 1 else 0.0
     where, weights = kernel(np.arange(new, dtype=np.float64) * step)
     return np.clip(where, 0, old - 1), weights
