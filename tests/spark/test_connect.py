@@ -24,6 +24,9 @@ pytestmark = pytest.mark.slow
         "test_stages.py",
         "test_sequences.py",
         "test_row_weights.py",
+        "test_invalid.py",
+        "test_column_function.py",
+        "test_pictures.py",
     ],
 )
 def test_under_connect(tmp_path: Path, name: str) -> None:
