@@ -84,6 +84,8 @@ def column(values: pa.Array, name: str, shape: Shape, images: ImageArrays | None
     if values.null_count:
         raise SparkError(f"column '{name}' is null: fill such rows, or filter them out")
     of = values.type
+    if not len(values):
+        return np.zeros((0, *(size or 0 for size in shape)), np.uint8)
     if kind.is_struct(of):
         found = _struct(values, name, shape, images)
         # Entries of plain numbers take an image as planes, one after the other.

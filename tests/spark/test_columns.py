@@ -175,3 +175,10 @@ def test_pictures_of_another_size() -> None:
     pytest.importorskip("PIL.Image").new("RGB", (16, 4)).save(file, "png")
     with pytest.raises(SparkError, match="column 'x': a record is 3 x 4 x 16, the net wants 3 x 8"):
         column(pa.array([file.getvalue()], pa.binary()), "x", (3, 8, 8))
+
+
+def test_no_rows() -> None:
+    none = {"height": 2, "width": 2, "nChannels": 1, "mode": 0, "data": bytes(4)}
+    for values in (pa.array([none]), pa.array([b"abc"]), pa.array([[1.5]])):
+        assert column(values[:0], "x", (1, 2, 2)).shape == (0, 1, 2, 2)
+        assert column(values[:0], "x", (3, None, None)).shape == (0, 3, 0, 0)
