@@ -1,4 +1,4 @@
-"""Files of features: an LMDB or .npy for each blob, or one .npz or .h5 for all."""
+"""Files of features: an LMDB or .npy for each blob, or one .npz, .h5 or .parquet for all."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.cli.parquet_files import ParquetWriter
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import FileError
 
 Rows = Mapping[str, Any]
-TOGETHER = (".npz", ".h5", ".hdf5")
 
 
 class FeatureFile(ABC):
@@ -35,12 +35,11 @@ class FeatureFile(ABC):
     @staticmethod
     def open_all(stack: ExitStack, paths: Sequence[str], blobs: Sequence[str]) -> list[FeatureFile]:
         """The files for these blobs: one for each, or one for all."""
-        if len(paths) == 1 and Path(paths[0]).suffix in TOGETHER:
-            kind = NumpyFile if Path(paths[0]).suffix == ".npz" else HDF5File
-            return [kind(stack, paths[0], blobs)]
+        if len(paths) == 1 and (together := TOGETHER.get(Path(paths[0]).suffix)):
+            return [together(stack, paths[0], blobs)]
         if len(paths) != len(blobs):
             raise WrongUse(
-                f"{len(blobs)} blobs need as many files, or one .npz or .h5; "
+                f"{len(blobs)} blobs need as many files, or one .npz, .h5 or .parquet; "
                 f"-out names {len(paths)}"
             )
         return [
@@ -90,6 +89,25 @@ class HDF5File(FeatureFile):
 
         append_rows(str(self._draft), {name: rows[name] for name in self.blobs}, self._is_new)
         self._is_new = False
+
+
+class ParquetFile(FeatureFile):
+    """A Parquet file with a column for each blob."""
+
+    def open(self, stack: ExitStack) -> None:
+        self._writer = ParquetWriter(stack, self.path)
+
+    def add(self, rows: Rows) -> None:
+        self._writer.add({name: rows[name] for name in self.blobs})
+
+
+TOGETHER: dict[str, type[FeatureFile]] = {
+    ".npz": NumpyFile,
+    ".h5": HDF5File,
+    ".hdf5": HDF5File,
+    ".parquet": ParquetFile,
+}
+"""Kinds of file that hold all blobs, by suffix."""
 
 
 class LMDBFile(FeatureFile):

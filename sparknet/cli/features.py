@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.cli import flags, inputs, net_file
+from sparknet.cli import flags, inputs, net_file, predict_spark
 from sparknet.cli.feature_files import FeatureFile
 from sparknet.cli.predict import data_entry
 from sparknet.cli.verb import Verb, WrongUse
@@ -28,7 +28,8 @@ def _arguments(parser: ArgumentParser) -> None:
         parser,
         "out",
         metavar="FILE[,FILE]",
-        help="for each blob an .npy file or, by any other name, a new LMDB; or one .npz or .h5",
+        help="for each blob an .npy file or, by any other name, a new LMDB; "
+        "or one .npz, .h5 or .parquet",
     )
     flags.add(
         parser,
@@ -37,11 +38,14 @@ def _arguments(parser: ArgumentParser) -> None:
         help="without INPUT: so many batches of the net's own data",
     )
     flags.add_gpu(parser)
+    predict_spark.add(parser)
 
 
 def _execute(chosen: Namespace) -> int:
     flags.needed(chosen, "model", "blobs", "out")
     blobs, outs = chosen.blobs.split(","), chosen.out.split(",")
+    if predict_spark.is_wanted(chosen):
+        return predict_spark.write(chosen, "features", data_entry(net_file.fed_net(chosen)), blobs)
     given: inputs.Inputs | None = None
     batches: Iterator[tuple[dict[str, Any], int]]
     if chosen.inputs:

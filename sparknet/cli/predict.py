@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TextIO
 
-from sparknet.cli import answers, flags, inputs, net_file
+from sparknet.cli import answers, flags, inputs, net_file, predict_spark
+from sparknet.cli.parquet_files import write_answers
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.loaders.labels import read_labels
 
@@ -27,22 +28,35 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--labels", metavar="FILE", help="the names of the classes, one a line")
     parser.add_argument("--format", choices=tuple(answers.FORMATS), default="text")
-    parser.add_argument("--out", metavar="FILE", help="else stdout")
+    parser.add_argument("--out", metavar="FILE", help="else stdout; a .parquet is a table")
     flags.add_gpu(parser)
+    predict_spark.add(parser)
     flags.add_json(parser, "the same as --format json: a line of JSON for each input")
 
 
 def _execute(chosen: Namespace) -> int:
+    wanted = chosen.outputs.split(",") if chosen.outputs else None
+    if predict_spark.is_wanted(chosen):
+        entry = data_entry(net_file.fed_net(chosen))
+        top = chosen.top or None
+        return predict_spark.write(chosen, "predict", entry, wanted, top=top, labels=chosen.labels)
     if not chosen.inputs:
         raise WrongUse("give INPUT: image files, or a data set")
     labels = read_labels(chosen.labels) if chosen.labels else None
     net = net_file.fed_net(chosen)
     source = inputs.Inputs(chosen, data_entry(net))
-    wanted = chosen.outputs.split(",") if chosen.outputs else None
     shape = answers.FORMATS["json" if chosen.json else chosen.format]
+    if chosen.out and chosen.out.endswith(".parquet"):
+        write_answers(chosen.out, answers.answers(net, source, wanted, chosen.top, labels))
+        return _told(source)
     with ExitStack() as stack:
         out = stack.enter_context(answers.opened(chosen.out)) if chosen.out else sys.stdout
         _write(out, shape(answers.answers(net, source, wanted, chosen.top, labels)))
+    return _told(source)
+
+
+def _told(source: inputs.Inputs) -> int:
+    """The exit status; inputs that failed are counted on stderr."""
     if source.failed:
         print(f"sparknet predict: {source.failed} images were left out", file=sys.stderr)
     return int(bool(source.failed))

@@ -5,16 +5,15 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import image_flags, sources
+from sparknet.cli import image_flags, sources, spark_flags
 from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
-    from sparknet.loaders.preprocessing import Preprocessing
     from sparknet.proto.caffe_pb2 import SolverParameter
     from sparknet.spark import Trained
     from sparknet.summary import Listener
 
-FLAGS = ("spark", "master", "sql", "validation_sql", "columns")
+FLAGS = (*spark_flags.FLAGS, "validation_sql")
 PASSED_ON = {
     "epochs": "epochs",
     "seconds": "seconds",
@@ -32,24 +31,13 @@ PASSED_ON = {
 
 
 def add(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("Spark", "--spark makes it sparknet.spark.Trainer")
-    add = group.add_argument
-    add("--spark", action="store_true", default=None, help="the workers are tasks of Spark")
-    add("--master", metavar="URL", help="spark://…, yarn, k8s://…, sc://…; else a local Spark")
-    add("--sql", metavar="QUERY", help="train on what a query gives, in place of --data")
-    add("--validation-sql", metavar="QUERY", help="and test on what this one gives")
-    add("--columns", metavar="BLOB=COLUMN[,…]", help="where the data's columns have other names")
+    title = "--spark makes it sparknet.spark.Trainer"
+    group = spark_flags.add(parser, title, "the workers are tasks of Spark")
+    group.add_argument("--validation-sql", metavar="QUERY", help="and test on what this one gives")
 
 
 def is_wanted(chosen: Namespace) -> bool:
-    """Whether --spark is given; refuses flags that need it."""
-    if not chosen.spark:
-        for name in FLAGS[1:]:
-            if getattr(chosen, name) is not None:
-                raise WrongUse(
-                    f"--{name.replace('_', '-')} is for training on Spark", "add --spark"
-                )
-    return bool(chosen.spark)
+    return spark_flags.is_wanted(chosen, FLAGS[1:])
 
 
 def train(
@@ -57,7 +45,7 @@ def train(
 ) -> Trained:
     from sparknet.spark import Trainer, get_session
 
-    columns = _columns(chosen.columns) if chosen.columns else None
+    columns = spark_flags.columns(chosen)
     _check(chosen)
     own = (None, None) if chosen.sql or chosen.data else sources.of_solver(settings)
     if (
@@ -102,30 +90,12 @@ def _data(session: Any, chosen: Namespace, own: tuple[Any, Any]) -> tuple[Any, A
     training = query(session, chosen.sql) if chosen.sql else None
     if training is None:
         training = (
-            _opened(session, chosen.data, how) if chosen.data else read_records(session, data)
+            spark_flags.opened(session, chosen.data, how)
+            if chosen.data
+            else read_records(session, data)
         )
     if chosen.validation_sql:
         return training, query(session, chosen.validation_sql)
     if chosen.validation:
-        return training, _opened(session, chosen.validation, how)
+        return training, spark_flags.opened(session, chosen.validation, how)
     return training, None if validation is None else read_records(session, validation)
-
-
-def _opened(session: Any, words: list[str], how: Preprocessing | None) -> Any:
-    """Open Parquet and remote files by Spark's own reader, others by sparknet's."""
-    from sparknet.spark import read_records
-    from sparknet.spark.reading import read_parquet
-
-    if all(word.rstrip("/").endswith(".parquet") or "://" in word for word in words):
-        return read_parquet(session, words)
-    return read_records(session, sources.open_records(words, how))
-
-
-def _columns(text: str) -> dict[str, str]:
-    columns = {}
-    for part in text.split(","):
-        blob, equals, column = part.partition("=")
-        if not (blob and equals and column):
-            raise WrongUse(f"--columns {text}: '{part}' is no BLOB=COLUMN")
-        columns[blob] = column
-    return columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparknet.spark.mean import tree_mean
 from sparknet.spark.model import SparkModel
-from sparknet.spark.reading import read_records
+from sparknet.spark.reading import read_images, read_records
 from sparknet.spark.session import get_session, local_session
 from sparknet.spark.trainer import Trained, Trainer
 from sparknet.spark.worker_cache import forget, kept
@@ -17,6 +17,7 @@ __all__ = [
     "get_session",
     "kept",
     "local_session",
+    "read_images",
     "read_records",
     "tree_mean",
 ]

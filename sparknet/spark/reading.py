@@ -1,22 +1,28 @@
-"""read_records: a data set of files as a DataFrame; each executor reads a range of it."""
+"""read_records, read_images: files as a DataFrame; each executor reads a part of them."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.errors import SparkError
-from sparknet.loaders import Records, open_records
+from sparknet.errors import FileError, SparkError
+from sparknet.loaders import Records, open_records, tars
+from sparknet.loaders.image_files import image_paths
 from sparknet.loaders.records import Array, Column
+from sparknet.proto.byte_source import StrPath
 from sparknet.spark.places import in_one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+STORED = ("path", "content")
+"""The columns of `read_images`, as Spark's binaryFile source names them."""
 _AT_ONCE = 16 << 20
 """Bytes of records in one Arrow batch."""
 
@@ -67,6 +73,67 @@ def _column(values: Array, column: Column) -> pa.Array:
         pa.binary(flat.shape[1]), len(flat), [None, pa.py_buffer(flat.ravel())]
     )
     return fixed.cast(pa.binary())
+
+
+def read_images(session: SparkSession, *sources: StrPath) -> DataFrame:
+    """Images as they are stored, with columns ``path`` and ``content``, as `SparkModel` takes them.
+
+    ``sources`` are image files, folders with images and tars of images, which every executor must
+    reach by the same path; or URLs that Spark can read (s3a://…/*.jpg), of files alone.  The path
+    of an image in a tar is ``file.tar:name``.
+    """
+    paths = [os.fspath(source) for source in sources]
+    if any("://" in path for path in paths):
+        binary = session.read.format("binaryFile").option("recursiveFileLookup", "true")
+        return _asked(lambda: binary.load(paths).select(*STORED))
+    places = [place for path in paths for place in _places(path)]
+    if not places:
+        raise SparkError(f"there is no image in {', '.join(paths) or 'no files'}")
+    rows = session.createDataFrame(places, "path string, file string, start long, size long")
+    return rows.mapInArrow(_read_stored, "path string, content binary")
+
+
+def _places(path: str) -> Iterator[tuple[str, str, int, int]]:
+    """The name, file, beginning and size (-1: all of the file) of the images of a source."""
+    absolute = str(Path(path).absolute())
+    if Path(path).suffix.lower() == ".tar":
+        for member in tars.members(absolute):
+            yield f"{absolute}:{member.name}", absolute, member.start, member.size
+        return
+    if not Path(path).exists():
+        raise FileError(path, "does not exist")
+    for image in image_paths(Path(absolute)) if Path(path).is_dir() else [absolute]:
+        yield image, image, 0, -1
+
+
+def _read_stored(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    def made(paths: list[str], contents: list[bytes]) -> pa.RecordBatch:
+        columns = {"path": pa.array(paths), "content": pa.array(contents, pa.binary())}
+        return pa.RecordBatch.from_pydict(columns)
+
+    with in_one_line():
+        for batch in batches:
+            paths: list[str] = []
+            contents: list[bytes] = []
+            for place in batch.to_pylist():
+                paths.append(place["path"])
+                contents.append(_stored(place))
+                if sum(map(len, contents)) >= _AT_ONCE:
+                    yield made(paths, contents)
+                    paths, contents = [], []
+            if paths:
+                yield made(paths, contents)
+
+
+def _stored(place: dict[str, Any]) -> bytes:
+    try:
+        with Path(place["file"]).open("rb") as file:
+            file.seek(place["start"])
+            return file.read(place["size"])
+    except OSError as error:
+        raise FileError(place["file"], f"cannot be read: {error.strerror}") from error
 
 
 def read_parquet(session: SparkSession, paths: Sequence[str]) -> DataFrame:

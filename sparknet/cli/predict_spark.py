@@ -1,0 +1,124 @@
+"""`sparknet predict --spark` and `features --spark`: `SparkModel` from the command line."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparknet.cli import flags, image_flags, net_file, spark_flags
+from sparknet.cli.verb import WrongUse
+from sparknet.errors import SparkError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from sparknet.net import Entry
+
+OWN = ("workers", "invalid", "reason", "overwrite")
+
+
+def add(parser: ArgumentParser) -> None:
+    title = "--spark reads Parquet, images, tars or a query, and writes Parquet"
+    add = spark_flags.add(parser, title, "its tasks compute the rows").add_argument
+    add("--workers", type=flags.positive, metavar="K", help="cores of a local Spark")
+    add(
+        "--invalid",
+        choices=("raise", "null", "drop"),
+        help="what becomes of a row that cannot be read; raise",
+    )
+    add("--reason", metavar="COLUMN", help="a column for what is wrong with it")
+    add("--overwrite", action="store_true", default=None, help="replace what --out holds")
+
+
+def is_wanted(chosen: Namespace) -> bool:
+    return spark_flags.is_wanted(chosen, (*spark_flags.FLAGS[1:], *OWN))
+
+
+def write(
+    chosen: Namespace, verb: str, entry: Entry, blobs: Sequence[str] | None, **keywords: Any
+) -> int:
+    """Write the rows with columns for the blobs, and without those that the net is fed."""
+    from sparknet.spark import SparkModel, get_session
+
+    if not chosen.out:
+        raise WrongUse("--spark writes Parquet", "give --out FOLDER")
+    if bool(chosen.inputs) == bool(chosen.sql):
+        raise WrongUse("give INPUT or --sql QUERY, and not both")
+    model = SparkModel(net_file.fed_net(chosen))
+    session = get_session(
+        chosen.workers, master=chosen.master, threads=chosen.threads, name=f"sparknet {verb}"
+    )
+    try:
+        data, fed = _data(session, chosen, entry)
+        columns = {**fed, **(spark_flags.columns(chosen) or {})}
+        made = model.transform(
+            data,
+            blobs,
+            columns=columns,
+            batch=chosen.batch,
+            invalid=chosen.invalid or "raise",
+            reason=chosen.reason,
+            **keywords,
+        )
+        _save(made.drop(*_bulky(data, columns)), chosen.out, bool(chosen.overwrite))
+    finally:
+        session.stop()
+    print(f"sparknet {verb}: wrote {chosen.out}", file=sys.stderr)
+    return 0
+
+
+def _data(
+    session: SparkSession, chosen: Namespace, entry: Entry
+) -> tuple[DataFrame, dict[str, str]]:
+    """The rows, and which of their columns the net's input is, where that is known."""
+    from sparknet.loaders.image_files import SUFFIXES
+    from sparknet.spark import read_images
+    from sparknet.spark.reading import query
+
+    if chosen.sql:
+        return query(session, chosen.sql), {}
+    words = chosen.inputs
+    if all(_holds_images(word, SUFFIXES) for word in words):
+        return read_images(session, *words), {entry.name: "content"}
+    return spark_flags.opened(session, words, image_flags.preprocessing(chosen)), {}
+
+
+def _holds_images(word: str, suffixes: set[str]) -> bool:
+    path = Path(word)
+    if path.suffix.lower() in {*suffixes, ".tar"}:
+        return True
+    stored = ("data.mdb", "CURRENT", "_SUCCESS")
+    return (
+        path.is_dir()
+        and path.suffix != ".parquet"
+        and not any((path / name).exists() for name in stored)
+    )
+
+
+def _bulky(data: DataFrame, columns: dict[str, str]) -> list[str]:
+    """The net's own input columns, if they hold bytes or lists."""
+    kinds = dict(data.dtypes)
+    simple = ("int", "bigint", "smallint", "tinyint", "float", "double", "string", "boolean")
+    return [name for name in columns.values() if kinds.get(name) not in simple]
+
+
+def _save(made: DataFrame, out: str, overwrite: bool) -> None:
+    from pyspark.errors import PySparkException
+
+    try:
+        made.write.mode("overwrite" if overwrite else "errorifexists").parquet(out)
+    except PySparkException as error:
+        raise SparkError(reason(str(error))) from error
+
+
+def reason(text: str) -> str:
+    """The sentence of sparknet in an error of Spark, else its first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        kind, colon, said = line.partition(": ")
+        if colon and kind.startswith("sparknet.errors."):
+            return said
+    return lines[0] if lines else "Spark failed"
