@@ -89,7 +89,8 @@ def test_a_bad_image(
     run = words("features", task, "-blobs", "ip", str(images), "--spark")
     assert main([*run, "-out", str(tmp_path / "raised")]) == 1
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("sparknet features: ") and str(bad) in said, said
+    assert said.startswith("sparknet features: "), said
+    assert str(bad) in said
     assert not list((tmp_path / "raised").glob("*.parquet"))
     out = tmp_path / "out"
     assert main([*run, "-out", str(out), "--invalid", "null", "--reason", "why"]) == 0

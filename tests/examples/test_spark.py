@@ -46,6 +46,7 @@ def test_the_demo(tmp_path: Path) -> None:
         pytest.param("cifar10_spark.py", (), 0.8, marks=pytest.mark.slow),
         pytest.param("imagenet_tars.py", (), 0.9, marks=pytest.mark.slow),
         pytest.param("featurize.py", (), 0.9, marks=pytest.mark.slow),
+        pytest.param("detect_and_match.py", (), 0.9, marks=pytest.mark.slow),
         pytest.param("finetune.py", (), 0.95, marks=pytest.mark.slow),
     ],
 )
