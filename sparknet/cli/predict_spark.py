@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.cli import flags, image_flags, net_file, spark_flags
 from sparknet.cli.verb import WrongUse
-from sparknet.errors import SparkError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from sparknet.net import Entry
 
 OWN = ("workers", "invalid", "reason", "overwrite")
@@ -42,6 +39,7 @@ def write(
 ) -> int:
     """Write the rows with columns for the blobs, and without those that the net is fed."""
     from sparknet.spark import SparkModel, get_session
+    from sparknet.spark.writing import write_parquet
 
     if not chosen.out:
         raise WrongUse("--spark writes Parquet", "give --out FOLDER")
@@ -63,16 +61,14 @@ def write(
             reason=chosen.reason,
             **keywords,
         )
-        _save(made.drop(*_bulky(data, columns)), chosen.out, bool(chosen.overwrite))
+        write_parquet(made.drop(*_bulky(data, columns)), chosen.out, bool(chosen.overwrite))
     finally:
         session.stop()
     print(f"sparknet {verb}: wrote {chosen.out}", file=sys.stderr)
     return 0
 
 
-def _data(
-    session: SparkSession, chosen: Namespace, entry: Entry
-) -> tuple[DataFrame, dict[str, str]]:
+def _data(session: Any, chosen: Namespace, entry: Entry) -> tuple[Any, dict[str, str]]:
     """The rows, and which of their columns the net's input is, where that is known."""
     from sparknet.loaders.image_files import SUFFIXES
     from sparknet.spark import read_images
@@ -98,27 +94,8 @@ def _holds_images(word: str, suffixes: set[str]) -> bool:
     )
 
 
-def _bulky(data: DataFrame, columns: dict[str, str]) -> list[str]:
+def _bulky(data: Any, columns: dict[str, str]) -> list[str]:
     """The net's own input columns, if they hold bytes or lists."""
     kinds = dict(data.dtypes)
     simple = ("int", "bigint", "smallint", "tinyint", "float", "double", "string", "boolean")
     return [name for name in columns.values() if kinds.get(name) not in simple]
-
-
-def _save(made: DataFrame, out: str, overwrite: bool) -> None:
-    from pyspark.errors import PySparkException
-
-    try:
-        made.write.mode("overwrite" if overwrite else "errorifexists").parquet(out)
-    except PySparkException as error:
-        raise SparkError(reason(str(error))) from error
-
-
-def reason(text: str) -> str:
-    """The sentence of sparknet in an error of Spark, else its first line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in lines:
-        kind, colon, said = line.partition(": ")
-        if colon and kind.startswith("sparknet.errors."):
-            return said
-    return lines[0] if lines else "Spark failed"

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sparknet.cli import sources
 from sparknet.cli.verb import WrongUse
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 FLAGS = ("spark", "master", "sql", "columns")
 
@@ -47,7 +44,7 @@ def columns(chosen: Namespace) -> dict[str, str] | None:
     return named
 
 
-def opened(session: SparkSession, words: Sequence[str], how: Any = None) -> DataFrame:
+def opened(session: Any, words: Sequence[str], how: Any = None) -> Any:
     """Open Parquet and remote files by Spark's own reader, others by sparknet's.
 
     ``how`` is the `Preprocessing` of images.
