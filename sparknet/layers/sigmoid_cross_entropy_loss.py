@@ -12,7 +12,10 @@ from sparknet.layers.loss import Loss, check_same_count, ignore_label, normalizi
 class SigmoidCrossEntropyLoss(Loss):
     """Caffe: sigmoid_cross_entropy_loss_layer.cpp.
 
-    Values: outer, inner, normalization (default "batch_size"), ignore_label (None: none).
+    ``class_balanced`` is HED's (``dialect="hed"``): in each item the losses of ones count by the
+    share of zeros, those of zeros by the share of ones, and other targets do not count.
+    Values: outer, inner, normalization (default "batch_size"), ignore_label (None: none),
+    class_balanced.
     """
 
     type = "SigmoidCrossEntropyLoss"
@@ -29,4 +32,5 @@ class SigmoidCrossEntropyLoss(Loss):
             "inner": count(bottoms[0][1:]),
             **normalizing(self.parameter.loss_param, default="batch_size"),
             "ignore_label": ignore_label(self.parameter.loss_param),
+            "class_balanced": self.parameter.loss_param.class_balanced,
         }

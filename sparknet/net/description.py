@@ -26,6 +26,7 @@ from sparknet.proto import (
     upgrade_net,
     upgrade_solver,
 )
+from sparknet.proto.dialect import in_dialect
 from sparknet.proto.trust import solver_with_trust, with_trust
 
 NetMessage = caffe_pb2.NetParameter
@@ -90,12 +91,21 @@ def describe(
     stages: Sequence[str] = (),
     trusted: bool | None = None,
     unknown: str = "refuse",
+    dialect: str | None = None,
 ) -> Description:
     """The description in a net, a solver, their text or their file."""
     check_policy(unknown)
     message = _message(source, unknown)
+    if dialect is not None:
+        message = _in_dialect(message, dialect)
     described = _describe(message, phase, level, stages, trusted, unknown)
     return described.known_part() if unknown == "skip" else described
+
+
+def _in_dialect(message: Any, dialect: str) -> NetMessage:
+    if not isinstance(message, NetMessage):
+        raise SpecError("dialect is for a net alone: read a solver's nets with read_net(dialect=…)")
+    return in_dialect(upgrade_net(message), dialect)
 
 
 def _describe(

@@ -42,9 +42,10 @@ class Net:
     then differ: docs/pycaffe.md.  ``trusted=False`` is for a net of unknown origin: no layer
     imports a module, or reads or writes a file.  The net of a caffemodel is treated so, unless
     ``trusted=True``.  ``unknown="skip"`` leaves out fields and layers that sparknet does not know,
-    and layers that read those; a warning names each.  ``preprocessing``, or its settings as
-    keywords (``resize=256, crop=224, mean=(104, 117, 123)``), says what happens to images:
-    docs/images.md.
+    and layers that read those; a warning names each.  ``dialect`` is the fork whose meaning counts
+    where no field tells forks apart: "segnet", "pspnet" or "hed".  ``preprocessing``, or its
+    settings as keywords (``resize=256, crop=224, mean=(104, 117, 123)``), says what happens to
+    images: docs/images.md.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
@@ -66,12 +67,13 @@ class Net:
         keep_blobs: bool = False,
         trusted: bool | None = None,
         unknown: str = "refuse",
+        dialect: str | None = None,
         preprocessing: Preprocessing | None = None,
         **images: Any,
     ) -> None:
         self.preprocessing = Preprocessing.given(preprocessing, images)
         """What was asked for images; a net's own transform_param is not in it."""
-        self._description = describe(source, phase, level, stages, trusted, unknown)
+        self._description = describe(source, phase, level, stages, trusted, unknown, dialect)
         self._backend = find_backend(backend, precision, keep_blobs)
         self._files = [] if self.settings is None else weight_files(self.settings)
         self._given: WeightCollection | None = None

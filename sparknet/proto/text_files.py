@@ -8,6 +8,7 @@ import warnings
 from sparknet.errors import LayerError, SolverError, SpecError, shown
 from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import StrPath
+from sparknet.proto.dialect import in_dialect
 from sparknet.proto.forks import origin
 from sparknet.proto.text import parse_text, read_text
 from sparknet.proto.text_tokens import Unknown
@@ -19,20 +20,27 @@ class UnknownWarning(UserWarning):
 
 
 def parse_net(
-    text: str | bytes, name: str = "<text>", *, unknown: str = "refuse"
+    text: str | bytes,
+    name: str = "<text>",
+    *,
+    unknown: str = "refuse",
+    dialect: str | None = None,
 ) -> caffe_pb2.NetParameter:
-    """A net from text; `name` stands in error messages, `unknown` as in `read_net`."""
+    """A net from text; `name` stands in error messages, the others as in `read_net`."""
     skipped = _skipped(unknown)
     net = parse_text(text, caffe_pb2.NetParameter, name, skipped)
     _warn_of(skipped, name)
-    return _upgraded_net(net, name)
+    return in_dialect(_upgraded_net(net, name), dialect)
 
 
-def read_net(path: StrPath, *, unknown: str = "refuse") -> caffe_pb2.NetParameter:
+def read_net(
+    path: StrPath, *, unknown: str = "refuse", dialect: str | None = None
+) -> caffe_pb2.NetParameter:
     """A net from a prototxt file, old generations upgraded.
 
     A field that the schema lacks is an error, or with ``unknown="skip"`` left out with an
-    `UnknownWarning`.
+    `UnknownWarning`.  `dialect` is the fork whose meaning counts where no field tells forks
+    apart: "segnet" or "pspnet" (BN), "hed" (SigmoidCrossEntropyLoss).
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
@@ -43,7 +51,7 @@ def read_net(path: StrPath, *, unknown: str = "refuse") -> caffe_pb2.NetParamete
     skipped, name = _skipped(unknown), os.fspath(path)
     net = read_text(path, caffe_pb2.NetParameter, skipped)
     _warn_of(skipped, name)
-    return _upgraded_net(net, name)
+    return in_dialect(_upgraded_net(net, name), dialect)
 
 
 def _skipped(unknown: str) -> list[Unknown] | None:

@@ -6,6 +6,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sparknet import Net
@@ -16,6 +17,8 @@ from sparknet.layers import LAYERS
 from sparknet.proto import UnknownWarning, caffe_pb2, parse_model, parse_net, parse_text
 from sparknet.proto.forks import LACKED, origin
 from sparknet.proto.wire import encode_varint
+from tests.caffe.gradient import biased, check_gradients
+from tests.caffe.layers.oracle import layer_text
 
 NET = """
 layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
@@ -166,3 +169,48 @@ def copy_into(options: str, source: Net, strict: str) -> Net:
         source.save(f"{folder}/m.caffemodel")
         made.load(f"{folder}/m.caffemodel")
     return made
+
+
+EDGES = (
+    'layer { name: "i" type: "Input" top: "x" input_param { shape { dim: 2 dim: 8 } } }'
+    'layer { name: "j" type: "Input" top: "t" input_param { shape { dim: 2 dim: 8 } } }'
+    'layer { name: "l" type: "SigmoidCrossEntropyLoss" bottom: "x" bottom: "t" top: "loss" }'
+)
+
+
+def test_the_dialect_of_hed() -> None:
+    """The losses of ones count by the share of zeros, and the other way round."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 8)).astype(np.float32)
+    target = np.zeros_like(x)
+    target[0, 1] = 1
+    target[1, 5:] = 1
+    target[1, 0] = 0.5
+    each = np.log1p(np.exp(x)) - x * target
+    want = 0.0
+    for n in (0, 1):
+        ones, zeros = (target[n] == 1), (target[n] == 0)
+        both = ones.sum() + zeros.sum()
+        want += (each[n][ones].sum() * zeros.sum() + each[n][zeros].sum() * ones.sum()) / both
+    net = Net(EDGES, dialect="hed")
+    assert float(net.forward({"x": x, "t": target})["loss"]) == pytest.approx(want / 2, rel=1e-5)
+    plain = Net(EDGES).forward({"x": x, "t": target})["loss"]
+    assert float(plain) == pytest.approx(each.sum() / 2, rel=1e-5)
+    own = biased("x") + layer_text(
+        "SigmoidCrossEntropyLoss", "loss_param { class_balanced: true }", "xb t", "loss"
+    )
+    check_gradients(own, {"x": x, "t": target}, of=[], force=False)
+
+
+@pytest.mark.parametrize(("dialect", "blobs"), [("segnet", 2), ("pspnet", 4), (None, 4)])
+def test_a_bn_that_says_nothing(dialect: str | None, blobs: int) -> None:
+    text = (
+        'layer { name: "i" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }'
+        'layer { name: "b" type: "BN" bottom: "x" top: "y" }'
+    )
+    assert len(Net(text, dialect=dialect).net.params["b"]) == blobs
+
+
+def test_no_such_dialect() -> None:
+    with pytest.raises(SpecError, match="unknown dialect 'klingon': it is one of segnet, pspnet"):
+        Net(EDGES, dialect="klingon")

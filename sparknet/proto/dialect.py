@@ -1,0 +1,50 @@
+"""Names that mean something else in another fork, told apart by the caller.
+
+Where fields tell forks apart (BN's `bn_mode`, `slope_filler`) no dialect is needed; where they do
+not, a dialect writes down in the layers what its fork does without saying so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sparknet.errors import SpecError
+from sparknet.proto import caffe_pb2
+
+Layer = caffe_pb2.LayerParameter
+
+
+def _segnet(layer: Layer) -> None:
+    """BN has scale and shift, and takes the statistics of the batch in both phases."""
+    if layer.type == "BN" and not layer.bn_param.HasField("bn_mode"):
+        layer.bn_param.bn_mode = caffe_pb2.BNParameter.LEARN
+
+
+def _pspnet(layer: Layer) -> None:
+    """BN has slope, bias and running statistics."""
+    if layer.type == "BN" and not layer.bn_param.HasField("frozen"):
+        layer.bn_param.frozen = False
+
+
+def _hed(layer: Layer) -> None:
+    """The loss of edges is balanced: there are few."""
+    if layer.type == "SigmoidCrossEntropyLoss":
+        layer.loss_param.class_balanced = True
+
+
+DIALECTS: Mapping[str, Callable[[Layer], None]] = {
+    "segnet": _segnet,
+    "pspnet": _pspnet,
+    "hed": _hed,
+}
+
+
+def in_dialect(net: caffe_pb2.NetParameter, dialect: str | None) -> caffe_pb2.NetParameter:
+    """The net, of the current generation, with the meaning of a fork written down in place."""
+    if dialect is None:
+        return net
+    if dialect not in DIALECTS:
+        raise SpecError(f"unknown dialect '{dialect}': it is one of {', '.join(DIALECTS)}")
+    for layer in net.layer:
+        DIALECTS[dialect](layer)
+    return net
