@@ -96,17 +96,17 @@ class _Reader:
             raise self.fail("has no outputs: it is no ONNX model")
         if graph.sparse_initializer:
             raise self.fail("has sparse constants, which are not supported")
-        constants = {one.name: self.array(one, "constant") for one in graph.initializer}
-        inputs = [one for one in graph.input if one.name not in constants]
+        constants = {_text(one.name): self.array(one, "constant") for one in graph.initializer}
+        inputs = [one for one in graph.input if _text(one.name) not in constants]
         return Source(
             path=self.path,
-            name=graph.name,
+            name=_text(graph.name),
             opset=self._opset(model),
             nodes=[self._node(number, node) for number, node in enumerate(graph.node)],
             constants=constants,
-            inputs={one.name: self._sizes(one) for one in inputs},
-            outputs=[one.name for one in graph.output],
-            integers={one.name for one in inputs if self._is_integer(one)},
+            inputs={_text(one.name): self._sizes(one) for one in inputs},
+            outputs=[_text(one.name) for one in graph.output],
+            integers={_text(one.name) for one in inputs if self._is_integer(one)},
         )
 
     def _opset(self, model: Any) -> int:
@@ -118,10 +118,12 @@ class _Reader:
         return int(max(versions))
 
     def _node(self, number: int, node: Any) -> Node:
-        op = node.op_type if node.domain in _STANDARD else f"{node.domain}.{node.op_type}"
-        made = Node(op, node.name or f"{op}_{number}", list(node.input), list(node.output))
+        op, domain = _text(node.op_type), _text(node.domain)
+        op = op if domain in _STANDARD else f"{domain}.{op}"
+        inputs, outputs = map(_text, node.input), map(_text, node.output)
+        made = Node(op, _text(node.name) or f"{op}_{number}", list(inputs), list(outputs))
         for one in node.attribute:
-            made.attributes[one.name] = self._attribute(one, made)
+            made.attributes[_text(one.name)] = self._attribute(one, made)
         return made
 
     def _attribute(self, attribute: Any, node: Node) -> Any:
@@ -156,7 +158,7 @@ class _Reader:
                     raise self.fail(f"{what} has a size of {dim.dim_value}")
                 sizes.append(int(dim.dim_value))
             else:
-                sizes.append(dim.dim_param or None)
+                sizes.append(_text(dim.dim_param) or None)
         return tuple(sizes)
 
     def _is_integer(self, value: Any) -> bool:
@@ -201,7 +203,7 @@ class _Reader:
 
     def _outside(self, tensor: Any, name: str, length: int) -> bytes:
         """The bytes of a constant in a file of the model's own folder."""
-        entries = {one.key: one.value for one in tensor.external_data}
+        entries = {_text(one.key): _text(one.value) for one in tensor.external_data}
         location = entries.get("location", "")
         file = self._beside(location, name)
         try:
@@ -234,6 +236,12 @@ class _Reader:
         if not file.is_file():
             raise self.fail(f"{name} names '{shown(location)}', which is no file")
         return file
+
+
+def _text(name: Any) -> str:
+    """A name, which a damaged file may hold as bytes that are no text."""
+    raw = name if isinstance(name, bytes) else str(name).encode("utf-8", "replace")
+    return raw.decode("utf-8", "replace")
 
 
 def _line(error: Exception) -> str:
