@@ -227,6 +227,7 @@ def test_settings_by_keyword_setter_and_grid(points: Any) -> None:
         NetEstimator(SIDES, columns={"data": "nothing"}).fit(points)
 
 
+@pytest.mark.slow
 def test_cross_validation_over_rate_and_strategy(points: Any, tmp_path: Path) -> None:
     plain = NetEstimator(SIDES, labelCol="side", workers=2, maxIter=30)
     grid = (
@@ -288,6 +289,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_a_new_process_reads_them(session: Any, points: Any, tmp_path: Path) -> None:
     assembler = VectorAssembler(inputCols=["x", "y"], outputCol="vector")
     estimator = sides(featuresCol="vector", seed=3, strategy=SlowMo(steps=4), maxIter=20)
