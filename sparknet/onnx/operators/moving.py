@@ -13,7 +13,6 @@ from sparknet.onnx.netlist import Blob, Value
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
-
 MOST_PLACES = 1 << 20
 """Values of an axis that are picked one by one."""
 

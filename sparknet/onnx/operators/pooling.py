@@ -13,7 +13,6 @@ from sparknet.onnx.operators.windows import Window, window_of
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
-
 _MOST = 1 << 20
 """Windows along an axis."""
 

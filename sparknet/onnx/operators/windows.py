@@ -13,7 +13,6 @@ from sparknet.onnx.netlist import Blob
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
-
 _MOST = 1 << 20
 """A kernel, a stride or a pad."""
 
