@@ -19,6 +19,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "hdf5": (("h5py",), "models, states and data in HDF5"),
     "images": (("pillow",), "image files, encoded databases"),
     "parquet": (("pyarrow",), "data in Parquet files"),
+    "onnx": (("onnx",), "ONNX models"),
     "draw": (("pydot",), "pycaffe's draw module"),
     "plots": (("matplotlib",), "plots as PNG and PDF; SVG needs nothing"),
     "tensorboard": (("tensorboard",), "TensorBoard logs"),

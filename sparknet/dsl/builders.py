@@ -38,7 +38,13 @@ SYNONYMS = {
 }
 """Other libraries' words (SparkNet's among them) for Caffe's fields."""
 
-_KNOWN: Mapping[str, Any] = caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name
+FOREIGN = ("engine",)
+"""Fields that a fork gives a layer, by the name of an option of Caffe's; the option is meant."""
+_KNOWN: Mapping[str, Any] = {
+    name: field
+    for name, field in caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name.items()
+    if name not in FOREIGN
+}
 
 
 @cache

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from io import BytesIO
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.errors import MissingExtra, SparkError
+from sparknet.errors import SparkError
+from sparknet.loaders.image import open_image
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.spark.outputs import Array
 
@@ -53,16 +53,12 @@ class Pictures:
 
 def encoded_size(data: bytes, upright: bool) -> Size:
     """The size that an encoded picture says it has."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("pillow", "images", "encoded images") from None
-    try:
-        with Image.open(BytesIO(data)) as image:
-            width, height = image.size
+    with open_image(data, "the record") as image:
+        width, height = image.size
+        try:
             turned = upright and image.getexif().get(_ORIENTATION, 1) > 4
-    except (OSError, ValueError, SyntaxError) as error:
-        raise SparkError(f"is no image that can be read: {error}") from error
+        except (OSError, ValueError, SyntaxError) as error:
+            raise SparkError(f"the record has damaged EXIF data: {error}") from error
     return (width, height) if turned else (height, width)
 
 

@@ -96,7 +96,7 @@ def test_ctrl_c_snapshots_and_leaves(fresh: Task) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--master", "yarn"], "--master is for training on Spark"),
+        (["--master", "yarn"], "--master is for work on Spark"),
         (["--spark", "--sql", "SELECT 1", "--data", "x"], "give --data or --sql, not both"),
         (["--spark", "--columns", "data"], "'data' is no BLOB=COLUMN"),
     ],

@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 
 import sparknet.dsl as dsl
 from sparknet.dsl import CaffeLayer, Convolution, LayerSpec, NetParams, Pooling
-from sparknet.dsl.builders import COMMON, EXTRA, OWN, option_fields
+from sparknet.dsl.builders import COMMON, EXTRA, FOREIGN, OWN, option_fields
 from sparknet.errors import LayerError
 from sparknet.layers import LAYERS
 from sparknet.proto import caffe_pb2, parse_net
 from tests.dsl.nets import rebuilt
 from tests.dsl.values import TEXT, values
 
-LAYER_FIELDS: dict[str, Any] = dict(caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name)
+LAYER_FIELDS: dict[str, Any] = {
+    name: field
+    for name, field in caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name.items()
+    if name not in FOREIGN
+}
 
 
 def refused(*args: object, build: Any = Convolution, **options: object) -> str:

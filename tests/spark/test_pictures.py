@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.errors import SparkError
+from sparknet.errors import FileError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.spark import SparkModel
 from sparknet.spark.pictures import Pictures, frame
@@ -50,7 +50,7 @@ def test_sizes_of_columns() -> None:
     np.testing.assert_allclose(found, [[0, 0, 40, 30], [0, 0, 20, 50], [0, 0, 8, 8]])
     turned = Preprocessing(resize=8, upright=True)
     np.testing.assert_allclose(Pictures("data", (3, 8, 8), turned).frames(files)[1], [0, 0, 50, 20])
-    with pytest.raises(SparkError, match="is no image that can be read"):
+    with pytest.raises(FileError, match="is no image that can be read"):
         Pictures("data", (3, 8, 8), how).frames(pa.array([b"no picture"]))
 
 

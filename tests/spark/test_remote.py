@@ -33,7 +33,7 @@ def test_a_model_goes_there_and_back(far: str, tmp_path: Path) -> None:
     for _ in range(2):  # over an older one
         SparkModel(net).save(f"{far}/digits.caffemodel")
     found = {path.name for path in tmp_path.iterdir() if not path.name.endswith(".crc")}
-    assert found == {"digits.caffemodel", "digits.prototxt"}
+    assert found == {"digits.caffemodel", "digits.prototxt", "digits.sparknet.json"}
     images = {"data": records(7)[0]}
     expected = net.forward(images, ["ip"])["ip"]
     for model in (
@@ -49,7 +49,8 @@ def test_a_file_url_is_a_local_path(tmp_path: Path) -> None:
     place = tmp_path / "with space"
     place.mkdir()
     SparkModel(Net(solver())).save(f"{place.as_uri()}/digits.h5")
-    assert {path.name for path in place.iterdir()} == {"digits.h5", "digits.prototxt"}
+    there = {path.name for path in place.iterdir()}
+    assert there == {"digits.h5", "digits.prototxt", "digits.sparknet.json"}
     assert SparkModel(f"{place.as_uri()}/digits.h5").net.inputs.keys() == {"data", "label"}
 
 
@@ -101,7 +102,9 @@ def test_any_thread_finds_the_session(far: str, tmp_path: Path) -> None:
 
 def test_without_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparknet.spark.session.running_session", lambda: None)
-    with pytest.raises(SparkError, match=r"^hdfs://there/x\.prototxt is reached .*no session"):
+    with pytest.raises(
+        SparkError, match=r"^hdfs://there/x\.sparknet\.json is reached .*no session"
+    ):
         SparkModel("hdfs://there/x.h5")
 
 
