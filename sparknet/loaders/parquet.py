@@ -15,6 +15,8 @@ from sparknet.proto.byte_source import StrPath
 
 LARGEST_GROUP = 1 << 30
 """Bytes."""
+MOST_ROWS = 1 << 40
+"""Of a row group."""
 PIECE = 1 << 14
 """Rows."""
 
@@ -37,6 +39,8 @@ class Parquet:
         self._file = _open(self.path)
         metadata = self._file.metadata
         sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        if min(sizes, default=0) < 0 or max(sizes, default=0) > MOST_ROWS:
+            raise FileError(path, f"says that its row groups have {shown(sizes)} rows")
         self._ends = np.cumsum(sizes, dtype=np.int64)
         if not sum(sizes):
             raise FileError(path, "holds no rows")
@@ -87,6 +91,11 @@ class Parquet:
         held, arrays = self._group
         if held != group:
             table = _reading(self.path, self._table, group)
+            said = int(self._ends[group] - (self._ends[group - 1] if group else 0))
+            if table.num_rows != said:
+                raise FileError(
+                    self.path, f"row group {group} has {table.num_rows} rows, not {said} as it says"
+                )
             arrays = {name: self._array(name, table.column(name)) for name in self.names}
             self._group = group, arrays
         return arrays
