@@ -17,15 +17,7 @@ class EuclideanLoss final : public Kernel {
 
     void backward(Layer& layer) override {
         const float *a = layer.bottom(0), *b = layer.bottom(1);
-        for (size_t k = 0; k < 2; ++k) {
-            if (!layer.propagate[k]) continue;
-            const float scale =
-                (k == 0 ? 1.0F : -1.0F) * weight(layer) / static_cast<float>(items(layer));
-            float* dx = layer.bottom_diff(k);
-            parallel(layer.bottoms[k]->count(), [=](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) dx[i] = scale * (a[i] - b[i]);
-            });
-        }
+        difference_gradients(layer, [=](int64_t i) { return a[i] - b[i]; });
     }
 };
 }  // namespace

@@ -24,19 +24,11 @@ class SmoothL1Loss final : public Kernel {
     void backward(Layer& layer) override {
         const View at(layer);
         const float s = sigma2_, corner = 1 / s;
-        for (size_t k = 0; k < 2; ++k) {
-            if (!layer.propagate[k]) continue;
-            const float scale =
-                (k == 0 ? 1.0F : -1.0F) * weight(layer) / static_cast<float>(items(layer));
-            float* dx = layer.bottom_diff(k);
-            parallel(layer.bottoms[k]->count(), [=](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) {
-                    const float d = at.difference(i);
-                    const float away = d > 0 ? 1.0F : (d < 0 ? -1.0F : d);
-                    dx[i] = scale * (std::fabs(d) < corner ? s * d : away) * at.weight(i);
-                }
-            });
-        }
+        difference_gradients(layer, [=](int64_t i) {
+            const float d = at.difference(i);
+            const float away = d > 0 ? 1.0F : (d < 0 ? -1.0F : d);
+            return (std::fabs(d) < corner ? s * d : away) * at.weight(i);
+        });
         for (size_t k = 2; k < layer.bottoms.size(); ++k)  // the weights are constants
             if (layer.propagate[k])
                 std::fill_n(layer.bottom_diff(k), layer.bottoms[k]->count(), 0.0F);

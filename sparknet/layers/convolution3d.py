@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from sparknet.layers.convolution import Convolution
-from sparknet.layers.window3d import as_convolution
-from sparknet.proto import caffe_pb2
+from sparknet.layers.window3d import Window3D
 
 
-class Convolution3D(Convolution):
+class Convolution3D(Window3D, Convolution):
     """convolution3d_layer.cpp of C3D.  kernel_size, stride and pad are for height and width;
     kernel_depth, temporal_stride and temporal_pad for time, the axis before them.
 
@@ -15,19 +14,3 @@ class Convolution3D(Convolution):
     """
 
     type = "Convolution3D"
-    stock = False
-    field = "convolution3d_param"
-    fields = ("convolution_param",)
-
-    def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
-        super().__init__(parameter, phase)
-        given = (
-            parameter.convolution3d_param
-            if parameter.HasField("convolution3d_param")
-            else parameter.convolution_param
-        )
-        self._options = as_convolution(self, given)
-
-    @property
-    def options(self) -> caffe_pb2.ConvolutionParameter:
-        return self._options

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Layer, Plan, Shape, count, exactly, shape_text
-from sparknet.layers.legacy_shape import legacy_shape
+from sparknet.layers.layer import Plan, Shape, shape_text
+from sparknet.layers.regions import Regions
 
 
-class PSROIPooling(Layer):
+class PSROIPooling(Regions):
     """psroi_pooling_layer.cpp of R-FCN.  A region is (image, x1, y1, x2, y2).
 
     A region falls into group_size x group_size bins; each takes the average of its own
@@ -16,12 +16,7 @@ class PSROIPooling(Layer):
     """
 
     type = "PSROIPooling"
-    labelled = True
     field = "psroi_pooling_param"
-    bottoms = exactly(2)
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -37,12 +32,10 @@ class PSROIPooling(Layer):
                 f"takes images of {outputs} x {group} x {group} channels; "
                 f"the input is {shape_text(image)}"
             )
-        regions = legacy_shape(self, bottoms[1], "the regions")
-        if count(regions[1:]) != 5:
-            self.fail(f"a region has 5 values; the regions are {shape_text(bottoms[1])}")
+        regions = self.regions(bottoms)
         values = {
             "group_size": group,
             "output_dim": outputs,
             "spatial_scale": options.spatial_scale,
         }
-        return Plan(((regions[0], outputs, group, group),), values=values)
+        return Plan(((regions, outputs, group, group),), values=values)

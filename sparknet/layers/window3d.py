@@ -9,6 +9,27 @@ _SIZES = {"kernel_size": "kernel_depth", "stride": "temporal_stride", "pad": "te
 _KEPT = ("num_output", "bias_term", "group", "weight_filler", "bias_filler")
 
 
+class Window3D(Layer):
+    """The options of a Convolution or Deconvolution that stand in convolution3d_param."""
+
+    stock = False
+    field = "convolution3d_param"
+    fields = ("convolution_param",)
+
+    def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
+        super().__init__(parameter, phase)
+        given = (
+            parameter.convolution3d_param
+            if parameter.HasField("convolution3d_param")
+            else parameter.convolution_param
+        )
+        self._options = as_convolution(self, given)
+
+    @property
+    def options(self) -> caffe_pb2.ConvolutionParameter:
+        return self._options
+
+
 def as_convolution(
     layer: Layer, options: caffe_pb2.Convolution3DParameter | caffe_pb2.ConvolutionParameter
 ) -> caffe_pb2.ConvolutionParameter:
