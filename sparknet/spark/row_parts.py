@@ -87,10 +87,9 @@ class Reader:
             frames = None
             if given.pictures is not None and len(at):
                 frames = given.pictures.frames(taken.column(plain(given.pictures.column)))
-            last = begin + size >= rows.num_rows
+            last = begin + given.batch >= rows.num_rows
             return Part(rows, begin, last, at, values, errors, frames, place)
 
-        size = given.batch
         try:
             values = arrays(part, given.mapping, given.shapes)
             return made(numbers, values, {}, part)

@@ -104,6 +104,27 @@ def test_a_saved_model_carries_its_preprocessing(
         SparkModel(model.net, crop=24)
 
 
+def test_a_saved_pipeline_carries_its_preprocessing(
+    session: Any, saved: tuple[str, str], tmp_path: Path
+) -> None:
+    """A featurizer that resizes and crops, read again behind its pipeline."""
+    from pyspark.ml import Pipeline, PipelineModel
+
+    from sparknet.spark.pipeline import NetFeaturizer
+
+    model = SparkModel(*saved, **HOW)
+    stage = NetFeaturizer(model, inputCol="photo", outputCol="deep", layer="prob")
+    images = [(number, encoded("RGB", 30 + number, 50, number)) for number in range(3)]
+    table = session.createDataFrame(images, "id long, photo binary").coalesce(1)
+    Pipeline(stages=[stage]).fit(table).write().save(str(tmp_path / "pipeline"))
+    again = PipelineModel.load(str(tmp_path / "pipeline"))
+    paths = [tmp_path / f"{number}.png" for number, _ in images]
+    for path, (_, data) in zip(paths, images, strict=True):
+        path.write_bytes(data)
+    found = [row.deep.toArray() for row in again.transform(table).orderBy("id").collect()]
+    np.testing.assert_allclose(found, by_caffe(paths, Net(*saved)), rtol=0, atol=1e-5)
+
+
 def test_training_on_photographs(session: Any, tmp_path: Path) -> None:
     """Of several sizes, with random crops and mirrors; the model predicts from the same column."""
     rows = [
