@@ -11,9 +11,11 @@ from sparknet.dist.plan import Hooks, Plan
 from sparknet.dist.pycaffe_learner import PycaffeLearner
 from sparknet.dist.strategies import *  # noqa: F403 - their names are listed there, once
 from sparknet.dist.training import Trained, train
+from sparknet.dist.virtual import Cluster, simulate
 from sparknet.dist.worker import Outcome, work
 
 __all__ = [
+    "Cluster",
     "Hooks",
     "Learner",
     "Outcome",
@@ -21,6 +23,7 @@ __all__ = [
     "PycaffeLearner",
     "SolverLearner",
     "Trained",
+    "simulate",
     "train",
     "work",
 ]

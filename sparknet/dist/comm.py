@@ -30,6 +30,8 @@ class Traffic:
     received: int = 0
     seconds: float = 0.0
     """Time spent in the comm's operations, waiting included."""
+    waiting: float = 0.0
+    """The part of it that small values took, which is the waiting for the slowest worker."""
 
 
 class Server(ABC):
@@ -126,7 +128,10 @@ class Comm(ABC):
     def gather(self, value: Any) -> list[Any]:
         """The values of all workers, by rank; each is a small JSON value."""
         with self._timed():
-            return self._gather(value)
+            begun = self.clock()
+            found = self._gather(value)
+            self.traffic.waiting += self.clock() - begun
+            return found
 
     def any(self, flag: bool) -> bool:
         """Whether ``flag`` is true on any worker."""
@@ -143,6 +148,10 @@ class Comm(ABC):
         self.gather(None)
 
     # -- the rest ------------------------------------------------------------------------
+
+    def clock(self) -> float:
+        """The time in seconds, from a beginning of its own."""
+        return perf_counter()
 
     @abstractmethod
     def server(self, buffer: NDArray, accept: Accept) -> Server:
@@ -218,11 +227,11 @@ class Comm(ABC):
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
-        begun = perf_counter()
+        begun = self.clock()
         try:
             yield
         finally:
-            self.traffic.seconds += perf_counter() - begun
+            self.traffic.seconds += self.clock() - begun
 
 
 def raw_bytes(buffer: NDArray) -> memoryview:

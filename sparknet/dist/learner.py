@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -27,6 +27,8 @@ class Steps:
     samples: int = 0
     loss_sum: float = 0.0
     seconds: float = 0.0
+    loading: float = 0.0
+    """The part of ``seconds`` in which it waited for records."""
 
     def __add__(self, other: Steps) -> Steps:
         return Steps(
@@ -34,6 +36,7 @@ class Steps:
             self.samples + other.samples,
             self.loss_sum + other.loss_sum,
             self.seconds + other.seconds,
+            self.loading + other.loading,
         )
 
     @property
@@ -130,7 +133,7 @@ class SolverLearner:
         self.solver, self.feed = solver, feed
         self.statistics = WeightCollection.of(solver.net, copy=False).layout.statistics
         self.last_rate = solver.lr
-        self._samples = 0
+        self._samples, self._loading = 0, 0.0
 
     @property
     def weights(self) -> NDArray:
@@ -163,17 +166,18 @@ class SolverLearner:
             gradient = self.compute_gradient()
             self.last_rate = self.rate
             self.solver.apply_update()
-            spent = perf_counter() - begun
-            done += Steps(1, gradient.samples, gradient.loss_sum, spent)
+            done += replace(gradient, seconds=perf_counter() - begun)
         return done
 
     def compute_gradient(self) -> Steps:
-        begun, self._samples = perf_counter(), 0
+        begun, self._samples, self._loading = perf_counter(), 0, 0.0
         loss = self.solver.compute_gradient(self._load)
-        return Steps(1, self._samples, loss, perf_counter() - begun)
+        return Steps(1, self._samples, loss, perf_counter() - begun, self._loading)
 
     def _load(self) -> None:
+        begun = perf_counter()
         self._samples += self.feed.load()
+        self._loading += perf_counter() - begun
 
     def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
         self.last_rate = self.rate

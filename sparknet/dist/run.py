@@ -31,7 +31,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 
 import numpy as np
 
@@ -107,7 +106,6 @@ class Run:
         self._on_event, self._foreign = on_event, foreign
         self._stragglers = Stragglers()
         self._waiting = Waiting()
-        self._hosts: list[str] = []
         self.driver = Driver(
             self._secret,
             np.asarray(weights).data.cast("B"),
@@ -202,18 +200,8 @@ class Run:
         """Record and pass on an event of the workers."""
         self._history(event)
         tell(self._on_event, event)
-        if event["event"] == "workers":
-            self._stragglers = Stragglers()
-            self._hosts = [f"{one['host']} (process {one['process']})" for one in event["workers"]]
-        if event["event"] == "round":
-            for slow in self._slow(event):
-                self._hear(slow)
-
-    def _slow(self, event: Event) -> Iterator[Event]:
-        """Yields an event for each worker that has been slow for some rounds."""
-        shared = {name: event[name] for name in ("time", "round", "iteration", "epoch")}
-        for slow in self._stragglers.slow(event["workers"]):
-            yield {"event": "slow", **shared, "where": self._hosts[slow.worker], **asdict(slow)}
+        for slow in self._stragglers.hear(event):
+            self._hear(slow)
 
 
 @contextmanager

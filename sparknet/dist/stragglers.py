@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
@@ -28,6 +28,18 @@ class Stragglers:
 
     def __init__(self) -> None:
         self._rounds: Counter[int] = Counter()
+        self._where: list[str] = []
+
+    def hear(self, event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yields an event for each worker that became slow with this one."""
+        if event["event"] == "workers":
+            self._rounds.clear()
+            self._where = [f"{one['host']} (process {one['process']})" for one in event["workers"]]
+        if event["event"] == "round":
+            shared = {name: event[name] for name in ("time", "round", "iteration", "epoch")}
+            for slow in self.slow(event["workers"]):
+                where = self._where[slow.worker]
+                yield {"event": "slow", **shared, "where": where, **asdict(slow)}
 
     def slow(self, workers: Sequence[dict[str, Any]]) -> list[Slow]:
         """Workers that became slow with this round.

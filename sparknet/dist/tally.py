@@ -18,10 +18,13 @@ _OF_A_WORKER = (
     "samples",
     "loss",
     "seconds_computing",
+    "seconds_loading",
     "seconds_communicating",
+    "seconds_waiting",
     "bytes_sent",
     "divergence",
 )
+_MEANS = tuple(name for name in _OF_A_WORKER if name.startswith("seconds_"))
 
 
 @dataclass
@@ -59,8 +62,7 @@ class Tally:
             "samples": sum(report["samples"] for report in reports),
             "loss": sum(losses) / steps if steps else nan,
             "divergence": max(report["divergence"] for report in reports),
-            "seconds_computing": sum(one["seconds_computing"] for one in reports) / count,
-            "seconds_communicating": sum(one["seconds_communicating"] for one in reports) / count,
+            **{name: sum(one[name] for one in reports) / count for name in _MEANS},
             "bytes_sent": sum(report["bytes_sent"] for report in reports),
             "workers": [{name: report[name] for name in _OF_A_WORKER} for report in reports],
         }

@@ -125,7 +125,7 @@ def train(
         begun = Beginning(given, runs, resume, make_net)
         begun.check()
         net = begun.net
-        shared = _share(net, data, validation, Path(folder))
+        shared = share_data(net, data, validation, Path(folder))
         initial = begun.weights()
         records = open_shared(shared["records"])
         begun.identity["data"] = sampled(records)
@@ -158,7 +158,7 @@ def _size(workers: int | None) -> int:
     return usable_cores() if workers is None else workers
 
 
-def _share(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]:
+def share_data(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]:
     """Writes the files that workers map, in a folder that all of them reach."""
     records = share_records(data, net, folder / "records")
     net.set_training_data(open_shared(records))  # the data may decide the net's shapes

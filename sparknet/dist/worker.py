@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
-from time import perf_counter
 from typing import Any
 
 from sparknet.dist import snapshot
@@ -79,7 +78,7 @@ class _Worker:
         self.state = self.strategy.start(self.learner, self.comm)
         if self.hooks.resume is not None:
             self._resume(self.hooks.resume)
-        self.begun = perf_counter() - self.tally.total_seconds
+        self.begun = self.comm.clock() - self.tally.total_seconds
         self._say_start()
         if self.lost:
             self._say("note", text=self.lost)
@@ -164,7 +163,7 @@ class _Worker:
 
     def _account(self, mine: Round, warmup: bool = False) -> None:
         """Gather all workers' rounds and report them; raises Diverged if a loss is bad."""
-        now = perf_counter() - self.begun
+        now = self.comm.clock() - self.begun
         wish = bool(self.hooks.interrupted and self.hooks.interrupted())
         reports = self.comm.gather({**asdict(mine), "now": now, "interrupted": wish})
         self.interrupted = any(report["interrupted"] for report in reports)
@@ -192,7 +191,7 @@ class _Worker:
     def _validate(self) -> None:
         if self.hooks.validate is None:
             return
-        begun = perf_counter()
+        begun = self.comm.clock()
         model = self.learner.weights
         if self.comm.size > 1:
             model = self.strategy.model(self.learner, self.comm, self.state)
@@ -200,7 +199,7 @@ class _Worker:
         best = self.tally.judge(metrics, self.plan, self.learner.iter)
         if best and self.best is not None:
             self.best.copy_from(model)
-        spent = perf_counter() - begun
+        spent = self.comm.clock() - begun
         self._say("validation", records=records, metrics=metrics, best=best, seconds=spent)
 
     def _measured(self, validate: Validate, model: NDArray) -> tuple[int, dict[str, float]]:
@@ -221,7 +220,7 @@ class _Worker:
         if store is None or self.saved == self.state.round:
             return
         self._check_weights()
-        begun = perf_counter()
+        begun = self.comm.clock()
         self.tally.total_seconds = begun - self.begun
         round, arrays = self.state.round, self._arrays()
         numbers = {**self._numbers(), "model": self._modelled(arrays)}
@@ -230,7 +229,7 @@ class _Worker:
         self.saved = done.round
         if self.comm.rank == 0:
             snapshot.prune(store, self.plan.keep)
-        spent = perf_counter() - begun
+        spent = self.comm.clock() - begun
         self._say("snapshot", path=done.path, bytes=done.bytes, seconds=spent)
 
     def _check_weights(self) -> None:
@@ -274,7 +273,7 @@ class _Worker:
             best=best,
             total_samples=tally.total_samples,
             total_bytes_sent=tally.total_bytes_sent,
-            total_seconds=perf_counter() - self.begun,
+            total_seconds=self.comm.clock() - self.begun,
             communication=tally.communication,
             snapshot=self._newest(),
         )

@@ -95,7 +95,7 @@ class Batches:
         self.close()
 
     def _start(self) -> None:
-        self._prefetch = Prefetch(partial(_Maker, self._work))
+        self._prefetch = Prefetch(partial(Maker, self._work))
         self._dropped = weakref.finalize(self, self._prefetch.stop)
 
 
@@ -105,14 +105,17 @@ def one_pass(records: Records, batch_size: int) -> Iterator[Batch]:
         yield records.take(slice(begin, min(begin + batch_size, len(records))))
 
 
-class _Maker:
-    """Begins at the cursor, so that a child process or a retry repeats nothing."""
+class Maker:
+    """Makes batches of its work, one after the other, in the thread that asks for them.
 
-    def __init__(self, work: Work, number: int) -> None:
+    It begins at the cursor, so that a child process or a retry repeats nothing.
+    """
+
+    def __init__(self, work: Work, number: int = 0) -> None:
         self.work, self.order = work, copy.copy(work.order)
         self.order.seek(work.cursor)
 
-    def make(self, number: int, spare: object) -> tuple[Batch, Place]:
+    def make(self, number: int = 0, spare: object = None) -> tuple[Batch, Place]:
         first = self.order.place
         batch = self._collect()
         for name, transform in self.work.transforms.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
 from typing import ClassVar, final
 
 from sparknet.dist import statistics
@@ -47,8 +46,8 @@ class Averaging(Periodic):
     def train(self, learner: Learner, most: int) -> Steps:
         if self.seconds is None:
             return learner.step(min(self.steps, most))
-        begun, done = perf_counter(), learner.step(1)
-        while done.steps < most and perf_counter() - begun < self.seconds:
+        done = learner.step(1)
+        while done.steps < most and done.seconds < self.seconds:
             done += learner.step(1)
         return done
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
-from time import perf_counter
 from typing import Any, ClassVar
 
 from sparknet.dist.comm import Comm
@@ -54,6 +53,10 @@ class Round:
     bytes_sent: int
     divergence: float
     """How far the worker moved from the last synchronised weights: ‖x_i - x‖ / ‖x‖."""
+    seconds_loading: float = 0.0
+    """The part of computing in which the worker waited for its records."""
+    seconds_waiting: float = 0.0
+    """The part of communicating in which it waited for other workers."""
     note: str = ""
     """What the strategy decided, for people to read."""
 
@@ -122,28 +125,30 @@ class Meter:
 
     def __init__(self, comm: Comm) -> None:
         self._comm = comm
-        self._sent, self._seconds = comm.traffic.sent, comm.traffic.seconds
+        self._before = replace(comm.traffic)
 
     def round(self, number: int, done: Steps, divergence: float) -> Round:
-        traffic = self._comm.traffic
-        return Round(
+        alone = Round(
             number,
             done.steps,
             done.samples,
             done.loss,
             done.seconds,
-            traffic.seconds - self._seconds,
-            traffic.sent - self._sent,
+            0.0,
+            0,
             divergence,
+            done.loading,
         )
+        return self.around(alone)
 
     def around(self, inner: Round) -> Round:
         """A round measured elsewhere, with the traffic before and after it added."""
-        traffic = self._comm.traffic
+        now, before = self._comm.traffic, self._before
         return replace(
             inner,
-            seconds_communicating=traffic.seconds - self._seconds,
-            bytes_sent=traffic.sent - self._sent,
+            seconds_communicating=now.seconds - before.seconds,
+            bytes_sent=now.sent - before.sent,
+            seconds_waiting=now.waiting - before.waiting,
         )
 
 
@@ -167,8 +172,8 @@ def warm_up(learner: Learner, comm: Comm, steps: int) -> Round:
     meter, done = Meter(comm), Steps()
     patience = comm.deadline / 4
     while True:
-        begun = perf_counter()
-        while comm.rank == 0 and done.steps < steps and perf_counter() - begun < patience:
+        begun = comm.clock()
+        while comm.rank == 0 and done.steps < steps and comm.clock() - begun < patience:
             done += learner.step(1)
         if not comm.any(comm.rank == 0 and done.steps < steps):
             break
