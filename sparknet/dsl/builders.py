@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
+from keyword import iskeyword
 from typing import Any, NoReturn
 
 from sparknet.dsl.fields import default_text, set_field, set_fields, short_repr
@@ -49,14 +50,17 @@ _KNOWN: Mapping[str, Any] = {
 
 @cache
 def option_fields(type_name: str) -> dict[str, tuple[str, Any]]:
-    """The flattened keywords of a type: name → (LayerParameter field, descriptor)."""
+    """The flattened keywords of a type: name → (LayerParameter field, descriptor).
+
+    Python's own words (``lambda``) are none: such an option goes by its message.
+    """
     found: dict[str, tuple[str, Any]] = {}
     if type_name not in LAYERS:
         return found
     layer = LAYERS[type_name]
     for group in (*((layer.field,) if layer.field else ()), *layer.fields):
         for field in _KNOWN[group].message_type.fields:
-            if field.name not in _KNOWN and field.name not in EXTRA:
+            if not (field.name in _KNOWN or field.name in EXTRA or iskeyword(field.name)):
                 found.setdefault(field.name, (group, field))
     return found
 

@@ -28,10 +28,22 @@ def scaling(layer: Layer) -> dict[str, tuple[float, ...]]:
 
 def decoded(deltas: Array, priors: Array, means: Any, stds: Any) -> Array:
     """Boxes (N x classes x 4) that deltas (N x 4 classes) make of priors (N x 4)."""
-    scaled = deltas.reshape(len(deltas), -1, 4).astype(np.float64) * stds + means
+    scaled = deltas.reshape(len(deltas), deltas.shape[1] // 4, 4).astype(np.float64) * stds + means
     sizes = (priors[:, 2:] - priors[:, :2] + 1)[:, None]
     centres = (priors[:, 2:] + priors[:, :2])[:, None] / 2
     middle = scaled[..., :2] * sizes + centres
     size = sizes * np.exp(np.minimum(scaled[..., 2:], LARGEST))
     low = middle - (size - 1) / 2
     return np.concatenate([low, low + size - 1], -1)
+
+
+def paired_overlaps(one: Array, two: Array) -> Array:
+    """The intersection over the union of each box with the one in the same row of the other; a
+    box without a size overlaps nothing."""
+    sizes = [np.maximum(boxes[..., 2:4] - boxes[..., :2] + 1, 0) for boxes in (one, two)]
+    low = np.maximum(one[..., :2], two[..., :2])
+    high = np.minimum(one[..., 2:4], two[..., 2:4])
+    real = (sizes[0] > 0).all(-1) & (sizes[1] > 0).all(-1)
+    common = np.where(real & (low <= high).all(-1), (high - low + 1).prod(-1), 0)
+    union = sizes[0].prod(-1) + sizes[1].prod(-1) - common
+    return np.asarray(np.divide(common, union, out=np.zeros_like(common), where=union > 0))

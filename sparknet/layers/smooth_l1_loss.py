@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from sparknet.layers.layer import Shape, between, count, shape_text
+from sparknet.layers.layer import Plan, Shape, between, count, shape_text
+from sparknet.layers.legacy_shape import legacy_shape
 from sparknet.layers.loss import Loss
 
 
 class SmoothL1Loss(Loss):
     """Of Fast R-CNN; bottoms 2 and 3 are weights inside and outside the loss.
 
-    Values: num, sigma2 (sigma squared), inside (bottom 2 given), outside (bottom 3 given).
+    Top 1, of Cascade R-CNN's fork, is the loss of each place, N x 1 x H x W.
+    Values: num, channels, inner, sigma2 (sigma squared), inside (bottom 2 given), outside (bottom 3
+    given).
     """
 
     type = "SmoothL1Loss"
     field = "smooth_l1_loss_param"
     bottoms = between(2, 4)
+    tops = between(1, 2)
 
     def force_backward(self, bottom: int) -> bool:
         return bottom < 2
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        plan = super().infer(bottoms)
+        if len(self.parameter.top) < 2:
+            return plan
+        num, _, high, wide = legacy_shape(self, bottoms[0], "bottom 0")
+        return replace(plan, tops=((), (num, 1, high, wide)))
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         for index, shape in enumerate(bottoms):
@@ -31,6 +43,8 @@ class SmoothL1Loss(Loss):
                 )
         return {
             "num": bottoms[0][0],
+            "channels": count(bottoms[0][1:2]),
+            "inner": count(bottoms[0][2:]),
             "sigma2": self.options.sigma**2,
             "inside": len(bottoms) > 2,
             "outside": len(bottoms) > 3,

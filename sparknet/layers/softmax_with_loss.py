@@ -10,7 +10,8 @@ from sparknet.layers.softmax import around
 
 
 class SoftmaxWithLoss(Loss):
-    """A second top gives the probabilities (Caffe: softmax_loss_layer.cpp).
+    """A second top gives the probabilities (Caffe: softmax_loss_layer.cpp); a third, of forks,
+    the loss of each label in the shape of the labels; an ignored one has 0.
 
     Values: axis, outer, channels, inner, normalization (default "valid"),
     ignore_label (None: none), class_weights (absent: all 1).
@@ -25,7 +26,7 @@ class SoftmaxWithLoss(Loss):
     labelled = True
     field = "softmax_param"
     fields = ("loss_param",)
-    tops = between(1, 2)
+    tops = between(1, 3)
     classes = 1
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
@@ -39,8 +40,7 @@ class SoftmaxWithLoss(Loss):
             "ignore_label": ignore_label(self.parameter.loss_param),
             **self._class_weights(data[axis]),
         }
-        probabilities = (data,) if len(self.parameter.top) > 1 else ()
-        return Plan(tops=((), *probabilities), values=values)
+        return Plan(tops=((), data, labels)[: max(len(self.parameter.top), 1)], values=values)
 
     def _class_weights(self, classes: int) -> dict[str, tuple[float, ...]]:
         options = self.parameter.loss_param

@@ -69,7 +69,7 @@ def read_windows(path: str, foreground: float, background: float) -> Windows:
     images: list[str] = []
     channels: list[int] = []
     found: dict[bool, list[tuple[int, ...]]] = {True: [], False: []}
-    words = _Words(path)
+    words = Words(path)
     while words.more():
         if words.text("'#'") != "#":
             raise words.wrong("image", len(images), "does not begin with '#'")
@@ -94,7 +94,7 @@ def read_windows(path: str, foreground: float, background: float) -> Windows:
     return Windows(tuple(images), tuple(channels), *boxes)
 
 
-class _Words:
+class Words:
     """The words of a window file, line by line."""
 
     def __init__(self, path: str) -> None:
@@ -177,8 +177,8 @@ def _enlarged(
     middle_x, middle_y = f(x1) + half_width, f(y1) + half_height
     if square:
         half_height = half_width = max(half_height, half_width)
-    columns = _round(middle_x - half_width * scale), _round(middle_x + half_width * scale)
-    rows = _round(middle_y - half_height * scale), _round(middle_y + half_height * scale)
+    columns = rounded(middle_x - half_width * scale), rounded(middle_x + half_width * scale)
+    rows = rounded(middle_y - half_height * scale), rounded(middle_y + half_height * scale)
     return columns, rows
 
 
@@ -189,11 +189,11 @@ def _clipped(first: int, last: int, size: int, crop: int) -> tuple[tuple[int, in
     before, after = max(0, -first), max(0, last - size + 1)
     first, last = first + before, last - after
     scale = f(crop) / f(max(whole, 1))
-    length = _round(f(last - first + 1) * scale)
-    return (first, last, _round(f(before) * scale), _round(f(after) * scale)), length
+    length = rounded(f(last - first + 1) * scale)
+    return (first, last, rounded(f(before) * scale), rounded(f(after) * scale)), length
 
 
-def _round(value: Any) -> int:
+def rounded(value: Any) -> int:
     """C's round."""
     size = math.floor(abs(float(value)) + 0.5)
     return size if value >= 0 else -size

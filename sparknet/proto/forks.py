@@ -184,12 +184,6 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "type": "BatchReduction Scatter SegData SyncBN",
         "value": "STOCHASTIC_SUM TOPK",
     },
-    "zhaoweicai/cascade-rcnn": {
-        "type": (
-            "BboxAccuracy DetectionData DetectionGroupAccuracy DetectionGroupLoss EvalData "
-            "HardMining ProposalTarget ScaleRoute"
-        ),
-    },
 }
 
 

@@ -84,6 +84,55 @@ def hdf5(folder: Path) -> str:
     )
 
 
+def source(kind: str, field: str, folder: Path, options: str = "", tops: int = 2) -> str:
+    """A layer that reads a file as soon as it is built."""
+    (folder / "list").write_text("/etc/passwd /etc/passwd\n")
+    names = " ".join(f"top: '{top}'" for top in "dlm"[:tops])
+    return (
+        f"layer {{ name: 'bad' type: '{kind}' {names} {field} "
+        f"{{ source: '{folder / 'list'}' batch_size: 1 {options} }} "
+        "transform_param { crop_size: 2 } }"
+    )
+
+
+def dense_images(folder: Path) -> str:
+    return source("DenseImageData", "dense_image_data_param", folder)
+
+
+def segmented_images(folder: Path) -> str:
+    return source("ImageSegData", "image_data_param", folder)
+
+
+def annotated(folder: Path) -> str:
+    (folder / "map").write_text("item { name: 'x' label: 1 }")
+    return source("AnnotatedData", "data_param", folder, "backend: LMDB").replace(
+        "data_param {",
+        f"annotated_data_param {{ label_map_file: '{folder / 'map'}' }} data_param {{",
+        1,
+    )
+
+
+def boxed(folder: Path) -> str:
+    return source("DetectionData", "detection_data_param", folder, tops=1)
+
+
+def boxed_test(folder: Path) -> str:
+    return source("EvalData", "eval_data_param", folder)
+
+
+def picture_sizes(folder: Path) -> str:
+    (folder / "sizes").write_text("x 3 3\n")
+    inputs = "".join(
+        f"layer {{ name: '{name}' type: 'Input' top: '{name}' "
+        f"input_param {{ shape {{ dim: 1 dim: 1 dim: 1 dim: {width} }} }} }}\n"
+        for name, width in (("x", 7), ("n", 8))
+    )
+    return (
+        inputs + "layer { name: 'bad' type: 'DetectionEvaluate' bottom: 'x' bottom: 'n' top: 'e' "
+        f"detection_evaluate_param {{ num_classes: 2 name_size_file: '{folder / 'sizes'}' }} }}"
+    )
+
+
 TRAPS = {
     python: "Python: to import the module 'trap' is refused",
     output: "HDF5Output: to write the file '.*precious' is refused",
@@ -93,6 +142,12 @@ TRAPS = {
     images_list: "ImageData: the image list '.*' cannot be read",
     windows: "WindowData: the window file '.*' cannot be read",
     hdf5: "HDF5Data: the list '.*' cannot be read",
+    dense_images: "DenseImageData: the list '.*' cannot be read",
+    segmented_images: "ImageSegData: the list '.*' cannot be read",
+    annotated: "AnnotatedData: the database '.*' cannot be read",
+    boxed: "DetectionData: the window file '.*' cannot be read",
+    boxed_test: "EvalData: the window file '.*' cannot be read",
+    picture_sizes: "DetectionEvaluate: to read the sizes '.*sizes' is refused",
 }
 WHY = "the net is of unknown origin; give trusted=True"
 

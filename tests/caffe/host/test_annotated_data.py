@@ -280,6 +280,81 @@ def test_right_and_wrong_detections() -> None:
         mean_average_precision([rows], "VOC")
 
 
+def in_pictures(boxes: Any, size: tuple[int, int], pad: str) -> Any:
+    """Shares of a padded 100 x 100 picture as pixels of the picture of a size, box by box."""
+    rows = np.array(boxes, np.float64)
+    if pad:
+        # 50 x 100 pixels became 50 x 100 with 25 empty rows above and below.
+        rows[:, 1::2] = (rows[:, 1::2] * 100 - 25) / 50
+    return np.clip(rows, 0, 1) * [size[1], size[0], size[1], size[0]]
+
+
+@pytest.mark.parametrize("pad", ["", "FIT_LARGE_SIZE_AND_PAD"])
+def test_detections_in_pixels(tmp_path: Path, pad: str) -> None:
+    """Boxes of a few pixels overlap more where pixels have a size; pictures follow a list."""
+    (tmp_path / "sizes").write_text("a 50 100\nb 4 8\n")
+    low, high = (0.4, 0.6) if pad else (0.2, 0.7)
+    truth = np.array([[0, 1, 0, 0.1, low, 0.6, high, 0]], np.float32).reshape(1, 1, 1, 8)
+    found = np.array([[0, 1, 0.9, 0.1, low, 0.4, high]], np.float32).reshape(1, 1, 1, 7)
+    options = f"name_size_file: '{tmp_path / 'sizes'}' overlap_threshold: 0.66"
+    if pad:
+        options += f" resize_param {{ height: 100 width: 100 resize_mode: {pad} }}"
+    text = EVALUATE.replace("}", f"{options} }}")
+    made = build(
+        layer_text("DetectionEvaluate", text, "d t"), {"d": found, "t": truth}, force=False
+    )
+    judged = []
+    for size in ((50, 100), (4, 8), (50, 100)):
+        made.forward()
+        own, real = (in_pictures(b[0, 0, :, 3:7], size, pad)[0] for b in (found, truth))
+        shared = (own[2] - own[0] + 1) / (real[2] - real[0] + 1)
+        judged.append(shared >= 0.66)
+        assert made.blobs["y"].data[0, 0, 2, 3:].tolist() == [judged[-1], not judged[-1]]
+    assert judged == [False, True, False]
+    inputs, other = {"d": found, "t": truth}, EVALUATE.replace("}", "name_size_file: '/no/such' }")
+    with pytest.raises(LayerError, match="the name_size_file '/no/such' is no file"):
+        build(layer_text("DetectionEvaluate", other, "d t"), inputs, force=False)
+    (tmp_path / "sizes").write_text("a 50\n")
+    with pytest.raises(LayerError, match="line 1 is no name with a height and a width"):
+        build(layer_text("DetectionEvaluate", text, "d t"), inputs, force=False)
+
+
+def test_detections_of_cascades(tmp_path: Path) -> None:
+    """Rows in pixels of the resized picture, whose size is a third bottom."""
+    found = np.array(
+        [
+            [0, 10, 10, 29, 29, 1, 0.9],
+            [0, 10, 10, 24, 29, 2, 0.8],
+            [-1] * 7,
+            [1, 5, 5, 9, 9, 2, 0.7],
+        ],
+        np.float32,
+    )
+    truth = np.array([[0, 10, 10, 29, 29, 1, 0, 1], [0, 10, 10, 29, 29, 2, 0, 0]], np.float32)
+    sizes = np.array([[50, 50], [60, 40]], np.float32)
+    inputs = {"d": found, "t": truth, "s": sizes}
+    made = build(layer_text("DetectionEvaluate", EVALUATE, "d t s"), inputs, force=False)
+    made.forward()
+    want = [
+        [-1, 1, 0, -1, -1],
+        [-1, 2, 1, -1, -1],
+        [0, 1, 0.9, 0, 0],
+        [0, 2, 0.8, 1, 0],
+        [1, 2, 0.7, 0, 1],
+    ]
+    np.testing.assert_allclose(made.blobs["y"].data[:, :, 0, 0], want, rtol=1e-6)
+    # As pixels of a smaller picture the boxes overlap less than 0.74: 0.75 becomes 12 of 16.
+    (tmp_path / "sizes").write_text("a 10 10\nb 60 40\n")
+    options = f"overlap_threshold: 0.77 name_size_file: '{tmp_path / 'sizes'}'"
+    text = EVALUATE.replace("}", f"{options} }}")
+    made = build(layer_text("DetectionEvaluate", text, "d t s"), inputs, force=False)
+    made.forward()
+    rights = made.blobs["y"].data[2:, 3, 0, 0].tolist()
+    scaled = [np.array(row[1:5]) / 5 for row in (found[1], truth[1])]
+    area = [np.prod(box[2:] - box[:2] + 1) for box in scaled]
+    assert rights == [0, area[0] / area[1] >= 0.77, 0]
+
+
 @pytest.mark.parametrize(
     ("version", "want"),
     [

@@ -17,9 +17,8 @@ from tests.caffe.layers.oracle import layer_text, passes, values
 
 Shape = tuple[int, ...]
 
-READ_FILES_OR_CODE = {
-    "AnnotatedData", "Data", "DenseImageData", "HDF5Data", "HDF5Output", "ImageData",
-    "ImageSegData", "MemoryData", "Python", "WindowData",
+READ_FILES_OR_CODE = {kind for kind in LAYERS if getattr(LAYERS[kind], "reads", False)} | {
+    "HDF5Output", "MemoryData", "Python",
 }  # fmt: skip
 SHAPES: tuple[Shape, ...] = (
     (), (0,), (1,), (3,), (2, 0), (0, 3), (2, 3), (2, 0, 3), (2, 3, 4, 4), (0, 2, 4, 4),
@@ -27,10 +26,12 @@ SHAPES: tuple[Shape, ...] = (
     (2,) + (1,) * 12 + (0,),
 )  # fmt: skip
 WANT_AXES = {
-    "BoxAnnotatorOHEM", "BoxGroupOutput", "Convolution3D", "ConvolutionDepthwise", "DecodeBBox",
-    "Deconvolution3D", "DetectionEvaluate", "DetectionOutput", "EvalDetection", "FrcnnOutput",
-    "GRU", "LSTM", "LSTMUnit", "MultiBoxLoss", "PSROIPooling", "Pooling3D", "Proposal", "ROIAlign",
-    "ROIPooling", "RegionLoss", "Reorg", "Yolov3", "Yolov3DetectionOutput", "YoloDetectionOutput",
+    "BboxAccuracy", "BoxAnnotatorOHEM", "BoxGroupOutput", "Convolution3D",
+    "ConvolutionDepthwise", "DecodeBBox", "Deconvolution3D", "DetectionEvaluate",
+    "DetectionGroupAccuracy", "DetectionGroupLoss", "DetectionOutput", "EvalDetection",
+    "FrcnnOutput", "GRU", "HardMining", "LSTM", "LSTMUnit", "MultiBoxLoss", "Pooling3D",
+    "Proposal", "ProposalTarget", "PSROIPooling", "RegionLoss", "Reorg", "ROIAlign",
+    "ROIPooling", "ScaleRoute", "YoloDetectionOutput", "Yolov3", "Yolov3DetectionOutput",
 }  # fmt: skip
 """Types for which none of these blobs has the axes that they need."""
 FILLER = "weight_filler { type: 'constant' value: 0.5 }"

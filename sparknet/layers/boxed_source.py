@@ -1,0 +1,48 @@
+"""The base of the sources that read Cascade R-CNN's window files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparknet.errors import FileError
+from sparknet.layers.source_layer import SourceLayer
+from sparknet.loaders.boxed_pictures import read_listed
+
+
+class BoxedSource(SourceLayer):
+    """Its options have source, root_folder and batch_size."""
+
+    fields = ("transform_param",)
+    reads = batches = True
+
+    def first(self) -> tuple[int, int, int]:
+        """The shape of the first picture, as the window file says."""
+        with self.reading(f"the window file '{self.options.source}'"):
+            try:
+                return read_listed(self.options.source, 1)[0].shape
+            except FileError as error:
+                self.fail(str(error))
+
+    def both(self, high: str, wide: str) -> tuple[int, int] | None:
+        """Two options that go together; None where they are not given."""
+        given = [self.options.HasField(name) for name in (high, wide)]
+        found = getattr(self.options, high), getattr(self.options, wide)
+        if not all(given) and not any(found):
+            return None
+        if not all(given) or min(found) < 1:
+            self.fail(f"needs {high} and {wide}, both positive; they are {found[0]}, {found[1]}")
+        return found
+
+    def source_values(self) -> dict[str, Any]:
+        options, transform = self.options, self.parameter.transform_param
+        if transform.HasField("mean_file") or transform.crop_size:
+            self.fail("takes mean_value, not mean_file or crop_size, in transform_param")
+        if len(transform.mean_value) not in (0, 1, 3):
+            self.fail(f"needs one mean_value or three; there are {len(transform.mean_value)}")
+        return {
+            "source": options.source,
+            "root_folder": options.root_folder,
+            "batch_size": options.batch_size,
+            "mean": tuple(transform.mean_value),
+            "scale": transform.scale,
+        }
