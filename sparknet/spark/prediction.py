@@ -213,12 +213,22 @@ def structs(columns: Iterable[Any], given: Prediction, names: Sequence[str]) -> 
 
 
 def frames(columns: Iterable[Any], given: Prediction, names: Sequence[str]) -> Iterator[Any]:
-    """For a pandas function: the same, as data frames or series over Arrow's memory."""
+    """For a pandas function: the same, as data frames or series."""
     import pandas as pd
 
     for piece in predicted((_batch(one, given) for one in columns), given):
-        series = [pd.Series(made, dtype=pd.ArrowDtype(made.type)) for made in piece.columns]
+        series = list(map(_series, piece.columns))
         yield pd.DataFrame(dict(zip(names, series, strict=True))) if names else series[0]
+
+
+def _series(made: pa.Array) -> Any:
+    """Over Arrow's memory; but PySpark 3.5 knows a list that is missing by None alone."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if made.null_count and pa.types.is_nested(made.type):
+        return made.to_pandas()
+    return pd.Series(made, dtype=pd.ArrowDtype(made.type))
 
 
 def _batch(columns: Any, given: Prediction) -> pa.RecordBatch:
@@ -236,6 +246,7 @@ def _array(column: Any) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
     if hasattr(column, "columns"):
-        fields = [pa.array(column[name]) for name in column.columns]
+        fields = [_array(column[name]) for name in column.columns]
         return pa.StructArray.from_arrays(fields, names=list(column.columns))
-    return pa.array(column)
+    # Else a NaN inside a list would be a null.
+    return pa.array(column, from_pandas=column.dtype != object)

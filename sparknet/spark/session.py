@@ -35,12 +35,15 @@ def get_session(
     """The session of this spark-submit or notebook, else a local one.
 
     ``master`` names a cluster instead: spark://…, yarn, k8s://…, or sc://… for Spark Connect.
-    Then the executors start the Python at this Python's path, unless PYSPARK_PYTHON is set.
+    Then, and where SPARK_REMOTE=local[N] starts a Connect server of this machine, the executors
+    start the Python at this Python's path, unless PYSPARK_PYTHON is set.
     """
     spark_session = _pyspark().SparkSession
     given = os.environ.get("PYSPARK_GATEWAY_PORT") or _is_connected()
     if master is None and not given and spark_session.getActiveSession() is None:
         return local_session(workers, threads=threads, name=name, config=config)
+    if os.environ.get("SPARK_REMOTE", "").startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = spark_session.builder.appName(name)
     if master is not None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -15,11 +15,9 @@ _OURS = "sparknet.errors."
 
 def write_parquet(data: DataFrame, path: str, overwrite: bool = False) -> None:
     """Write a folder of Parquet, wherever Spark can write; SparkError if that fails."""
-    from pyspark.errors import PySparkException
-
     try:
         data.write.mode("overwrite" if overwrite else "errorifexists").parquet(path)
-    except PySparkException as error:
+    except Exception as error:  # PySpark 3.5 lets Py4JJavaError through
         raise SparkError(sentence(str(error))) from error
 
 

@@ -44,7 +44,9 @@ def test_the_demo(tmp_path: Path) -> None:
         pytest.param("rdd_averaging.py", ("4",), 0.85, marks=pytest.mark.slow),
         pytest.param("mnist_spark.py", (), 0.95, marks=pytest.mark.slow),
         pytest.param("cifar10_spark.py", (), 0.8, marks=pytest.mark.slow),
-        pytest.param("imagenet_tars.py", (), 0.9, marks=pytest.mark.slow),
+        pytest.param(
+            "imagenet_tars.py", ("--workers", "2", "--seconds", "60"), 0.7, marks=pytest.mark.slow
+        ),
         pytest.param("featurize.py", (), 0.9, marks=pytest.mark.slow),
         pytest.param("detect_and_match.py", (), 0.9, marks=pytest.mark.slow),
         pytest.param("finetune.py", (), 0.95, marks=pytest.mark.slow),
@@ -52,3 +54,25 @@ def test_the_demo(tmp_path: Path) -> None:
 )
 def test_it_learns(name: str, words: tuple[str, ...], least: float) -> None:
     assert run(name, *words) >= least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("workers", "remote"), [("1", {"SPARK_REMOTE": "local[2]"}), ("2", {})])
+def test_tables(workers: str, remote: dict[str, str]) -> None:
+    """The nets are ahead of trees, and their features of the columns, in either kind of session."""
+    if remote:
+        pytest.importorskip("grpc_status")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "tables.py"), workers],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | remote,
+    )
+    assert done.returncode == 0, done.stderr
+    found = {
+        line.split()[0]: [*map(float, line.split()[1:])] for line in done.stdout.splitlines()[-2:]
+    }
+    for name, least in {"collisions": 0.88, "molecules": 0.9}.items():
+        net, trees, by_features, by_columns = found[name]
+        assert net > max(least, trees)
+        assert by_features > by_columns + 0.05

@@ -24,6 +24,15 @@ REMOTE = "SPARKNET_TEST_REMOTE"
 """The variable with the address of the Connect server, for other processes."""
 
 
+def null_in_list(column: str) -> str:
+    """What is said of one: before PySpark 4.1 rows come through pandas, which makes it NaN."""
+    from pyspark.sql import functions
+
+    if hasattr(functions, "arrow_udf"):
+        return f"column '{column}' has nulls inside its lists"
+    return f"column '{column}' holds nan, no number of float32: fill or filter it"
+
+
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Of either kind."""

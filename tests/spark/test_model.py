@@ -16,6 +16,7 @@ from pyspark.errors import PythonException
 from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.spark import SparkModel, Trainer
+from tests.spark.conftest import null_in_list
 from tests.spark.digits import NET, records, solver
 
 HIDES = "SPARK_HIDE_TRACEBACK" in Path(pyspark.util.__file__).read_text()
@@ -152,15 +153,15 @@ def last_words(data: Any) -> str:
         ([4.0, 1e300, 0.0], "SparkError: column 'x' holds 1e+300, no number of float32: "),
         ([-4.0, 1.0, 0.0], "SparkError: blob 'prob' became nan, though its record has finite "),
         (None, "SparkError: column 'x' is null: "),
-        ([4.0, None, 0.0], "SparkError: column 'x' has nulls inside its lists "),
+        ([4.0, None, 0.0], None),
         ([4.0, 1.0], "column 'x' has 2 values a row, where (3,) is wanted "),
     ],
 )
-def test_no_class_is_made_of_nothing(session: Any, wrong: Any, said: str) -> None:
+def test_no_class_is_made_of_nothing(session: Any, wrong: Any, said: str | None) -> None:
     rows = [(RIGHT,)] * 9 + [(wrong,)] + [(RIGHT,)] * 4
     data = session.createDataFrame(rows, "x array<double>").coalesce(1)
     found = last_words(SparkModel(FLAT).transform(data, best="guess"))
-    assert said in found
+    assert (said or null_in_list("x")) in found
     assert found.startswith("sparknet.errors.SparkError: ")
     assert found.endswith(" (partition 0, row 9)")
 

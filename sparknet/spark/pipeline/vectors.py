@@ -57,7 +57,9 @@ def _class(name: str, kind: Any) -> Column:
     from pyspark.sql import functions
 
     scores = array(name, kind)
-    return (functions.array_position(scores, functions.array_max(scores)) - 1).cast("double")
+    # PySpark 3.5's array_position takes no column as its value.
+    place = functions.call_function("array_position", scores, functions.array_max(scores))
+    return (place - 1).cast("double")
 
 
 def _classes(name: str, kind: Any) -> Column:

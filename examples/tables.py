@@ -1,0 +1,151 @@
+"""Train on tables as TensorSpark did, collisions and molecules, beside gradient-boosted trees.
+
+    python examples/tables.py [workers]
+
+Both tables are drawn.  Each column alone says little of the label, as in the ones they stand
+for: a collision is a decay if two of its particles together have the mass of a heavy one, and a
+molecule is active if it has one of two groups of atoms but not both.  A deep net finds such
+combinations, a "wide and deep" one (Cheng et al., arXiv 1606.07792) beside what each column says
+alone.  Where single columns say much, trees are as good.  At last the net's features find
+molecules that are alike.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from sparknet import LinearLayer, NetParams, RDDLayer, ReLU, SoftmaxWithLoss, SolverParams
+from sparknet.dsl import Eltwise
+from sparknet.spark import get_session
+from sparknet.spark.pipeline import NetEstimator, NetFeaturizer
+
+ATOMS, GROUPS, BITS, NEAREST = 512, 4, 24, 5
+
+
+def decays(random: np.random.Generator, count: int) -> list[Any]:
+    """The two particles into which one of mass 125 falls: log momentum, pseudorapidity, angle."""
+    mass = random.normal(125, 6, count)
+    cosine, angle = random.uniform(-1, 1, count), random.uniform(-np.pi, np.pi, count)
+    sine = np.sqrt(1 - cosine**2)
+    half = np.stack([sine * np.cos(angle), sine * np.sin(angle), cosine]) * mass / 2
+    speed, turn = random.exponential(60, count), random.uniform(-np.pi, np.pi, count)
+    heavy = np.stack([speed * np.cos(turn), speed * np.sin(turn), random.normal(0, 80, count)])
+    energy = np.sqrt(mass**2 + (heavy**2).sum(0))
+    found = []
+    for one in (half, -half):
+        along = (heavy * one).sum(0) / (mass * (energy + mass)) + 0.5
+        x, y, z = one + along * heavy
+        across = np.hypot(x, y)
+        found.append(np.stack([np.log(across / 50), np.arcsinh(z / across), np.arctan2(y, x)], 1))
+    return found
+
+
+def collisions(random: np.random.Generator, count: int) -> tuple[Any, Any, Any]:
+    """21 numbers of each event, of which 6 matter; an event that is none mixes two decays."""
+    label = random.integers(0, 2, count)
+    one, two = decays(random, count)
+    two = np.where(label[:, None] == 1, two, two[random.permutation(count)])
+    return np.hstack([one, two, random.normal(size=(count, 15))]), label, label
+
+
+def molecules(random: np.random.Generator, count: int) -> tuple[Any, Any, Any]:
+    """512 bits of each; any of 24 bits shows a group of atoms.  The third are the groups."""
+    bits = (random.random((count, ATOMS)) < 0.03).astype(np.uint8)
+    bits[:, : GROUPS * BITS] = 0
+    has = random.random((count, GROUPS)) < (0.5, 0.5, 0.25, 0.5)
+    for group in range(GROUPS):
+        rows = np.flatnonzero(has[:, group])
+        bits[rows, group * BITS + random.integers(0, BITS, len(rows))] = 1
+    label = (has[:, 0] ^ has[:, 1]) & ~has[:, 2] ^ (random.random(count) < 0.02)
+    shuffled = np.random.default_rng(7).permutation(ATOMS)
+    return bits[:, shuffled], label.astype(int), has[:, :3] @ (1, 2, 4)
+
+
+def net(columns: int, hidden: int, is_wide: bool) -> NetParams:
+    layers: list[Any] = [RDDLayer("data", shape=[50, columns]), RDDLayer("label", shape=[50])]
+    top = "data"
+    for number in range(3):
+        name = f"deep{number}"
+        layers.append(LinearLayer(name, top, num_outputs=hidden, weight_filler="msra"))
+        layers.append(ReLU(top := f"relu{number}", name))
+    layers.append(LinearLayer("score", top, num_outputs=2, weight_filler="xavier"))
+    if is_wide:
+        layers.append(LinearLayer("wide", "data", num_outputs=2, weight_filler="xavier"))
+        layers.append(Eltwise("both", ["score", "wide"], operation="SUM"))
+    last = "both" if is_wide else "score"
+    return NetParams("table", *layers, SoftmaxWithLoss("loss", [last, "label"]))
+
+
+def learn(
+    spark: Any, drawn: tuple[Any, Any, Any], made: NetParams, decay: float, workers: int
+) -> list[float]:
+    """Areas under the ROC curve of net and trees, and shares of nearest rows of the same kind.
+
+    One tenth of the rows ends the training early, another one judges it.
+    """
+    import pandas as pd
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+
+    values, label, kind = drawn
+    values, tenth = values.astype(np.float32), np.arange(len(label)) % 10
+    rows = {"features": list(values), "label": label, "kind": kind, "tenth": tenth}
+    table = spark.createDataFrame(pd.DataFrame(rows).assign(held=tenth == 8)).cache()
+    solver = SolverParams(net=made, type="Adam", base_lr=0.001, momentum=0.9, lr_policy="fixed")
+    estimator = NetEstimator(
+        solver,
+        workers=workers,
+        weight_decay=decay,
+        epochs=30,
+        patience=10,
+        class_weights="balanced",
+        validationIndicatorCol="held",
+        seed=1,
+    )
+    model = estimator.fit(table.where("tenth < 9"))
+    featurizer = NetFeaturizer(model.model, inputCol="features", outputCol="deep", layer="relu2")
+    tested = featurizer.transform(model.transform(table.where("tenth = 9")))
+    columns = ("label", "kind", "features", "deep", "probability")
+    found = {name: np.array([*tested.toPandas()[name]]) for name in columns}
+    trees = HistGradientBoostingClassifier(early_stopping=True, class_weight="balanced")
+    trees.fit(values[tenth < 9], label[tenth < 9])
+    guessed = trees.predict_proba(values[tenth == 9])[:, 1]
+    return [
+        float(roc_auc_score(found["label"], found["probability"][:, 1])),
+        float(roc_auc_score(label[tenth == 9], guessed)),
+        alike(found["deep"], found["kind"]),
+        alike(found["features"], found["kind"]),
+    ]
+
+
+def alike(features: Any, kinds: Any) -> float:
+    """How many of a row's nearest, by the cosine, are of its kind."""
+    length = np.linalg.norm(features, axis=1, keepdims=True)
+    near = (features / np.maximum(length, 1e-12)).astype(np.float32)
+    product = near @ near.T
+    np.fill_diagonal(product, -np.inf)
+    nearest = np.argpartition(-product, NEAREST)[:, :NEAREST]
+    return float(np.mean(kinds[nearest] == kinds[:, None]))
+
+
+def main(workers: int = 2, events: int = 50_000, compounds: int = 20_000) -> list[list[float]]:
+    spark, random = get_session(workers), np.random.default_rng(0)
+    tables = {
+        "collisions": (collisions(random, events), net(21, 128, is_wide=False), 0.0003),
+        "molecules": (molecules(random, compounds), net(ATOMS, 64, is_wide=True), 0.003),
+    }
+    print(f"areas under the ROC curve; shares of the nearest {NEAREST} that are of a row's kind")
+    print(f"{'':12}{'net':>12}{'trees':>12}{'by features':>12}{'by columns':>12}")
+    found = []
+    for name, (drawn, made, decay) in tables.items():
+        found.append(learn(spark, drawn, made, decay, workers))
+        print(f"{name:12}" + "".join(f"{one:12.3f}" for one in found[-1]), flush=True)
+    spark.stop()
+    return found
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))
