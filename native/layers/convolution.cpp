@@ -74,6 +74,11 @@ bool is_idle(int64_t taps, int64_t dilation, int64_t places, int64_t stride, int
     }
     return false;
 }
+
+// Whether a backward pass may follow.
+bool has_gradients(const Layer& layer) {
+    return layer.train || layer.backward;
+}
 }  // namespace
 
 memory Accumulator::target(const memory::desc& wanted) {
@@ -105,10 +110,11 @@ Window::Window(const Layer& layer, bool reverse) {
     auto kernel = options.integers("kernel"), stride = options.integers("stride");
     auto pad = options.integers("pad"), dilation = options.integers("dilation");
     outputs = options.integer("num_output");
-    // One filter of one channel multiplies too little for bfloat16's instructions: its own
-    // kernels in float32 are faster.
+    // Where each channel has a window of its own, few products meet many values: narrow values are
+    // read faster, but the gradients' own kernels are faster in float32.
     const bool depthwise = group > 1 && group == outputs && group == in[axis];
-    factors = depthwise ? memory::data_type::f32 : layer.net->factors;
+    const bool wide = depthwise && (reverse || has_gradients(layer));
+    factors = wide ? memory::data_type::f32 : layer.net->factors;
     source = {outer, in[axis]};
     target = {outer, outputs};
     source.insert(source.end(), in.begin() + static_cast<long>(axis) + 1, in.end());
@@ -148,8 +154,8 @@ Window::Window(const Layer& layer, bool reverse) {
     plain_weights = {weights, memory::data_type::f32, steps};
     // The few channels of a picture are read in the layout that they have.
     constexpr int64_t picture = 4;
-    is_float_plane = !reverse && factors == memory::data_type::f32 && source.size() == 4;
-    may_be_last = is_float_plane && source[1] > picture;
+    is_plane = !reverse && source.size() == 4 && (depthwise || factors == memory::data_type::f32);
+    may_be_last = is_plane && source[1] > picture;
     few_products = options.flag("few_products", false);
     bias = options.flag("bias_term");
     plain_bias = {{outputs}, memory::data_type::f32, memory::format_tag::x};
@@ -162,11 +168,11 @@ WindowKernel<Family>::~WindowKernel() = default;
 
 template <class Family>
 void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window) {
-    const auto kind = layer.train || layer.backward ? dnnl::prop_kind::forward_training
-                                                    : dnnl::prop_kind::forward_inference;
+    const auto kind = has_gradients(layer) ? dnnl::prop_kind::forward_training
+                                           : dnnl::prop_kind::forward_inference;
     // Only a picture's gradients are faster in the layout that it has.
     const bool last =
-        kind == dnnl::prop_kind::forward_inference ? window.is_float_plane : window.may_be_last;
+        kind == dnnl::prop_kind::forward_inference ? window.is_plane : window.may_be_last;
     const auto describe = [&](const dnnl::primitive_attr& with, bool bias) {
         return best(last, [&](memory::format_tag images, bool or_none) {
             return typename Forward::primitive_desc(

@@ -47,8 +47,9 @@ struct Window {
     dnnl::memory::dims source, target, weights, strides, dilations, before, after;
     dnnl::memory::desc plain_weights, plain_bias;
     bool bias = false;
-    // Whether channels may lie innermost: for images of two axes in float32 that are no pictures.
-    bool is_float_plane = false, may_be_last = false;
+    // Whether channels may lie innermost: for images of two axes that are no pictures.  In bfloat16
+    // oneDNN chooses that itself, but for depthwise convolutions.
+    bool is_plane = false, may_be_last = false;
     // Whether passes with fewer products are used even where they are slower: tests ask for that.
     bool few_products = false;
     int64_t outputs = 0;

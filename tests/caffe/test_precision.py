@@ -228,6 +228,58 @@ def test_the_test_phase_is_close_to_float32(case: str) -> None:
         assert distance(found[name], expected[name]) < CLOSE
 
 
+def folded(name: str, bottom: str, options: str) -> str:
+    """A convolution, then layers in place that become part of its weights."""
+    made = convolution(name, bottom, f"bias_term: false {options}")
+    made += layer(f"{name}/bn", "BatchNorm", name, "", name)
+    return made + layer(f"{name}/scale", "Scale", name, "scale_param { bias_term: true }", name)
+
+
+def residual(channels: int, deep: str) -> str:
+    """A block whose sum and ReLU a convolution takes in, behind a short cut of its own."""
+    wide = f"num_output: {channels} kernel_size: 1"
+    made = folded("first", "data", wide) + folded("short", "first", wide)
+    made += folded("deep", "first", f"num_output: {channels} {deep}")
+    made += layer("deep/relu", "ReLU", "deep", "", "deep") + folded("long", "deep", wide)
+    made += layer("sum", "Eltwise", "short long") + layer("sum/relu", "ReLU", "sum", "", "sum")
+    made += folded("next", "sum", wide) + layer("again", "Eltwise", "sum next")
+    return made + layer("pool", "Pooling", "again", "pooling_param { kernel_size: 2 }")
+
+
+@needs_bf16
+@pytest.mark.parametrize("channels", [3, 16, 24, 33])
+@pytest.mark.parametrize(
+    "deep",
+    ["kernel_size: 3 pad: 1", "group: {0} kernel_size: 3 pad: 1", "group: {0} kernel_size: 1"],
+)
+@pytest.mark.parametrize("size", [(1, 4), (3, 7)])
+def test_chains_are_fused_and_close_to_float32(
+    channels: int, deep: str, size: tuple[int, int]
+) -> None:
+    images, edge = size
+    shape = (images, 5, edge, edge + 1)
+    text = input_layer("data", shape) + residual(channels, deep.format(channels))
+    expected = caffe.Net.from_proto(parse_net(text), caffe.TEST, seed=1)
+    net = caffe.Net.from_proto(
+        parse_net(text), caffe.TEST, seed=1, precision="bf16", keep_blobs=False
+    )
+    rng = np.random.default_rng(5)
+    for name, blobs in expected.params.items():
+        for number, blob in enumerate(blobs):
+            blob.data[...] += rng.uniform(0.1, 0.5, blob.data.shape)
+            net.params[name][number].data[...] = blob.data
+    data = rng.standard_normal(shape)
+    want = expected.forward(data=data)["pool"].copy()
+    net.time_layers(True)
+    found = net.forward(data=data)["pool"].copy()
+    # Five convolutions, one behind the other.
+    assert 1e-4 < distance(found, want) < 2 * CLOSE
+    np.testing.assert_array_equal(net.forward(data=data)["pool"], found)
+    times = dict(zip(net._layer_names, net.layer_times()[0], strict=True))
+    alone = {name for name, spent in times.items() if spent > 0}
+    assert not alone & {"sum", "sum/relu", "again", "deep/relu", "long/bn", "long/scale"}
+
+
 @needs_bf16
 def test_blobs_and_parameters_are_float32_from_python_and_what_is_written_counts() -> None:
     net = build(IMAGES, between("ReLU"), "bf16", caffe.TEST)

@@ -30,8 +30,8 @@ bool Net::goes_on(const Layer& before, const Layer& layer) const {
 
 // The other blob of a sum: it must exist before the convolution runs.
 bool Net::can_add(const Layer& head, const Layer& before, const Layer& sum) const {
-    if (narrow() || before.tops.size() != 1 || sum.loss_weights.empty() ||
-        sum.loss_weights[0] != 0.0F || !sum.kernel->adds_two(sum))
+    if (before.tops.size() != 1 || sum.loss_weights.empty() || sum.loss_weights[0] != 0.0F ||
+        !sum.kernel->adds_two(sum))
         return false;
     const Blob *own = before.tops[0], *top = sum.tops[0];
     if (!is_hidden(*own) || sum.bottoms[0] == sum.bottoms[1]) return false;
