@@ -28,6 +28,10 @@ struct Blob {
     // Its values are kept after the last layer that reads them: it is an input, an output, or
     // a caller has looked at it.
     bool wanted = false;
+    // In nets of eight bits: what the numbers are multiples of when the values are stored so (0 if
+    // nobody knows), whether some are below zero, and whether all readers take them so.
+    float step = 0;
+    bool is_signed = true, may_be_int8 = false;
     // For a parameter: exactly one layer adds to its gradient.
     bool alone = true;
     // For a parameter's gradient, during a pass: it counts as zero, whatever its memory contains.
@@ -166,6 +170,8 @@ struct Layer {
     std::vector<bool> learns;         // per parameter
     std::vector<float> loss_weights;  // per top
     bool backward = false;
+    // Whether it multiplies numbers of eight bits.
+    bool int8 = false;
     // Layers that follow and may be computed together with this one, and the last of them.
     Layer *fused_scale = nullptr, *fused_relu = nullptr, *fused_last = nullptr;
     // Behind a convolution in the test phase: layers that multiply and shift channels, and the sum

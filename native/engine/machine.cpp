@@ -47,6 +47,14 @@ int sn_has_bf16() {
     return (isa & needed) == needed;
 }
 
+int sn_has_int8() {
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto has = [=](dnnl::cpu_isa needed) {
+        return (isa & static_cast<unsigned>(needed)) == static_cast<unsigned>(needed);
+    };
+    return has(dnnl::cpu_isa::avx512_core_vnni) || has(dnnl::cpu_isa::avx2_vnni);
+}
+
 sn_status sn_measure_arithmetic(double* operations) {
     return sn::guarded([&] {
         constexpr int64_t side = 1536;

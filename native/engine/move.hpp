@@ -8,10 +8,13 @@ namespace sn {
 // A reorder that is kept from one pass to the next.
 class Move {
    public:
-    void run(const dnnl::memory& from, const dnnl::memory& to);
+    void run(const dnnl::memory& from, const dnnl::memory& to) { run(from, 1, to, 1); }
+    // The same, where values are numbers times a step: those of eight bits.
+    void run(const dnnl::memory& from, float from_step, const dnnl::memory& to, float to_step);
 
    private:
     dnnl::memory::desc from_, to_;
+    bool steps_ = false;
     int threads_ = 0;
     dnnl::reorder primitive_;
 };

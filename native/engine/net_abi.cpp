@@ -123,6 +123,27 @@ sn_status sn_net_use_bf16(sn_net* net) {
     });
 }
 
+sn_status sn_net_use_int8(sn_net* net, int layer, int on) {
+    return guard(net, [&](sn::Net& n) {
+        if (on != 0 && !sn_has_int8())
+            throw sn::Failure(SN_ERROR_ARRAY, "the processor multiplies no numbers of eight bits");
+        layer_at(n, layer).int8 = on != 0;
+        for (auto& one : n.layers) one.prepared.reset();
+    });
+}
+
+sn_status sn_net_set_step(sn_net* net, int blob, float step, int is_signed, int may_be_int8) {
+    return guard(net, [&](sn::Net& n) {
+        if (!(step >= 0) || step > 1e30F)
+            throw sn::Failure(SN_ERROR_ARRAY, "the step of a blob is not a size");
+        sn::Blob& found = at(n.blobs, blob, "blob");
+        found.step = step;
+        found.is_signed = is_signed != 0;
+        found.may_be_int8 = may_be_int8 != 0 && step > 0;
+        for (auto& layer : n.layers) layer.prepared.reset();
+    });
+}
+
 sn_status sn_net_share_blobs(sn_net* net) {
     return guard(net, [&](sn::Net& n) {
         n.keeps_blobs = false;

@@ -43,14 +43,22 @@ dnnl::memory zeroed(const dnnl::memory::desc& desc) {
     return made;
 }
 
-void Move::run(const dnnl::memory& from, const dnnl::memory& to) {
+void Move::run(const dnnl::memory& from, float from_step, const dnnl::memory& to, float to_step) {
     const auto before = from.get_desc(), after = to.get_desc();
-    if (!primitive_ || threads_ != threads() || before != from_ || after != to_) {
+    const bool steps = from_step != to_step;
+    if (!primitive_ || threads_ != threads() || before != from_ || after != to_ ||
+        steps != steps_) {
+        auto with = attributes();
+        if (steps) with.set_scales_mask(DNNL_ARG_SRC, 0);
         primitive_ =
-            dnnl::reorder(dnnl::reorder::primitive_desc(cpu(), before, cpu(), after, attributes()));
-        from_ = before, to_ = after, threads_ = threads();
+            dnnl::reorder(dnnl::reorder::primitive_desc(cpu(), before, cpu(), after, with));
+        from_ = before, to_ = after, threads_ = threads(), steps_ = steps;
     }
-    sn::run(primitive_, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+    Arguments arguments = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+    float by = from_step / to_step;
+    if (steps)
+        arguments[DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC] = dnnl::memory(plain_desc({1}), cpu(), &by);
+    sn::run(primitive_, arguments);
 }
 
 }  // namespace sn

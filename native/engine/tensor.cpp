@@ -21,8 +21,17 @@ void clear(float* values, int64_t count) {
              [=](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
 }
 
+bool is_int8(const dnnl::memory::desc& desc) {
+    const auto type = desc.get_data_type();
+    return type == dnnl::memory::data_type::s8 || type == dnnl::memory::data_type::u8;
+}
+
 // Blocks of channels are padded in the last block of an image alone.
 void clear_padding(const dnnl::memory::desc& desc, float* values) {
+    if (is_int8(desc)) {
+        std::memset(values, 0, desc.get_size());
+        return;
+    }
     const auto size = static_cast<int64_t>(desc.get_size() / sizeof(float));
     if (layouts::block_of(desc) == 0) return clear(values, size);
     const int64_t images = desc.get_dims()[0], last = desc.get_strides()[1];
@@ -167,13 +176,15 @@ Storage::Copy* Storage::written_copy() {
     return nullptr;
 }
 
-Storage::Copy& Storage::copy(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows) {
+Storage::Copy& Storage::copy(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows,
+                             float step) {
     for (auto& copy : copies_)
-        if (copy.desc == wanted && copy.rows == rows) return copy;
+        if (copy.desc == wanted && copy.rows == rows && copy.step == step) return copy;
     if (copies_.size() >= most_copies) drop_one();
     copies_.emplace_back();
     copies_.back().desc = wanted;
     copies_.back().rows = rows;
+    copies_.back().step = step;
     return copies_.back();
 }
 
@@ -202,9 +213,10 @@ float* Storage::read() {
     allocate(plain_valid_);
     if (!plain_valid_) {
         own_rows(false);
-        const auto newest = written_copy()->memory();
-        const auto dims = newest.get_desc().get_dims();
-        flatten_.run(newest, {plain_desc({dims.begin(), dims.end()}), cpu(), plain_.get()});
+        const Copy& newest = *written_copy();
+        const auto dims = newest.desc.get_dims();
+        flatten_.run(newest.memory(), newest.step,
+                     {plain_desc({dims.begin(), dims.end()}), cpu(), plain_.get()}, 1);
         plain_valid_ = true;
     }
     return plain_.get();
@@ -237,16 +249,25 @@ float* Storage::edit() {
 
 dnnl::memory Storage::read(const dnnl::memory::desc& wanted) {
     if (is_plain(wanted)) return {wanted, cpu(), read()};
-    auto& found = copy(wanted);
+    return filled(copy(wanted));
+}
+
+dnnl::memory Storage::read(const Int8& wanted) {
+    return filled(copy(wanted.desc, {}, wanted.step));
+}
+
+// A copy with the newest values.
+dnnl::memory Storage::filled(Copy& found) {
     if (is_current(found)) return found.memory();
     const uint64_t version_now = version();
     if (!found.pages) found.take_pages();
-    const auto dims = wanted.get_dims();
+    const auto dims = found.desc.get_dims();
     const Copy* source = plain_valid_ ? nullptr : written_copy();
     if (source && source->desc.get_dims() == dims)
-        found.fill.run(source->memory(), found.memory());
+        found.fill.run(source->memory(), source->step, found.memory(), found.step);
     else
-        found.fill.run({plain_desc({dims.begin(), dims.end()}), cpu(), read()}, found.memory());
+        found.fill.run({plain_desc({dims.begin(), dims.end()}), cpu(), read()}, 1, found.memory(),
+                       found.step);
     found.valid = true;
     found.version = version_now;
     return found.memory();
@@ -281,6 +302,25 @@ dnnl::memory Storage::edit(const dnnl::memory::desc& wanted) {
     return found.memory();
 }
 
+dnnl::memory Storage::write(const Int8& wanted) {
+    auto& found = copy(wanted.desc, {}, wanted.step);
+    overwrite(found, false);
+    return found.memory();
+}
+
+dnnl::memory Storage::replace(const Int8& wanted, const Int8& after) {
+    read(wanted);
+    overwrite(copy(wanted.desc, {}, wanted.step), true);
+    auto& made = copy(after.desc, {}, after.step);
+    auto& found = copy(wanted.desc, {}, wanted.step);
+    if (&made != &found) {
+        std::swap(made.pages, found.pages);
+        made.valid = made.written = true;
+        found.valid = found.written = false;
+    }
+    return made.memory();
+}
+
 // The values will be written to this copy, in pages that nobody else holds.
 void Storage::overwrite(Copy& found, bool with_values) {
     auto before = std::move(found.pages);
@@ -313,7 +353,7 @@ void Storage::adopt(Storage& other) {
     if (other.gone_) other.read();
     gone_ = false;
     if (const Copy* newest = other.written_copy(); newest && !other.lender_ && !lender_) {
-        Copy& mine = copy(newest->desc);
+        Copy& mine = copy(newest->desc, {}, newest->step);
         const auto pages = newest->pages;
         invalidate();
         mine.pages = pages;
@@ -336,7 +376,15 @@ dnnl::memory::desc Storage::newest(const dnnl::memory::desc& plain) const {
     for (const auto& copy : copies_)
         if (copy.valid && copy.desc.get_dims() == plain.get_dims() && (!found || copy.written))
             found = &copy;
-    return found ? found->desc : plain;
+    if (!found) return plain;
+    return is_int8(found->desc) ? retyped(found->desc, dnnl::memory::data_type::f32) : found->desc;
+}
+
+std::optional<Int8> Storage::int8(const dnnl::memory::desc& plain) const {
+    for (const auto& copy : copies_)
+        if (copy.written && is_int8(copy.desc) && copy.desc.get_dims() == plain.get_dims())
+            return Int8{copy.desc, copy.step};
+    return std::nullopt;
 }
 
 std::shared_ptr<float> Storage::expose() {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -23,6 +24,12 @@ int64_t count(const Shape& shape, size_t from, size_t to);
 
 dnnl::engine& cpu();
 dnnl::stream& stream();
+
+// How values lie in eight bits: each is a whole number times the step.
+struct Int8 {
+    dnnl::memory::desc desc;
+    float step = 1;
+};
 
 // Row-major float32 memory of this shape; a scalar is one value on one axis.
 dnnl::memory::desc plain_desc(const Shape& shape);
@@ -56,13 +63,21 @@ class Storage {
     dnnl::memory write(const dnnl::memory::desc& wanted);
     // The newest values in this layout; the caller is about to change some of them.
     dnnl::memory edit(const dnnl::memory::desc& wanted);
+    // The same in eight bits.
+    dnnl::memory read(const Int8& wanted);
+    dnnl::memory write(const Int8& wanted);
+    // The newest values as `wanted` says; the caller replaces them by others, as `after` says.
+    dnnl::memory replace(const Int8& wanted, const Int8& after);
 
     // Takes over the present values of another storage of this size.  Pages are shared; only values
     // that somebody else may see or write at any time are copied.
     void adopt(Storage& other);
 
     // The layout and type of the newest values; `plain` is the layout that the caller calls plain.
+    // Eight bits are read as float32.
     dnnl::memory::desc newest(const dnnl::memory::desc& plain) const;
+    // How the newest values lie if they were written in eight bits, by these axes.
+    std::optional<Int8> int8(const dnnl::memory::desc& plain) const;
 
     // The newest plain values, for a view that may outlive this object.  While the view exists,
     // `settle` updates it after every run.
@@ -95,6 +110,8 @@ class Storage {
         // The order of the rows, if a caller named one: a square matrix and its transpose may be
         // wanted in the same layout.
         dnnl::memory::desc rows;
+        // What its numbers are multiples of: other than 1 in eight bits alone.
+        float step = 1;
         std::shared_ptr<float> pages;
         bool valid = false;
         // The values were written here; all other valid copies were made from these.
@@ -110,7 +127,9 @@ class Storage {
     void allocate(bool zeros);
     void own_rows(bool with_values);
     void invalidate();
-    Copy& copy(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows = {});
+    Copy& copy(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows = {},
+               float step = 1);
+    dnnl::memory filled(Copy& found);
     Copy* written_copy();
     void overwrite(Copy& found, bool with_values);
     bool is_current(const Copy& copy) const;
@@ -156,6 +175,12 @@ class Tensor {
     }
     dnnl::memory write(const dnnl::memory::desc& wanted) { return values().write(wanted); }
     dnnl::memory edit(const dnnl::memory::desc& wanted) { return values().edit(wanted); }
+    dnnl::memory read(const Int8& wanted) const { return values().read(wanted); }
+    dnnl::memory write(const Int8& wanted) { return values().write(wanted); }
+    dnnl::memory replace(const Int8& wanted, const Int8& after) {
+        return values().replace(wanted, after);
+    }
+    std::optional<Int8> int8() const { return storage_->int8(plain()); }
 
     dnnl::memory::desc plain() const { return plain_desc(shape_); }
     // The layout of the newest values, as an n-d layout of this shape if that is possible.

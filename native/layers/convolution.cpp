@@ -4,6 +4,7 @@
 #include <string>
 
 #include "../engine/net.hpp"
+#include "int8_convolution.hpp"
 #include "nd_convolution.hpp"
 #include "winograd.hpp"
 
@@ -55,11 +56,7 @@ dnnl::post_ops post_ops(const Layer& layer) {
 memory target(const Layer& layer, const memory::desc& wanted) {
     Tensor& top = layer.fused_last->tops[0]->data;
     if (!layer.fused_sum) return top.write(wanted);
-    const Tensor& other = layer.fused_other->data;
-    top.copy(other);
-    const bool is_read = other.shares(layer.bottoms[0]->data);
-    if (!is_read && layer.net->is_last_reader(*layer.fused_sum, *layer.fused_other))
-        other.storage().give_back();
+    take_over(layer, top);
     return top.edit(wanted);
 }
 
@@ -80,6 +77,14 @@ bool has_gradients(const Layer& layer) {
     return layer.train || layer.backward;
 }
 }  // namespace
+
+void take_over(const Layer& layer, Tensor& top) {
+    const Tensor& other = layer.fused_other->data;
+    top.copy(other);
+    const bool is_read = other.shares(layer.bottoms[0]->data);
+    if (!is_read && layer.net->is_last_reader(*layer.fused_sum, *layer.fused_other))
+        other.storage().give_back();
+}
 
 memory Accumulator::target(const memory::desc& wanted) {
     pages_ = pages().take(wanted.get_size());
@@ -227,6 +232,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     many_axes_.reset();
     weight_sum_ = {}, bias_sum_ = {};
     fast_forward_.reset(), fast_data_.reset(), fast_weights_.reset();
+    int8_.reset(), int8_fused_.reset();
     has_fused_ = false;
     if (layer.options.integers("kernel").size() > 3) {
         many_axes_ = make_nd_convolution(Family::reverse);
@@ -236,6 +242,12 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     has_fused_ = !Family::reverse && layer.fused_last != nullptr;
     folded_ = {};
     if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
+    if (!Family::reverse && Int8Convolution::suits(layer, *window_)) {
+        int8_ = Int8Convolution::make(layer, *window_, false);
+        if (int8_ && has_fused_) int8_fused_ = Int8Convolution::make(layer, *window_, true);
+        if (int8_ && (int8_fused_ || !has_fused_)) return;
+        int8_.reset(), int8_fused_.reset();
+    }
     make_forward(layer, *window_);
     if (layer.backward && is_any(layer.propagate)) make_data(*window_);
     if (layer.backward && is_any(layer.learns)) make_weights(*window_);
@@ -243,6 +255,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
 
 template <class Family>
 void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
+    if (int8_) return (fuse ? int8_fused_ : int8_)->run(layer, i);
     const bool folds = fuse && !layer.fused_affine.empty();
     const auto& direct = fuse ? fused_desc_ : forward_desc_;
     const auto order = fast_forward_ ? fast_forward_->weights() : direct.weights_desc();
@@ -269,7 +282,7 @@ template <class Family>
 void WindowKernel<Family>::forward(Layer& layer) {
     if (many_axes_) return many_axes_->forward(layer);
     const bool fuse = has_fused_ && layer.fused;
-    if (fuse && !layer.fused_affine.empty()) folded_.follow(layer);
+    if (fuse && !int8_ && !layer.fused_affine.empty()) folded_.follow(layer);
     for (size_t i = 0; i < layer.bottoms.size(); ++i) {
         if (layer.tops[i]->count() == 0) continue;
         if (layer.bottoms[i]->count() == 0) {

@@ -58,6 +58,10 @@ struct Window {
 };
 
 class Winograd;
+class Int8Convolution;
+
+// Gives the top of a fused sum the values of the other blob, to which the sum adds.
+void take_over(const Layer& layer, Tensor& top);
 
 template <class Family>
 class WindowKernel final : public Kernel {
@@ -97,6 +101,8 @@ class WindowKernel final : public Kernel {
     BackwardWeights weights_;
     // Passes that take fewer products than oneDNN's.
     std::unique_ptr<Winograd> fast_forward_, fast_data_, fast_weights_;
+    // In eight bits: the layer alone, and with those fused into it.
+    std::unique_ptr<Int8Convolution> int8_, int8_fused_;
     Accumulator weight_sum_, bias_sum_;
 };
 

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <optional>
 
+#include "../engine/int8.hpp"
 #include "../engine/matmul/gemm.hpp"
+#include "../engine/matmul/int8_product.hpp"
 #include "../engine/matmul/product.hpp"
 #include "../engine/matmul/transposed_product.hpp"
 #include "../engine/net.hpp"
@@ -27,8 +29,12 @@ class InnerProduct final : public Kernel {
         product_ = {};
         turned_.reset(), turned_data_.reset();
         const bool empty = rows_ == 0 || inputs_ == 0 || outputs_ == 0;
+        int8_.reset();
         narrow_ = layer.net->narrow() && !empty;
-        if (narrow_)
+        if (layer.int8 && !layer.train && !layer.backward && !normalize_ && !empty &&
+            layer.bottoms[0]->step > 0)
+            make_int8(layer);
+        else if (narrow_)
             make_narrow(layer);
         else if (!empty)
             make_products(layer);
@@ -36,6 +42,9 @@ class InnerProduct final : public Kernel {
 
     void forward(Layer& layer) override {
         if (normalize_) normalize_rows(layer);
+        if (int8_)
+            return int8_->run(layer.bottoms[0]->data, layer.params[0]->data,
+                              bias_ ? layer.param(1) : nullptr, layer.top());
         if (narrow_) return forward_narrow(layer);
         if (turned_)
             return turned_->run(layer.param(0), layer.bottom(), bias_ ? layer.param(1) : nullptr,
@@ -130,6 +139,14 @@ class InnerProduct final : public Kernel {
                                          plain_desc({rows_, outputs_}), attributes()));
     }
 
+    void make_int8(const Layer& layer) {
+        const Blob& bottom = *layer.bottoms[0];
+        const Int8 x = {
+            {{rows_, inputs_}, int8_type(bottom.is_signed), dnnl::memory::format_tag::ab},
+            bottom.step};
+        int8_.emplace().reshape(rows_, inputs_, outputs_, transpose_, bias_, x);
+    }
+
     // Weights are (outputs × inputs), or where `transpose` says so (inputs × outputs).
     void make_narrow(const Layer& layer) {
         const auto factors = layer.net->factors;
@@ -192,6 +209,7 @@ class InnerProduct final : public Kernel {
     dnnl::matmul product_;
     std::optional<TransposedProduct> turned_, turned_data_;
     Product forward_, data_, gradient_;
+    std::optional<Int8Product> int8_;
 };
 }  // namespace
 

@@ -69,7 +69,30 @@ bool Pieces::join_blocked(const std::vector<Tensor*>& parts, Tensor& whole) {
     return true;
 }
 
+// Numbers of eight bits that are multiples of one step.
+bool Pieces::join_int8(const std::vector<Tensor*>& parts, Tensor& whole) {
+    std::vector<Int8> found;
+    for (const Tensor* part : parts) {
+        const auto one = part->int8();
+        if (!one || (!found.empty() && one->step != found[0].step)) return false;
+        if (!found.empty() && one->desc.get_data_type() != found[0].desc.get_data_type())
+            return false;
+        found.push_back(*one);
+    }
+    std::vector<memory::desc> layouts;
+    for (const Int8& one : found) layouts.push_back(one.desc);
+    if (layouts != layouts_) make(layouts);
+    if (target_.is_zero()) return false;
+    Arguments arguments;
+    for (size_t i = 0; i < parts.size(); ++i)
+        arguments[DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i)] = parts[i]->read(found[i]);
+    arguments[DNNL_ARG_DST] = whole.write(Int8{target_, found[0].step});
+    run(concat_, arguments);
+    return true;
+}
+
 void Pieces::join(const std::vector<Tensor*>& parts, Tensor& whole) {
+    if (join_int8(parts, whole)) return;
     if (join_blocked(parts, whole)) return;
     float* to = whole.write();
     const int64_t step = whole_[axis_] * inner_;

@@ -16,6 +16,7 @@ class Pieces {
     void cut(const Tensor& whole, const std::vector<Tensor*>& parts);
 
    private:
+    bool join_int8(const std::vector<Tensor*>& parts, Tensor& whole);
     bool join_blocked(const std::vector<Tensor*>& parts, Tensor& whole);
     bool cut_blocked(const Tensor& whole, Tensor& part, size_t i);
     dnnl::memory::desc window(const dnnl::memory::desc& whole, size_t i) const;

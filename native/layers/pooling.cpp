@@ -62,6 +62,7 @@ class Pooling final : public Kernel {
 
     void forward(Layer& layer) override {
         if (!primitive_) return forward_plain(layer);
+        if (forward_int8(layer)) return;
         const auto found = layer.bottoms[0]->data.newest();
         if (found != desc_ && !make(layer, found)) make(layer, layer.bottoms[0]->data.plain());
         Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
@@ -89,6 +90,16 @@ class Pooling final : public Kernel {
     }
 
    private:
+    // The maximum of numbers of eight bits is one of them.
+    bool forward_int8(Layer& layer) {
+        if (algorithm_ != dnnl::algorithm::pooling_max || layer.backward) return false;
+        const auto found = layer.bottoms[0]->data.int8();
+        if (!found || (found->desc != desc_ && !make(layer, found->desc))) return false;
+        run(forward_, {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(*found)},
+                       {DNNL_ARG_DST, layer.tops[0]->data.write(Int8{out_, found->step})}});
+        return true;
+    }
+
     // Primitives for the layout that the input comes in: the same at every pass.
     bool make(const Layer& layer, const memory::desc& desc) {
         memory::dims kernel, strides, before, after;

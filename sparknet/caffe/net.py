@@ -15,6 +15,7 @@ from sparknet.caffe import batched, weights_io
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.callbacks import Callback, Callbacks
 from sparknet.caffe.filling import fill
+from sparknet.caffe.precision import available
 from sparknet.caffe.random import next_seed
 from sparknet.caffe.runtime import Runtime
 from sparknet.caffe.vectors import DtypeVec, IntVec, LayerVec, StringVec
@@ -53,7 +54,8 @@ class LayerView(UserLayer):
 class Net:
     """``Net(file, phase, level=0, stages=None, weights=None)`` or ``Net(file, weights, phase)``.
 
-    Ours, not pycaffe's: ``precision="bf16"`` multiplies in bfloat16 (docs/precision.md);
+    Ours, not pycaffe's: ``precision="bf16"`` multiplies in bfloat16, ``"int8"`` of a quantised
+    model in eight bits (docs/precision.md);
     ``keep_blobs=False`` lets blobs that no layer reads any more share memory; in the test phase
     convolutions then take in the layers after them, which changes last bits (docs/pycaffe.md).
     Of a net that is not ``trusted`` no layer imports a module, or reads or writes a file.
@@ -148,8 +150,19 @@ class Net:
 
     @property
     def precision(self) -> str:
-        """The precision that is in use: "float32" or "bf16" (ours, not pycaffe's)."""
+        """The precision that is in use: "float32", "bf16" or "int8" (ours, not pycaffe's)."""
         return self._runtime.precision
+
+    @property
+    def int8_param(self) -> caffe_pb2.Int8Parameter | None:
+        """What blobs are rounded to in eight bits, if that is known (ours, not pycaffe's)."""
+        return self._runtime.int8_param
+
+    def use_int8(self, given: caffe_pb2.Int8Parameter) -> None:
+        """Multiply numbers of eight bits from now on, where the processor does (ours, not
+        pycaffe's)."""
+        self._runtime.precision = available("int8")
+        self._runtime.use_int8(given)
 
     @property
     def keep_blobs(self) -> bool:

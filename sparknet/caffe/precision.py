@@ -1,22 +1,28 @@
-"""Which numbers a net multiplies: float32, or bfloat16 where the processor has it."""
+"""Which numbers a net multiplies: float32, or bfloat16 or eight bits where the processor can."""
 
 from __future__ import annotations
 
 import warnings
 
 from sparknet.errors import SpecError
-from sparknet.native import has_bf16
+from sparknet.native import has_bf16, has_int8
 
-PRECISIONS = ("float32", "bf16")
+PRECISIONS = ("float32", "bf16", "int8")
+
+_NEEDS = {
+    "bf16": (has_bf16, "AVX512_BF16 or AMX"),
+    "int8": (has_int8, "AVX-VNNI, AVX512_VNNI or AMX"),
+}
 
 
 def available(precision: str) -> str:
-    """The precision that a net gets; without bfloat16 it is float32, with a warning."""
+    """The precision that a net gets; where the processor lacks it, float32, with a warning."""
     if precision not in PRECISIONS:
-        raise SpecError(f"precision must be 'float32' or 'bf16'; it is {precision!r}")
-    if precision == "bf16" and not has_bf16():
+        raise SpecError(f"precision must be 'float32', 'bf16' or 'int8'; it is {precision!r}")
+    has, needed = _NEEDS.get(precision, (bool, ""))
+    if needed and not has():
         warnings.warn(
-            "precision='bf16' needs a processor with AVX512_BF16 or AMX; "
+            f"precision={precision!r} needs a processor with {needed}; "
             "this one computes in float32",
             stacklevel=2,
         )

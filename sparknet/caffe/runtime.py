@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from sparknet.caffe import int8
 from sparknet.caffe.blob import Blob, EngineBlob, ParamBlob
 from sparknet.caffe.host import HOSTS, Host, make_host
 from sparknet.caffe.host.python import PythonHost
@@ -30,6 +31,7 @@ from sparknet.layers.layer import TRAIN, count, shape_text
 from sparknet.layers.user_layer import BlobVec, RawBlobVec
 from sparknet.native import NDArray
 from sparknet.native.net import NativeNet
+from sparknet.proto import caffe_pb2
 
 FORWARD, BACKWARD = 0, 1
 
@@ -87,6 +89,12 @@ class Runtime:
             self.native.prepare(0, len(self.nodes) - 1)
         for number in self._hosts:
             self._reshape_host(number)
+        self.int8_param: caffe_pb2.Int8Parameter | None = None
+        """What the blobs are rounded to in eight bits, where that is known."""
+        if self.precision == "int8" and graph.phase == TRAIN:
+            raise SpecError("precision='int8' is for the test phase: train in float32 or bf16")
+        if graph.parameter.HasField("int8_param"):
+            self.use_int8(graph.parameter.int8_param)
 
     # -- building ------------------------------------------------------------------------
 
@@ -208,6 +216,27 @@ class Runtime:
     def _of(self, ids: Sequence[int]) -> RawBlobVec:
         return RawBlobVec(self.blobs[blob] for blob in ids)
 
+    @_alone
+    def use_int8(self, given: caffe_pb2.Int8Parameter) -> None:
+        """Round to these steps from now on, if the precision is int8; else only keep them."""
+        int8.check(given)
+        self.int8_param = caffe_pb2.Int8Parameter()
+        self.int8_param.CopyFrom(given)
+        if self.precision != "int8":
+            return
+        int8.use(self.native, self.graph, given)
+        if self.nodes:
+            self.native.prepare(0, len(self.nodes) - 1)
+
+    def _check_int8(self) -> None:
+        if self.precision != "int8" or self.int8_param is not None:
+            return
+        if any(node.layer.multiplies_int8(node.plan) for node in self.nodes):
+            raise SpecError(
+                "precision='int8' needs a quantised model: make one with `sparknet quantize` or "
+                "Net.quantize"
+            )
+
     # -- shapes --------------------------------------------------------------------------
 
     def _note_shapes(self) -> None:
@@ -302,6 +331,7 @@ class Runtime:
     @_alone
     def forward(self, first: int, last: int) -> float:
         self._check_params()
+        self._check_int8()
         loss = 0.0
         for segment in self.segments:
             begin, end = max(first, segment.first), min(last, segment.last)

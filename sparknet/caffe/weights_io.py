@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from sparknet.caffe import int8
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.runtime import Runtime
 from sparknet.errors import WeightsError
@@ -40,6 +41,8 @@ def copy_model(runtime: Runtime, model: Model) -> None:
         for blob, array in zip(own, found.get(node.name, ()), strict=False):
             if array is not None:
                 blob.data[...] = array
+    if found and model.net.HasField("int8_param"):
+        runtime.use_int8(model.net.int8_param)
 
 
 def save(runtime: Runtime, path: StrPath, write_diff: bool = False) -> None:
@@ -61,6 +64,9 @@ def as_model(runtime: Runtime, with_diffs: bool = False) -> Model:
         del layer.blobs[:]
         for blob in own:
             layer.blobs.add().shape.dim.extend(blob.shape)
+    if runtime.int8_param is not None:
+        net.int8_param.CopyFrom(runtime.int8_param)
+        int8.mark_weights(runtime.graph, net, arrays)
     return Model(net, arrays, diffs if with_diffs else None)
 
 

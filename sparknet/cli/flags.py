@@ -67,7 +67,7 @@ def add_precision(parser: ArgumentParser) -> None:
     add(
         parser,
         "precision",
-        choices=("float32", "bf16"),
+        choices=("float32", "bf16", "int8"),
         default="float32",
         help="what the net multiplies; float32 by default",
     )

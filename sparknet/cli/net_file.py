@@ -57,11 +57,16 @@ def graph(chosen: Namespace, unknown: str = "refuse") -> Graph:
 
 def add_weighed(parser: ArgumentParser) -> None:
     """Add the flags of verbs that run a net: files, phase, precision and -threads."""
+    add_model(parser)
+    flags.add_precision(parser)
+
+
+def add_model(parser: ArgumentParser) -> None:
+    """Add the flags of a net with its weights."""
     flags.add(parser, "model", metavar="FILE", help="a net, .prototxt; or a .caffemodel or .onnx")
     flags.add(parser, "weights", metavar="FILE", help="its parameters, a .caffemodel, .h5 or .onnx")
     flags.add_state(parser)
     flags.add_trust(parser)
-    flags.add_precision(parser)
     flags.add_threads(parser)
 
 

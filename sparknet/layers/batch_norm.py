@@ -26,6 +26,7 @@ class BatchNorm(Layer):
     type = "BatchNorm"
     stock = True
     field = "batch_norm_param"
+    tolerates_int8 = True
     in_place = True
     frozen = True
     statistics = slice(STATISTICS)

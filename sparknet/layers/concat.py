@@ -15,6 +15,9 @@ class Concat(Layer):
     field = "concat_param"
     bottoms = at_least(1)
 
+    def passes_int8(self, plan: Plan) -> bool:
+        return True
+
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         first = bottoms[0]
         axis = legacy_axis(self, "concat_dim", first)

@@ -29,6 +29,9 @@ class Convolution(Layer):
     def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
         return window_products(plan, plan.tops)
 
+    def multiplies_int8(self, plan: Plan) -> bool:
+        return plan.values["axis"] == 1 and len(plan.tops[0]) == 4
+
     def multiplies_narrow(self, plan: Plan) -> bool:
         return not is_depthwise(plan)
 

@@ -13,6 +13,7 @@ class Eltwise(Layer):
     type = "Eltwise"
     stock = True
     field = "eltwise_param"
+    tolerates_int8 = True
     bottoms = at_least(2)
     in_place = True
 

@@ -45,5 +45,8 @@ class InnerProduct(Layer):
     def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
         return count(plan.tops[0][: plan.values["axis"]]) * count(plan.params[0].shape)
 
+    def multiplies_int8(self, plan: Plan) -> bool:
+        return not plan.values["normalize"]
+
     def multiplies_narrow(self, plan: Plan) -> bool:
         return True

@@ -182,6 +182,17 @@ class Layer(ABC):
         """Whether the layer multiplies in bfloat16 in a net with that precision."""
         return False
 
+    tolerates_int8: ClassVar[bool] = False
+    """Whether bottoms may be rounded to eight bits though it computes in float32."""
+
+    def multiplies_int8(self, plan: Plan) -> bool:
+        """Whether the layer can multiply numbers of eight bits in the test phase."""
+        return False
+
+    def passes_int8(self, plan: Plan) -> bool:
+        """Whether the tops hold numbers of the bottoms, as they are."""
+        return False
+
     @property
     def draws(self) -> bool:
         """Whether a pass draws random numbers."""

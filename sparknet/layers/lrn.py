@@ -14,6 +14,7 @@ class LRN(Layer):
     type = "LRN"
     stock = True
     field = "lrn_param"
+    tolerates_int8 = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

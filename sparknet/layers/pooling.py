@@ -22,6 +22,11 @@ class Pooling(Layer):
     field = "pooling_param"
     tops = between(1, 2)
 
+    tolerates_int8 = True
+
+    def passes_int8(self, plan: Plan) -> bool:
+        return self.choice("pool") == "max" and len(plan.tops) == 1
+
     @property
     def draws(self) -> bool:
         return self.choice("pool") == "stochastic"

@@ -16,6 +16,7 @@ class ReLU(Neuron):
     type = "ReLU"
     stock = True
     field = "relu_param"
+    tolerates_int8 = True
 
     def constants(self) -> dict[str, Any]:
         return {"negative_slope": self.options.negative_slope}

@@ -19,6 +19,7 @@ class Scale(Layer):
     type = "Scale"
     stock = True
     field = "scale_param"
+    tolerates_int8 = True
     bottoms = between(1, 2)
     in_place = True
 

@@ -15,5 +15,8 @@ class Split(Layer):
     is_view = splits = True
     tops = at_least(1)
 
+    def passes_int8(self, plan: Plan) -> bool:
+        return True
+
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         return Plan((bottoms[0],) * len(self.parameter.top))

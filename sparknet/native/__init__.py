@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sparknet.native.core import (
     has_bf16,
+    has_int8,
     onednn_isa,
     onednn_version,
     set_threads,
@@ -15,6 +16,7 @@ from sparknet.native.ndarray import NDArray
 __all__ = [
     "NDArray",
     "has_bf16",
+    "has_int8",
     "onednn_isa",
     "onednn_version",
     "set_threads",

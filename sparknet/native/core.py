@@ -53,6 +53,11 @@ def threads() -> int:
     return count
 
 
+def has_int8() -> bool:
+    """Whether the processor multiplies numbers of eight bits."""
+    return bool(lib.sn_has_int8())
+
+
 def has_bf16() -> bool:
     """Whether the processor multiplies numbers of bfloat16."""
     return bool(lib.sn_has_bf16())

@@ -37,6 +37,14 @@ class NativeNet:
         if bf16:
             check(lib.sn_net_use_bf16(self._net))
 
+    def use_int8(self, layer: int, on: bool = True) -> None:
+        """Let a layer multiply numbers of eight bits, or no longer."""
+        check(lib.sn_net_use_int8(self._net, layer, on))
+
+    def set_step(self, blob: int, step: float, is_signed: bool, may_be_int8: bool) -> None:
+        """What a blob's values are rounded to; 0: nobody knows."""
+        check(lib.sn_net_set_step(self._net, blob, step, is_signed, may_be_int8))
+
     def share_blobs(self) -> None:
         """Let blobs share memory once their last reader has run; this cannot be undone."""
         check(lib.sn_net_share_blobs(self._net))

@@ -65,6 +65,7 @@ class Embedded:
         from sparknet.caffe.precision import available
 
         self.precision = available(precision)
+        self.keeps_blobs = keep_blobs
         self._options: dict[str, Any] = {"precision": self.precision, "keep_blobs": keep_blobs}
 
     def use(self, device: int) -> None:
@@ -96,6 +97,7 @@ class Pycaffe:
     """Any module with pycaffe's interface: it reads files, and has one global seed."""
 
     precision = "float32"
+    keeps_blobs = True
 
     def __init__(self, module: Any, name: str) -> None:
         self.module, self.name = module, name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,12 +13,13 @@ from sparknet.errors import DataError, SolverError, SpecError
 from sparknet.layers import TEST, TRAIN, Shape
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import NDArray
-from sparknet.net.backend import Backend, find_backend
+from sparknet.net.backend import Backend, Embedded, find_backend
 from sparknet.net.description import NetMessage, SolverMessage, describe
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.fed import FedNet
 from sparknet.net.feed import Preparation
 from sparknet.net.metrics import Means, flattened
+from sparknet.net.quantising import RECORDS, calibrate
 from sparknet.net.rows import Array, default_columns
 from sparknet.onnx import is_onnx
 from sparknet.weights import WeightCollection, copy_from
@@ -147,7 +148,7 @@ class Net:
 
     @property
     def precision(self) -> str:
-        """The precision of multiplications: "float32", or "bf16" if requested and supported."""
+        """The precision of multiplications: "float32", or "bf16" or "int8" if supported."""
         return self._backend.precision
 
     @property
@@ -287,13 +288,43 @@ class Net:
         """Copy these weights into the net; they must have exactly its layers."""
         weights.to_net(self.net)
 
+    def quantize(
+        self,
+        records: Any = None,
+        *,
+        method: str = "mse",
+        float32: Iterable[str] = (),
+        records_used: int = RECORDS,
+    ) -> None:
+        """Multiply numbers of eight bits from now on; `save` then writes them.
+
+        ``records``, of any kind that `set_validation_data` takes, show how large the values are;
+        without them the net reads its own data.  Layers named in ``float32`` stay as they are.
+        ``method`` "max" keeps the largest values, "mse" clips rare ones: docs/precision.md.
+        """
+        if self.settings is not None:
+            raise SpecError("quantize a net without a solver: Net(net, weights=…)")
+        if self.precision == "bf16":
+            raise SpecError("quantize a net of precision float32; this one's is bf16")
+        if not isinstance(self._backend, Embedded):
+            raise SpecError("quantize needs the embedded backend")
+        copy = self._copy(Embedded("float32", keep_blobs=True))
+        found = calibrate(copy, records, method, float32, records_used)
+        self._description.main.int8_param.CopyFrom(found)
+        self._backend = Embedded("int8", self._backend.keeps_blobs)
+        self.net.use_int8(found)
+
     def copy(self) -> Net:
         """Another Net of the same source, with a copy of the weights.
 
         Data and the solver's state (iterations, histories) are not copied.
         """
+        return self._copy(self._backend)
+
+    def _copy(self, backend: Backend) -> Net:
         other = object.__new__(type(self))
         vars(other).update(vars(self))
+        other._backend = backend
         other._files = list(self._files)
         other._build(self._main.phase)
         mine, theirs = (self._main, *self._tests), (other._main, *other._tests)
@@ -338,6 +369,8 @@ class Net:
             self._solver = self._backend.solver(bare)
             made = self._solver.net
         copy_from(made, *self._files)
+        if getattr(made, "int8_param", None) is not None:
+            self._description.main.int8_param.CopyFrom(made.int8_param)
         if self._given is not None:
             self._given.to_net(made)
         self._files, self._given, self._flat = [], None, None

@@ -13,11 +13,12 @@ from google.protobuf.message import DecodeError, Message
 from sparknet.errors import ArrayError, FileError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import ByteSource, StrPath, open_source, replacing
-from sparknet.proto.wire import Kind, Payload, encode_varint, header, load, walk
+from sparknet.proto.wire import INT8, Kind, Payload, encode_varint, header, load, load_int8, walk
 
 Array: TypeAlias = npt.NDArray[np.float32]
 M = TypeVar("M", bound=Message)
-Chunk: TypeAlias = "bytes | Array"
+Numbers: TypeAlias = npt.NDArray[np.int8]
+Chunk: TypeAlias = "bytes | Array | Numbers"
 
 MAX_AXES = 32
 LEGACY = ("num", "channels", "height", "width")
@@ -68,6 +69,8 @@ def load_blob(
 
     Double values win over single ones; a missing diff is zero.
     """
+    if payload.count("int8_data"):
+        return _load_int8(source, blob, payload, what, diff)
     name, double = ("diff", "double_diff") if diff else ("data", "double_data")
     used = double if payload.count(double) else name
     shape, count = blob_shape(blob), payload.count(used)
@@ -81,6 +84,33 @@ def load_blob(
     array = aligned(count)
     load(source, payload.pieces.get(used, []), array)
     return array.reshape(shape)
+
+
+def _load_int8(source: ByteSource, blob: Message, payload: Payload, what: str, diff: bool) -> Array:
+    """Numbers of eight bits times the step of their row."""
+    shape, steps = blob_shape(blob), np.asarray(blob.int8_step, np.float32)  # type: ignore[attr-defined]
+    needed, count = checked_count(source.name, what, shape), payload.count("int8_data")
+    if needed != count or not shape:
+        raise FileError(
+            source.name,
+            f"{what} holds {count} numbers of eight bits, its shape {shape} needs {needed}",
+        )
+    if len(steps) != shape[0]:
+        raise FileError(source.name, f"{what} holds {len(steps)} steps for {shape[0]} rows")
+    if diff:
+        return np.zeros(shape, np.float32)
+    array = aligned(count)
+    load_int8(source, payload.pieces["int8_data"], array)
+    rows = array.reshape(shape[0], -1)
+    rows *= steps[:, None]
+    return array.reshape(shape)
+
+
+def _in_int8(array: Array, steps: npt.ArrayLike) -> Numbers:
+    by = np.asarray(steps, np.float32)
+    rows = array.reshape(len(by), -1) / by[:, None]
+    numbers: Numbers = np.clip(np.rint(rows), -127, 127).astype(np.int8)
+    return numbers
 
 
 def checked_count(name: str, what: str, shape: Sequence[int]) -> int:
@@ -141,13 +171,17 @@ def blob_chunks(array: Array, diff: Array | None, description: Message) -> list[
                 out.append(
                     encode_varint(index + 1 << 3) + encode_varint(getattr(description, name))
                 )
-    for number, values in ((5, array), (6, diff)):
+    steps = description.int8_step  # type: ignore[attr-defined]
+    for number, values in ((5, None if steps else array), (6, diff)):
         if values is not None and values.size:
             out += [header(number, values.size * 4), values]
     if not legacy and array.ndim:
         dims = b"".join(encode_varint(size) for size in array.shape)
         inner = header(1, len(dims)) + dims
         out.append(header(7, len(inner)) + inner)
+    if steps:
+        numbers, raw = _in_int8(array, steps), np.asarray(steps, "<f4").tobytes()
+        out += [header(INT8, numbers.size), numbers, header(INT8 + 1, len(raw)) + raw]
     return out
 
 
@@ -158,7 +192,9 @@ def wrapped(number: int, chunks: Iterable[Chunk]) -> list[Chunk]:
 
 
 def chunk_size(chunk: Chunk) -> int:
-    return len(chunk) if isinstance(chunk, bytes) else chunk.size * 4
+    if isinstance(chunk, bytes):
+        return len(chunk)
+    return chunk.size * (1 if chunk.dtype == np.int8 else 4)
 
 
 def write_chunks(path: StrPath, chunks: Iterable[Chunk]) -> None:
@@ -168,8 +204,10 @@ def write_chunks(path: StrPath, chunks: Iterable[Chunk]) -> None:
             file.write(chunk if isinstance(chunk, bytes) else array_bytes(chunk))
 
 
-def array_bytes(array: Array) -> memoryview:
-    """The little-endian floats of an array in C order; copied only where they are not that yet."""
+def array_bytes(array: Array | Numbers) -> memoryview:
+    """The little-endian numbers of an array in C order; copied only where they are not that yet."""
+    if array.dtype == np.int8:
+        return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     return np.ascontiguousarray(array, "<f4").reshape(-1).view(np.uint8).data
 
 

@@ -30,6 +30,8 @@ Kind: TypeAlias = "dict[int, Kind | None]"
 """The fields of a message that lead to blobs; None stands for a blob itself."""
 
 BLOB_FIELDS = {5: ("data", 4), 6: ("diff", 4), 8: ("double_data", 8), 9: ("double_diff", 8)}
+INT8 = 5300
+BLOB_FIELDS[INT8] = ("int8_data", 1)
 NET: Kind = {100: {7: None}, 2: {6: None, 1: {50: None}}}
 STATE: Kind = {3: None}
 
@@ -166,6 +168,8 @@ class _Walker:
         if entry.number not in BLOB_FIELDS:
             return None
         width = BLOB_FIELDS[entry.number][1]
+        if width == 1 and entry.wire != BYTES:
+            return None
         if entry.wire == BYTES:
             count, rest = divmod(entry.stop - entry.body, width)
             if rest:
@@ -231,6 +235,17 @@ def load(source: ByteSource, pieces: list[Piece], target: npt.NDArray[np.float32
                 part.byteswap(inplace=True)
         else:
             _load_strided(source, piece, part)
+
+
+def load_int8(source: ByteSource, pieces: list[Piece], target: npt.NDArray[np.float32]) -> None:
+    """Fills a flat array with numbers of eight bits."""
+    done, block = 0, 1 << 20
+    for piece in pieces:
+        for first in range(0, piece.size, block):
+            count = min(block, piece.size - first)
+            raw = source.read(piece.start + first, count)
+            target[done : done + count] = np.frombuffer(raw, np.int8)
+            done += count
 
 
 def _load_strided(source: ByteSource, piece: Piece, target: npt.NDArray[np.float32]) -> None:

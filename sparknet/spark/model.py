@@ -52,7 +52,8 @@ class SparkModel:
     TEST with its transform_param, and columns that only its losses and accuracies need may be
     missing.  ``columns`` maps its inputs to the data's columns, unless `transform` is given
     others.  ``preprocessing``, or its settings as keywords (``resize=256, crop=224,
-    mean=(104, 117, 123)``), says what happens to images: docs/images.md.  The net of a caffemodel
+    mean=(104, 117, 123)``), says what happens to images: docs/images.md.  ``precision`` is that of
+    `Net`; executors whose processor lacks it compute in float32.  The net of a caffemodel
     imports no Python layer, and reads and writes no file, unless ``trusted`` is True.
     """
 
@@ -64,17 +65,22 @@ class SparkModel:
         columns: dict[str, str] | None = None,
         trusted: bool | None = None,
         preprocessing: Preprocessing | None = None,
+        precision: str = "float32",
         **images: Any,
     ) -> None:
         how = Preprocessing.given(preprocessing, images)
         saved = Saved() if isinstance(net, Net) or weights is not None else Saved.beside(net)
         self.columns = saved.columns | named(columns)
         self.net: Net = (
-            net if isinstance(net, Net) else _net(net, weights, trusted, how or saved.preprocessing)
+            net
+            if isinstance(net, Net)
+            else _net(net, weights, trusted, how or saved.preprocessing, precision)
         )
         """The net, with the weights for prediction."""
         if net is self.net and weights is not None:
             raise SpecError("this Net has weights already: give weights with what it was made from")
+        if net is self.net and precision not in ("float32", net.precision):
+            raise SpecError(f"this Net is made already: give precision={precision!r} to Net itself")
         if net is self.net and how not in (None, self.net.preprocessing):
             raise SpecError(f"this Net is made already: give {how!r} to Net itself")
 
@@ -209,6 +215,7 @@ class SparkModel:
             key=key_of(ask, data),
             pictures=pictures_of(tested, mapping, outputs, data),
             preprocessing=self.net.preprocessing,
+            precision=self.net.precision,
         )
 
     def save(self, path: StrPath) -> None:
@@ -282,7 +289,11 @@ class SparkModel:
 
 
 def _net(
-    source: Any, weights: Any, trusted: bool | None, preprocessing: Preprocessing | None
+    source: Any,
+    weights: Any,
+    trusted: bool | None,
+    preprocessing: Preprocessing | None,
+    precision: str,
 ) -> Net:
     """A net from files that only Spark may be able to read.
 
@@ -295,7 +306,7 @@ def _net(
             weights = source
     with fetched(source) as description, fetched(weights) as given:
         net = open_model(given).net if source is weights is not None else description
-        made = Net(net, given, trusted=trusted, preprocessing=preprocessing)
+        made = Net(net, given, trusted=trusted, preprocessing=preprocessing, precision=precision)
         if description is not source or given is not weights:
             _ = made.net  # reads the copied files
     return made

@@ -55,6 +55,7 @@ class Prediction:
     """The pictures in which boxes are found, where those are told in pixels."""
     preprocessing: Preprocessing | None = None
     """What was asked for images."""
+    precision: str = "float32"
 
     @property
     def columns(self) -> list[str]:
@@ -69,7 +70,9 @@ class Prediction:
         weights = SharedWeights(Path(SparkFiles.get(self.weights)))
         with scratch_folder() as folder:
             text = self.net.unpacked(Path(folder))
-            net = Net(text, weights.flat, preprocessing=self.preprocessing)
+            net = Net(
+                text, weights.flat, preprocessing=self.preprocessing, precision=self.precision
+            )
             _ = net.tested  # reads the folder's files
         return WorkerNet(net, weights)
 
@@ -108,7 +111,8 @@ def predicted(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[
     context: Any = TaskContext.get()
     reader = Reader(given, context.partitionId() if context is not None else 0)
     with in_one_line():
-        worker = kept((given.weights, given.net.text, given.preprocessing), given.make_net)
+        key = (given.weights, given.net.text, given.preprocessing, given.precision)
+        worker = kept(key, given.make_net)
         parts = ahead(reader.parts(ahead(batches)))
         for part in parts:
             if not part.begin:

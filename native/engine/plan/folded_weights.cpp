@@ -13,9 +13,17 @@ std::vector<float> floats(const std::vector<double>& values) {
 }  // namespace
 
 void FoldedWeights::follow(const Layer& head) {
+    follow(head, head.fused_affine);
+}
+
+void FoldedWeights::follow_alone(const Layer& head) {
+    follow(head, {});
+}
+
+void FoldedWeights::follow(const Layer& head, const std::vector<Layer*>& affine_layers) {
     const auto channels = static_cast<size_t>(head.options.integer("num_output"));
     Affine affine(channels, head.params.size() > 1 ? head.param(1) : nullptr);
-    for (const Layer* layer : head.fused_affine) layer->kernel->fold_into(affine, *layer);
+    for (const Layer* layer : affine_layers) layer->kernel->fold_into(affine, *layer);
     shifts_ = floats(affine.shifts);
     auto factors = floats(affine.factors);
     if (factors == factors_) return;
@@ -39,15 +47,20 @@ std::shared_ptr<float> FoldedWeights::rows(const Layer& head) const {
     return made;
 }
 
+bool FoldedWeights::is_stale(const Layer& head) {
+    const uint64_t version = head.params[0]->data.storage().version();
+    const bool stale = version_ == 0 || version_ != version;
+    version_ = version;
+    return stale;
+}
+
 dnnl::memory FoldedWeights::weights(const Layer& head, const dnnl::memory::desc& wanted,
                                     const dnnl::memory::desc& rows) {
-    const uint64_t version = head.params[0]->data.storage().version();
     if (!pages_) pages_ = pages().take(wanted.get_size());
     dnnl::memory made(wanted, cpu(), pages_.get());
-    if (version_ == 0 || version_ != version) {
+    if (is_stale(head)) {
         const auto scaled = this->rows(head);
         fill_.run({rows, cpu(), scaled.get()}, made);
-        version_ = version;
     }
     return made;
 }

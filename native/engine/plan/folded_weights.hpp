@@ -12,6 +12,12 @@ class FoldedWeights {
    public:
     // Reads the current parameters of the convolution and of its fused_affine.
     void follow(const Layer& head);
+    // The same for the convolution alone.
+    void follow_alone(const Layer& head);
+    // Whether the weights have to be made again since this was last asked.
+    bool is_stale(const Layer& head);
+    // The weights in Caffe's order.
+    std::shared_ptr<float> rows(const Layer& head) const;
     // The weights in the layout `wanted`; `rows` is the order in which Caffe stores them.
     dnnl::memory weights(const Layer& head, const dnnl::memory::desc& wanted,
                          const dnnl::memory::desc& rows);
@@ -23,8 +29,7 @@ class FoldedWeights {
     const float* bias() const { return shifts_.data(); }
 
    private:
-    // The weights in Caffe's order.
-    std::shared_ptr<float> rows(const Layer& head) const;
+    void follow(const Layer& head, const std::vector<Layer*>& affine);
 
     std::vector<float> factors_, shifts_;
     std::shared_ptr<float> pages_;

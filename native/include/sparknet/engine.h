@@ -19,6 +19,9 @@ SN_API void sn_onednn_version(int* major, int* minor, int* patch);
 /* Whether the processor, and oneDNN on it, multiplies numbers of bfloat16: 1, else 0. */
 SN_API int sn_has_bf16(void);
 
+/* 1 if the processor multiplies numbers of eight bits and adds them up (VNNI, AMX), else 0. */
+SN_API int sn_has_int8(void);
+
 /*
  * The newest instructions that oneDNN uses here, such as "AVX-512"; "" where it does not say.
  *

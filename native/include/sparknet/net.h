@@ -40,6 +40,20 @@ SN_API void sn_net_free(sn_net* net);
 SN_API sn_status sn_net_use_bf16(sn_net* net);
 
 /*
+ * Lets a convolution or a product multiply numbers of eight bits, or no longer, where the steps of
+ * its bottom are known. Weights get a step for each output. SN_ERROR_ARRAY where sn_has_int8 says
+ * 0. Prepare all layers afterwards.
+ */
+SN_API sn_status sn_net_use_int8(sn_net* net, int layer, int on);
+
+/*
+ * How a blob's values are rounded to eight bits: to multiples of `step`, -128 to 127 of them or 0
+ * to 255; 0 says that nobody knows. With `may_be_int8` the layer that makes them may store them
+ * so, and all others read what is left of them. Prepare all layers afterwards.
+ */
+SN_API sn_status sn_net_set_step(sn_net* net, int blob, float step, int is_signed, int may_be_int8);
+
+/*
  * Lets later blobs reuse a blob's memory once the last layer that reads it has run, unless
  * sn_net_want_blob keeps the blob. In the test phase there is no backward pass then; in the train
  * phase values stay until the last backward pass that reads them, and so do gradients. A pass that

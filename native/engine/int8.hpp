@@ -1,0 +1,19 @@
+// Rounding to eight bits.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tensor.hpp"
+
+namespace sn {
+
+inline dnnl::memory::data_type int8_type(bool is_signed) {
+    return is_signed ? dnnl::memory::data_type::s8 : dnnl::memory::data_type::u8;
+}
+
+// Each row in multiples of a step of its own, at most 127 of them; `steps` are set.
+std::vector<int8_t> round_rows(const float* values, int64_t rows, int64_t columns,
+                               std::vector<float>& steps);
+
+}  // namespace sn

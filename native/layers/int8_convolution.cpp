@@ -1,0 +1,132 @@
+#include "int8_convolution.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "../engine/int8.hpp"
+#include "../engine/net.hpp"
+
+namespace sn {
+
+using dnnl::memory;
+
+namespace {
+const Layer& last_of(const Layer& layer, bool fuse) {
+    return fuse ? *layer.fused_last : layer;
+}
+
+// Steps are known for the values that a blob has in the end.
+bool is_last_writer(const Layer& layer, const Blob& blob) {
+    const auto& layers = layer.net->layers;
+    return std::none_of(layers.begin() + static_cast<long>(layer.index) + 1, layers.end(),
+                        [&](const Layer& later) {
+                            return std::count(later.tops.begin(), later.tops.end(), &blob) > 0;
+                        });
+}
+
+bool stores(const Layer& last) {
+    return last.tops[0]->may_be_int8 && is_last_writer(last, *last.tops[0]);
+}
+}  // namespace
+
+bool Int8Convolution::suits(const Layer& layer, const Window& window) {
+    return layer.int8 && !layer.train && !layer.backward && window.source.size() == 4 &&
+           layer.options.integer("axis") == 1 &&
+           std::all_of(layer.bottoms.begin(), layer.bottoms.end(),
+                       [](const Blob* bottom) { return bottom->step > 0; });
+}
+
+std::unique_ptr<Int8Convolution> Int8Convolution::make(const Layer& layer, const Window& window,
+                                                       bool fuse) {
+    std::unique_ptr<Int8Convolution> made(new Int8Convolution(layer, window, fuse));
+    return made->primitive_ ? std::move(made) : nullptr;
+}
+
+Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool fuse)
+    : fuse_(fuse), order_(window.plain_weights), outputs_(window.outputs) {
+    const Layer& last = last_of(layer, fuse);
+    const Blob *bottom = layer.bottoms[0], *top = last.tops[0];
+    const bool sums = fuse && layer.fused_sum;
+    const bool narrow = stores(last) && (!sums || layer.fused_other->step > 0);
+    const auto type = narrow ? int8_type(top->is_signed) : memory::data_type::f32;
+    auto with = attributes();
+    with.set_scales_mask(DNNL_ARG_SRC, 0);
+    with.set_scales_mask(DNNL_ARG_WEIGHTS, window.weights.size() > 4 ? 3 : 1);
+    if (narrow) with.set_scales_mask(DNNL_ARG_DST, 0);
+    dnnl::post_ops after;
+    if (sums && narrow)
+        after.append_sum(layer.fused_other->step, 0, int8_type(layer.fused_other->is_signed));
+    else if (sums)
+        after.append_sum(1.0F);
+    if (fuse && layer.fused_relu) after.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+    with.set_post_ops(after);
+    const auto last_axis = memory::format_tag::nhwc;
+    const memory::desc values(window.source, int8_type(bottom->is_signed), last_axis);
+    const memory::desc weights(window.weights, memory::data_type::s8, memory::format_tag::any);
+    const memory::desc results(window.target, type, last_axis);
+    description_ = {cpu(),
+                    dnnl::prop_kind::forward_inference,
+                    dnnl::algorithm::convolution_direct,
+                    values,
+                    weights,
+                    window.plain_bias,
+                    results,
+                    window.strides,
+                    window.dilations,
+                    window.before,
+                    window.after,
+                    with,
+                    true};
+    if (!description_ || std::string(description_.impl_info_str()).find("ref") != std::string::npos)
+        return;
+    primitive_ = dnnl::convolution_forward(description_);
+    source_ = {values, bottom->step};
+    if (!narrow) return;
+    target_ = {results, top->step};
+    if (sums)
+        other_ = {{window.target, int8_type(layer.fused_other->is_signed), last_axis},
+                  layer.fused_other->step};
+}
+
+memory Int8Convolution::weights(const Layer& layer) {
+    if (fuse_)
+        folded_.follow(layer);
+    else
+        folded_.follow_alone(layer);
+    if (!pages_) pages_ = pages().take(description_.weights_desc().get_size());
+    memory made(description_.weights_desc(), cpu(), pages_.get());
+    if (!folded_.is_stale(layer)) return made;
+    const auto rows = folded_.rows(layer);
+    const int64_t row = layer.params[0]->count() / outputs_;
+    const auto numbers = round_rows(rows.get(), outputs_, row, steps_);
+    const memory::desc order(order_.get_dims(), memory::data_type::s8, order_.get_strides());
+    pack_.run({order, cpu(), const_cast<int8_t*>(numbers.data())}, made);
+    return made;
+}
+
+memory Int8Convolution::target(const Layer& layer, size_t i) {
+    Tensor& top = fuse_ ? layer.fused_last->tops[0]->data : layer.tops[i]->data;
+    const auto wanted = description_.dst_desc();
+    if (!fuse_ || !layer.fused_sum) return target_ ? top.write(*target_) : top.write(wanted);
+    take_over(layer, top);
+    return target_ ? top.replace(*other_, *target_) : top.edit(wanted);
+}
+
+void Int8Convolution::run(Layer& layer, size_t i) {
+    const memory packed = weights(layer);
+    const memory from = layer.bottoms[i]->data.read(source_), to = target(layer, i);
+    const auto floats = [](const float* values, int64_t count) {
+        return memory(plain_desc({count}), cpu(), const_cast<float*>(values));
+    };
+    Arguments arguments = {
+        {DNNL_ARG_SRC, from},
+        {DNNL_ARG_WEIGHTS, packed},
+        {DNNL_ARG_BIAS, floats(folded_.bias(), outputs_)},
+        {DNNL_ARG_DST, to},
+        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, floats(&source_.step, 1)},
+        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, floats(steps_.data(), outputs_)}};
+    if (target_) arguments[DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST] = floats(&target_->step, 1);
+    sn::run(primitive_, arguments);
+}
+
+}  // namespace sn

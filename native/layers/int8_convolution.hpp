@@ -1,0 +1,41 @@
+// Convolutions of numbers of eight bits: sums are whole numbers of 32 bits, and the last fused
+// layer's values are rounded once.
+#pragma once
+
+#include <optional>
+
+#include "convolution.hpp"
+
+namespace sn {
+
+class Int8Convolution {
+   public:
+    // Whether the layer computes so, with or without the layers fused into it.
+    static bool suits(const Layer& layer, const Window& window);
+    // Nothing where oneDNN has only plain loops for this shape.
+    static std::unique_ptr<Int8Convolution> make(const Layer& layer, const Window& window,
+                                                 bool fuse);
+
+    void run(Layer& layer, size_t i);
+
+   private:
+    Int8Convolution(const Layer& layer, const Window& window, bool fuse);
+    dnnl::memory weights(const Layer& layer);
+    dnnl::memory target(const Layer& layer, size_t i);
+
+    bool fuse_;
+    dnnl::convolution_forward::primitive_desc description_;
+    dnnl::convolution_forward primitive_;
+    dnnl::memory::desc order_;
+    int64_t outputs_ = 0;
+    // How values come in; how they go out, where not in float32; and how the other blob of a sum
+    // is read before it is overwritten.
+    Int8 source_;
+    std::optional<Int8> target_, other_;
+    FoldedWeights folded_;
+    Move pack_;
+    std::vector<float> steps_;
+    std::shared_ptr<float> pages_;
+};
+
+}  // namespace sn

@@ -1,0 +1,203 @@
+"""Numbers of eight bits: which layers multiply them, and what the blobs are rounded to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sparknet.errors import SpecError
+from sparknet.graph import Graph, Node
+from sparknet.layers.layer import TEST
+from sparknet.native.net import NativeNet
+from sparknet.proto import caffe_pb2
+
+Array: TypeAlias = npt.NDArray[Any]
+
+BINS = 2048
+SIGNED, UNSIGNED = 127, 255
+"""The largest multiples of a step."""
+
+
+class Histogram:
+    """How often values of each size came by; the range doubles when a larger one comes."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(BINS, np.int64)
+        self.top = 0.0
+        self.is_signed = False
+        self.largest = 0.0
+
+    def note(self, values: Array) -> None:
+        """Count the finite values other than 0, which eight bits hold as they are."""
+        flat = np.asarray(values, np.float32).ravel()
+        flat = flat[np.isfinite(flat) & (flat != 0)]
+        if not flat.size:
+            return
+        self.is_signed = self.is_signed or bool(flat.min() < 0)
+        sizes = np.abs(flat)
+        largest = float(sizes.max())
+        self.largest = max(self.largest, largest)
+        if self.top == 0:
+            self.top = 2.0 ** np.ceil(np.log2(largest))
+        while self.top < largest:
+            self.counts = np.append(self.counts.reshape(-1, 2).sum(1), np.zeros(BINS // 2, int))
+            self.top *= 2
+        at = np.minimum((sizes * (BINS / self.top)).astype(np.int64), BINS - 1)
+        self.counts += np.bincount(at, minlength=BINS)
+
+    def clip(self, method: str) -> float:
+        """The largest value that keeps its size: of all ("max"), or where the squared errors of
+        rounding and of clipping have the least sum ("mse")."""
+        if method == "max" or self.largest == 0:
+            return self.largest
+        levels = SIGNED if self.is_signed else UNSIGNED
+        sizes = (np.arange(BINS) + 0.5) * (self.top / BINS)
+        tried = self.largest * np.arange(20, 101) / 100
+        within = sizes[None, :] <= tried[:, None]
+        rounding = (tried[:, None] / levels) ** 2 / 12
+        clipping = (sizes[None, :] - tried[:, None]) ** 2
+        errors = np.where(within, rounding, clipping) @ self.counts
+        return float(tried[int(np.argmin(errors))])
+
+
+METHODS = ("max", "mse")
+
+
+class Calibration:
+    """Gathers what the blobs of a net hold, batch by batch."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._shapes = dict(zip(graph.blob_names, graph.blob_shapes, strict=True))
+        self._found: dict[str, Histogram] = {name: Histogram() for name in self.blobs}
+        self.batches = 0
+
+    @property
+    def blobs(self) -> list[str]:
+        """The blobs to look at: those of layers that multiply or pass on numbers of eight bits, and
+        those that are added up."""
+        copies = {top for node in self._graph.nodes if node.type == "Split" for top in node.tops}
+        return [
+            name
+            for name, shape in self._shapes.items()
+            if len(shape) > 1 and name not in copies and not name.startswith("label")
+        ]
+
+    def note(self, values: Mapping[str, Array]) -> None:
+        self.batches += 1
+        for name, histogram in self._found.items():
+            histogram.note(values[name])
+
+    def done(self, method: str = "mse", float32: Iterable[str] = ()) -> caffe_pb2.Int8Parameter:
+        """What was found, for `Runtime.use_int8`; layers named in ``float32`` stay as they are."""
+        if method not in METHODS:
+            raise SpecError(f"the method of calibration is 'max' or 'mse'; it is {method!r}")
+        if not self.batches:
+            raise SpecError("there are no records to calibrate on")
+        unknown = set(float32).difference(self._graph.layers)
+        if unknown:
+            raise SpecError(f"the net has no layer '{min(unknown)}' to keep in float32")
+        made = caffe_pb2.Int8Parameter(float32_layer=sorted(float32))
+        for name, histogram in self._found.items():
+            clip = histogram.clip(method)
+            if clip > 0:
+                levels = SIGNED if histogram.is_signed else UNSIGNED
+                made.values.add(blob=name, step=clip / levels, is_signed=histogram.is_signed)
+        return made
+
+
+def use(native: NativeNet, graph: Graph, given: caffe_pb2.Int8Parameter) -> None:
+    """Tell the engine; it prepares its layers again afterwards."""
+    if graph.phase != TEST:
+        raise SpecError("precision='int8' is for the test phase: train in float32 or bf16")
+    check(given)
+    known = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
+    float32 = set(given.float32_layer)
+    on = [_multiplies(node, known, graph, float32) for node in graph.nodes]
+    stored = _stored(graph, on)
+    for number, wanted in enumerate(on):
+        if wanted:
+            native.use_int8(number)
+    for number, name in enumerate(graph.blob_names):
+        if name in known:
+            step, is_signed = known[name]
+            native.set_step(number, step, is_signed, name in stored)
+
+
+def check(given: caffe_pb2.Int8Parameter) -> None:
+    """Refuse steps that no calibration makes."""
+    for one in given.values:
+        if not 0 < one.step < 1e30:
+            raise SpecError(f"int8_param: the step of blob '{one.blob}' is {one.step:g}")
+
+
+def _multiplies(node: Node, known: Collection[str], graph: Graph, float32: Collection[str]) -> bool:
+    bottoms = [graph.blob_names[blob] for blob in node.bottom_ids]
+    return (
+        node.layer.multiplies_int8(node.plan)
+        and node.name not in float32
+        and all(name in known for name in bottoms)
+    )
+
+
+def _joined(graph: Graph) -> dict[str, str]:
+    """The blobs that hold numbers of each other have one name here."""
+    parent = {name: name for name in graph.blob_names}
+
+    def root(name: str) -> str:
+        while parent[name] != name:
+            name = parent[name]
+        return name
+
+    for node in graph.nodes:
+        if node.layer.passes_int8(node.plan):
+            names = [graph.blob_names[blob] for blob in (*node.bottom_ids, *node.top_ids)]
+            for name in names[1:]:
+                parent[root(name)] = root(names[0])
+    return {name: root(name) for name in parent}
+
+
+def _groups(graph: Graph, found: Mapping[str, tuple[float, bool]]) -> dict[str, tuple[float, bool]]:
+    """One step for all blobs that hold numbers of each other: that of the largest values."""
+    joined = _joined(graph)
+    largest: dict[str, tuple[float, bool]] = {}
+    for name, (step, is_signed) in found.items():
+        if name not in joined:
+            continue
+        clip = step * (SIGNED if is_signed else UNSIGNED)
+        before, was_signed = largest.get(joined[name], (0.0, False))
+        largest[joined[name]] = max(before, clip), is_signed or was_signed
+    return {
+        name: (largest[group][0] / (SIGNED if largest[group][1] else UNSIGNED), largest[group][1])
+        for name, group in joined.items()
+        if group in largest
+    }
+
+
+def _stored(graph: Graph, on: list[bool]) -> set[str]:
+    """The blobs that all readers take in eight bits; outputs are for people."""
+    joined = _joined(graph)
+    refused = {joined[name] for name in graph.outputs}
+    for node, multiplies in zip(graph.nodes, on, strict=True):
+        if multiplies or node.layer.passes_int8(node.plan) or node.layer.tolerates_int8:
+            continue
+        refused.update(joined[graph.blob_names[blob]] for blob in node.bottom_ids)
+    return {name for name, group in joined.items() if group not in refused}
+
+
+def mark_weights(
+    graph: Graph, net: caffe_pb2.NetParameter, arrays: Sequence[Sequence[Array | None]]
+) -> None:
+    """Note the steps of the weights that a file holds in eight bits, one for each output."""
+    float32 = set(net.int8_param.float32_layer)
+    for node, layer, own in zip(graph.nodes, net.layer, arrays, strict=True):
+        if node.name in float32 or not node.layer.multiplies_int8(node.plan) or not own:
+            continue
+        rows = own[0]
+        if rows is None or not rows.size or not np.isfinite(rows).all():
+            continue
+        largest = np.abs(rows.reshape(len(rows), -1)).max(1)
+        layer.blobs[0].int8_step.extend((np.where(largest > 0, largest, 1) / SIGNED).tolist())

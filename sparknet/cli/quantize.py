@@ -1,0 +1,59 @@
+"""`sparknet quantize`: writes a model of eight bits."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from sparknet.cli import flags, image_flags, net_file, sources
+from sparknet.cli.verb import Verb, WrongUse
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    net_file.add_model(parser)
+    parser.add_argument(
+        "--calibrate",
+        metavar="SOURCE",
+        nargs="+",
+        help=f"records that show how large the values are; else the net's own: {sources.HELP}",
+    )
+    parser.add_argument(
+        "--records", type=flags.positive, default=512, metavar="N", help="512 by default"
+    )
+    parser.add_argument(
+        "--method",
+        choices=("mse", "max"),
+        default="mse",
+        help="mse clips rare large values where that makes the squared errors least",
+    )
+    parser.add_argument(
+        "--exclude", metavar="LAYER[,LAYER]", help="layers that multiply in float32 nevertheless"
+    )
+    parser.add_argument("out", metavar="OUT.caffemodel")
+    image_flags.add(parser)
+
+
+def _execute(chosen: Namespace) -> int:
+    if not chosen.out.endswith(".caffemodel"):
+        raise WrongUse(f"OUT ends in .caffemodel; it is {chosen.out}")
+    chosen.precision = "float32"
+    net = net_file.fed_net(chosen)
+    how = image_flags.preprocessing(chosen)
+    net.quantize(
+        sources.open_records(chosen.calibrate, how) if chosen.calibrate else None,
+        method=chosen.method,
+        float32=chosen.exclude.split(",") if chosen.exclude else (),
+        records_used=chosen.records,
+    )
+    net.save(chosen.out)
+    print(f"{chosen.out}: {Path(chosen.out).stat().st_size:,} bytes", file=sys.stderr)
+    return 0
+
+
+VERB = Verb(
+    "quantize",
+    "Write a model whose weights have eight bits, for --precision int8.",
+    _arguments,
+    _execute,
+)

@@ -1,0 +1,82 @@
+"""Net.quantize and `sparknet quantize`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparknet import Net
+from sparknet.cli import main
+from sparknet.errors import SpecError
+from sparknet.proto import parse_net, write_text
+from tests.caffe.gradient import input_layer
+from tests.caffe.test_int8 import CLOSE, needs_int8
+from tests.caffe.test_precision import convolution, distance, layer, product
+
+NET = (
+    input_layer("data", (4, 3, 12, 12))
+    + convolution("conv", "data", "num_output: 16 kernel_size: 3")
+    + layer("relu", "ReLU", "conv", "", "conv")
+    + convolution("next", "conv", "num_output: 16 kernel_size: 3")
+    + product("scores", "next", "num_output: 5")
+)
+
+
+def images(count: int = 30) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((count, 3, 12, 12)).astype(np.float32)
+
+
+@needs_int8
+def test_a_net_is_quantised_saved_and_loaded(tmp_path: Path) -> None:
+    message, data = parse_net(NET), images()
+    net = Net(message, seed=1)
+    want = net.forward({"data": data})["scores"]
+    net.quantize({"data": data}, method="max")
+    assert net.precision == "int8"
+    found = net.forward({"data": data})["scores"]
+    assert 1e-4 < distance(found, want) < 2 * CLOSE
+    np.testing.assert_array_equal(net.copy().forward({"data": data})["scores"], found)
+    path = tmp_path / "net.caffemodel"
+    net.save(path)
+    again = Net(message, path, precision="int8")
+    made = again.forward({"data": data})["scores"]
+    np.testing.assert_allclose(made, found, atol=1e-3 * np.abs(found).max())
+    wide = Net(message, path)
+    assert wide.precision == "float32"
+    assert distance(wide.forward({"data": data})["scores"], want) < CLOSE
+
+
+@needs_int8
+def test_the_command_writes_what_predict_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message, data = parse_net(NET), images()
+    net = Net(message, seed=1)
+    model, weights, out = (
+        str(tmp_path / name) for name in ("n.prototxt", "n.caffemodel", "q.caffemodel")
+    )
+    write_text(model, message)
+    net.save(weights)
+    np.savez(tmp_path / "data.npz", data=data)
+    words = ["-model", model, "-weights", weights, "--calibrate", str(tmp_path / "data.npz")]
+    assert main(["quantize", *words, "--records", "20", "--exclude", "next", out]) == 0
+    assert Path(out).stat().st_size < Path(weights).stat().st_size
+    assert "bytes" in capsys.readouterr().err
+    made = Net(message, out, precision="int8")
+    want = net.forward({"data": data})["scores"]
+    assert 1e-4 < distance(made.forward({"data": data})["scores"], want) < 2 * CLOSE
+    assert list(made.net.int8_param.float32_layer) == ["next"]
+    assert main(["predict", "-model", model, "-weights", out, "--precision", "int8",
+                 "--top", "0", str(tmp_path / "data.npz")]) == 0  # fmt: skip
+    assert capsys.readouterr().out.count("\n") >= len(data)
+
+
+def test_what_cannot_be_quantised_is_refused() -> None:
+    net = Net(parse_net(NET), seed=1)
+    with pytest.raises(SpecError, match="is 'max' or 'mse'; it is 'kl'"):
+        net.quantize({"data": images(4)}, method="kl")
+    with pytest.raises(SpecError, match="1 record or more, not 0"):
+        net.quantize({"data": images(4)}, records_used=0)
+    assert net.precision == "float32"
