@@ -115,7 +115,7 @@ sanitized = LD_PRELOAD="$(SANITIZERS)" ASAN_OPTIONS=detect_leaks=0:allocator_may
 sanitize-python: setup
 	@echo '==> Python tests of loaders/ and caffe/ on an extension under AddressSanitizer and UBSan'
 	$(call own_extension,build/sanitized)
-	@cd build/sanitized/tree && $(call sanitized,handle_segv=0) pytest -m 'not slow' \
+	@cd build/sanitized/tree && $(call sanitized,handle_segv=0:handle_sigbus=0) pytest -m 'not slow' \
 		--deselect tests/loaders/test_blocks.py::test_files_larger_than_memory_are_streamed $(or $(TESTS),tests/loaders tests/caffe)
 
 # The readers, net building, transforms, Datums and snappy; findings land in tests/fuzz/seeds.
