@@ -49,6 +49,7 @@ _HOMES = {
     ),
     "sparknet.net": ("Net",),
     "sparknet.dist": ("train",),
+    "sparknet.dist.planning": ("plan",),
     "sparknet.weights": ("WeightCollection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from sparknet import spark as spark
     from sparknet import summary as summary
     from sparknet.dist import train as train
+    from sparknet.dist.planning import plan as plan
     from sparknet.dsl import ActivationLayer as ActivationLayer
     from sparknet.dsl import ConvLayer as ConvLayer
     from sparknet.dsl import LinearLayer as LinearLayer

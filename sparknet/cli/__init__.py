@@ -23,6 +23,7 @@ from sparknet.cli import (
     features,
     glog,
     models,
+    plan,
     predict,
     quantize,
     run,
@@ -40,6 +41,7 @@ __all__ = ["VERBS", "main"]
 
 VERBS: tuple[Verb, ...] = (
     train.VERB,
+    plan.VERB,
     test.VERB,
     predict.VERB,
     features.VERB,

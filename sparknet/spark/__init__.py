@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sparknet.spark.mean import tree_mean
 from sparknet.spark.model import SparkModel
+from sparknet.spark.planning import planning_on
 from sparknet.spark.reading import read_images, read_records
 from sparknet.spark.session import get_session, local_session
 from sparknet.spark.trainer import Trained, Trainer
@@ -17,6 +18,7 @@ __all__ = [
     "get_session",
     "kept",
     "local_session",
+    "planning_on",
     "read_images",
     "read_records",
     "tree_mean",

@@ -8,6 +8,7 @@ from typing import ClassVar, final
 
 from sparknet.dist.codecs import Codec
 from sparknet.dist.comm import Comm
+from sparknet.dist.costs import LONGEST, RATIO, Costs, Spent, added
 from sparknet.dist.learner import Learner
 from sparknet.dist.strategies.averaging import Averaging
 from sparknet.dist.strategies.periodic import InnerMomentum, SharedModel
@@ -25,9 +26,6 @@ _MEMORY = 0.9
 _SLACK, _LEAP = 0.1, 2.0
 """The relative error of the length above which it changes, and the largest factor of a change: one
 slow round among many should not make rounds much longer."""
-
-Spent = list[float]
-"""A worker's round: steps, seconds computing, seconds communicating."""
 
 
 @dataclass
@@ -63,10 +61,10 @@ class Auto(Strategy):
 
     name: ClassVar[str] = "auto"
 
-    ratio: float = 5.0
+    ratio: float = RATIO
     measured: int = 4
     """The number of first rounds, of one step each; the very first is not measured."""
-    longest: int = 500
+    longest: int = LONGEST
     codec: Codec | None = None
 
     def check(self) -> None:
@@ -107,26 +105,19 @@ class Auto(Strategy):
         if state.seen == 1:
             return ""
         state.rounds = _MEMORY * state.rounds + 1.0
-        means = [sum(values) / len(spent) for values in zip(*spent, strict=True)]
-        state.sums = [_MEMORY * old + new for old, new in zip(state.sums, means, strict=True)]
+        state.sums = added(state.sums, spent, _MEMORY)
         return self._choose(state) if state.seen >= self.measured else ""
 
     def _choose(self, state: Tuned) -> str:
-        steps, computing, communicating = state.sums
-        step, sync = computing / steps, communicating / state.rounds
-        wanted = self.ratio * sync / step if step > 0 else float(self.longest)
-        length = state.length
+        costs, length = Costs.of(state.sums, state.rounds), state.length
+        wanted = costs.length(self.ratio, self.longest)
         if length:
             wanted = min(max(wanted, length / _LEAP), length * _LEAP)
-        wanted = min(max(wanted, 1.0), float(self.longest))
         if abs(wanted - length) <= _SLACK * length:
             return ""
         state.length, state.owed = wanted, 0.5
         state.averages_momentum = wanted <= (_SHORT if state.averages_momentum else _VERY_SHORT)
-        return (
-            f"a step takes {1e3 * step:.3g} ms, a synchronisation {1e3 * sync:.3g} ms: "
-            f"rounds have {wanted:.3g} steps from now on"
-        )
+        return f"{costs}: rounds have {wanted:.3g} steps from now on"
 
 
 def _steps(state: Tuned) -> int:

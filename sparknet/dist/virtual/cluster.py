@@ -26,6 +26,8 @@ class Cluster:
     latency: float = 5e-4
     overhead: float = 0.0
     """Seconds for each peer that a message goes to."""
+    coding: Mapping[str, float] = field(default_factory=dict)
+    """By codec: the seconds that coding and decoding take for each byte of a buffer."""
     slow: Mapping[int, float] = field(default_factory=dict)
     """Stragglers: the factor of a worker's steps, by rank."""
     jitter: float = 0.0

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from sparknet.dist.codecs import Codec
 from sparknet.dist.comm import Accept, Comm, Server, raw_bytes
 from sparknet.dist.local import DEADLINE
 from sparknet.dist.shard import Shard, ShardedServer
@@ -92,6 +93,10 @@ class VirtualComm(Comm):
             return None, self._seconds(part)
 
         self._in_bulk(buffer, act, *reversed(self._shares(buffer)))
+
+    def _mean_coded(self, buffer: NDArray, weights: Sequence[float], codec: Codec) -> None:
+        self.spend(self.cluster.coding.get(codec, 0.0) * self._price * buffer.nbytes)
+        super()._mean_coded(buffer, weights, codec)
 
     def _gather(self, value: Any) -> list[Any]:
         seconds = self.cluster.message(0, self.size)

@@ -1,0 +1,118 @@
+"""`sparknet plan`: what training would cost, and which strategy, τ and workers to take."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import TYPE_CHECKING, Any
+
+from sparknet.cli import flags, image_flags, sources, spark_flags
+from sparknet.cli.settings import read_settings
+from sparknet.cli.verb import Verb, WrongUse
+
+if TYPE_CHECKING:
+    from sparknet.dist.virtual import Cluster
+    from sparknet.proto.caffe_pb2 import SolverParameter
+
+_PASSED_ON = ("workers", "batches", "target", "accuracy", "metric", "seconds", "trial", "precision")
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    flags.add(parser, "solver", metavar="FILE", help="the solver, a .prototxt")
+    flags.add(parser, "model", metavar="FILE", help="a net in place of the one the solver names")
+    flags.add_state(parser)
+    flags.add_trust(parser)
+    flags.add_precision(parser)
+    add = parser.add_argument
+    add("--data", metavar="SOURCE", nargs="+", help=f"else random records; {sources.HELP}")
+    add("--validation", metavar="SOURCE", nargs="+", help="records for trials in virtual time")
+    add("--workers", type=_numbers, metavar="K[,K]", help="else 1, and one for each core")
+    add("--batches", type=_numbers, metavar="N[,N]", help="batch sizes; else the net's")
+    add("--target", choices=("time", "cost", "traffic"), help="what shall be least; time")
+    add("--accuracy", type=float, help="try the best candidates until this accuracy")
+    add("--metric", metavar="NAME", help="of which validation output; accuracy")
+    add("--seconds", type=float, help="for measuring, in all; 30")
+    add("--trial", type=float, metavar="SECONDS", help="for the trials, in all; 60")
+    add("--step", type=float, metavar="SECONDS", help="C, in place of measuring it")
+    add("--bandwidth", type=float, metavar="MB/S", help="of the network, in place of measuring it")
+    add("--latency", type=float, metavar="MS", help="of the network, in place of measuring it")
+    add("--json", action="store_true", help="for programs, and for sparknet report")
+    spark_flags.add(parser, "--spark measures there", "the workers are tasks of Spark")
+    image_flags.add(parser, training=True)
+    parser.set_defaults(weights=None, snapshot=None, iterations=None)
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ArgumentTypeError(f"'{text}' is no list of whole numbers, such as 1,2,4") from None
+
+
+def _execute(chosen: Namespace) -> int:
+    from sparknet.dist.planning import plan
+
+    flags.needed(chosen, "solver")
+    on_spark = spark_flags.is_wanted(chosen, spark_flags.FLAGS[1:])
+    settings = read_settings(chosen)
+    given = {name: getattr(chosen, name) for name in _PASSED_ON}
+    given = {name: value for name, value in given.items() if value is not None}
+    given |= {"cluster": _cluster(chosen), **image_flags.keywords(chosen)}
+    if on_spark:
+        planned = _on_spark(chosen, settings, given)
+    else:
+        how = image_flags.preprocessing(chosen)
+        data, held = (
+            words and sources.open_records(words, how) for words in (chosen.data, chosen.validation)
+        )
+        planned = plan(settings, data, validation=held, **given)
+    print(json.dumps(planned.to_json()) if chosen.json else planned)
+    return 0
+
+
+def _cluster(chosen: Namespace) -> Cluster | None:
+    """The cluster of which something is given."""
+    from sparknet.dist.virtual import Cluster
+
+    given: dict[str, Any] = {"step": chosen.step}
+    if chosen.bandwidth is not None:
+        given["bandwidth"] = 1e6 * chosen.bandwidth
+    if chosen.latency is not None:
+        given["latency"] = 1e-3 * chosen.latency
+    if given == {"step": None}:
+        return None
+    return Cluster(**given)
+
+
+def _on_spark(chosen: Namespace, settings: SolverParameter, given: dict[str, Any]) -> Any:
+    from sparknet.dist.planning import plan
+    from sparknet.spark import get_session, planning_on
+    from sparknet.spark.reading import query
+
+    if not (chosen.sql or chosen.data):
+        raise WrongUse("--spark measures with data", "give --data SOURCE or --sql QUERY")
+    if chosen.accuracy is not None:
+        raise WrongUse("--accuracy tries in virtual time on this machine", "leave --spark out")
+    given.setdefault("workers", [2])
+    session = get_session(max(given["workers"]), master=chosen.master, name="sparknet plan")
+    try:
+        how = image_flags.preprocessing(chosen)
+        frame = (
+            query(session, chosen.sql)
+            if chosen.sql
+            else spark_flags.opened(session, chosen.data, how)
+        )
+        run = planning_on(
+            frame, columns=spark_flags.columns(chosen), **image_flags.keywords(chosen)
+        )
+        return plan(settings, run=run, records=frame.count(), **given)
+    finally:
+        session.stop()
+
+
+VERB = Verb(
+    "plan",
+    "Measure what a step and a synchronisation take, and advise on strategy, steps and workers.",
+    _arguments,
+    _execute,
+)

@@ -1,0 +1,128 @@
+"""Predicting: what each strategy's rounds take on a cluster, by running the strategy itself.
+
+A `Pacer` stands for a worker: its steps take the cluster's time and change nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sparknet.dist import threads
+from sparknet.dist.learner import Steps
+from sparknet.dist.plan import ENDLESS
+from sparknet.dist.strategies import Strategy
+from sparknet.dist.virtual.cluster import Cluster, Pace
+from sparknet.dist.virtual.comm import VirtualComm
+from sparknet.dist.virtual.stage import Stage
+from sparknet.native import NDArray
+from sparknet.weights import Span
+
+_STEPS, _ROUNDS = 200, 4
+"""How much of a strategy is looked at: so many steps, and no fewer rounds."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What one iteration of all workers takes on average."""
+
+    seconds: float
+    share: float
+    """The share of communication, waiting included."""
+    bytes: float
+    """What each worker sends."""
+
+
+def stand_in(workers: int) -> int:
+    """The floats that stand for a net's weights: few, but a whole block of a codec for each."""
+    return workers * (256 if workers <= 32 else 64)
+
+
+class Pacer:
+    """A `Learner` that only lets time pass."""
+
+    statistics: Sequence[Span] = ()
+    momentum, rate, last_rate = 0.9, 0.01, 0.01
+
+    def __init__(self, comm: VirtualComm) -> None:
+        self._comm, self.iter = comm, 0
+        size = (stand_in(comm.size),)
+        self.weights, self.gradients = NDArray.zeros(size), NDArray.zeros(size)
+        self.histories = [NDArray.zeros(size)]
+
+    def step(self, count: int) -> Steps:
+        seconds = sum(self._comm.pace.step(0.0) for _ in range(count))
+        self._comm.spend(seconds)
+        self.iter += count
+        return Steps(count, count, 0.0, seconds)
+
+    def compute_gradient(self) -> Steps:
+        done = self.step(1)
+        self.iter -= 1
+        return done
+
+    def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
+        self.iter += 1
+
+    def settle(self) -> None:
+        """Do nothing: there is no net."""
+
+    def seek(self, iteration: int) -> None:
+        self.iter = iteration
+
+    def state(self) -> dict[str, Any]:
+        return {"iteration": self.iter}
+
+    def restore(self, state: Mapping[str, Any]) -> str:
+        self.iter = state["iteration"]
+        return ""
+
+
+def predict(strategy: Strategy, cluster: Cluster, workers: int, nbytes: int) -> Predicted:
+    """What an iteration takes after the first round, for weights of ``nbytes``."""
+    stage, price = Stage(workers), nbytes / (4 * stand_in(workers))
+    found: list[Any] = [None] * workers
+
+    def run(rank: int) -> None:
+        comm = VirtualComm(rank, stage, cluster, Pace(cluster, rank), price)
+        stage.enter(rank)
+        try:
+            found[rank] = _looked_at(strategy, Pacer(comm), comm)
+        except BaseException as error:
+            found[rank] = error
+        finally:
+            comm.close()
+
+    members = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(workers)]
+    for member in members:
+        threads.start(member)
+    stage.open()
+    for member in members:
+        member.join()
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    seconds, talking, sent = (sum(values) / workers for values in zip(*found, strict=True))
+    return Predicted(seconds, talking / seconds if seconds else 0.0, sent)
+
+
+def _looked_at(strategy: Strategy, pacer: Pacer, comm: VirtualComm) -> tuple[float, float, float]:
+    """Seconds, seconds in communication and bytes sent, each for one iteration."""
+    state = strategy.start(pacer, comm)
+    strategy.round(pacer, comm, state, ENDLESS)
+    first, begun = pacer.iter, comm.clock()
+    talking, sent = comm.traffic.seconds, comm.traffic.sent
+    rounds = 0
+    while rounds < _ROUNDS or pacer.iter - first < _STEPS:
+        strategy.round(pacer, comm, state, ENDLESS)
+        comm.gather(None)  # the report of the round
+        rounds += 1
+    steps = pacer.iter - first
+    traffic = comm.traffic
+    return (
+        (comm.clock() - begun) / steps,
+        (traffic.seconds - talking) / steps,
+        (traffic.sent - sent) / steps,
+    )

@@ -1,0 +1,28 @@
+"""planning_on: measures for `sparknet.plan` on a Spark cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparknet.dist.events import Event
+from sparknet.dist.planning.measuring import Runner
+from sparknet.dist.strategies import Strategy
+from sparknet.spark.trainer import Trainer
+
+_ANY_LOSS = 1e30
+
+
+def planning_on(data: Any, **settings: Any) -> Runner:
+    """What `sparknet.plan` takes as ``run``: short trainings on an RDD or a DataFrame.
+
+    The settings are those of `Trainer`.
+    """
+
+    def run(solver: Any, workers: int, strategy: Strategy, seconds: float) -> Sequence[Event]:
+        trainer = Trainer(
+            solver, strategy, workers, seconds=seconds, diverged=_ANY_LOSS, **settings
+        )
+        return trainer.fit(data).history
+
+    return run
