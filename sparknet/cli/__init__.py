@@ -26,6 +26,7 @@ from sparknet.cli import (
     plan,
     predict,
     quantize,
+    report,
     run,
     show,
     test,
@@ -42,6 +43,7 @@ __all__ = ["VERBS", "main"]
 VERBS: tuple[Verb, ...] = (
     train.VERB,
     plan.VERB,
+    report.VERB,
     test.VERB,
     predict.VERB,
     features.VERB,

@@ -33,6 +33,7 @@ OURS = (
     "log",
     "plot",
     "tensorboard",
+    "run_folder",
     "json",
 )
 
@@ -60,6 +61,7 @@ def add(parser: ArgumentParser) -> None:
     add("--log", metavar="FILE", help="a line of JSON for each event, added to the file")
     add("--plot", metavar="FILE", help="loss and accuracy, as .svg, .png or .pdf")
     add("--tensorboard", metavar="FOLDER")
+    add("--run-folder", metavar="FOLDER", help="all that sparknet report shows")
     add("--json", action="store_true", default=None, help="events on stdout, in place of the bar")
 
 
@@ -84,7 +86,7 @@ def train(chosen: Namespace) -> int:
     if chosen.plot:
         check_format(chosen.plot)
     with ExitStack() as stack:
-        trained = _train(chosen, settings, listener(chosen, stack))
+        trained = _train(chosen, settings, listener(chosen, settings, stack))
     outcome = trained.outcome
     made = outcome.iteration if outcome.best is None else outcome.best
     out = chosen.out or f"{prefix}_iter_{made}.caffemodel"
@@ -125,9 +127,9 @@ def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trai
     )
 
 
-def listener(chosen: Namespace, stack: ExitStack) -> Listener:
+def listener(chosen: Namespace, settings: SolverParameter, stack: ExitStack) -> Listener:
     """The listeners to the training's events; the stack closes them, the plot last."""
-    from sparknet.summary import History, JsonLines, Progress, TensorBoard, together
+    from sparknet.summary import History, JsonLines, Progress, RunFolder, TensorBoard, together
 
     history = History()
     if chosen.plot:
@@ -138,6 +140,10 @@ def listener(chosen: Namespace, stack: ExitStack) -> Listener:
         heard.append(stack.enter_context(closing(JsonLines(chosen.log))))
     if chosen.tensorboard:
         heard.append(stack.enter_context(closing(TensorBoard(chosen.tensorboard))))
+    if chosen.run_folder:
+        told = {"data": " ".join(chosen.data)} if chosen.data else {}
+        folder = RunFolder(chosen.run_folder, settings, **told)
+        heard.append(stack.enter_context(closing(folder)))
     return together(*heard)
 
 

@@ -11,6 +11,8 @@ from sparknet.summary.history import History
 from sparknet.summary.json_lines import JsonLines
 from sparknet.summary.plot import plot
 from sparknet.summary.progress import Progress
+from sparknet.summary.report import report
+from sparknet.summary.run_folder import RunFolder
 from sparknet.summary.tensorboard import TensorBoard
 
 __all__ = [
@@ -19,7 +21,9 @@ __all__ = [
     "JsonLines",
     "Listener",
     "Progress",
+    "RunFolder",
     "TensorBoard",
     "plot",
+    "report",
     "together",
 ]

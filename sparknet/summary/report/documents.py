@@ -1,0 +1,100 @@
+"""The sections of a report about a plan or an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from sparknet.summary.report.chart import Curve, lines, table
+from sparknet.summary.report.reading import Json
+
+_MEASURED = ("workers", "batch", "step", "sync", "latency", "transfer", "rounds", "error")
+_PREDICTED = ("strategy", "workers", "batch", "iteration", "epoch", "share", "megabytes", "error")
+_TRIED = ("strategy", "workers", "iterations", "seconds", "accuracy", "reached")
+
+
+def sections(content: Json) -> Iterator[str]:
+    if content["event"] == "plan":
+        yield from _plan(content)
+    else:
+        yield from _experiment(content)
+
+
+def _plan(plan: Json) -> Iterator[str]:
+    yield f"<p><b>Advice:</b> {escape(str(plan['advice']))}, {plan['workers']} workers, batches of "
+    yield f"{plan['batch']}, for the least {escape(str(plan['target']))}.</p>"
+    yield "<ul>" + "".join(f"<li>{escape(str(one))}</li>" for one in plan["reasons"]) + "</ul>"
+    rows = plan["rows"]
+    sizes = sorted({row["workers"] for row in rows})
+    lengths = {size: _by_length(rows, size) for size in sizes if size > 1}
+    charts = [
+        lines(
+            title,
+            [
+                Curve(f"{size} workers", _of(found, name), shade)
+                for shade, (size, found) in enumerate(lengths.items())
+            ],
+            "steps in a round",
+        )
+        for title, name in (
+            ("Seconds of an iteration", "iteration"),
+            ("Share of communication", "share"),
+        )
+    ]
+    yield f'<h2>Rounds of averaging</h2><div class="charts">{"".join(charts)}</div>'
+    if plan["measured"]:
+        yield f"<h2>Measured</h2>{_table(_MEASURED, plan['measured'])}"
+    yield f"<h2>Predicted</h2>{_table(_PREDICTED, rows)}"
+    if plan["trials"]:
+        yield f"<h2>Tried in virtual time</h2>{_table(_TRIED, plan['trials'])}"
+
+
+def _by_length(rows: list[Json], size: int) -> dict[int, Json]:
+    """The rows of plain averaging, by the steps of a round."""
+    found = {}
+    for row in rows:
+        name = str(row["strategy"])
+        if row["workers"] == size and name.startswith("Averaging(steps=") and "," not in name:
+            found[int(name.removeprefix("Averaging(steps=").rstrip(")"))] = row
+    return found
+
+
+def _of(found: dict[int, Json], name: str) -> list[tuple[float, float]]:
+    return [(float(length), float(row[name])) for length, row in sorted(found.items())]
+
+
+def _table(names: tuple[str, ...], rows: list[Json]) -> str:
+    return table(names, [[_cell(row.get(name)) for name in names] for row in rows])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _experiment(content: Json) -> Iterator[str]:
+    """Panels of curves and tables, each with the command that made it."""
+    for part in content["parts"]:
+        yield f"<h2>{escape(str(part['title']))}</h2>"
+        if part.get("text"):
+            yield f"<p>{escape(str(part['text']))}</p>"
+        charts = [
+            lines(
+                str(panel["title"]),
+                [
+                    Curve(str(name), [(float(x), float(y)) for x, y in points], shade)
+                    for shade, (name, points) in enumerate(panel["curves"].items())
+                ],
+                str(panel.get("across", "")),
+            )
+            for panel in part.get("panels", ())
+        ]
+        if charts:
+            yield f'<div class="charts">{"".join(charts)}</div>'
+        for one in part.get("tables", ()):
+            rows = [[_cell(cell) for cell in row] for row in one["rows"]]
+            yield table([str(cell) for cell in one["head"]], rows)
+        if part.get("command"):
+            yield f"<pre>{escape(str(part['command']))}</pre>"

@@ -1,0 +1,80 @@
+"""The page: one HTML file, with its style and pictures inside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from html import escape
+from pathlib import Path
+
+from sparknet.errors import FileError, SettingError
+from sparknet.proto.byte_source import replacing
+from sparknet.summary.report import documents, run_sections
+from sparknet.summary.report.reading import Document, Run, read
+from sparknet.summary.report.style import STYLE
+
+StrPath = str | os.PathLike[str]
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""The page asks nothing of the network, and runs no script."""
+
+
+def report(source: StrPath, other: StrPath | None = None, *, out: StrPath) -> None:
+    """Write a page about a run (its `RunFolder` or log), about two beside each other, or about
+    the JSON of a plan or an experiment."""
+    found = [read(one) for one in (source, other) if one is not None]
+    runs = [one for one in found if isinstance(one, Run)]
+    if len(found) == 2 and len(runs) < 2:
+        raise SettingError(f"only two runs can be compared: {source} and {other} are not both runs")
+    for run in runs:
+        if not run.placed():
+            raise FileError(run.name, "has no round and no validation to report")
+    with replacing(out) as draft:
+        draft.write_text(html(found), encoding="utf-8")
+
+
+def html(found: list[Run | Document]) -> str:
+    """The page as text."""
+    runs = distinct([one for one in found if isinstance(one, Run)])
+    if runs:
+        title = " and ".join(run.name for run in runs)
+        about = " · ".join(_about(run) for run in runs)
+        body = run_sections.sections(runs)
+    else:
+        document = next(one for one in found if isinstance(one, Document))
+        title = str(document.content.get("title") or document.content.get("net") or document.name)
+        about, body = str(document.content["event"]), documents.sections(document.content)
+    return page(title, about, body)
+
+
+def distinct(runs: list[Run]) -> list[Run]:
+    """Runs with names that differ."""
+    if len({run.name for run in runs}) == len(runs):
+        return runs
+    return [
+        Run(f"{run.name} ({place})", run.events, run.about) for place, run in enumerate(runs, 1)
+    ]
+
+
+def page(title: str, about: str, sections: Iterable[str]) -> str:
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f'<body><main><h1>{escape(title)}</h1><p class="sub">{escape(about)}</p>\n'
+        + "\n".join(sections)
+        + "\n</main></body></html>\n"
+    )
+
+
+def _about(run: Run) -> str:
+    start = run.start
+    words = [str(start["net"])] if start.get("net") else []
+    if start.get("workers"):
+        words.append(f"{start['workers']} workers, {start.get('strategy', '')}")
+    began = start.get("time") or run.about.get("begun")
+    if isinstance(began, (int, float)):
+        words.append(datetime.fromtimestamp(began, timezone.utc).strftime("%Y-%m-%d %H:%M UTC"))
+    return ", ".join(words) or Path(run.name).name

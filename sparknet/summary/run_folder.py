@@ -1,0 +1,148 @@
+"""RunFolder: a folder with all that `sparknet report` shows of a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from sparknet.errors import FileError, SparkNetError
+from sparknet.graph.build import build_in_state
+from sparknet.proto import caffe_pb2, format_text, solver_nets
+from sparknet.summary.events import Event
+from sparknet.summary.json_lines import JsonLines
+
+EVENTS, ABOUT = "events.jsonl", "run.json"
+_PACKAGES = ("sparknet", "numpy", "protobuf", "pyspark", "pyarrow")
+
+
+class RunFolder:
+    """A listener that writes the events of a run, and says what ran where.
+
+    ``solver`` is what `sparknet.train` is given.  A run that is resumed with the same folder
+    continues its log.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], solver: Any = None, **more: Any) -> None:
+        self.folder = Path(folder)
+        about = {
+            "begun": time.time(),
+            **described(solver),
+            **machine(),
+            "settings": {name: str(value) for name, value in more.items()},
+        }
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
+        except OSError as error:
+            raise FileError(folder, f"cannot be written: {error.strerror}") from error
+        self._lines = JsonLines(self.folder / EVENTS)
+
+    def __call__(self, event: Event) -> None:
+        self._lines(event)
+
+    def close(self) -> None:
+        self._lines.close()
+
+
+def described(solver: Any) -> dict[str, Any]:
+    """A solver's settings and the layers of its training net."""
+    if solver is None:
+        return {}
+    from sparknet.net import Net
+
+    message = solver.settings if isinstance(solver, Net) else _settings(solver)
+    if message is None:  # a net alone
+        return {"layers": layers(solver.described)}
+    plain = caffe_pb2.SolverParameter()
+    plain.CopyFrom(message)
+    for field in ("net_param", "train_net_param", "test_net_param"):
+        plain.ClearField(field)
+    return {"solver": format_text(plain), "layers": layers(solver_nets(message).train)}
+
+
+def _settings(solver: Any) -> Any:
+    from sparknet.caffe.solvers.settings import settings
+
+    return settings(solver)
+
+
+def layers(net: Any) -> list[dict[str, Any]]:
+    """Name, type, bottoms, tops, output shape and parameters of each layer."""
+    try:
+        graph = build_in_state(net)
+    except SparkNetError:  # data will decide its shapes
+        return [
+            {"name": one.name, "type": one.type, "bottoms": [*one.bottom], "tops": [*one.top]}
+            for one in net.layer
+        ]
+    return [
+        {
+            "name": node.name,
+            "type": node.type,
+            "bottoms": [_plain(name) for name in node.bottoms],
+            "tops": list(node.tops),
+            "shape": [list(graph.blob_shapes[blob]) for blob in node.top_ids[:1]],
+            "parameters": sum(_count(ref.shape) for ref in node.params if ref.owned),
+        }
+        for node in graph.nodes
+        if not node.layer.splits
+    ]
+
+
+def _plain(blob: str) -> str:
+    """A blob's own name, where a split copies it."""
+    return blob.partition("_split_")[0] if "_split_" in blob else blob
+
+
+def _count(shape: Any) -> int:
+    total = 1
+    for size in shape:
+        total *= int(size)
+    return total
+
+
+def machine() -> dict[str, Any]:
+    """Versions, and the machine."""
+    return {
+        "versions": {"python": platform.python_version(), **_versions()},
+        "machine": {
+            "host": platform.node(),
+            "system": platform.platform(),
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "memory": _memory(),
+        },
+        "command": sys.argv,
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
+
+
+def _memory() -> int | None:
+    """The bytes of the machine's memory."""
+    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
+        return None
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
