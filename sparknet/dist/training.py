@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ from sparknet.errors import SettingError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
+from sparknet.summary import History
 from sparknet.weights import WeightCollection
 
 StrPath = str | os.PathLike[str]
@@ -37,6 +39,18 @@ class Trained:
     net: Net
     """The net, with the trained weights."""
     outcome: Outcome
+
+    def _repr_html_(self) -> str:
+        """The curves, the outcome and the net, in a notebook."""
+        outcome = self.outcome
+        told: dict[str, Any] = {"ended because": outcome.reason, "iteration": outcome.iteration}
+        told |= {"samples": outcome.samples, **outcome.metrics}
+        cells = ((name, f"{v:.5g}" if isinstance(v, float) else str(v)) for name, v in told.items())
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in cells
+        )
+        drawn = History(self.history)._repr_html_()
+        return f"{drawn}<table>{rows}</table>{self.net._repr_html_()}"
 
 
 def train(

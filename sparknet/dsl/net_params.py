@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -11,8 +12,8 @@ from sparknet.dsl.checks import check_net, served_phase
 from sparknet.dsl.fields import set_field, set_fields, short_repr
 from sparknet.dsl.layer_spec import Content, LayerSpec, clear_empty
 from sparknet.dsl.source_code import net_source
-from sparknet.errors import FileError, LayerError, SpecError
-from sparknet.graph import Graph, build, render, summary, to_dot
+from sparknet.errors import FileError, LayerError, SparkNetError, SpecError
+from sparknet.graph import Graph, build, html_summary, render, summary, to_dot
 from sparknet.proto import caffe_pb2, parse_net, read_model, read_net, upgrade_net, write_text
 from sparknet.proto.suggest import did_you_mean
 
@@ -231,6 +232,13 @@ class NetParams(Content):
 
     def __str__(self) -> str:
         return self.to_prototxt()
+
+    def _repr_html_(self) -> str:
+        """The table of `summary`, in a notebook."""
+        try:
+            return html_summary(self.graph())
+        except SparkNetError:
+            return escape(repr(self))  # its shapes are not known yet
 
     def __repr__(self) -> str:
         return f"<NetParams {self.name!r}: {len(self)} layers, {self.fingerprint[:8]}>"

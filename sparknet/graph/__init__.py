@@ -10,7 +10,7 @@ from sparknet.graph.node import Node
 from sparknet.graph.params import Learnable, ParamRef
 from sparknet.graph.splits import insert_splits
 from sparknet.graph.state import filter_net, net_state
-from sparknet.graph.summary import summary
+from sparknet.graph.summary import html_summary, summary
 
 __all__ = [
     "Graph",
@@ -22,6 +22,7 @@ __all__ = [
     "build_in_state",
     "filter_net",
     "forward_flops",
+    "html_summary",
     "insert_splits",
     "net_state",
     "render",

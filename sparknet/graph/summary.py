@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from sparknet.graph.graph import Graph
 from sparknet.graph.node import Node
 from sparknet.graph.table import aligned, cell
@@ -23,6 +25,17 @@ def summary(graph: Graph, splits: bool = False) -> str:
     rule = "-" * max(map(len, lines))
     skipped = [_left_out(layer) for layer in graph.left_out]
     return "\n".join([lines[0], rule, *lines[1:], rule, *skipped, _total(graph)])
+
+
+def html_summary(graph: Graph) -> str:
+    """The same table as HTML, for notebooks."""
+    rows = [_row(graph, node) for node in graph.nodes if not node.layer.splits]
+    head = "".join(f"<th>{escape(name)}</th>" for name in HEAD)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows
+    )
+    name = f"<b>{escape(graph.name)}</b>, {escape(_total(graph))}"
+    return f"{name}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _left_out(layer: LeftOut) -> str:

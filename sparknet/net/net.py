@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from html import escape
 from typing import Any
 
 from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.solvers.nets import weight_files
-from sparknet.errors import DataError, SolverError, SpecError
+from sparknet.errors import DataError, SolverError, SparkNetError, SpecError
+from sparknet.graph import html_summary
+from sparknet.graph.build import build_in_state
 from sparknet.layers import TEST, TRAIN, Shape
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import NDArray
@@ -395,6 +398,13 @@ class Net:
         inputs = ", ".join(default_columns(read)) or "none"
         kind = "" if self.settings is None else f"{self.settings.type} "
         return f"<{kind}Net '{self._description.main.name}', inputs: {inputs}>"
+
+    def _repr_html_(self) -> str:
+        """Its layers, in a notebook."""
+        try:
+            return html_summary(build_in_state(self._main.described))
+        except SparkNetError:
+            return escape(repr(self))  # its shapes are not known yet
 
     def __getstate__(self) -> Any:
         raise TypeError("a Net cannot be pickled: send what it was made from, and get_weights()")

@@ -10,7 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from sparknet.errors import FileError
+from sparknet.errors import FileError, MissingExtra
 from sparknet.summary.events import Event, number, seconds
 from sparknet.summary.thinning import Thinned
 
@@ -74,6 +74,43 @@ class History:
             return samples / taken if samples is not None and taken else None
 
         return _series(self.of_kind("round"), speed)
+
+    @property
+    def rate(self) -> Series:
+        """The learning rate after each round."""
+        return _series(self.of_kind("round"), lambda event: number(event, "rate"))
+
+    @property
+    def workers(self) -> list[dict[str, Any]]:
+        """What each worker did in each round: a dict with its number, the round and the times."""
+        return [
+            {"round": event["round"], "iteration": event["iteration"], "worker": rank, **worker}
+            for event in self.of_kind("round")
+            for rank, worker in enumerate(event.get("workers", ()))
+        ]
+
+    def to_pandas(self, kind: str = "round") -> Any:
+        """The events of a kind as a DataFrame; "worker" has a row for each worker and round.
+
+        The metrics of a validation are columns of their own.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtra("pandas", "spark", "a DataFrame of a history") from error
+        if kind == "worker":
+            return pandas.DataFrame(self.workers)
+        rows = [{**event, **event.get("metrics", {})} for event in self.of_kind(kind)]
+        hidden = ("event", "workers", "metrics")
+        return pandas.DataFrame(rows).drop(columns=list(hidden), errors="ignore")
+
+    def _repr_html_(self) -> str:
+        """Loss and metrics, in a notebook."""
+        from sparknet.summary.plot import panels
+        from sparknet.summary.svg import svg
+
+        drawn = panels(self)
+        return svg(drawn) if drawn else "no round was recorded"
 
     @property
     def metrics(self) -> dict[str, Series]:

@@ -22,6 +22,7 @@ class Panel:
 
     title: str
     curves: dict[str, Series]
+    across: str = "iteration"
 
 
 def plot(source: History | Iterable[Event] | str | os.PathLike[str], out: str | Path) -> None:
@@ -30,16 +31,16 @@ def plot(source: History | Iterable[Event] | str | os.PathLike[str], out: str | 
     SVG needs no other package; matplotlib (extra ``plots``) draws the other formats.
     """
     check_format(out)
-    panels = _panels(_history(source))
-    if not panels:
+    drawn = panels(_history(source))
+    if not drawn:
         raise FileError(out, "there is nothing to plot: no round and no validation was recorded")
     with replacing(out) as draft:
         if Path(out).suffix == ".svg":
             from sparknet.summary.svg import svg
 
-            draft.write_text(svg(panels), encoding="utf-8")
+            draft.write_text(svg(drawn), encoding="utf-8")
         else:
-            _matplotlib(panels, draft, Path(out).suffix[1:])
+            _matplotlib(drawn, draft, Path(out).suffix[1:])
 
 
 def check_format(out: str | Path) -> None:
@@ -66,7 +67,7 @@ def _history(source: Any) -> History:
     return History.read(source) if isinstance(source, (str, os.PathLike)) else History(source)
 
 
-def _panels(history: History) -> list[Panel]:
+def panels(history: History) -> list[Panel]:
     """Losses on one axis, all other metrics on another."""
     losses = {"training": history.loss}
     others: dict[str, Series] = {}
@@ -75,10 +76,10 @@ def _panels(history: History) -> list[Panel]:
             losses["validation" if name == "loss" else f"validation {name}"] = series
         else:
             others[name] = series
-    panels = [Panel("loss", losses), Panel(" and ".join(others) or "accuracy", others)]
+    found = [Panel("loss", losses), Panel(" and ".join(others) or "accuracy", others)]
     kept = (
         Panel(panel.title, {name: curve for name, curve in panel.curves.items() if curve[0]})
-        for panel in panels
+        for panel in found
     )
     return [panel for panel in kept if panel.curves]
 
@@ -89,7 +90,7 @@ def _matplotlib(panels: list[Panel], file: Path, kind: str) -> None:
         axes = figure.add_subplot(1, len(panels), place)
         for name, (at, values) in panel.curves.items():
             axes.plot(at, values, label=name, marker="." if len(at) < 50 else None)
-        axes.set_xlabel("iteration")
+        axes.set_xlabel(panel.across)
         axes.set_title(panel.title)
         axes.grid(alpha=0.3)
         axes.legend()

@@ -51,7 +51,7 @@ def _panel(panel: Panel) -> Iterator[str]:
     x = Axis(min(x_ticks[0], *across), max(x_ticks[-1], *across), LEFT, WIDTH - RIGHT)
     y = Axis(min(y_ticks[0], *values), max(y_ticks[-1], *values), HEIGHT - BOTTOM, TOP)
     yield _text(WIDTH / 2, 18, panel.title, "middle", 13)
-    yield _text(WIDTH / 2, HEIGHT - 8, "iteration", "middle")
+    yield _text(WIDTH / 2, HEIGHT - 8, panel.across, "middle")
     for tick in x_ticks:
         yield _line(x.place(tick), TOP, x.place(tick), HEIGHT - BOTTOM)
         yield _text(x.place(tick), HEIGHT - BOTTOM + 15, f"{tick:g}", "middle")

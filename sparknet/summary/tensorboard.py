@@ -51,4 +51,16 @@ def _scalars(event: Event) -> dict[str, float | None]:
         "train/share_communicating": share_communicating(event),
         "train/bytes_sent": number(event, "bytes_sent"),
         "train/divergence": number(event, "divergence"),
+        "train/learning_rate": number(event, "rate"),
+        **_of_workers(event),
+    }
+
+
+def _of_workers(event: Event) -> dict[str, float | None]:
+    """Each worker's times."""
+    return {
+        f"worker {rank}/{name}": number(worker, name)
+        for rank, worker in enumerate(event.get("workers", ()))
+        for name in worker
+        if name.startswith("seconds_")
     }

@@ -345,3 +345,14 @@ def test_a_copy_has_weights_of_its_own() -> None:
     assert (net.iter, other.iter) == (3, 2)
     net.train(1)
     assert net.forward(blobs_of_three(8))["loss"] != other.forward(blobs_of_three(8))["loss"]
+
+
+def test_notebooks_show_the_layers() -> None:
+    from sparknet import models
+    from sparknet.dsl import NetParams
+
+    described = models.net("lenet")
+    assert isinstance(described, NetParams)
+    for shown in (described._repr_html_(), Net(models.solver("lenet"), seed=1)._repr_html_()):
+        assert "<td>conv1</td><td>Convolution</td>" in shown
+        assert "431,080 parameters" in shown

@@ -127,3 +127,59 @@ def test_tensorboard_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(MissingExtra, match=r"sparknet\[tensorboard\]"):
         TensorBoard(tmp_path / "logs")
     assert not (tmp_path / "logs").exists()
+
+
+def worker(computing: float) -> dict[str, float]:
+    return {"steps": 5, "seconds_computing": computing, "seconds_waiting": 0.5}
+
+
+WITH_WORKERS = [
+    round_event(number, rate=0.1 / number, workers=[worker(1.0 * number), worker(2.0 * number)])
+    for number in (1, 2)
+]
+
+
+def test_history_knows_rates_and_workers() -> None:
+    history = History(WITH_WORKERS)
+    assert history.rate == ([10, 20], [0.1, 0.05])
+    assert [(one["round"], one["worker"], one["seconds_computing"]) for one in history.workers] == [
+        (1, 0, 1.0),
+        (1, 1, 2.0),
+        (2, 0, 2.0),
+        (2, 1, 4.0),
+    ]
+
+
+def test_history_becomes_data_frames() -> None:
+    pytest.importorskip("pandas")
+    history = History([*WITH_WORKERS, validation(2, accuracy=0.75)])
+    rounds = history.to_pandas()
+    assert list(rounds["loss"]) == [2.0, 1.0]
+    assert "workers" not in rounds.columns
+    assert list(history.to_pandas("validation")["accuracy"]) == [0.75]
+    workers = history.to_pandas("worker")
+    assert workers.groupby("worker")["seconds_computing"].sum().to_dict() == {0: 3.0, 1: 6.0}
+
+
+def test_pandas_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match=r"sparknet\[spark\]"):
+        History(WITH_WORKERS).to_pandas()
+
+
+def test_tensorboard_has_rates_and_workers(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    board = TensorBoard(tmp_path / "logs")
+    together(board)(WITH_WORKERS[1])
+    board.close()
+    read = accumulator.EventAccumulator(str(tmp_path / "logs"))
+    read.Reload()
+    tags = {tag: read.Tensors(tag)[0] for tag in read.Tags()["tensors"]}
+    assert {"train/learning_rate", "worker 1/seconds_computing", "worker 0/seconds_waiting"} <= set(
+        tags
+    )
+
+
+def test_notebooks_show_a_history() -> None:
+    assert "<polyline" in History(TRAINING)._repr_html_()
+    assert History()._repr_html_() == "no round was recorded"

@@ -83,9 +83,7 @@ def test_each_workers_time_is_told(runs: tuple[Path, Path], tmp_path: Path) -> N
     text = page(tmp_path / "page.html", runs[0])
     told = {
         (int(worker), part): float(seconds)
-        for worker, part, seconds in re.findall(
-            r"<title>worker (\d): (\w+) ([\d.]+) seconds", text
-        )
+        for worker, part, seconds in re.findall(r"<title>worker (\d): (\w+) ([\d.]+) seconds", text)
     }
     assert told[1, "computing"] == pytest.approx(5.0 * len(rounds), rel=0.01)
     assert told[0, "computing"] == pytest.approx(2.5 * len(rounds), rel=0.01)

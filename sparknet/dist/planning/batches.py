@@ -41,7 +41,11 @@ def with_batch(net: Net, batch: int) -> caffe_pb2.SolverParameter:
 
 
 def made_up(net: Net, count: int) -> ArrayRecords:
-    """Random records of the shapes that a net takes, few enough for the memory."""
+    """Random records of the shapes that a net takes, few enough for the memory.
+
+    Labels are 0 or 1 by chance: what can be learned at once ends in subnormal gradients, with
+    which processors are slow.
+    """
     columns: dict[str, Any] = {}
     random = np.random.default_rng(0)
     for name, entry in net.inputs.items():
@@ -53,7 +57,7 @@ def made_up(net: Net, count: int) -> ArrayRecords:
         columns[name] = (shape, entry.is_label)
     return ArrayRecords(
         **{
-            name: np.zeros((count, *shape), np.float32)
+            name: random.integers(0, 2, (count, *shape)).astype(np.float32)
             if is_label
             else random.standard_normal((count, *shape), dtype=np.float32)
             for name, (shape, is_label) in columns.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import mean, median
 from time import perf_counter
@@ -26,8 +26,9 @@ _WARM = 2
 """The first rounds of a run, which do not count."""
 _LONG = 2.0
 """Seconds of a step above which smaller batches are measured, and the rest is calculated."""
-_SHORT = 0.05
-"""Seconds of a step below which rounds have several steps."""
+_SHORT, _STEPS = 0.2, 10
+"""Rounds take about so many seconds, and have no more steps: in short rounds the next records are
+read while the workers synchronise, which makes steps look shorter than they are."""
 
 
 class Runner(Protocol):
@@ -61,6 +62,8 @@ class Measured:
     rounds: int
     error: float
     """The relative standard error of the time of a round."""
+    between: float = 0.0
+    """Seconds between two rounds: reports, and how far the workers have moved."""
     calculated: bool = False
     """Whether C was calculated from smaller batches."""
 
@@ -87,11 +90,21 @@ def measured(
 ) -> Measured:
     """Run for some seconds in rounds of so many steps."""
     events = run(solver, workers, Averaging(steps), seconds)
-    rounds = [event["workers"] for event in events if event["event"] == "round"]
-    rounds = rounds[min(_WARM, len(rounds) - 1) :]
+    rounds = [event for event in events if event["event"] == "round"]
     if not rounds:
         raise SettingError(f"no round of {workers} workers was measured: give more seconds")
-    return summary(rounds, batch)
+    kept = [event["workers"] for event in rounds[min(_WARM, len(rounds) - 1) :]]
+    return replace(summary(kept, batch), between=_between(rounds))
+
+
+def _between(rounds: Sequence[Event]) -> float:
+    """What passes between a round's end and the next one's beginning, usually."""
+    ends = [float(event["total_seconds"]) for event in rounds]
+    gaps = [
+        end - before - _seconds(event["workers"])
+        for before, end, event in zip(ends, ends[1:], rounds[1:], strict=False)
+    ]
+    return max(median(gaps), 0.0) if gaps else 0.0
 
 
 def summary(rounds: Sequence[Sequence[Event]], batch: int) -> Measured:
@@ -143,7 +156,7 @@ def measure(
     """
     contention = max(1.0, workers / usable_cores())
     rough = pass_seconds * batch * contention
-    steps = max(1, min(10, int(_SHORT / rough))) if rough else 10
+    steps = max(1, min(_STEPS, int(_SHORT / rough))) if rough else _STEPS
     if rough <= _LONG:
         return measured(run, net, with_batch(net, batch), workers, batch, steps, seconds)
     large = max(2, int(_LONG / (pass_seconds * contention)))
@@ -164,8 +177,7 @@ def extrapolated(small: Measured, large: Measured, batch: int) -> Measured:
     each = min(max((large.step - small.step) / (large.batch - small.batch), 0.0), most)
     step = large.step + each * (batch - large.batch)
     error = max(large.error, small.error, (most * batch - step) / step)
-    values = {**vars(large), "batch": batch, "step": step, "error": error, "calculated": True}
-    return Measured(**values)
+    return replace(large, batch=batch, step=step, error=error, calculated=True)
 
 
 def rough_pass(net: Net, batch: int) -> float:

@@ -211,7 +211,8 @@ def _rows(site: Site, nbytes: int, net: Net, records: int | None) -> Iterator[Ro
     """The strategies on a site."""
     smooth = replace(site.cluster, failures=(), mtbf=inf)
     for strategy in strategies(site.workers):
-        made = predict(strategy, smooth, site.workers, nbytes)
+        between = 0.0 if site.measured is None else site.measured.between
+        made = predict(strategy, smooth, site.workers, nbytes, between)
         each = site.workers * site.batch * int(settings(net).iter_size)
         yield Row(
             strategy=strategy,

@@ -80,8 +80,13 @@ class Pacer:
         return ""
 
 
-def predict(strategy: Strategy, cluster: Cluster, workers: int, nbytes: int) -> Predicted:
-    """What an iteration takes after the first round, for weights of ``nbytes``."""
+def predict(
+    strategy: Strategy, cluster: Cluster, workers: int, nbytes: int, between: float = 0.0
+) -> Predicted:
+    """What an iteration takes after the first round, for weights of ``nbytes``.
+
+    ``between`` are seconds that pass between two rounds.
+    """
     stage, price = Stage(workers), nbytes / (4 * stand_in(workers))
     found: list[Any] = [None] * workers
 
@@ -89,7 +94,7 @@ def predict(strategy: Strategy, cluster: Cluster, workers: int, nbytes: int) -> 
         comm = VirtualComm(rank, stage, cluster, Pace(cluster, rank), price)
         stage.enter(rank)
         try:
-            found[rank] = _looked_at(strategy, Pacer(comm), comm)
+            found[rank] = _looked_at(strategy, Pacer(comm), comm, between)
         except BaseException as error:
             found[rank] = error
         finally:
@@ -108,7 +113,9 @@ def predict(strategy: Strategy, cluster: Cluster, workers: int, nbytes: int) -> 
     return Predicted(seconds, talking / seconds if seconds else 0.0, sent)
 
 
-def _looked_at(strategy: Strategy, pacer: Pacer, comm: VirtualComm) -> tuple[float, float, float]:
+def _looked_at(
+    strategy: Strategy, pacer: Pacer, comm: VirtualComm, between: float
+) -> tuple[float, float, float]:
     """Seconds, seconds in communication and bytes sent, each for one iteration."""
     state = strategy.start(pacer, comm)
     strategy.round(pacer, comm, state, ENDLESS)
@@ -118,6 +125,7 @@ def _looked_at(strategy: Strategy, pacer: Pacer, comm: VirtualComm) -> tuple[flo
     while rounds < _ROUNDS or pacer.iter - first < _STEPS:
         strategy.round(pacer, comm, state, ENDLESS)
         comm.gather(None)  # the report of the round
+        comm.spend(between)
         rounds += 1
     steps = pacer.iter - first
     traffic = comm.traffic

@@ -1,0 +1,1 @@
+"""The experiments of SparkNet, dynamic averaging, BigDL and TensorSpark, in virtual time."""

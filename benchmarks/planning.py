@@ -1,0 +1,231 @@
+"""Compares what `sparknet.plan` predicts with what training takes.
+
+    python -m benchmarks.planning [--master local-cluster[4,1,2048]] [--seconds 8]
+        the time of a round, measured and predicted, for three nets, two τ, 2 and 4 workers
+    python -m benchmarks.planning --advice
+        the time to an accuracy with the advised strategy and with τ = 1, 10 and 50, in processes
+        between which every message is delayed as on a slow network
+
+The workers are processes of this machine, or with --master executors of a Spark cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from statistics import mean
+from typing import Any
+
+from benchmarks.digits import TRAINED
+from benchmarks.strategies import records, solver
+from sparknet import models, native
+from sparknet.dist import Averaging, Cluster, Strategy, train, work
+from sparknet.dist.codecs import Codec
+from sparknet.dist.handshake import make_secret
+from sparknet.dist.learner import NetFeed, SolverLearner
+from sparknet.dist.mesh import Listener
+from sparknet.dist.plan import Hooks, Plan
+from sparknet.dist.planning import plan, predict
+from sparknet.dist.planning.batches import made_up, with_batch
+from sparknet.dist.planning.measuring import Runner, measure, rough_pass
+from sparknet.dist.planning.planned import short
+from sparknet.dist.tcp import TcpComm
+from sparknet.loaders.batches import Batches
+from sparknet.loaders.order import Order
+from sparknet.native import NDArray
+from sparknet.net import Net
+
+NETS = {"lenet": 64, "cifar10_quick": 32, "cifar10_full": 32}
+LENGTHS = (5, 20)
+WORKERS = (2, 4)
+NETWORK = Cluster(bandwidth=20e6, latency=2e-3)
+"""The slow network of --advice: 160 Mbit/s."""
+ACCURACY = 0.96
+MOST = 3000
+
+Events = Sequence[dict[str, Any]]
+
+
+# -- rounds ----------------------------------------------------------------------------------
+
+
+def here(data: Any) -> Runner:
+    def run(solver: Any, workers: int, strategy: Strategy, seconds: float) -> Events:
+        made = train(
+            solver, data, workers=workers, strategy=strategy, seconds=seconds, diverged=1e30
+        )
+        return made.history
+
+    return run
+
+
+def on_spark(session: Any, data: Any) -> Runner:
+    from sparknet.spark import planning_on, read_records
+
+    return planning_on(read_records(session, data))
+
+
+def round_seconds(events: Events) -> float:
+    """The mean time from one round's end to the next, after two rounds."""
+    ends = [event["total_seconds"] for event in events if event["event"] == "round"][1:]
+    return float(ends[-1] - ends[0]) / (len(ends) - 1)
+
+
+def compare(name: str, batch: int, workers: int, run: Runner, seconds: float) -> list[str]:
+    """Lines of a table: measure C and S as `plan` does, then predict rounds."""
+    net = Net(models.solver(name), seed=1)
+    chosen = with_batch(net, batch)
+    found = measure(run, net, workers, batch, rough_pass(net, batch), seconds)
+    cluster, nbytes = found.cluster(net.get_weights().flat.nbytes), net.get_weights().flat.nbytes
+    lines = []
+    for steps in LENGTHS:
+        each = predict(Averaging(steps), cluster, workers, nbytes, found.between)
+        foreseen = steps * each.seconds
+        took = round_seconds(run(chosen, workers, Averaging(steps), seconds))
+        costs = f"{1e3 * found.step:.2f} ms | {1e3 * found.sync:.2f} ms"
+        both = f"{1e3 * foreseen:.1f} ms | {1e3 * took:.1f} ms | {foreseen / took - 1:+.0%}"
+        lines.append(f"| {name} | {workers} | {steps} | {costs} | {both} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def rounds(master: str | None, seconds: float) -> None:
+    print("| net | workers | τ | C | S | round, predicted | round, measured | error |")
+    print("|---|---|---|---|---|---|---|---|")
+    session: Any = None
+    if master is not None:
+        from sparknet.spark import get_session
+
+        session = get_session(max(WORKERS), master=master, threads=1, name="planning")
+    for name, batch in NETS.items():
+        data = made_up(Net(models.solver(name), seed=1), 2048)
+        run = here(data) if session is None else on_spark(session, data)
+        for workers in WORKERS:
+            compare(name, batch, workers, run, seconds)
+
+
+# -- the advice ------------------------------------------------------------------------------
+
+
+class SlowComm(TcpComm):
+    """Real connections, on which messages take the time of `NETWORK` besides their own."""
+
+    def mean(self, buffer: NDArray, weight: float = 1.0, codec: Codec | None = None) -> None:
+        super().mean(buffer, weight, codec)
+        self._delay(buffer, 2)
+
+    def reduce_scatter_mean(self, buffer: NDArray) -> None:
+        super().reduce_scatter_mean(buffer)
+        self._delay(buffer, 1)
+
+    def all_gather(self, buffer: NDArray) -> None:
+        super().all_gather(buffer)
+        self._delay(buffer, 1)
+
+    def gather(self, value: Any) -> list[Any]:
+        found = super().gather(value)
+        time.sleep(NETWORK.message(0, self.size))
+        return found
+
+    def _delay(self, buffer: NDArray, messages: int) -> None:
+        part = buffer.nbytes * (self.size - 1) / self.size
+        time.sleep(messages * NETWORK.message(part, self.size))
+
+
+def worker(
+    rank: int, size: int, strategy: Strategy, secret: bytes, seed: int, main: Connection
+) -> None:
+    """Train until `ACCURACY`; worker 0 sends the seconds without validations."""
+    native.set_threads(1)
+    listener = Listener()
+    main.send(listener.address)
+    with SlowComm.connect(listener, rank, main.recv(), secret) as comm:
+        net = Net(solver(), seed=1)
+        order = Order(TRAINED, seed, True, rank, size)
+        data, held = records(slice(0, TRAINED)), records(slice(TRAINED, None))
+        with Batches(data, net.batch_size, order) as batches:
+            net.set_training_data(batches, transformed=True)
+            net.set_validation_data(held)
+            learner = SolverLearner(net.solver, NetFeed(net, batches))
+            spent: list[float] = []
+            reached: list[bool] = []
+
+            def validate() -> tuple[int, dict[str, float]]:
+                begun = time.perf_counter()
+                metrics = net.test()
+                spent.append(time.perf_counter() - begun)
+                reached.append(metrics["accuracy"] >= ACCURACY)
+                return len(held), metrics
+
+            every = max(1, 10 // getattr(strategy, "steps", 10))
+            hooks = Hooks(validate=validate, interrupted=lambda: any(reached))
+            comm.barrier()
+            begun = time.perf_counter()
+            outcome = work(learner, strategy, comm, Plan(steps=MOST, validate_every=every), hooks)
+            if rank == 0:
+                took = time.perf_counter() - begun - sum(spent)
+                main.send((took, outcome.iteration, any(reached)))
+
+
+def timed(strategy: Strategy, size: int, seed: int) -> tuple[float, int, bool]:
+    """Seconds and iterations until the accuracy, in real processes."""
+    context, secret = multiprocessing.get_context("spawn"), make_secret()
+    ends, processes = [], []
+    for rank in range(size):
+        mine, theirs = context.Pipe()
+        arguments = (rank, size, strategy, secret, seed, theirs)
+        processes.append(context.Process(target=worker, args=arguments))
+        processes[-1].start()
+        ends.append(mine)
+    addresses = [end.recv() for end in ends]
+    for end in ends:
+        end.send(addresses)
+    found: tuple[float, int, bool] = ends[0].recv()
+    for process in processes:
+        process.join()
+    return found
+
+
+def advice(size: int, seeds: Sequence[int]) -> None:
+    made = plan(
+        solver(),
+        records(slice(0, TRAINED)),
+        workers=size,
+        cluster=NETWORK,
+        validation=records(slice(TRAINED, None)),
+        accuracy=ACCURACY,
+        seconds=8.0,
+        trial=90.0,
+    )
+    print(made, "\n")
+    chosen = dict.fromkeys([made.strategy, Averaging(1), Averaging(10), Averaging(50)])
+    print(f"| strategy | iterations | seconds to {ACCURACY:.0%} | to the advised one |")
+    print("|---|---|---|---|")
+    first = 0.0
+    for strategy in chosen:
+        found = [timed(strategy, size, seed) for seed in seeds]
+        took = mean(seconds for seconds, _, _ in found)
+        first = first or took
+        iterations = ", ".join(str(count) for _, count, _ in found)
+        print(f"| {short(strategy)} | {iterations} | {took:.2f} | {took / first:.2f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--master", help="of a Spark cluster; else processes")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each run")
+    parser.add_argument("--advice", action="store_true")
+    parser.add_argument("--workers", type=int, default=2, help="of --advice")
+    parser.add_argument("--seeds", type=int, default=3, help="orders of the data, for --advice")
+    asked = parser.parse_args()
+    if asked.advice:
+        advice(asked.workers, range(asked.seeds))
+    else:
+        rounds(asked.master, asked.seconds)
+
+
+if __name__ == "__main__":
+    main()
