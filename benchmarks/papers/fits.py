@@ -11,16 +11,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Fit:
-    """K / (1 + σ (K - 1) + κ K (K - 1)); κ is 0 in Amdahl's law, whose serial part is σ."""
+    """T(K) = T(1) (1 + σ (K - 1) + κ K (K - 1)) / K; κ is 0 in Amdahl's law."""
 
     name: str
+    first: float
+    """T(1), which is fitted too: one worker alone pays for no synchronisation."""
     sigma: float
     kappa: float
     error: float
     """The root of the mean squared relative error."""
 
-    def speedup(self, workers: float) -> float:
-        return workers / (1 + self.sigma * (workers - 1) + self.kappa * workers * (workers - 1))
+    def seconds(self, workers: float) -> float:
+        return self.first / workers * float(_cost(workers, self.sigma, self.kappa))
 
     @property
     def best(self) -> float:
@@ -28,36 +30,29 @@ class Fit:
         return float(np.sqrt((1 - self.sigma) / self.kappa)) if self.kappa > 0 else float("inf")
 
 
-def fits(speedups: Mapping[int, float]) -> tuple[Fit, Fit]:
+def fits(times: Mapping[int, float]) -> tuple[Fit, Fit]:
     """Both laws, with the least mean squared relative error."""
-    workers = np.array(list(speedups), float)
-    measured = np.array(list(speedups.values()), float)
-    return (
-        _judged("Amdahl", *_searched(workers, measured, False), workers, measured),
-        _judged("USL", *_searched(workers, measured, True), workers, measured),
-    )
+    workers, measured = np.array(list(times), float), np.array(list(times.values()), float)
+    return _searched("Amdahl", workers, measured, 0.0), _searched("USL", workers, measured, 0.05)
 
 
-def _searched(workers: Any, measured: Any, has_kappa: bool) -> tuple[float, float]:
-    """The best σ and κ of a grid that becomes finer around them."""
-    sigma, kappa, reach = 0.5, 0.05, 1.0
-    for _ in range(60):
-        sigmas = np.clip(sigma + 0.5 * reach * np.linspace(-1, 1, 21), 0, None)
-        kappas = np.clip(kappa + 0.05 * reach * np.linspace(-1, 1, 21), 0, None)
-        kappas = kappas if has_kappa else np.zeros(1)
-        made = workers / (
-            1
-            + sigmas[:, None, None] * (workers - 1)
-            + kappas[None, :, None] * workers * (workers - 1)
-        )
-        errors = np.mean((made / measured - 1) ** 2, axis=2)
-        first, second = np.unravel_index(np.argmin(errors), errors.shape)
-        sigma, kappa = float(sigmas[first]), float(kappas[second])
-        reach *= 0.8
-    return sigma, kappa
+def _searched(name: str, workers: Any, measured: Any, kappa: float) -> Fit:
+    """The best σ and κ of a grid that becomes finer around them; κ stays 0 where it is."""
+    found, reach = Fit(name, 1.0, 0.5, kappa, float("inf")), 1.0
+    has_kappa = kappa > 0
+    for _ in range(80):
+        sigmas = np.clip(found.sigma + 0.5 * reach * np.linspace(-1, 1, 21), 0, 1)
+        kappas = np.clip(found.kappa + 0.05 * reach * np.linspace(-1, 1, 21), 0, None)
+        for sigma in sigmas:
+            for kappa in kappas if has_kappa else (0.0,):
+                shape = _cost(workers, sigma, kappa) / workers / measured
+                first = float(shape.sum() / (shape @ shape))
+                error = float(np.sqrt(np.mean((first * shape - 1) ** 2)))
+                if error < found.error:
+                    found = Fit(name, first, float(sigma), float(kappa), error)
+        reach *= 0.85
+    return found
 
 
-def _judged(name: str, sigma: float, kappa: float, workers: Any, measured: Any) -> Fit:
-    fit = Fit(name, sigma, kappa, 0.0)
-    made = np.array([fit.speedup(one) for one in workers])
-    return Fit(name, sigma, kappa, float(np.sqrt(np.mean((made / measured - 1) ** 2))))
+def _cost(workers: Any, sigma: float, kappa: float) -> Any:
+    return 1 + sigma * (workers - 1) + kappa * workers * (workers - 1)

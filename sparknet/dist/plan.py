@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from math import ceil, inf
 from typing import Any, Literal
@@ -94,6 +94,8 @@ class Hooks:
     """Called by worker 0 alone."""
     validate: Validate | None = None
     """Validates the learner's current weights; on all workers or on none."""
+    metrics: Sequence[str] = ()
+    """Further metrics by name, which are made of what ``validate`` returns on all workers."""
     interrupted: Callable[[], bool] | None = None
     """Called after each round; true means to write a snapshot and end."""
     store: Store | None = None

@@ -36,6 +36,8 @@ class RunSpec:
     """What must be equal in a snapshot to resume it, beside workers and strategy."""
     ports: tuple[int, ...]
     deadline: float
+    metrics: tuple[str, ...] = ()
+    """Further metrics of validation."""
     preprocessing: Preprocessing | None = None
     """What was asked for images."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -65,6 +66,7 @@ def train(
     epochs: float | None = None,
     seconds: float | None = None,
     validate_every: int = 10,
+    metrics: Sequence[str] = (),
     metric: str | None = None,
     goal: Literal["max", "min"] | None = None,
     patience: int | None = None,
@@ -97,7 +99,8 @@ def train(
     …) say what happens to images: docs/images.md.
 
     Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
-    ``seconds``.  The ``validation`` records are measured every ``validate_every`` rounds.  With
+    ``seconds``.  The ``validation`` records are measured every ``validate_every`` rounds;
+    ``metrics`` names further ones than the test net's outputs (docs/training.md).  With
     ``patience``, training also ends after that many validations without a better ``metric``;
     ``goal`` says whether more of it is better ("max") or less ("min").  Training ends in an error
     when the loss reaches ``diverged`` times that of the first round, or when a worker sends no

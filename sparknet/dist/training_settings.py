@@ -21,6 +21,7 @@ from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.dist.training_net import check_backend, last_step, seed_of, settings
 from sparknet.errors import SettingError
 from sparknet.net import Net
+from sparknet.net.scores import check_names
 from sparknet.weights import WeightCollection
 
 Protection = Literal["sealed", "encrypted", "none"]
@@ -36,6 +37,7 @@ class TrainingSettings:
     epochs: float | None
     seconds: float | None
     validate_every: int
+    metrics: Sequence[str]
     metric: str | None
     goal: Literal["max", "min"] | None
     patience: int | None
@@ -64,6 +66,7 @@ class TrainingSettings:
             raise SettingError(f"deadline must be more than 0 seconds, not {self.deadline!r}")
         if not isinstance(self.ports, (list, tuple, range)) or not all(map(_is_port, self.ports)):
             raise SettingError(f"ports must be a list of numbers up to 65535, not {self.ports!r}")
+        check_names(self.metrics)
         if self.snapshot_every and self.snapshots is None:
             raise SettingError(f"snapshot_every={self.snapshot_every} needs snapshots, a path")
         if self.on_event is not None and not callable(self.on_event):
@@ -150,6 +153,7 @@ class Beginning:
             identity=self.identity,
             ports=tuple(given.ports),
             deadline=given.deadline,
+            metrics=tuple(given.metrics),
             preprocessing=self.net.preprocessing,
         )
 

@@ -16,6 +16,7 @@ from sparknet.dist.strategies.strategy import Round, Strategy, follow_first, war
 from sparknet.dist.tally import Tally
 from sparknet.errors import Diverged
 from sparknet.native import NDArray
+from sparknet.net.scores import finished
 
 Json = dict[str, Any]
 
@@ -211,7 +212,8 @@ class _Worker:
         count, means = validate()
         if trained is not None:
             weights.copy_from(trained)
-        return _joined(self.comm.gather({"records": count, "metrics": means}))
+        records, joined = _joined(self.comm.gather({"records": count, "metrics": means}))
+        return records, finished(joined, self.hooks.metrics, records)
 
     # -- snapshots -------------------------------------------------------------------------
 

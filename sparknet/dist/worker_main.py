@@ -213,7 +213,8 @@ class _Worker:
             identity["data"] = sum(comm.gather(part.check_sum))
         return Hooks(
             on_event=lambda event: void(line.call("event", event=event)),
-            validate=_validation(net, part, comm) if spec.validates else None,
+            validate=_validation(net, part, comm, spec.metrics) if spec.validates else None,
+            metrics=spec.metrics,
             interrupted=(lambda: bool(line.call("interrupted")[0]["interrupted"]))
             if comm.rank == 0
             else None,
@@ -254,7 +255,7 @@ def _share(part: Part, records: Records | None, comm: Comm) -> int:
     return end - begin
 
 
-def _validation(net: Net, part: Part, comm: Comm) -> Validate:
+def _validation(net: Net, part: Part, comm: Comm, metrics: tuple[str, ...]) -> Validate:
     """A function that validates on this worker's share of the validation records."""
     begin, end = _span(part, part.validation, comm)
     if part.validation is not None and begin < end:
@@ -262,7 +263,7 @@ def _validation(net: Net, part: Part, comm: Comm) -> Validate:
         net.set_validation_data(mine)
 
     def measure() -> tuple[int, dict[str, float]]:
-        return (end - begin, net.test()) if begin < end else (0, {})
+        return (end - begin, net.test_parts(metrics)) if begin < end else (0, {})
 
     return measure
 

@@ -8,6 +8,8 @@ from contextlib import suppress
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.solvers.nets import weight_files
 from sparknet.errors import DataError, SolverError, SparkNetError, SpecError
@@ -24,6 +26,7 @@ from sparknet.net.feed import Preparation
 from sparknet.net.metrics import Means, flattened
 from sparknet.net.quantising import RECORDS, calibrate
 from sparknet.net.rows import Array, default_columns
+from sparknet.net.scores import Scores, check_names, finished, judged_blobs
 from sparknet.onnx import is_onnx
 from sparknet.weights import WeightCollection, copy_from
 
@@ -245,26 +248,45 @@ class Net:
         """Update the weights by the gradients, which completes an iteration."""
         self.solver.apply_update()
 
-    def test(self, steps: int | None = None, net: int = 0) -> dict[str, float]:
+    def test(
+        self, steps: int | None = None, net: int = 0, metrics: Sequence[str] = ()
+    ) -> dict[str, float]:
         """The means of the test net's outputs, over all records or ``steps`` batches.
 
         An output of several numbers, as Accuracy's per class, becomes ``name[0]``, ``name[1]`` …
+        ``metrics`` are further ones by name: confusion, class_accuracy, mean_iou, mae, rmse, r2.
         """
-        return flattened(self.test_arrays(steps, net))
+        scores = Scores(check_names(metrics))
+        means = self._tested(steps, net, scores if metrics else None)
+        return finished(flattened(means.arrays()) | scores.parts(), metrics, means.records)
+
+    def test_parts(self, metrics: Sequence[str]) -> dict[str, float]:
+        """What `test` gives, with what `scores.finished` makes the metrics of."""
+        scores = Scores(metrics)
+        means = self._tested(None, 0, scores if metrics else None)
+        return flattened(means.arrays()) | scores.parts()
 
     def test_arrays(self, steps: int | None = None, net: int = 0) -> dict[str, Array]:
         """The results of `test`, each output in its shape."""
+        return self._tested(steps, net, None).arrays()
+
+    def _tested(self, steps: int | None, net: int, scores: Scores | None) -> Means:
         fed = self._test_net(net)
         fed.rewind()
         limit = self._limit(fed, steps, net)
         self._share(fed)
         version = "Integral" if self.settings is None else self.settings.ap_version
         means = Means(fed.measures, fed.evaluated, version)
+        judged = () if scores is None else judged_blobs(fed.described, [p.name for p in fed.places])
         while (limit is None or means.batches < limit) and (rows := fed.fill(endless=False)):
-            means.add(fed.measured(fed.net.forward()), rows)
+            made = fed.net.forward(blobs=list(judged))
+            means.add(fed.measured({name: made[name] for name in fed.net.outputs}), rows)
+            if scores is not None:
+                predictions, targets = (np.asarray(made[name]) for name in judged)
+                scores.add(predictions, targets, rows)
         if not means.batches:
             raise DataError(f"the {fed.what} has come to its end")
-        return means.arrays()
+        return means
 
     def _limit(self, fed: FedNet, steps: int | None, number: int) -> int | None:
         if steps is not None:

@@ -71,7 +71,8 @@ class Trainer:
     trains with another pycaffe, which the workers' Python can import, docs/net.md.
 
     Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
-    ``seconds``.  Validation records are measured every ``validate_every`` rounds.  With
+    ``seconds``.  Validation records are measured every ``validate_every`` rounds; ``metrics``
+    names further ones than the test net's outputs (docs/training.md).  With
     ``patience``, training also ends after that many validations without a better ``metric``;
     ``goal`` says whether more of it is better ("max") or less ("min").
 
@@ -101,6 +102,7 @@ class Trainer:
     epochs: float | None = None
     seconds: float | None = None
     validate_every: int = 10
+    metrics: Sequence[str] = ()
     metric: str | None = None
     goal: Literal["max", "min"] | None = None
     patience: int | None = None

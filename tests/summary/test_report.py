@@ -128,6 +128,15 @@ def test_stragglers_and_failures_are_listed(runs: tuple[Path, Path], tmp_path: P
     assert "There were none." in page(tmp_path / "other.html", runs[1])
 
 
+def test_classes_are_told_apart(tmp_path: Path) -> None:
+    metrics = {"accuracy": 0.7, **{f"confusion[{n}]": v for n, v in enumerate([6, 2, 1, 1])}}
+    event = {"event": "validation", "iteration": 5, "metrics": metrics}
+    (tmp_path / "log.jsonl").write_text(json.dumps(event) + "\n", encoding="utf-8")
+    text = page(tmp_path / "page.html", tmp_path / "log.jsonl")
+    assert "<td>0</td><td>75.0%</td><td>6</td><td>2</td>" in text
+    assert "<td>1</td><td>50.0%</td><td>1</td><td>1</td>" in text
+
+
 # -- the net ---------------------------------------------------------------------------------
 
 

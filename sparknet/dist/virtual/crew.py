@@ -51,10 +51,11 @@ class Crew:
         identity: dict[str, Any],
         cluster: Cluster,
         workers: int,
+        metrics: Sequence[str] = (),
     ) -> None:
         self._records, self._held_out, self._identity = records, held_out, identity
         self._store = FolderStore(folder / "snapshots")
-        self._cluster, self._size = cluster, workers
+        self._cluster, self._size, self._metrics = cluster, workers, tuple(metrics)
         self._paces = [Pace(cluster, rank) for rank in range(workers)]
         self._net = _engine_net(net, folder, identity["seed"])
         self._net.set_training_data(records)
@@ -135,11 +136,12 @@ class Crew:
 
         def validate() -> tuple[int, dict[str, float]]:
             assert self._held_out is not None
-            return (len(self._held_out), self._net.test()) if first else (0, {})
+            return (len(self._held_out), self._net.test_parts(self._metrics)) if first else (0, {})
 
         return Hooks(
             on_event=partial(self._hear_at, comm) if first else None,
             validate=validate if self._held_out is not None else None,
+            metrics=self._metrics,
             interrupted=(lambda: self._interrupted) if first else None,
             store=self._store if plan.snapshot_every else None,
             resume=resume,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +44,7 @@ def simulate(
     epochs: float | None = None,
     seconds: float | None = None,
     validate_every: int = 10,
+    metrics: Sequence[str] = (),
     metric: str | None = None,
     goal: Literal["max", "min"] | None = None,
     patience: int | None = None,
@@ -87,7 +88,14 @@ def simulate(
             plan, steps=end, records=len(records), batch_size=batch, snapshot_every=snapshot_every
         )
         crew = Crew(
-            net, records, held_out, Path(folder), begun.identity, cluster or Cluster(), workers
+            net,
+            records,
+            held_out,
+            Path(folder),
+            begun.identity,
+            cluster or Cluster(),
+            workers,
+            metrics,
         )
         outcome, trained, history = crew.train(
             make_strategy(strategy), plan, initial.flat, on_event

@@ -16,6 +16,8 @@ PARTS = ("loading", "computing", "waiting", "communicating")
 _UNITS = {"samples": "samples", "time": "seconds", "epochs": "epochs"}
 _COLUMNS = 60
 """The most bars of a chart over rounds."""
+_CLASSES = 40
+"""The most classes whose confusions are shown."""
 _WORKERS = 4
 """The most workers of a run that have a chart of their own."""
 
@@ -26,6 +28,7 @@ def sections(runs: Runs) -> Iterator[str]:
     """The parts of the page, from the verdict to the small print."""
     yield _tiles(runs)
     yield _curves(runs)
+    yield _classes(runs)
     yield _times(runs)
     yield _others(runs)
     yield _happenings(runs)
@@ -127,6 +130,25 @@ def _series(run: Run, axis: str, kind: str, name: str) -> Points:
         if event["event"] == kind and at is not None and isinstance(value, (int, float)):
             found.append((at, float(value)))
     return found
+
+
+def _classes(runs: Runs) -> str:
+    """The last confusion matrix of each run, and what follows from it for each class."""
+    found = []
+    for run in runs:
+        metrics: Json = next((one["metrics"] for one in reversed(run.of_kind("validation"))), {})
+        counts = [v for name, v in metrics.items() if name.startswith("confusion[")]
+        side = round(len(counts) ** 0.5)
+        if not 0 < side <= _CLASSES:
+            continue
+        rows = []
+        for label in range(side):
+            row = counts[label * side : (label + 1) * side]
+            right = f"{row[label] / sum(row):.1%}" if sum(row) else ""
+            rows.append([str(label), right, *(f"{value:.0f}" for value in row)])
+        head = ["class", "right", *(f"as {label}" for label in range(side))]
+        found.append(f"<p>{escape(_of(run, runs, ''))}</p>{table(head, rows)}")
+    return _section("Classes", "".join(found))
 
 
 # -- time ------------------------------------------------------------------------------------

@@ -1,0 +1,150 @@
+"""Scores: metrics by name, from a test net's predictions and targets.
+
+What is summed up over batches and workers are means over records (`Scores.parts`); the metrics
+themselves follow at the end (`finished`), so that several workers' parts give what one would find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import DataError, SettingError
+from sparknet.layers import LAYERS
+from sparknet.net.entries import NetMessage
+from sparknet.proto.suggest import did_you_mean
+
+Array = np.ndarray[Any, Any]
+
+OF_CLASSES = ("confusion", "class_accuracy", "mean_iou")
+OF_VALUES = ("mae", "rmse", "r2")
+NAMES = (*OF_CLASSES, *OF_VALUES)
+_PART = "\0part "
+"""How the names of parts begin; no layer has such a name."""
+MOST_CLASSES = 1000
+
+
+def check_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The names as a tuple; SettingError if one is unknown."""
+    if isinstance(names, str):
+        raise SettingError(f"metrics must be a list of names, not '{names}'")
+    for name in names:
+        if name not in NAMES:
+            hint = did_you_mean(str(name), NAMES) or f" (there are: {', '.join(NAMES)})"
+            raise SettingError(f"there is no metric '{name}'{hint}")
+    return tuple(names)
+
+
+def judged_blobs(net: NetMessage, inputs: Sequence[str]) -> tuple[str, str]:
+    """The blobs of predictions and targets: those of the first loss or accuracy with an input."""
+    for layer in net.layer:
+        kind = LAYERS.get(layer.type)
+        if kind is None or not (kind.loss or kind.judges) or len(layer.bottom) < 2:
+            continue
+        if layer.bottom[1] in inputs:
+            return layer.bottom[0], layer.bottom[1]
+    raise SettingError(
+        f"metrics need a loss or an accuracy with targets: net '{net.name}' has none for testing"
+    )
+
+
+class Scores:
+    """Sums over batches, for the metrics of these names."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._classes = any(name in OF_CLASSES for name in names)
+        self._values = any(name in OF_VALUES for name in names)
+        self._records = 0
+        self._confusion: Array | None = None
+        self._sums = np.zeros(5)
+
+    def add(self, predictions: Array, targets: Array, records: int) -> None:
+        self._records += records
+        if self._classes:
+            self._add_classes(predictions, targets)
+        if self._values:
+            self._add_values(predictions, targets)
+
+    def _add_classes(self, predictions: Array, targets: Array) -> None:
+        classes = predictions.shape[1] if predictions.ndim > 1 else 0
+        if not 2 <= classes <= MOST_CLASSES:
+            raise DataError(f"metrics of classes need 2 to {MOST_CLASSES} of them, not {classes}")
+        found = np.argmax(predictions, axis=1).ravel()
+        real = np.asarray(targets).ravel()
+        if len(real) != len(found):
+            raise DataError(f"{len(found)} predictions do not fit {len(real)} labels")
+        counted = (real >= 0) & (real < classes)  # others, such as 255, are to be ignored
+        places = real[counted].astype(np.int64) * classes + found[counted]
+        counts = np.bincount(places, minlength=classes * classes).astype(np.float64)
+        if self._confusion is None:
+            self._confusion = np.zeros(classes * classes)
+        self._confusion += counts
+
+    def _add_values(self, predictions: Array, targets: Array) -> None:
+        made, real = (np.asarray(one, np.float64).ravel() for one in (predictions, targets))
+        if made.shape != real.shape:
+            raise DataError(f"{len(made)} predictions do not fit {len(real)} targets")
+        error = made - real
+        parts = (len(real), np.abs(error).sum(), error @ error, real.sum(), real @ real)
+        self._sums += np.array(parts)
+
+    def parts(self) -> dict[str, float]:
+        """Means over records, by names that no layer has."""
+        count = max(self._records, 1)
+        found: dict[str, float] = {}
+        if self._confusion is not None:
+            found |= {f"{_PART}c{n}": float(v) / count for n, v in enumerate(self._confusion)}
+        if self._values:
+            found |= {f"{_PART}v{n}": float(v) / count for n, v in enumerate(self._sums)}
+        return found
+
+
+def finished(metrics: Mapping[str, float], names: Sequence[str], records: int) -> dict[str, float]:
+    """The metrics, with those of these names in place of the parts."""
+    kept = {name: value for name, value in metrics.items() if not name.startswith(_PART)}
+    counts = _numbered(metrics, "c") * records
+    confusion = np.rint(counts).reshape(round(len(counts) ** 0.5), -1) if len(counts) else None
+    sums = _numbered(metrics, "v")
+    for name in names:
+        if name in OF_CLASSES and confusion is not None:
+            kept |= _of_classes(name, confusion)
+        elif name in OF_VALUES and len(sums):
+            kept[name] = _of_values(name, sums)
+    return kept
+
+
+def _numbered(metrics: Mapping[str, float], kind: str) -> Array:
+    found = {
+        int(name.removeprefix(_PART + kind)): value
+        for name, value in metrics.items()
+        if name.startswith(_PART + kind)
+    }
+    return np.array([found[number] for number in sorted(found)])
+
+
+def _of_classes(name: str, confusion: Array) -> dict[str, float]:
+    if name == "confusion":
+        return {f"confusion[{n}]": float(value) for n, value in enumerate(confusion.ravel())}
+    right, real, made = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+    if name == "class_accuracy":
+        return {
+            f"class_accuracy[{n}]": float(hits / count) if count else float("nan")
+            for n, (hits, count) in enumerate(zip(right, real, strict=True))
+        }
+    union = real + made - right
+    there = union > 0
+    return {
+        "mean_iou": float(np.mean(right[there] / union[there])) if there.any() else float("nan")
+    }
+
+
+def _of_values(name: str, sums: Array) -> float:
+    count, absolute, squared, total, squares = sums
+    if name == "mae":
+        return float(absolute / count)
+    if name == "rmse":
+        return float(np.sqrt(squared / count))
+    spread = squares - total * total / count
+    return float(1 - squared / spread) if spread > 0 else float("nan")

@@ -1,0 +1,143 @@
+"""Metrics by name, against their plain definitions, by parts and by workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet
+from sparknet.dist import simulate, train
+from sparknet.errors import DataError, SettingError
+from sparknet.loaders.records import ArrayRecords
+from sparknet.net import Net
+from sparknet.net.scores import NAMES, Scores, finished
+from tests.dist import small
+
+RNG = np.random.default_rng(0)
+CLASSES = 4
+
+
+def scored(names: list[str], *pieces: tuple[Any, Any]) -> dict[str, float]:
+    """The metrics of pieces that as many workers measured."""
+    found: dict[str, float] = {}
+    total = sum(len(made) for made, _ in pieces)
+    for made, real in pieces:
+        scores = Scores(names)
+        for begin in range(0, len(made), 3):
+            part = slice(begin, begin + 3)
+            scores.add(made[part], real[part], len(made[part]))
+        for name, value in scores.parts().items():
+            found[name] = found.get(name, 0.0) + value * len(made) / total
+    return finished(found, names, total)
+
+
+@pytest.mark.parametrize("shape", [(), (5, 6)], ids=["labels", "masks"])
+def test_metrics_of_classes(shape: tuple[int, ...]) -> None:
+    made = RNG.normal(size=(31, CLASSES, *shape)).astype(np.float32)
+    real = RNG.integers(0, CLASSES, (31, *shape)).astype(np.float32)
+    real.ravel()[::7] = 255  # to be ignored
+    found = scored(
+        ["confusion", "class_accuracy", "mean_iou"], (made[:20], real[:20]), (made[20:], real[20:])
+    )
+    best, counts = made.argmax(axis=1), np.zeros((CLASSES, CLASSES))
+    for guess, label in zip(best.ravel(), real.ravel().astype(int), strict=True):
+        if label != 255:
+            counts[label, guess] += 1
+    assert [found[f"confusion[{n}]"] for n in range(CLASSES**2)] == counts.ravel().tolist()
+    for label in range(CLASSES):
+        of_class = counts[label, label] / counts[label].sum()
+        assert found[f"class_accuracy[{label}]"] == pytest.approx(of_class)
+    overlap = [
+        counts[n, n] / (counts[n].sum() + counts[:, n].sum() - counts[n, n]) for n in range(CLASSES)
+    ]
+    assert found["mean_iou"] == pytest.approx(np.mean(overlap))
+
+
+def test_metrics_of_values() -> None:
+    made, real = RNG.normal(size=(2, 40, 3)).astype(np.float32)
+    found = scored(["mae", "rmse", "r2"], (made[:11], real[:11]), (made[11:], real[11:]))
+    error = made.astype(np.float64) - real
+    assert found["mae"] == pytest.approx(np.abs(error).mean())
+    assert found["rmse"] == pytest.approx(np.sqrt((error**2).mean()))
+    assert found["r2"] == pytest.approx(1 - (error**2).sum() / ((real - real.mean()) ** 2).sum())
+
+
+def test_a_class_without_records_has_no_accuracy() -> None:
+    made = np.eye(3, dtype=np.float32)[[0, 1, 1]]
+    found = scored(["class_accuracy", "mean_iou"], (made, np.array([0.0, 1.0, 0.0])))
+    assert found["class_accuracy[0]"] == 0.5
+    assert np.isnan(found["class_accuracy[2]"])
+    assert found["mean_iou"] == pytest.approx((0.5 + 0.5) / 2)
+
+
+def test_a_net_is_tested_by_name() -> None:
+    net = Net(small.settings(), seed=1)
+    net.set_validation_data(small.records(30))
+    found = net.test(metrics=["rmse", "r2"])
+    batch = small.records(30).take(slice(0, 30))
+    made = net.forward({"x": batch["x"]}, outputs=["y"])["y"]
+    assert found["rmse"] == pytest.approx(np.sqrt(np.mean((made - batch["t"]) ** 2)), rel=1e-5)
+    assert found["loss"] == net.test()["loss"]
+    assert set(found) == {"loss", "rmse", "r2"}
+
+
+@pytest.mark.parametrize("run", [train, simulate])
+def test_workers_measure_together(run: Any) -> None:
+    held = small.records(30)
+    made = run(
+        small.settings(),
+        small.records(),
+        workers=2,
+        steps=10,
+        validation=held,
+        metrics=["rmse", "mae"],
+    )
+    made.net.set_validation_data(held)
+    alone = made.net.test(metrics=["rmse", "mae"])
+    assert made.outcome.metrics == pytest.approx(alone, rel=1e-5)
+
+
+def test_images_are_told_apart_by_class() -> None:
+    solver = sparknet.SolverParams(
+        net=sparknet.NetParams(
+            "lines",
+            sparknet.RDDLayer("data", shape=[8, 2]),
+            sparknet.RDDLayer("label", shape=[8]),
+            sparknet.LinearLayer("ip", "data", num_outputs=2, weight_filler="xavier"),
+            sparknet.SoftmaxWithLoss("loss", ["ip", "label"]),
+        ),
+        base_lr=0.1,
+        lr_policy="fixed",
+    )
+    data = RNG.normal(size=(64, 2)).astype(np.float32)
+    label = (data[:, 0] > 0).astype(np.float32)
+    net = Net(solver, seed=1)
+    net.set_validation_data(ArrayRecords(data=data, label=label))
+    found = net.test(metrics=["confusion"])
+    best = net.forward({"data": data}, outputs=["ip"])["ip"].argmax(axis=1)
+    for n in range(4):
+        assert found[f"confusion[{n}]"] == np.sum((label == n // 2) & (best == n % 2))
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong"),
+    [
+        (["mean_iu"], "there is no metric 'mean_iu'.*mean_iou"),
+        ("rmse", "metrics must be a list of names, not 'rmse'"),
+    ],
+)
+def test_unknown_names_are_refused(names: Any, wrong: str) -> None:
+    with pytest.raises(SettingError, match=wrong):
+        Net(small.settings(), seed=1).test(metrics=names)
+    with pytest.raises(SettingError, match=wrong):
+        train(small.settings(), small.records(), steps=1, metrics=names)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(DataError, match="3 predictions do not fit 4 labels"):
+        Scores(["confusion"]).add(np.zeros((3, 2)), np.zeros(4), 3)
+    with pytest.raises(DataError, match="need 2 to 1000 of them, not 0"):
+        Scores(["confusion"]).add(np.zeros(3), np.zeros(3), 3)
+    assert len(NAMES) == 6
