@@ -249,11 +249,9 @@ def synchronisation(cluster: Cluster, nbytes: int, measured: dict[int, float]) -
     return {
         "name": "bigdl",
         "title": "BigDL: the cost of a synchronisation by K",
-        "text": "As in the paper, the bytes that a worker sends grow towards twice the weights "
-        "and no further, so that "
-        "the cost of a synchronisation is bounded, up to what each peer adds. What is measured "
-        "contains "
-        "the waiting for the slowest worker.",
+        "text": "As in the paper, the bytes that a worker sends grow towards twice the weights and no "
+        "further. What grows here is the cost of each peer, which is taken for a quarter of the "
+        "measured latency. The measured S contains the waiting for the slowest worker.",
         "panels": [{"title": "S / C", "across": "workers", "curves": {"": share}}],
         "tables": [{"head": ["K", "S predicted, ms", "S measured, ms", "S / C"], "rows": rows}],
     }
