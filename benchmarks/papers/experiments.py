@@ -229,10 +229,14 @@ def scaling(cluster: Cluster, nbytes: int, total: int = 4096) -> Part:
 
 def _fitted(rows: list[list[Any]]) -> str:
     better = [row[0] for row in rows if float(row[5][:-1]) < float(row[2][:-1])]
-    told = "; ".join(better) or "none of them"
+    alone = "One worker is left out: it sends nothing."
+    if better:
+        told = "; ".join(better)
+        return f"As in the paper, the USL fits better than Amdahl's law for {told}. {alone}"
     return (
-        f"As in the paper, the USL fits better than Amdahl's law, which knows no cost that grows "
-        f"with each pair of workers; here for: {told}. One worker is left out: it sends nothing."
+        "Other than in the paper, the USL fits no better than Amdahl's law: a direct mean costs "
+        "each worker a time that grows with K, and not with the pairs of workers, so that κ is 0. "
+        + alone
     )
 
 
@@ -249,8 +253,8 @@ def synchronisation(cluster: Cluster, nbytes: int, measured: dict[int, float]) -
     return {
         "name": "bigdl",
         "title": "BigDL: the cost of a synchronisation by K",
-        "text": "As in the paper, the bytes that a worker sends grow towards twice the weights and no "
-        "further. What grows here is the cost of each peer, which is taken for a quarter of the "
+        "text": "As in the paper, the bytes that a worker sends grow towards twice the weights and "
+        "no further. What grows here is the cost of each peer, which is taken for a quarter of the "
         "measured latency. The measured S contains the waiting for the slowest worker.",
         "panels": [{"title": "S / C", "across": "workers", "curves": {"": share}}],
         "tables": [{"head": ["K", "S predicted, ms", "S measured, ms", "S / C"], "rows": rows}],
