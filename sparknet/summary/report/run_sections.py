@@ -231,21 +231,7 @@ def _others(runs: Runs) -> str:
         lines("Bytes sent by all workers", curves(of("bytes_sent"), running=True), "iteration"),
         lines("Divergence of the workers", curves(of("divergence")), "iteration"),
     ]
-    norms = [chart for run in runs for chart in _norms(run, runs)]
-    return _section("Speed, rate and traffic", "".join([*found, *norms]), "charts")
-
-
-def _norms(run: Run, runs: Runs) -> Iterator[str]:
-    """Norms of weights and gradients by layer, where the run recorded them."""
-    for kind in ("weights", "gradients"):
-        found: dict[str, list[tuple[float, float]]] = {}
-        for event in run.of_kind("layers"):
-            for name, values in event["layers"].items():
-                if kind in values:
-                    place = (float(event["iteration"]), float(values[kind]["norm"]))
-                    found.setdefault(name, []).append(place)
-        curves = [Curve(name, points, shade) for shade, (name, points) in enumerate(found.items())]
-        yield lines(_of(run, runs, f"norms of {kind}"), curves[:8], "iteration")
+    return _section("Speed, rate and traffic", "".join(found), "charts")
 
 
 def _by_round(run: Run, value: Callable[[Json], float | None], running: bool) -> Points:
