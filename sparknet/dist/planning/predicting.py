@@ -5,18 +5,16 @@ A `Pacer` stands for a worker: its steps take the cluster's time and change noth
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparknet.dist import threads
 from sparknet.dist.learner import Steps
 from sparknet.dist.plan import ENDLESS
 from sparknet.dist.strategies import Strategy
 from sparknet.dist.virtual.cluster import Cluster, Pace
 from sparknet.dist.virtual.comm import VirtualComm
-from sparknet.dist.virtual.stage import Stage
+from sparknet.dist.virtual.stage import Stage, perform
 from sparknet.native import NDArray
 from sparknet.weights import Span
 
@@ -88,24 +86,12 @@ def predict(
     ``between`` are seconds that pass between two rounds.
     """
     stage, price = Stage(workers), nbytes / (4 * stand_in(workers))
-    found: list[Any] = [None] * workers
 
-    def run(rank: int) -> None:
+    def run(rank: int) -> tuple[float, float, float]:
         comm = VirtualComm(rank, stage, cluster, Pace(cluster, rank), price)
-        stage.enter(rank)
-        try:
-            found[rank] = _looked_at(strategy, Pacer(comm), comm, between)
-        except BaseException as error:
-            found[rank] = error
-        finally:
-            comm.close()
+        return _looked_at(strategy, Pacer(comm), comm, between)
 
-    members = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(workers)]
-    for member in members:
-        threads.start(member)
-    stage.open()
-    for member in members:
-        member.join()
+    found = perform(stage, run)
     for one in found:
         if isinstance(one, BaseException):
             raise one

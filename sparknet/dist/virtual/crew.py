@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparknet.dist import threads
 from sparknet.dist.events import Event, OnEvent, tell
 from sparknet.dist.failure import failure
 from sparknet.dist.plan import Hooks, Plan
@@ -24,7 +22,7 @@ from sparknet.dist.training_net import settings
 from sparknet.dist.virtual.cluster import Cluster, Pace
 from sparknet.dist.virtual.comm import VirtualComm
 from sparknet.dist.virtual.learner import Engine, VirtualLearner
-from sparknet.dist.virtual.stage import Stage
+from sparknet.dist.virtual.stage import Stage, perform
 from sparknet.dist.worker import Outcome, work
 from sparknet.errors import PeerLost
 from sparknet.loaders.batches import Maker, Work
@@ -99,30 +97,14 @@ class Crew:
         self, strategy: Strategy, plan: Plan, initial: NDArray, resume: int | None
     ) -> list[Any]:
         """The outcome and weights of each worker, or its error."""
-        stage = self._stage
-        found: list[Any] = [None] * self._size
 
-        def run(rank: int) -> None:
-            comm = VirtualComm(rank, stage, self._cluster, self._paces[rank])
-            stage.enter(rank)
-            try:
-                learner = self._learner(comm, plan, initial)
-                outcome = work(learner, strategy, comm, plan, self._hooks(comm, plan, resume))
-                found[rank] = (outcome, learner.weights)
-            except BaseException as error:
-                found[rank] = error
-            finally:
-                comm.close()
+        def run(rank: int) -> tuple[Outcome, NDArray]:
+            comm = VirtualComm(rank, self._stage, self._cluster, self._paces[rank])
+            learner = self._learner(comm, plan, initial)
+            outcome = work(learner, strategy, comm, plan, self._hooks(comm, plan, resume))
+            return outcome, learner.weights
 
-        members = [
-            threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(self._size)
-        ]
-        for member in members:
-            threads.start(member)
-        stage.open()
-        for member in members:
-            member.join()
-        return found
+        return perform(self._stage, run)
 
     def _learner(self, comm: VirtualComm, plan: Plan, initial: NDArray) -> VirtualLearner:
         seed, shuffle = self._identity["order_seed"], self._identity["shuffle"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Semaphore
+from threading import Semaphore, Thread
 from typing import Any
 
+from sparknet.dist.threads import start
 from sparknet.errors import CommError, PeerLost
 
 Act = Callable[[Sequence[Any]], tuple[Any, float]]
@@ -101,3 +102,25 @@ class Stage:
         if self.ended:
             lost = min(self.ended)
             raise PeerLost(lost, "this process", self.ended[lost])
+
+
+def perform(stage: Stage, work: Callable[[int], Any]) -> list[Any]:
+    """What ``work`` gives for each worker, or its error; each has a thread of its own."""
+    found: list[Any] = [None] * len(stage.clocks)
+
+    def run(rank: int) -> None:
+        stage.enter(rank)
+        try:
+            found[rank] = work(rank)
+        except BaseException as error:
+            found[rank] = error
+        finally:
+            stage.leave(rank)
+
+    members = [Thread(target=run, args=(rank,), daemon=True) for rank in range(len(found))]
+    for member in members:
+        start(member)
+    stage.open()
+    for member in members:
+        member.join()
+    return found
