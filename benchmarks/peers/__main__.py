@@ -1,4 +1,5 @@
-"""python -m benchmarks.peers: ours, PyTorch and Caffe in turn, over nine nets."""
+"""python -m benchmarks.peers: ours, PyTorch, Caffe, and for inference OpenVINO and ONNX Runtime,
+in turn, over nine nets."""
 
 from __future__ import annotations
 
@@ -9,16 +10,18 @@ import platform
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.peers import table
-from benchmarks.peers.contests import CONTESTS
+from benchmarks.peers.contests import CONTESTS, Contest
 from benchmarks.peers.match import VARIANTS, Match, Result, Rules
 from benchmarks.peers.precision import precisions
 from benchmarks.peers.process import SideFailed, can_import, import_cost
 
 MODES = ("train", "inference")
-PRECISIONS = ("float32", "bf16")
+PRECISIONS = ("float32", "bf16", "int8")
+PEERS = ("torch", "caffe", "openvino", "onnxruntime")
 OURS = ("import sparknet", "import sparknet.caffe")
 
 
@@ -31,6 +34,10 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
         nargs="+",
         choices=PRECISIONS,
         help="of ours; all that the processor has by default",
+    )
+    parser.add_argument("--batch", type=int, help="of all nets, such as 1; else each has its own")
+    parser.add_argument(
+        "--peers", nargs="+", choices=PEERS, default=list(PEERS), help="those that may run"
     )
     parser.add_argument("--rounds", type=int, default=7, help="turns of each side (7)")
     parser.add_argument(
@@ -49,8 +56,8 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     chosen.precisions = [
         precision for precision in precisions() if precision in (chosen.precisions or PRECISIONS)
     ]
-    if chosen.rounds < 1 or chosen.threads < 1:
-        parser.error("--rounds and --threads are at least 1")
+    if min(chosen.rounds, chosen.threads, 1 if chosen.batch is None else chosen.batch) < 1:
+        parser.error("--rounds, --threads and --batch are at least 1")
     return chosen
 
 
@@ -63,18 +70,20 @@ def _processors() -> int:
 def main(words: Sequence[str] | None = None) -> int:
     chosen = arguments(words)
     pythons = {"sparknet": sys.executable}
-    if can_import(chosen.peer_python, "torch"):
-        pythons["torch"] = chosen.peer_python
-    else:
+    pythons |= {
+        name: chosen.peer_python for name in chosen.peers if can_import(chosen.peer_python, name)
+    }
+    if len(pythons) == 1:
         _say("PyTorch is not installed (pip install 'sparknet[bench]'): sparknet runs alone.")
-    if can_import(chosen.peer_python, "caffe"):
-        pythons["caffe"] = chosen.peer_python
     log = Path(tempfile.mkdtemp(prefix="peers-")) / "log"
     variants = chosen.variants or (VARIANTS[:2] if chosen.quick else VARIANTS)
     seconds = 0.2 if chosen.quick else 1.5
     rules = Rules(chosen.rounds, seconds, chosen.threads, variants, 1200, log)
     costs = _costs(pythons, 2 if chosen.quick else 5)
-    results = _play(rules, chosen.models, chosen.modes, chosen.precisions, pythons)
+    contests = [CONTESTS[name] for name in chosen.models]
+    if chosen.batch:
+        contests = [replace(contest, batch=chosen.batch) for contest in contests]
+    results = _play(rules, contests, chosen.modes, chosen.precisions, pythons)
     facts = {
         "threads": chosen.threads,
         "rounds": chosen.rounds,
@@ -83,30 +92,44 @@ def main(words: Sequence[str] | None = None) -> int:
     }
     found = table.as_dict(results, costs, facts)
     print(json.dumps(found, indent=1) if chosen.json else table.as_text(found))
-    return (
-        0 if len(results) >= len(chosen.models) * len(chosen.modes) * len(chosen.precisions) else 1
-    )
+    trained = len([one for one in chosen.precisions if one != "int8"])
+    asked = sum(trained if mode == "train" else len(chosen.precisions) for mode in chosen.modes)
+    return 0 if len(results) >= len(chosen.models) * asked else 1
 
 
 def _play(
     rules: Rules,
-    models: Sequence[str],
+    contests: Sequence[Contest],
     modes: Sequence[str],
     wanted: Sequence[str],
     pythons: dict[str, str],
 ) -> list[Result]:
     """Run every match; one that cannot run is reported and left out."""
     results: list[Result] = []
-    for model in models:
+    for contest in contests:
         for mode in modes:
             for precision in wanted:
+                if mode == "train" and precision == "int8":
+                    continue
                 try:
-                    result = Match(rules, CONTESTS[model], mode, precision, pythons).play()
+                    sides = {
+                        name: python
+                        for name, python in pythons.items()
+                        if _runs(name, mode, precision)
+                    }
+                    result = Match(rules, contest, mode, precision, sides).play()
                 except SideFailed as failure:
-                    _say(f"{model} {mode} {precision} could not be run: {failure}")
+                    _say(f"{contest.name} {mode} {precision} could not be run: {failure}")
                     continue
                 results.append(result)
     return results
+
+
+def _runs(library: str, mode: str, precision: str) -> bool:
+    """Whether the library has this contest: not all train, and not all have all precisions."""
+    if mode == "train":
+        return precision != "int8" and library not in ("openvino", "onnxruntime")
+    return (library, precision) not in (("torch", "int8"), ("onnxruntime", "bf16"))
 
 
 def _costs(pythons: dict[str, str], rounds: int) -> table.Costs:

@@ -58,7 +58,7 @@ class Result:
 class Match:
     """Runs every available side in turn, each in a process of its own.
 
-    A match in bf16 also runs sparknet in float32.
+    A match in bf16 or int8 also runs sparknet in float32.
     """
 
     def __init__(
@@ -126,7 +126,9 @@ class Match:
         process = stack.enter_context(
             Process(library, self._pythons[library], rules.threads, rules.log, rules.limit)
         )
-        facts = process.load(self._contest.name, self._mode, precision, variant)
+        facts = process.load(
+            self._contest.name, self._mode, precision, variant, self._contest.batch
+        )
         process.run(2)
         ms = min(process.run(3)["ms"])
         # The fastest of half a second or more: other load must not decide the variant.

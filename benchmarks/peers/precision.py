@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 def precisions() -> list[str]:
-    """float32, and bf16 if the processor supports it."""
-    from sparknet.native import has_bf16
+    """float32, and bf16 and int8 if the processor supports them."""
+    from sparknet.native import has_bf16, has_int8
 
-    return ["float32", "bf16"] if has_bf16() else ["float32"]
+    found = {"float32": True, "bf16": has_bf16(), "int8": has_int8()}
+    return [precision for precision, is_there in found.items() if is_there]

@@ -12,9 +12,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = {
-    "sparknet": "benchmarks.peers.ours",
-    "torch": "benchmarks.peers.torch_side",
-    "caffe": "benchmarks.peers.caffe_side",
+    "sparknet": ["benchmarks.peers.ours"],
+    "torch": ["benchmarks.peers.torch_side"],
+    "caffe": ["benchmarks.peers.caffe_side"],
+    "openvino": ["benchmarks.peers.onnx_sides", "openvino"],
+    "onnxruntime": ["benchmarks.peers.onnx_sides", "onnxruntime"],
 }
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -40,7 +42,7 @@ class Process:
         self.library, self._limit, self._log = library, limit, log
         with log.open("a") as errors:
             self._process = subprocess.Popen(
-                [python, "-m", MODULES[library]],
+                [python, "-m", *MODULES[library]],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -55,7 +57,10 @@ class Process:
         self._process.kill()
         self._process.communicate()
 
-    def load(self, contest: str, mode: str, precision: str, variant: str = "") -> dict[str, Any]:
+    def load(
+        self, contest: str, mode: str, precision: str, variant: str = "", batch: int | None = None
+    ) -> dict[str, Any]:
+        """Build the net; ``batch`` replaces the contest's own."""
         return self._ask(
             {
                 "do": "load",
@@ -63,6 +68,7 @@ class Process:
                 "mode": mode,
                 "precision": precision,
                 "variant": variant,
+                "batch": batch,
             }
         )
 

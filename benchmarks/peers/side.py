@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,5 +67,8 @@ def serve(side: Side) -> None:
 def _answer(side: Side, request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] == "load":
         names = ("mode", "precision", "variant")
-        return side.load(CONTESTS[request["contest"]], **{name: request[name] for name in names})
+        contest = CONTESTS[request["contest"]]
+        if request.get("batch"):
+            contest = replace(contest, batch=request["batch"])
+        return side.load(contest, **{name: request[name] for name in names})
     return {"ms": run_steps(side, request["steps"]), "memory": peak_memory()}

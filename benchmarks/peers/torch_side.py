@@ -14,6 +14,8 @@ from benchmarks.peers.torch_nets import EXTRA_PARAMETERS, NETS
 
 class PyTorch(Side):
     def load(self, contest: Contest, mode: str, precision: str, variant: str) -> dict[str, Any]:
+        if precision == "int8":
+            raise ValueError("it is not run in int8")
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
         torch.manual_seed(1)
         net = NETS[contest.name]()
