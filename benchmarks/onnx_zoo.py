@@ -8,9 +8,11 @@ ResNet-50 and models/resnet50 in turn.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +102,28 @@ def export(name: str, path: Path, dynamo: bool) -> None:
         )
 
 
+def classifiers() -> Any:
+    """torchvision, also where its own operators are built for another PyTorch.
+
+    The classifiers need none of them, but importing the package does not work without their names.
+    """
+    import torch
+
+    try:
+        return import_module("torchvision")
+    except RuntimeError:
+        for name in [one for one in sys.modules if one.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        for name in ("nms", "qnms"):
+            torch.library.define(f"torchvision::{name}", "(Tensor a, Tensor b, float c) -> Tensor")
+        return import_module("torchvision")
+
+
 def lively(name: str) -> Any:
     """A model whose statistics and factors are not those of a fresh one."""
     import torch
-    import torchvision
 
+    torchvision = classifiers()
     torch.manual_seed(1)
     made = {"init_weights": True} if name in ("inception_v3", "googlenet") else {}
     model = getattr(torchvision.models, name)(weights=None, **made).eval()
@@ -125,6 +144,7 @@ def compared(path: Path) -> tuple[float, list[str]]:
     from sparknet.caffe.weights_io import copy_model
     from sparknet.onnx import foreign_types, read_model
     from sparknet.onnx.checking import largest_difference, run
+    from sparknet.onnx.source import read_source
 
     model = read_model(path, batch=2)
     net = caffe.Net.from_proto(model.net, caffe.TEST)
@@ -134,10 +154,12 @@ def compared(path: Path) -> tuple[float, list[str]]:
         name: np.asarray(rng.normal(size=net.blobs[name].data.shape), np.float32)
         for name in net.inputs
     }
+    whole = read_source(path).integers
+    feeds |= {name: np.abs(feeds[name]).round() for name in whole}
     for name, value in feeds.items():
         net.blobs[name].data[...] = value
     net.forward()
-    want = run(path, feeds)
+    want = run(path, {n: x.astype(np.int64) if n in whole else x for n, x in feeds.items()})
     return largest_difference(
         {n: np.asarray(net.blobs[n].data) for n in want}, want
     ), foreign_types(model)

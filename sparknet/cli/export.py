@@ -79,7 +79,7 @@ def _check(chosen: Namespace, net: Net, transform: Any) -> int:
     """Run both on the same inputs; prints the largest difference."""
     import numpy as np
 
-    from sparknet.onnx.checking import largest_difference, run
+    from sparknet.onnx.checking import largest_difference, results, run
 
     given = _given(chosen.inputs) if chosen.inputs else {}
     rng = np.random.default_rng(1)
@@ -106,8 +106,7 @@ def _check(chosen: Namespace, net: Net, transform: Any) -> int:
         feeds[f"{first}/raw"] = feeds[first]
     net.forward()
     want = run(chosen.out, feeds)
-    got = {name: np.asarray(net.blobs[name].data) for name in want}
-    worst = largest_difference(got, want)
+    worst = largest_difference(results(net.blobs, want), want)
     print(f"largest difference: {worst:.2g} of the largest value")
     if worst <= MOST_DIFFERENCE:
         return 0

@@ -15,6 +15,9 @@ class Crop(Layer):
     field = "crop_param"
     bottoms = exactly(2)
 
+    def mixes(self, bottom: Shape, axis: int) -> bool:
+        return axis >= self.axis(self.options.axis, bottom)
+
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         whole, wanted = bottoms
         axis = self.axis(self.options.axis, whole)

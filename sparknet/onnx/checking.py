@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,18 @@ def run(path: StrPath, feeds: Mapping[str, Array]) -> dict[str, Array]:
     except Exception as error:  # onnxruntime has a class of its own for each status
         raise FileError(path, f"onnxruntime refuses it: {str(error).splitlines()[0]}") from error
     return dict(zip(names, (np.asarray(one) for one in found), strict=True))
+
+
+def results(blobs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Array]:
+    """What a net computes for the outputs of the model that was written from it.
+
+    Where a layer works on an input in place, the output is called after the layer, too: `x/relu`.
+    """
+    found = {}
+    for name in names:
+        own = [blob for blob in blobs if name == blob or name.startswith(f"{blob}/")]
+        found[name] = np.array(blobs[max(own, key=len)].data)
+    return found
 
 
 def largest_difference(got: Mapping[str, Any], want: Mapping[str, Any]) -> float:

@@ -9,17 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.onnx.limits import bounded
+from sparknet.onnx.placing import PLACING
 from sparknet.onnx.source import Array, Node
-
-LARGEST = 1 << 24
-"""Numbers of a constant that is not in the file, if what it is made from is not larger."""
 
 Inputs = Sequence[Any]
 Fold = Callable[[Node, Inputs], Any]
-
-
-class TooLarge(ValueError):
-    """A constant that would take more memory than a file may ask for."""
 
 
 def foldable(op: str) -> bool:
@@ -31,16 +26,6 @@ def fold(node: Node, inputs: Inputs) -> list[Array]:
     found = _FOLDS[node.op](node, inputs)
     outputs = found if isinstance(found, list) else [found]
     return [np.asarray(one) for one in outputs]
-
-
-def bounded(shape: Sequence[int], inputs: Inputs = ()) -> tuple[int, ...]:
-    sizes = tuple(int(size) for size in shape)
-    if min(sizes, default=0) < 0 or len(sizes) > 32:
-        raise ValueError(f"the shape {list(sizes)} is impossible")
-    most = max([LARGEST, *(one.size for one in inputs if one is not None)])
-    if prod(sizes) > most:
-        raise TooLarge(f"its result has {prod(sizes)} numbers; {most} is the most")
-    return sizes
 
 
 def axes_of(node: Node, inputs: Inputs, place: int = 1) -> list[int] | None:
@@ -297,6 +282,18 @@ def _dequantize(node: Node, inputs: Inputs) -> Any:
     return ((values - zero) * scale).astype(np.float32)
 
 
+def _quantize(node: Node, inputs: Inputs) -> Any:
+    zero = inputs[2] if len(inputs) > 2 and inputs[2] is not None else np.zeros(1, np.uint8)
+    scale = np.asarray(inputs[1], np.float32)
+    if scale.size > 1:
+        shape = [1] * inputs[0].ndim
+        shape[int(node.attributes.get("axis", 1))] = scale.size
+        scale, zero = scale.reshape(shape), zero.reshape(shape) if zero.size > 1 else zero
+    bounds = np.iinfo(zero.dtype)
+    whole = np.rint(inputs[0] / scale) + zero
+    return np.clip(whole, bounds.min, bounds.max).astype(zero.dtype)
+
+
 def _pow(a: Array, b: Array) -> Array:
     powers: Array = np.power(a, b).astype(a.dtype)
     return powers
@@ -335,6 +332,7 @@ _FOLDS: dict[str, Fold] = {
     "Greater": _broadcast(np.greater),
     "GreaterOrEqual": _broadcast(np.greater_equal),
     "Identity": lambda node, inputs: inputs[0],
+    "IsNaN": lambda node, inputs: np.isnan(inputs[0]),
     "Less": _broadcast(np.less),
     "LessOrEqual": _broadcast(np.less_equal),
     "Log": _same(np.log),
@@ -347,8 +345,10 @@ _FOLDS: dict[str, Fold] = {
     "Not": _same(np.logical_not),
     "Or": _broadcast(np.logical_or),
     "Pow": _broadcast(_pow),
+    "QuantizeLinear": _quantize,
     "Range": _range,
     "Reciprocal": _same(np.reciprocal),
+    "ReduceL2": _reduce(lambda x, **how: np.sqrt(np.sum(np.square(x), **how))),
     "ReduceMax": _reduce(np.max),
     "ReduceMean": _reduce(np.mean),
     "ReduceMin": _reduce(np.min),
@@ -364,6 +364,7 @@ _FOLDS: dict[str, Fold] = {
     "Shape": lambda node, inputs: np.asarray(inputs[0].shape, np.int64)[
         node.attributes.get("start", 0) : node.attributes.get("end")
     ],
+    "Sign": _same(np.sign),
     "Sigmoid": _same(lambda x: 1 / (1 + np.exp(-x))),
     "Sin": _same(np.sin),
     "Size": lambda node, inputs: np.asarray(inputs[0].size, np.int64),
@@ -378,4 +379,6 @@ _FOLDS: dict[str, Fold] = {
     "Transpose": lambda node, inputs: np.transpose(inputs[0], node.attributes.get("perm")),
     "Unsqueeze": _unsqueeze,
     "Where": _broadcast(_where),
+    "Xor": _broadcast(np.logical_xor),
+    **PLACING,
 }

@@ -104,7 +104,7 @@ class Netlist:
         for param, array in zip(plan.params, arrays, strict=True):
             if array.size != prod(param.shape):
                 _fail(f"an array of the shape {list(array.shape)} is none of {list(param.shape)}")
-            made.arrays.append(np.ascontiguousarray(array.reshape(param.shape), np.float32))
+            made.arrays.append(np.asarray(array.reshape(param.shape), np.float32, order="C"))
         self.layers.append(made)
         found = []
         for top, shape in zip(parameter.top, plan.tops, strict=True):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.onnx.folding import LARGEST, fold, foldable
+from sparknet.onnx.folding import fold, foldable
+from sparknet.onnx.limits import LARGEST
 from sparknet.onnx.source import Array, Node, Source
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.onnx.folding import LARGEST, fold, foldable
+from sparknet.onnx.folding import fold, foldable
+from sparknet.onnx.limits import LARGEST
 from sparknet.onnx.netlist import Blob, Netlist, Value
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.source import Array, Node, Source, StrPath, read_source
@@ -56,15 +56,23 @@ def converted(
     from sparknet.onnx import operators
 
     operators.load()
+    reading = Reading(read_source(path), dict(shapes or {}), _LARGE)
     try:
-        model = Reading(read_source(path), dict(shapes or {}), _LARGE).model(batch)
-    except FileError:
+        model = reading.model(batch)
+    except FileError as error:
         # A model of large images may be too large for so many records.
-        with suppress(FileError):
-            small = Reading(read_source(path), dict(shapes or {}), _SMALL).model(batch)
-            mark(small.net, trusted=False)
-            return small
-        raise
+        reading = Reading(read_source(path), dict(shapes or {}), _SMALL)
+        try:
+            model = reading.model(batch)
+        except FileError:
+            raise error from None
+    if reading.unrounded:
+        warnings.warn(
+            f"{path}: {len(reading.unrounded)} nodes round to whole numbers (the first is "
+            f"'{shown(reading.unrounded[0])}'); the net computes in float32 instead",
+            OnnxWarning,
+            stacklevel=3,
+        )
     mark(model.net, trusted=False)
     return model
 
@@ -107,6 +115,8 @@ class Reading:
         self.uses.update(source.outputs)
         self.held: Counter[str] = Counter()
         """How often the values of each blob are read, by all its names."""
+        self.unrounded: list[str] = []
+        """Nodes that round to whole numbers of a scale, which the net does not."""
         self.left = LARGEST + 8 * sum(one.size for one in source.constants.values())
 
     def model(self, batch: int) -> Model:
@@ -189,7 +199,7 @@ class Reading:
             return list(fold(node, [hollow]))
         convert = OPERATORS.get(node.op)
         if convert is None:
-            raise ValueError("no layer does this")
+            raise ValueError("no layer does this" + _WHY.get(node.op, ""))
         return convert(Step(self, node, inputs))
 
     def _fold(self, node: Node, inputs: Sequence[Array | None]) -> list[Array]:
@@ -216,6 +226,15 @@ class Reading:
             return step.layer("Power", [blob]).name
         except _WRONG as error:
             raise self.source.refuse(node, _said(error)) from error
+
+
+_OPEN = ": how much comes out depends on the values"
+_WHOLE = ": it computes with whole numbers; QuantizeLinear and DequantizeLinear in pairs are read"
+_WHY = {
+    **dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), _OPEN),
+    **dict.fromkeys(("ConvInteger", "DynamicQuantizeLinear", "MatMulInteger"), _WHOLE),
+    **dict.fromkeys(("QLinearConv", "QLinearMatMul"), _WHOLE),
+}
 
 
 def _said(error: Exception) -> str:

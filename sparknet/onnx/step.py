@@ -111,10 +111,20 @@ class Step:
         if self.is_batched(array.shape):
             self.refuse("a constant that has as many rows as there are records has no layer here")
         shape = {"dim": list(array.shape)}
-        return self.layer("Parameter", [], [array], shape=shape)
+        return self.layer("Parameter", [], [array], part="constant", shape=shape)
 
     def is_batched(self, shape: Sequence[int]) -> bool:
         return any(size and size % self.batch == 0 for size in shape)
+
+    def is_read(self, place: int) -> bool:
+        """Whether anybody reads an output of the node."""
+        names = self.node.outputs
+        return place < len(names) and bool(names[place]) and self.reading.uses[names[place]] > 0
+
+    def readers_of(self, place: int) -> list[Node]:
+        """The nodes that read an output."""
+        name = self.node.outputs[place]
+        return [node for node in self.reading.nodes if name in node.inputs]
 
     # -- layers --------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from sparknet.errors import FileError, LayerError, SettingError
 from sparknet.graph import Graph, Node, build
+from sparknet.graph.records import Outline
 from sparknet.layers import TEST, Shape
 from sparknet.onnx.source import Array, StrPath, onnx_package
 from sparknet.proto import Model, caffe_pb2
@@ -176,8 +177,7 @@ class Writing:
         self.arrays = _arrays(self.model, self.graph)
         shapes = [self.graph.blobs[name] for name in self._input_names()]
         self.batch = shapes[0][0] if shapes and shapes[0] else 1
-        # Their steps, on the first axis, are written one by one.
-        self.dynamic &= not any(node.layer.time_first for node in self.graph.nodes)
+        self.dynamic = self.dynamic and _records_stay_apart(self._needed())
         self._written: Counter[int] = Counter()
         self._named: set[str] = set()
 
@@ -298,7 +298,7 @@ class Writing:
         graph = helper.make_graph(
             self.nodes,
             self.graph.name or "net",
-            [helper.make_tensor_value_info(n, kind, self._sizes(s)) for n, s in inputs],
+            [helper.make_tensor_value_info(n, kind, self._sizes(n, s)) for n, s in inputs],
             [helper.make_tensor_value_info(n, kind, self._result(s)) for n, s in outputs.items()],
             [
                 self.onnx.numpy_helper.from_array(value, name)
@@ -313,14 +313,37 @@ class Writing:
             ir_version=8 if self.opset < 19 else 9 if self.opset < 21 else 10,
         )
 
-    def _sizes(self, shape: Shape) -> list[int | str]:
-        return [BATCH if self.dynamic and not i else size for i, size in enumerate(shape)]
+    def _sizes(self, name: str, shape: Shape) -> list[int | str]:
+        first = BATCH if shape[:1] == (self.batch,) else f"{name}_rows"
+        return [first if self.dynamic and not i else size for i, size in enumerate(shape)]
 
     def _result(self, shape: Shape) -> list[int | str | None]:
         """A size that depends on the batch, or may, is left open."""
         if not self.dynamic:
             return list(shape)
         return [None if not i else size for i, size in enumerate(shape)]
+
+
+def _records_stay_apart(nodes: Sequence[Node]) -> bool:
+    """Whether more records give more rows of each blob that depends on them, and no other."""
+    if any(node.layer.time_first for node in nodes):
+        return False  # Steps, on the first axis, are written one by one.
+    inputs = {
+        top: shape
+        for node in nodes
+        if _is_source(node)
+        for top, shape in zip(node.tops, node.plan.tops, strict=True)
+    }
+    layers = [node.layer for node in nodes if not _is_source(node)]
+    outline = Outline([layer.parameter for layer in layers], TEST)
+    shapes, axes = outline.axes(inputs, dict.fromkeys(inputs, 0))
+    for layer in layers:
+        read = [name for name in layer.parameter.bottom if name in axes or name not in shapes]
+        if read and any(axes.get(top) != 0 for top in layer.parameter.top):
+            return False
+        if any(layer.mixes(shapes[name], axes[name]) for name in read):
+            return False
+    return True
 
 
 def _is_source(node: Node) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.onnx_zoo import classifiers
 from tests.guides import examples
 from tests.onnx.graphs import onnx, run
 
@@ -18,7 +20,9 @@ EXAMPLE = next(one for one in examples("onnx.md") if "torchvision" in one)
 def test_from_pytorch_and_back(
     exporter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("torchvision", reason="torchvision is not installed")
+    if find_spec("torchvision") is None:
+        pytest.skip("torchvision is not installed")
+    classifiers()
     if exporter == "dynamo=True":
         pytest.importorskip("onnxscript", reason="onnxscript is not installed")
     monkeypatch.chdir(tmp_path)

@@ -56,6 +56,7 @@ def agree(net: Any, folder: Path, feeds: dict[str, Any], **options: Any) -> Path
 LAYERS: dict[str, str] = {
     "AbsVal": "",
     "ArgMax": "argmax_param { axis: 1 }",
+    "BN": "",
     "BNLL": "",
     "BatchNorm": "",
     "Bias": "bias_param { axis: 1 num_axes: 2 }",
@@ -245,6 +246,49 @@ def test_any_number_of_records(tmp_path: Path) -> None:
     write_model(path, net)
     x = draw(3, 3, 32, 32)
     assert largest_difference(net.forward({"data": x}, ["ip2"]), run(path, {"data": x})) <= 1e-4
+
+
+@pytest.mark.parametrize("reverse", ["true", "false"])
+def test_cells_of_yolo(reverse: str, tmp_path: Path) -> None:
+    text = (
+        'layer { name: "l" type: "Reorg" bottom: "x" top: "y" '
+        f"reorg_param {{ stride: 2 reverse: {reverse} }} }}"
+    )
+    x = draw(2, 8, 4, 6)
+    agree(net_of(text, {"x": x.shape}), tmp_path, {"x": x})
+
+
+JOINED = {
+    "Reduction": "",
+    "Crop": 'bottom: "z" crop_param { axis: 0 }',
+    "Slice": 'top: "w" slice_param { axis: 0 slice_point: 1 }',
+    "BatchNorm": "batch_norm_param { use_global_stats: false }",
+    "Reshape": "reshape_param { shape { dim: 4 dim: -1 } }",
+    "Permute": "permute_param { order: 1 order: 0 order: 2 order: 3 }",
+}
+
+
+@pytest.mark.parametrize("kind", JOINED)
+def test_what_joins_records_is_for_one_number_of_them(kind: str, tmp_path: Path) -> None:
+    text = f'layer {{ name: "l" type: "{kind}" bottom: "x" top: "y" {JOINED[kind]} }}'
+    feeds = {"x": draw(2, 8, 4, 6)}
+    if kind == "Crop":
+        feeds["z"] = draw(1, 8, 4, 6)
+    net = net_of(text, {name: value.shape for name, value in feeds.items()})
+    path = agree(net, tmp_path, feeds)
+    sizes = onnx.load(str(path)).graph.input[0].type.tensor_type.shape.dim
+    assert [one.dim_value for one in sizes] == [2, 8, 4, 6]
+
+
+def test_an_input_that_a_layer_works_on_in_place(tmp_path: Path) -> None:
+    text = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 5 } } }\n'
+    text += 'layer { name: "relu" type: "ReLU" bottom: "x" top: "x" }\n'
+    net, out = tmp_path / "net.prototxt", tmp_path / "net.onnx"
+    net.write_text(text)
+    caffe.Net(str(net), caffe.TEST).save(str(tmp_path / "net.caffemodel"))
+    weights = str(tmp_path / "net.caffemodel")
+    assert main(["export", str(net), "-weights", weights, str(out), "--check"]) == 0
+    assert [one.name for one in onnx.load(str(out)).graph.output] == ["x/relu"]
 
 
 def test_refusals(tmp_path: Path) -> None:

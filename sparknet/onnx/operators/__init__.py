@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 
 _MODULES = (
-    *("activations", "arithmetic", "matrices", "moving", "normalising", "pooling"),
-    *("recurrent", "reducing", "resizing", "shapes", "windows"),
+    *("activations", "arithmetic", "comparing", "einsum", "matrices", "moving", "normalising"),
+    *("picking", "pooling", "quantised", "recurrent", "reducing", "resizing", "shapes", "windows"),
 )
 
 

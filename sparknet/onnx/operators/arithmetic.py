@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -193,21 +194,25 @@ def _equal(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Blob:
 
 def _unequal(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Value:
     """One of them is spread by Scale or Bias where they can, otherwise by Tile."""
+    one, whole = (a, b) if prod(a.shape) == 1 else (b, a)
+    if op in ("Add", "Mul") and prod(one.shape) == 1 and len(one.shape) <= len(whole.shape):
+        number = step.reshape(one, (), part="number")
+        return step.layer("Bias" if op == "Add" else "Scale", [whole, number], part=part, axis=0)
     axes = max(len(a.shape), len(b.shape))
-    a, b = (_lined_up(step, one, axes, f"axes_{place}") for place, one in enumerate((a, b)))
-    whole = np.broadcast_shapes(a.shape, b.shape)
-    if op == "Sub" and a.shape == whole:
+    a, b = (_lined_up(step, x, axes, f"axes_{place}") for place, x in enumerate((a, b)))
+    spread = np.broadcast_shapes(a.shape, b.shape)
+    if op == "Sub" and a.shape == spread:
         b, op = pointwise(step, "Power", of=b, part="negative", scale=-1.0), "Add"
     if op in ("Add", "Mul"):
-        if b.shape == whole:
+        if b.shape == spread:
             a, b = b, a
-        block = _side_by_side(b.shape, whole) if a.shape == whole else None
+        block = _side_by_side(b.shape, spread) if a.shape == spread else None
         if block is not None:
             first, last = block
             small = step.reshape(b, b.shape[first : last + 1], part="small")
             kind = "Bias" if op == "Add" else "Scale"
             return step.layer(kind, [a, small], part=part, axis=first)
-    a, b = (_tiled(step, one, whole, f"tiled_{place}") for place, one in enumerate((a, b)))
+    a, b = (_tiled(step, x, spread, f"tiled_{place}") for place, x in enumerate((a, b)))
     return _equal(step, op, a, b, part)
 
 

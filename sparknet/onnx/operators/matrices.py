@@ -58,7 +58,7 @@ def linear(
     step: Step, x: Blob, weights: Array, bias: Array | None, part: str | None = None
 ) -> Blob:
     """x · weights + bias, over the last axis of x."""
-    if len(x.shape) < 2 or weights.shape[0] != x.shape[-1]:
+    if not x.shape or weights.shape[0] != x.shape[-1]:
         step.refuse(f"weights {list(weights.shape)} do not fit the input {list(x.shape)}")
     arrays = [np.ascontiguousarray(weights.T)] + ([] if bias is None else [bias])
     options: dict[str, Any] = {} if len(x.shape) == 2 else {"axis": len(x.shape) - 1}

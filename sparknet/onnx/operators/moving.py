@@ -23,14 +23,20 @@ def transpose(step: Step) -> Outputs:
     value = step.value(0)
     assert isinstance(value, Blob)
     axes = len(value.shape)
-    order = tuple(int(axis) for axis in step.attribute("perm", range(axes)[::-1]))
+    order = [int(axis) for axis in step.attribute("perm", range(axes)[::-1])]
     if sorted(order) != list(range(axes)):
-        step.refuse(f"perm {list(order)} is no order of {axes} axes")
-    if value.pads is not None:
-        value = step.plain(value)
+        step.refuse(f"perm {order} is no order of {axes} axes")
+    return turned(step.plain(value) if value.pads is not None else value, order)
+
+
+def turned(value: Value, order: Sequence[int]) -> Value:
+    """A value with its axes in another order; no layer is made for it yet."""
+    if not isinstance(value, Blob):
+        return np.transpose(value, order)
     if value.order is not None:
-        order = tuple(value.order[axis] for axis in order)
-    return Blob(value.name, value.stored, None if order == tuple(range(axes)) else order)
+        order = [value.order[axis] for axis in order]
+    same = list(order) == list(range(len(order)))
+    return Blob(value.name, value.stored, None if same else tuple(order), integral=value.integral)
 
 
 def permuted(step: Step, x: Blob, order: Sequence[int]) -> Blob:
@@ -172,7 +178,16 @@ def taken(step: Step, x: Blob, axis: int, places: Sequence[int], part: str | Non
         return cut(step, x, axis, first, first + count, part)
     if count > MOST_PLACES:
         step.refuse(f"it picks {count} values; {MOST_PLACES} are the most")
-    return step.layer("Gather", [x], part=part, axis=axis, index=[one % size for one in places])
+    places = [one % size for one in places]
+    made = step.maker(x)
+    if made is not None and made.type == "Gather" and int(made.options.axis) == axis:
+        # Values that were picked before: both at once.
+        net, picked = step.reading.net, list(made.options.index)
+        source = net.blobs[made.parameter.bottom[0]]
+        if not any(x.name in one.parameter.bottom for one in net.layers):
+            net.remove(made)
+        return taken(step, source, axis, [picked[one] for one in places], part)
+    return step.layer("Gather", [x], part=part, axis=axis, index=places)
 
 
 def cut(step: Step, x: Blob, axis: int, start: int, end: int, part: str | None = None) -> Blob:
@@ -213,15 +228,31 @@ def gather(step: Step) -> Outputs:
     x = step.blob()
     axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
     if x.shape[axis] % step.batch == 0:
-        step.refuse("it takes some of the records, which no layer does")
+        return _taken_of_each(step, x, places)
     shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     part = None if places.ndim == 1 else "taken"
     return step.reshape(taken(step, x, axis, np.ravel(places).tolist(), part), shape)
 
 
+def _taken_of_each(step: Step, x: Blob, places: Array) -> Blob:
+    """The same places of every record, counted through all of them (PyTorch's as_strided)."""
+    step_ = x.shape[0] // step.batch
+    rows = places.reshape(step.batch, -1) if places.size % step.batch == 0 else places[None]
+    own = rows - step_ * np.arange(len(rows))[:, None]
+    inside = own.size and own.min() >= 0 and own.max() < step_
+    if len(x.shape) != 1 or len(rows) != step.batch or not inside or np.any(own != own[0]):
+        step.refuse("it takes some of the records, which no layer does")
+    records = step.reshape(x, (step.batch, step_), part="records")
+    return step.reshape(taken(step, records, 1, own[0].tolist(), "taken"), places.shape)
+
+
 def _embedded(step: Step, data: Value, places: Blob) -> Blob:
-    """Rows of a constant table."""
-    if isinstance(data, Blob) or int(step.attribute("axis", 0)) != 0 or data.ndim < 1:
+    """Rows of a constant table, or items of a blob."""
+    axis = int(step.attribute("axis", 0))
+    if isinstance(data, Blob) and axis == 0 and len(places.shape) == 1:
+        numbers = Blob(places.name, places.stored) if places.rounded else step.plain(places)
+        return step.layer("BatchReindex", [step.plain(data), numbers])
+    if isinstance(data, Blob) or axis != 0 or data.ndim < 1:
         step.refuse("it picks values that the model computes by indices that it computes")
     table = data.reshape(data.shape[0], -1)
     wide = data.ndim != 2
@@ -235,6 +266,23 @@ def _embedded(step: Step, data: Value, places: Blob) -> Blob:
         bias_term=False,
     )
     return step.reshape(made, (*places.shape, *data.shape[1:])) if wide else made
+
+
+@reads("GatherND")
+def gather_nd(step: Step) -> Outputs:
+    """Places of the first axes, which are taken as one."""
+    places = step.constant(1, "the indices").astype(np.int64)
+    x, count = step.blob(), places.shape[-1] if places.ndim else 0
+    lead = x.shape[:count]
+    if step.attribute("batch_dims") or not 0 < count <= len(x.shape) or step.is_batched(lead):
+        step.refuse("it picks places by record, which no layer does")
+    sizes, columns = np.asarray(lead), places.reshape(-1, count)
+    if np.any(columns < -sizes) or np.any(columns >= sizes):
+        step.refuse(f"a place is out of range for {list(lead)}")
+    flat = np.ravel_multi_index(tuple((columns % sizes).T), lead)
+    rows = step.reshape(x, (prod(lead), *x.shape[count:]), part="rows")
+    made = taken(step, rows, 0, flat.tolist(), part="taken")
+    return step.reshape(made, (*places.shape[:-1], *x.shape[count:]))
 
 
 # -- several into one ------------------------------------------------------------------------

@@ -83,6 +83,19 @@ def scaled(step: Step, x: Blob, axis: int, scale: Array | None, bias: Array | No
     )
 
 
+@reads("RMSNormalization")
+def rms_norm(step: Step) -> Outputs:
+    """x over the root of its mean of squares."""
+    x, scale = step.blob(), step.constant(1, "the scale")
+    axis = step.axis(int(step.attribute("axis", -1)), len(x.shape))
+    eps = float(step.attribute("epsilon", 1e-5))
+    squares = step.layer("Power", [x], part="squares", power=2.0)
+    mean = step.layer("Reduction", [squares], part="mean", operation="MEAN", axis=axis)
+    root = step.layer("Power", [mean], part="root", shift=eps, power=-0.5)
+    made = step.layer("Scale", [x, root], part="normalised", axis=0)
+    return scaled(step, made, axis, np.broadcast_to(scale, x.shape[axis:]), None)
+
+
 @reads("InstanceNormalization")
 def instance_norm(step: Step) -> Outputs:
     x = step.blob()

@@ -37,6 +37,14 @@ def _image(step: Step, x: Blob, spatial: int) -> Blob:
     return step.reshape(x, (*x.shape[:2], 1, size), part="image")
 
 
+@reads("MaxRoiPool")
+def regions(step: Step) -> Outputs:
+    high, wide = (int(one) for one in step.attribute("pooled_shape"))
+    scale = float(step.attribute("spatial_scale", 1.0))
+    both = [step.blob(0), step.blob(1)]
+    return step.layer("ROIPooling", both, pooled_h=high, pooled_w=wide, spatial_scale=scale)
+
+
 @reads("MaxPool", "AveragePool")
 def pool(step: Step) -> Outputs:
     if len(step.node.outputs) > 1 and step.node.outputs[1]:
@@ -53,7 +61,7 @@ def pool(step: Step) -> Outputs:
     else:
         x = step.blob()
     spatial = len(x.shape) - 2
-    if spatial not in (1, 2):
+    if spatial not in (1, 2, 3):
         step.refuse(f"pooling over {spatial} axes has no layer")
     before, after = before or (0,) * spatial, after or (0,) * spatial
     sizes = [sum(one) for one in zip(x.shape[2:], before, after, strict=True)]
@@ -66,7 +74,23 @@ def pool(step: Step) -> Outputs:
     if spatial == 1:
         flat = _pooled(step, _image(step, x, 1), _flat(window), [1, *outputs], average, "pooled")
         return step.reshape(flat, (*x.shape[:2], *outputs))
+    if spatial == 3:
+        return _volume(step, x, window, outputs, average)
     return _pooled(step, x, window, outputs, average, None)
+
+
+def _volume(step: Step, x: Blob, window: Window, outputs: list[int], average: bool) -> Blob:
+    """First within each image, then over the images: a maximum of maxima, a mean of means."""
+    n, c, depth, *area = x.shape
+    image = step.reshape(x, (n, c * depth, *area), part="images")
+    plane = _pooled(step, image, window.some(1, 2), outputs[1:], average, "plane")
+    rows = step.reshape(plane, (n, c, depth, outputs[1] * outputs[2]), part="rows")
+    alone = window.some(0)
+    over = Window(
+        *([one[0], other] for one, other in zip(alone.lists, (1, 1, 1, 0, 0), strict=True))
+    )
+    made = _pooled(step, rows, over, [outputs[0], rows.shape[3]], average, "over")
+    return step.reshape(made, (n, c, *outputs))
 
 
 def _flat(window: Window) -> Window:

@@ -88,22 +88,6 @@ def _finished(step: Step, x: Blob, shape: list[int]) -> Blob:
     return step.reshape(x, shape)
 
 
-@reads("ArgMax")
-def argmax(step: Step) -> Outputs:
-    if step.attribute("select_last_index"):
-        step.refuse("of equal values it takes the last; the layer takes the first")
-    x = step.blob()
-    axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
-    if x.shape[axis] % step.batch == 0:
-        step.refuse("it compares the records")
-    keep = bool(step.attribute("keepdims", 1))
-    made = step.layer("ArgMax", [x], part=None if keep else "places", axis=axis)
-    if not keep:
-        made = step.reshape(made, (*x.shape[:axis], *x.shape[axis + 1 :]))
-    made.integral = True
-    return made
-
-
 @reads("LpNormalization")
 def lp_normalization(step: Step) -> Outputs:
     """x over the root of its sum of squares, or over its sum of magnitudes."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.onnx.folding import bounded
+from sparknet.onnx.limits import bounded
 from sparknet.onnx.netlist import Blob
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -26,6 +26,14 @@ class Window:
     dilation: list[int]
     before: list[int]
     after: list[int]
+
+    @property
+    def lists(self) -> list[list[int]]:
+        return [self.kernel, self.stride, self.dilation, self.before, self.after]
+
+    def some(self, *axes: int) -> Window:
+        """The same along these axes alone."""
+        return Window(*([one[axis] for axis in axes] for one in self.lists))
 
     @property
     def extent(self) -> list[int]:

@@ -4,21 +4,61 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparknet.onnx.source import Array
 from sparknet.onnx.writing import Place, writes
 
 
 @writes("BatchNorm")
 def batch_norm(place: Place) -> None:
+    mean, variance, factor, *more = place.arrays
+    channels, eps = mean.size, float(place.values["eps"])
+    slope, shift = more or (np.ones(channels), np.zeros(channels))
     if not place.values["use_global_stats"]:
-        place.refuse("statistics of the batch are not written: use_global_stats must be true")
-    if len(place.arrays) != 3:
-        place.refuse("only Caffe's own form, of three parameters, is written")
-    mean, variance, factor = place.arrays
+        by_batch(place, slope, shift, eps)
+        return
     share = 0.0 if factor.flat[0] == 0 else 1 / factor.flat[0]
-    channels = mean.size
-    parts = (np.ones(channels), np.zeros(channels), mean * share, variance * share)
-    names = [place.constant(part) for part in parts]
-    place.last("BatchNormalization", [place.inputs[0], *names], epsilon=float(place.values["eps"]))
+    running(place, slope, shift, mean * share, variance * share, eps)
+
+
+def running(
+    place: Place, slope: Array, shift: Array, mean: Array, variance: Array, eps: float
+) -> None:
+    names = [place.constant(part.ravel()) for part in (slope, shift, mean, variance)]
+    place.last("BatchNormalization", [place.inputs[0], *names], epsilon=eps)
+
+
+def by_batch(place: Place, slope: Array, shift: Array, eps: float) -> None:
+    """By the statistics of the batch at hand."""
+    shape = place.shapes[0]
+    axes = [axis for axis in range(len(shape)) if axis != 1]
+    lined = (-1, *[1] * (len(shape) - 2))
+    made = standardised(place, axes, eps)
+    made = place.put("Mul", [made, place.constant(slope.reshape(lined))])
+    place.last("Add", [made, place.constant(shift.reshape(lined))])
+
+
+def standardised(place: Place, axes: list[int], eps: float) -> str:
+    """(x - mean) / sqrt(variance + eps)."""
+    x = place.inputs[0]
+    centred = place.put("Sub", [x, place.reduce("ReduceMean", x, axes)])
+    variance = place.reduce("ReduceMean", place.put("Mul", [centred, centred]), axes)
+    root = place.put("Sqrt", [place.put("Add", [variance, place.constant(eps)])])
+    return place.put("Div", [centred, root])
+
+
+@writes("BN")
+def bn(place: Place) -> None:
+    """The forks': a slope and a bias, by statistics of the batch, running ones or none."""
+    if len(place.outputs) > 1:
+        place.refuse("the statistics that it shows are not written")
+    kind, eps = place.values["statistics"], float(place.values["eps"])
+    slope, shift, *known = place.arrays
+    if kind == "batch":
+        by_batch(place, slope, shift, eps)
+        return
+    if kind == "none":
+        known, eps = [np.zeros(slope.size), np.ones(slope.size)], 0.0
+    running(place, slope, shift, known[0], known[1], eps)
 
 
 def spread(place: Place, name: str, axes: int, axis: int) -> str:
@@ -88,9 +128,9 @@ def lrn(place: Place) -> None:
 
 @writes("MVN")
 def mvn(place: Place) -> None:
-    if len(place.shapes[0]) != 4:
-        place.refuse("only images are written")
     values, x = place.values, place.inputs[0]
+    if len(place.shapes[0]) != 4:
+        x = place.view(x, place.tops[0])
     axes = [1, 2, 3] if values["across_channels"] else [2, 3]
     centred = place.put("Sub", [x, place.reduce("ReduceMean", x, axes)])
     if not values["normalize_variance"]:
@@ -109,11 +149,7 @@ def layer_norm(place: Place) -> None:
         ones = place.constant(np.ones(shape[axis:]))
         place.last("LayerNormalization", [x, ones], axis=axis, epsilon=eps)
         return
-    axes = list(range(axis, len(shape)))
-    centred = place.put("Sub", [x, place.reduce("ReduceMean", x, axes)])
-    variance = place.reduce("ReduceMean", place.put("Mul", [centred, centred]), axes)
-    root = place.put("Sqrt", [place.put("Add", [variance, place.constant(eps)])])
-    place.last("Div", [centred, root])
+    place.last("Identity", [standardised(place, list(range(axis, len(shape))), eps)])
 
 
 @writes("Normalize")

@@ -145,10 +145,29 @@ def softmax(place: Place) -> None:
 
 @writes("ArgMax")
 def argmax(place: Place) -> None:
-    """The first of the places alone, along an axis."""
-    options = place.options
-    if options.top_k != 1 or options.out_max_val or not options.HasField("axis"):
-        place.refuse("only the place of one maximum along an axis is written")
-    axis = int(place.values["axis"])
-    found = place.put("ArgMax", place.inputs, axis=axis, keepdims=1)
-    place.last("Cast", [found], to=1)
+    """Of equal values Caffe takes the last, and TopK the first: it sees the values backwards."""
+    axis, most = place.values["axis"], int(place.values["top_k"])
+    x, whole = place.inputs[0], axis is None
+    if whole:
+        x = place.put("Flatten", [x], axis=1)
+        axis = 1
+    if most == 1 and not place.values["out_max_val"]:
+        found = place.put("ArgMax", [x], axis=axis, keepdims=1, select_last_index=1)
+        made = place.put("Cast", [found], to=1)
+    else:
+        made = _best(place, x, int(axis), most, whole)
+    place.view(made, place.tops[0], place.outputs[0])
+
+
+def _best(place: Place, x: str, axis: int, most: int, whole: bool) -> str:
+    """The places of several, their values, or (over whole items) both, one above the other."""
+    bounds = [place.whole([one]) for one in (-1, np.iinfo(np.int64).min, axis, -1)]
+    backwards = place.put("Slice", [x, *bounds])
+    values, found = f"{backwards}/values", f"{backwards}/places"
+    place.put("TopK", [backwards, place.whole([most])], [values, found], axis=axis)
+    if place.values["out_max_val"] and not whole:
+        return values
+    last = place.whole(int(place.values["channels"]) - 1)
+    places = place.put("Cast", [place.put("Sub", [last, found])], to=1)
+    both = place.values["out_max_val"]
+    return place.put("Concat", [places, values], axis=1) if both else places

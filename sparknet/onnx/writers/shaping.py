@@ -187,4 +187,14 @@ def dummy_data(place: Place) -> None:
 
 @writes("Reorg")
 def reorg(place: Place) -> None:
-    place.refuse("YOLO's order of cells is not written")
+    """Darknet's order of values: one of the two sides counts the input's sizes as its own."""
+    n, c, h, w = place.shapes[0]
+    stride = int(place.values["stride"])
+    few = c // stride**2
+    if place.values["reverse"]:
+        cells = place.view(place.inputs[0], (n, stride, stride, few, h, w))
+        moved = place.put("Transpose", [cells], perm=[0, 3, 4, 1, 5, 2])
+    else:
+        cells = place.view(place.inputs[0], (n, few, h, stride, w, stride))
+        moved = place.put("Transpose", [cells], perm=[0, 3, 5, 1, 2, 4])
+    place.view(moved, place.tops[0], place.outputs[0])

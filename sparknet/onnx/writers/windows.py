@@ -22,24 +22,40 @@ def deconvolution(place: Place) -> None:
 
 
 def _windows(place: Place, op: str) -> None:
-    if len(place.inputs) > 1:
-        place.refuse("several inputs with the same weights are not written")
     values, weights = place.values, place.arrays[0]
-    axis = int(values.get("axis", 1))
-    if axis != 1:
-        place.refuse(f"channels on axis {axis} are not written")
-    channels = place.shapes[0][1]
-    group = channels // weights.shape[1] if op == "Conv" else int(values.get("group", 1))
-    pads = [int(pad) for pad in values["pad"]]
-    place.last(
-        op,
-        [place.inputs[0], *(place.constant(array) for array in place.arrays)],
-        kernel_shape=[int(size) for size in values["kernel"]],
-        strides=[int(size) for size in values["stride"]],
-        dilations=[int(size) for size in values["dilation"]],
-        pads=pads + pads,
-        group=group,
-    )
+    axis, channels = int(values.get("axis", 1)), weights.shape[1]
+    pads, kernel = [int(pad) for pad in values["pad"]], [int(size) for size in values["kernel"]]
+    if not kernel:
+        place.refuse("a convolution without spatial axes is not written")
+    numbers = [place.constant(array) for array in place.arrays]
+    for x, shape, top, output in zip(
+        place.inputs, place.shapes, place.tops, place.outputs, strict=True
+    ):
+        if min(top, default=1) < 1:
+            place.refuse("the kernel is larger than the input: nothing comes out")
+        extents = [d * (k - 1) + 1 for k, d in zip(kernel, values["dilation"], strict=True)]
+        # Caffe takes the axes before the channels as so many images, and rounds sizes below 0 up.
+        after = pads
+        if op == "Conv":
+            reach = zip(top[axis + 1 :], values["stride"], extents, shape[axis + 1 :], strict=True)
+            after = [
+                max(pad, (count - 1) * s + extent - size - pad)
+                for pad, (count, s, extent, size) in zip(pads, reach, strict=True)
+            ]
+        images = axis != 1
+        made = place.view(x, (-1, *shape[axis:])) if images else x
+        made = place.put(
+            op,
+            [made, *numbers],
+            None if images else output,
+            kernel_shape=kernel,
+            strides=[int(size) for size in values["stride"]],
+            dilations=[int(size) for size in values["dilation"]],
+            pads=[int(pad) for pad in (*pads, *after)],
+            group=shape[axis] // channels if op == "Conv" else int(values.get("group", 1)),
+        )
+        if images:
+            place.put("Reshape", [made, place.whole([-1, *top[1:]])], output)
 
 
 @writes("InnerProduct")
@@ -66,11 +82,9 @@ def inner_product(place: Place) -> None:
 
 @writes("Pooling")
 def pooling(place: Place) -> None:
-    if len(place.outputs) > 1:
-        place.refuse("the mask of its maxima is not written: ONNX counts places otherwise")
     values = place.values
     method = values["method"]
-    if values.get("global_pooling") and method in ("max", "ave"):
+    if values.get("global_pooling") and method in ("max", "ave") and len(place.outputs) == 1:
         name = "Max" if method == "max" else "Average"
         place.last(f"Global{name}Pool", place.inputs)
         return
@@ -92,8 +106,10 @@ def pool(
         "strides": [int(one) for one in stride],
         "pads": [int(one) for one in (*before, *after)],
     }
+    if any(pad >= k for pad, k in zip((*before, *after), kernel * 2, strict=True)):
+        place.refuse("a window that lies in the padding alone has no operator")
     if values["method"] == "max":
-        return place.put("MaxPool", [x], output, **attributes)
+        return _maxima(place, x, size, output, attributes)
     if values["method"] == "stochastic":
         # When testing, each value counts by its share of the sum.
         square = place.put("Mul", [x, x])
@@ -106,6 +122,19 @@ def pool(
         return place.put("AveragePool", [x], output, count_include_pad=1, **attributes)
     made = place.put("AveragePool", [x], count_include_pad=1, **attributes)
     return place.put("Mul", [made, place.constant(factors)], output)
+
+
+def _maxima(
+    place: Place, x: str, size: Sequence[int], output: str | None, attributes: dict[str, Any]
+) -> str:
+    """Caffe counts the places of maxima within each image, ONNX through the whole blob."""
+    if len(place.outputs) == 1:
+        return place.put("MaxPool", [x], output, **attributes)
+    places = f"{place.outputs[1]}/places"
+    made = place.put("MaxPool", [x], [place.outputs[0], places], **attributes)
+    inside = place.put("Mod", [places, place.whole(int(np.prod(size)))])
+    place.put("Cast", [inside], place.outputs[1], to=1)
+    return made
 
 
 def _factors(

@@ -1,0 +1,66 @@
+"""The largest and smallest values of an axis, and their places."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparknet.onnx.netlist import Blob
+from sparknet.onnx.operators.activations import pointwise
+from sparknet.onnx.operators.moving import taken
+from sparknet.onnx.step import Outputs, Step, reads
+
+
+@reads("ArgMax", "ArgMin")
+def extreme(step: Step) -> Outputs:
+    x = step.blob()
+    axis = _axis(step, x, 0)
+    if step.op == "ArgMin":
+        x = pointwise(step, "Power", of=x, part="negative", scale=-1.0)
+    keep = bool(step.attribute("keepdims", 1))
+    part = None if keep else "places"
+    made = _places(step, x, axis, 1, bool(step.attribute("select_last_index")), part)
+    if not keep:
+        made = step.reshape(made, (*x.shape[:axis], *x.shape[axis + 1 :]))
+        made.integral = True
+    return made
+
+
+@reads("TopK")
+def top_k(step: Step) -> Outputs:
+    x = step.blob()
+    axis = _axis(step, x, -1)
+    given = step.attribute("k")
+    most = int(np.ravel(step.constant(1, "how many"))[0]) if given is None else int(given)
+    largest = bool(step.attribute("largest", 1))
+    if not 1 <= most <= x.shape[axis]:
+        step.refuse(f"it takes {most} of {x.shape[axis]} values")
+    if not largest:
+        x = pointwise(step, "Power", of=x, part="negative", scale=-1.0)
+    values: Blob | None = None
+    if step.is_read(0):
+        part = None if largest else "negative_values"
+        values = step.layer("ArgMax", [x], part=part, axis=axis, top_k=most, out_max_val=True)
+        if not largest:
+            values = pointwise(step, "Power", of=values, scale=-1.0)
+    places = _places(step, x, axis, most, False, "places") if step.is_read(1) else None
+    return [np.zeros(0, np.float32) if one is None else one for one in (values, places)]
+
+
+def _axis(step: Step, x: Blob, otherwise: int) -> int:
+    axis = step.axis(int(step.attribute("axis", otherwise)), len(x.shape))
+    if x.shape[axis] % step.batch == 0:
+        step.refuse("it compares the records")
+    return axis
+
+
+def _places(step: Step, x: Blob, axis: int, most: int, last: bool, part: str | None) -> Blob:
+    """Of equal values the layer takes the last; for the first it reads the values backwards."""
+    size = x.shape[axis]
+    if not last:
+        x = taken(step, x, axis, range(size)[::-1], part="backwards")
+    label = part if last else "from_the_end"
+    made = step.layer("ArgMax", [x], part=label, axis=axis, top_k=most)
+    if not last:
+        made = step.layer("Power", [made], part=part, scale=-1.0, shift=size - 1.0)
+    made.integral = True
+    return made

@@ -1,0 +1,270 @@
+"""Comparisons, the largest values, Einsum, places and whole numbers with a scale."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import FileError
+from sparknet.onnx import OnnxWarning
+from tests.onnx.graphs import agree, converted, draw, graph, node, onnx, read_model, run
+
+X = (2, 3, 8, 9)
+OPEN = ["n", *X[1:]]
+WHOLE = np.round(2 * draw(*X))
+"""Many equal values."""
+
+
+@pytest.mark.parametrize("op", ["Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"])
+@pytest.mark.parametrize("other", ["number", "channels", "blob", "first"])
+def test_comparisons(op: str, other: str, tmp_path: Path) -> None:
+    constants = {"c": np.float32(1)} if other != "channels" else {"c": np.round(draw(3, 1, 1))}
+    inputs = {"number": "x c", "channels": "x c", "blob": "x z", "first": "c x"}[other]
+    feeds = {"x": WHOLE, "z": np.round(2 * draw(*X, seed=1))}
+    used = {name: feeds[name] for name in feeds if name in inputs.split()}
+    nodes = [node(op, inputs, "b"), node("Cast", "b", to=1)]
+    agree(graph(nodes, dict.fromkeys(used, OPEN), constants=constants), used, tmp_path)
+
+
+@pytest.mark.parametrize("op", ["And", "Or", "Xor"])
+def test_logic(op: str, tmp_path: Path) -> None:
+    nodes = [
+        node("Greater", "x c", "a"),
+        node("Less", "x d", "b"),
+        node(op, "a b", "e"),
+        node("Not", "e", "f"),
+        node("Cast", "f", to=1),
+    ]
+    constants = {"c": np.float32(0), "d": np.float32(1)}
+    model = graph(nodes, {"x": OPEN}, constants=constants)
+    agree(model, {"x": WHOLE}, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["computed", "constant", "infinite"])
+def test_where(kind: str, tmp_path: Path) -> None:
+    mask = draw(8, 9) > 0
+    nodes = [node("Greater", "x zero", "m"), node("Sign", "x", "s")]
+    nodes += [node("Where", "mask x s" if kind == "constant" else "m x s")]
+    constants: dict[str, Any] = {"zero": np.float32(0), "mask": mask}
+    if kind == "infinite":
+        nodes = [node("Where", "mask x low", "w"), node("Softmax", "w", axis=-1)]
+        constants["low"] = np.float32(-np.inf)
+    model = graph(nodes, {"x": OPEN}, constants=constants)
+    agree(model, {"x": WHOLE}, tmp_path)
+
+
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize(("axis", "keep"), [(1, 1), (3, 0)])
+def test_places_of_equal_values(op: str, last: int, axis: int, keep: int, tmp_path: Path) -> None:
+    attributes = {"axis": axis, "keepdims": keep, "select_last_index": last}
+    nodes = [node(op, "x", "p", **attributes), node("Cast", "p", to=1)]
+    agree(graph(nodes, {"x": OPEN}), {"x": WHOLE}, tmp_path)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("outputs", ["v", "p", "v p"])
+def test_top_k(largest: int, outputs: str, tmp_path: Path) -> None:
+    nodes = [node("TopK", "x k", "v p", axis=2, largest=largest), node("Cast", "p", "f", to=1)]
+    names = outputs.replace("p", "f").split()
+    model = graph(nodes, {"x": OPEN}, names, {"k": np.array([3])})
+    agree(model, {"x": WHOLE}, tmp_path)
+
+
+EQUATIONS = {
+    "bhid,bhjd->bhij": ((2, 3, 4, 5), (2, 3, 6, 5)),
+    "bid,bdj->bij": ((2, 3, 4), (2, 4, 5)),
+    "bi,bj": ((2, 3), (2, 4)),
+    "bij,bjk->bki": ((2, 3, 4), (2, 4, 5)),
+    "bhwc,bhwd->bcd": ((2, 3, 4, 5), (2, 3, 4, 6)),
+    "bij,bkl->bil": ((2, 3, 4), (2, 5, 6)),
+}
+WEIGHTED = {
+    "nchw,cd->nhwd": ((2, 3, 4, 5), (3, 6)),
+    "bij,ijk->bk": ((2, 3, 4), (3, 4, 5)),
+    "bij,ik->bkj": ((2, 3, 4), (3, 5)),
+}
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_einsum_of_two_blobs(equation: str, tmp_path: Path) -> None:
+    a, b = EQUATIONS[equation]
+    nodes = [node("Einsum", "a b", equation=equation)]
+    model = graph(nodes, {"a": ["n", *a[1:]], "b": ["n", *b[1:]]})
+    agree(model, {"a": draw(*a), "b": draw(*b, seed=1)}, tmp_path)
+
+
+@pytest.mark.parametrize("equation", WEIGHTED)
+@pytest.mark.parametrize("turned", [False, True])
+def test_einsum_with_weights(equation: str, turned: bool, tmp_path: Path) -> None:
+    a, b = WEIGHTED[equation]
+    if turned:
+        left, result = equation.split("->")
+        equation = ",".join(reversed(left.split(","))) + "->" + result
+    nodes = [node("Einsum", "w a" if turned else "a w", equation=equation)]
+    model = graph(nodes, {"a": ["n", *a[1:]]}, constants={"w": draw(*b, seed=1)})
+    types = agree(model, {"a": draw(*a)}, tmp_path)
+    assert "InnerProduct" in types
+    assert "MatMul" not in types
+
+
+def test_einsum_of_one_value(tmp_path: Path) -> None:
+    nodes = [
+        node("Einsum", "x", "a", equation="bchw->bhc"),
+        node("Einsum", "x", "b", equation="bchw->bwhc"),
+    ]
+    agree(graph(nodes, {"x": OPEN}, "ab"), {"x": draw(*X)}, tmp_path)
+
+
+def test_places_through_all_records(tmp_path: Path) -> None:
+    """What torch.export writes for as_strided: indices that are computed from the batch."""
+    nodes = [
+        node("Shape", "x", "s", start=0, end=1),
+        node("Squeeze", "s", "n"),
+        node("Range", "zero n one", "r"),
+        node("Mul", "r six", "o"),
+        node("Unsqueeze", "o last", "p"),
+        node("Add", "p own", "places"),
+        node("Reshape", "x flat", "f"),
+        node("Gather", "f places"),
+    ]
+    constants = {
+        "zero": np.array(0),
+        "one": np.array(1),
+        "six": np.array(6),
+        "last": np.array([1]),
+        "own": np.array([5, 0, 3]),
+        "flat": np.array([-1]),
+    }
+    model = graph(nodes, {"x": ["n", 2, 3]}, constants=constants)
+    agree(model, {"x": draw(4, 2, 3)}, tmp_path)
+
+
+def test_gather_by_several_axes_and_by_computed_places(tmp_path: Path) -> None:
+    nodes = [
+        node("Transpose", "x", "t", perm=[2, 3, 0, 1]),
+        node("GatherND", "t places", "g"),
+        node("Transpose", "g", "y", perm=[1, 2, 0]),
+    ]
+    constants = {"places": np.array([[0, 1], [7, -1], [3, 4]])}
+    agree(graph(nodes, {"x": OPEN}, constants=constants), {"x": draw(*X)}, tmp_path)
+
+
+def test_records_picked_by_another_input(tmp_path: Path) -> None:
+    kinds = {"i": onnx.TensorProto.INT64}
+    model = graph([node("Gather", "x i", axis=0)], {"x": [4, 3], "i": [5]}, types=kinds)
+    feeds = {"x": draw(4, 3), "i": np.array([3, 0, 0, 2, 1])}
+    agree(model, feeds, tmp_path, types=["BatchReindex"])
+
+
+def test_regions(tmp_path: Path) -> None:
+    made = node("MaxRoiPool", "x r", pooled_shape=[2, 3], spatial_scale=0.5)
+    regions = np.array([[0, 0, 0, 9, 9], [1, 2, 4, 12, 15], [0, 3, 3, 8, 14]], np.float32)
+    model = graph([made], {"x": [2, 3, 8, 9], "r": [3, 5]})
+    agree(model, {"x": draw(*X), "r": regions}, tmp_path, types=["ROIPooling"])
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0, 0, 0], [1, 0, 1, 1, 0, 1]])
+def test_pooling_over_three_axes(op: str, pads: list[int], tmp_path: Path) -> None:
+    made = node(op, "x", kernel_shape=[2, 3, 3], strides=[2, 1, 2], pads=pads)
+    model = graph([made], {"x": ["n", 3, 4, 6, 7]})
+    agree(model, {"x": draw(2, 3, 4, 6, 7)}, tmp_path)
+
+
+def test_root_mean_square_normalisation(tmp_path: Path) -> None:
+    made = node("RMSNormalization", "x s", axis=-1, epsilon=1e-3)
+    model = graph([made], {"x": ["n", 4, 6]}, constants={"s": draw(6)}, opset=23)
+    model.ir_version = 10
+    agree(model, {"x": draw(2, 4, 6)}, tmp_path)
+
+
+def test_what_is_done_with_constants(tmp_path: Path) -> None:
+    """Masks and tables that exporters compute in the graph."""
+    nodes = [
+        node("ScatterND", "zeros at ones", "a"),
+        node("Trilu", "table one", "b"),
+        node("CumSum", "table zero", "c"),
+        node("GatherND", "table at", "d"),
+        node("GatherElements", "table rows", "e", axis=1),
+        node("Pad", "table pads", "f"),
+        node("Sum", "a b c", "g"),
+        node("ReduceL2", "e", "h", axes=[1], keepdims=1),
+        node("Add", "g h", "i"),
+        node("Slice", "f first last", "j"),
+        node("Add", "i j", "k"),
+        node("Add", "x k", "l"),
+        node("ReduceSum", "d all", "m", keepdims=0),
+        node("Mul", "l m"),
+    ]
+    constants = {
+        "zeros": np.zeros((3, 3), np.float32),
+        "table": draw(3, 3),
+        "at": np.array([[0, 1], [2, 2]]),
+        "ones": np.ones(2, np.float32),
+        "rows": np.array([[0, 2], [1, 1], [2, 0]]),
+        "one": np.array(1),
+        "zero": np.array(0),
+        "pads": np.array([1, 0, 0, 1]),
+        "first": np.array([0, 1]),
+        "last": np.array([3, 4]),
+        "all": np.array([0]),
+    }
+    model = graph(nodes, {"x": ["n", 3, 3]}, constants=constants)
+    agree(model, {"x": draw(2, 3, 3)}, tmp_path, types=["Bias", "Power"])
+
+
+def quantised(zero: Any) -> Any:
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("Conv", "d w"),
+    ]
+    constants = {"s": np.float32(0.02), "z": zero, "w": draw(4, 3, 3, 3)}
+    return graph(nodes, {"x": OPEN}, constants=constants)
+
+
+@pytest.mark.parametrize("zero", [np.uint8(0), np.int8(-128), np.uint8(128)])
+def test_values_are_not_rounded_to_whole_numbers(zero: Any, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(quantised(zero), str(path))
+    with pytest.warns(OnnxWarning, match="1 nodes round to whole numbers .the first is 'Quantize"):
+        model = read_model(path)
+    assert [layer.type for layer in model.net.layer] == ["Input", "Clip", "Convolution"]
+    x = 4 * draw(*X)
+    want = run(path, {"x": x})["y"]
+    _, got = converted(path, {"x": x}, tmp_path)
+    # Half a step of the scale for each of the products.
+    assert np.abs(got["y"] - want).max() <= 0.01 * np.abs(draw(4, 3, 3, 3)).sum((1, 2, 3)).max()
+    assert np.abs(got["y"] - want).max() <= 0.02 * np.abs(want).max()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        ([node("QuantizeLinear", "x s z")], "whole numbers are computed with"),
+        ([node("Einsum", "x", equation="...i->i...")], "its equation is '...i->i...'"),
+        ([node("Einsum", "x", equation="bbhw->bhw")], "'bbhw' does not name each axis of input 0"),
+        ([node("Einsum", "x", equation="bchw->chw")], "it adds up the records"),
+        ([node("TopK", "x k", "y p", axis=1)], "it takes 9 of 3 values"),
+        ([node("TopK", "x k", "y p", axis=0)], "it compares the records"),
+        ([node("GatherND", "x at")], "it picks places by record"),
+        ([node("NonMaxSuppression", "x x")], "how much comes out depends on the values"),
+        ([node("ConvInteger", "x x")], "it computes with whole numbers"),
+    ],
+)
+def test_refusals(nodes: list[Any], says: str, tmp_path: Path) -> None:
+    constants = {
+        "s": np.float32(0.1),
+        "z": np.int8(0),
+        "k": np.array([9]),
+        "at": np.array([[0, 1]]),
+    }
+    path = tmp_path / "model.onnx"
+    onnx.save(graph(nodes, {"x": OPEN}, constants=constants), str(path))
+    with pytest.raises(FileError, match=re.escape(says)):
+        read_model(path)
