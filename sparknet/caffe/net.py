@@ -23,6 +23,7 @@ from sparknet.errors import LayerError, SpecError
 from sparknet.graph import Graph, Node, build, build_in_state
 from sparknet.layers.user_layer import BlobVec, UserLayer
 from sparknet.native import NDArray
+from sparknet.onnx import is_onnx, open_model
 from sparknet.proto import caffe_pb2, read_net
 from sparknet.proto.trust import with_trust
 
@@ -55,7 +56,7 @@ class Net:
     """``Net(file, phase, level=0, stages=None, weights=None)`` or ``Net(file, weights, phase)``.
 
     Ours, not pycaffe's: ``precision="bf16"`` multiplies in bfloat16, ``"int8"`` of a quantised
-    model in eight bits (docs/precision.md);
+    model in eight bits (docs/precision.md); an .onnx is a net with its weights;
     ``keep_blobs=False`` lets blobs that no layer reads any more share memory; in the test phase
     convolutions then take in the layers after them, which changes last bits (docs/pycaffe.md).
     Of a net that is not ``trusted`` no layer imports a module, or reads or writes a file.
@@ -78,10 +79,13 @@ class Net:
             phase, weights, level = level, phase, 0
         if phase not in (caffe_pb2.TRAIN, caffe_pb2.TEST) or isinstance(phase, (str, os.PathLike)):
             raise SpecError(f"phase must be caffe.TRAIN or caffe.TEST; it is {phase!r}")
-        net = with_trust(read_net(network_file), trusted)
+        model = open_model(network_file) if is_onnx(network_file) else None
+        net = model.net if model else with_trust(read_net(network_file), trusted)
         self._start(build(net, int(phase), level, stages or ()), None, precision, keep_blobs)
         if isinstance(weights, (str, os.PathLike)):
             self.copy_from(weights)
+        elif model:
+            weights_io.copy_model(self._runtime, model)
 
     @classmethod
     def from_proto(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import sparknet.caffe as caffe
 from sparknet import Net, WeightCollection
 from sparknet.cli import main
 from tests.onnx.graphs import draw, graph, node, onnx, run
@@ -67,3 +69,59 @@ def test_verbs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         net.forward({"data": x})["prob"], Net(model).forward({"data": x})["prob"]
     )
     assert net.batch_size == 3
+
+
+def test_pycaffe(model: Path, tmp_path: Path) -> None:
+    """caffe.Net takes the model as a net with its weights, and as weights alone."""
+    x = draw(1, 3, 8, 8)
+    want = run(model, {"data": x})["prob"]
+    net = caffe.Net(str(model), caffe.TEST)
+    np.testing.assert_allclose(net.forward(data=x)["prob"], want, atol=1e-5)
+    net.save(str(tmp_path / "net.caffemodel"))
+    (tmp_path / "net.prototxt").write_text(str(caffe.Net(str(model), caffe.TEST).graph.parameter))
+    files = [str(tmp_path / "net.prototxt"), str(model)]
+    again = caffe.Net(*files, caffe.TEST)
+    np.testing.assert_allclose(again.forward(data=x)["prob"], want, atol=1e-5)
+    classifier = caffe.Classifier(str(model), str(model))
+    found = classifier.predict([np.moveaxis(x[0], 0, 2)], oversample=False)
+    np.testing.assert_allclose(found, want, atol=1e-5)
+
+
+def test_predict_and_features(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), np.uint8)
+    paths = [str(tmp_path / f"{number}.png") for number in range(2)]
+    for path, values in zip(paths, pixels, strict=True):
+        image.fromarray(values).save(path)
+    channels = np.moveaxis(pixels[..., ::-1], 3, 1).astype(np.float32) / 255
+    want = run(model, {"data": channels})["prob"]
+    words = ["-model", str(model), "--scale", str(1 / 255)]
+    assert main(["predict", *words, "--json", *paths]) == 0
+    for line, scores in zip(capsys.readouterr().out.splitlines(), want, strict=True):
+        best = json.loads(line)["outputs"]["prob"]
+        assert best[0]["class"] == scores.argmax()
+        assert best[0]["score"] == pytest.approx(scores.max(), abs=1e-5)
+    out = tmp_path / "features.npy"
+    assert main(["features", *words, "-blobs", "prob", "-out", str(out), *paths]) == 0
+    np.testing.assert_allclose(np.load(out), want, atol=1e-5)
+
+
+def test_weights_of_a_net_that_goes_on_learning(model: Path, tmp_path: Path) -> None:
+    from sparknet import SolverParams
+    from sparknet.onnx import read_model
+
+    net = read_model(model, batch=4).net
+    del net.layer[-1]
+    label = net.layer.add(name="label", type="Input", top=["label"])
+    label.input_param.shape.add().dim.append(4)
+    net.layer.add(
+        name="loss", type="SoftmaxWithLoss", bottom=[net.layer[-2].top[0], "label"], top=["loss"]
+    )
+    tuned = Net(SolverParams(net_param=net, base_lr=0.1, lr_policy="fixed"), model)
+    before = tuned.get_weights()["conv1"][0].copy()
+    tuned.set_training_data((draw(8, 3, 8, 8), np.arange(8) % 5))
+    tuned.train(3)
+    assert np.abs(tuned.get_weights()["conv1"][0] - before).max() > 0
+    assert np.abs(before - draw(4, 3, 3, 3)).max() == 0

@@ -1,0 +1,92 @@
+"""An ONNX model as a SparkModel, and as what a Trainer starts from; the result as ONNX again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet import Net, SolverParams
+from sparknet.onnx import write_model
+from sparknet.spark import SparkModel, Trainer
+from tests.onnx.graphs import draw, graph, node, onnx, run
+from tests.spark.digits import records
+
+COLUMNS = {"data": "pixels"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier of the digits as PyTorch writes one."""
+    side = records(1)[0].shape[-1]
+    left = (side - 2) // 2
+    nodes = [
+        node("Conv", "data conv.weight conv.bias", "a"),
+        node("Relu", "a", "b"),
+        node("MaxPool", "b", "c", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Flatten", "c", "d"),
+        node("Gemm", "d fc.weight fc.bias", "scores", transB=1),
+    ]
+    constants = {
+        "conv.weight": draw(4, 1, 3, 3) / 3,
+        "conv.bias": draw(4) / 9,
+        "fc.weight": draw(10, 4 * left * left) / 50,
+        "fc.bias": draw(10) / 9,
+    }
+    path = tmp_path_factory.mktemp("onnx") / "model.onnx"
+    made = graph(nodes, {"data": ["n", 1, side, side]}, ["scores"], constants)
+    onnx.save(made, str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def frame(session: Any) -> Any:
+    images, labels = records(60)
+    rows = [
+        (number, (image * np.float32(1)).ravel().tolist(), int(label))
+        for number, (image, label) in enumerate(zip(images, labels, strict=True))
+    ]
+    return session.createDataFrame(rows, "number int, pixels array<float>, digit int")
+
+
+def test_predictions(model: Path, frame: Any) -> None:
+    predicted = SparkModel(str(model)).transform(frame, ["scores"], columns=COLUMNS)
+    rows = sorted(predicted.select("number", "scores").collect())
+    want = run(model, {"data": np.asarray(records(60)[0], np.float32)})["scores"]
+    got = np.array([row[1] for row in rows])
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
+
+
+def test_training_goes_on_from_it_and_back(model: Path, frame: Any, tmp_path: Path) -> None:
+    net = Net(model).described
+    net.layer.add(name="label", type="Input", top=["label"]).input_param.shape.add().dim.append(1)
+    net.layer.add(name="loss", type="SoftmaxWithLoss", bottom=["scores", "label"], top=["loss"])
+    for layer in net.layer:
+        for shape in layer.input_param.shape:
+            shape.dim[0] = 10
+    columns = {"data": "pixels", "label": "digit"}
+
+    def fitted(rate: float) -> Any:
+        solver = SolverParams(net_param=net, base_lr=rate, lr_policy="fixed")
+        trainer = Trainer(solver, workers=2, steps=3, init_weights=model, columns=columns)
+        return trainer.fit(frame)
+
+    initial = onnx.load(str(model)).graph.initializer
+    first = {one.name: onnx.numpy_helper.to_array(one) for one in initial}["conv.weight"]
+    np.testing.assert_array_equal(fitted(0.0).weights["conv"][0], first)
+    tuned = fitted(1e-4)
+    assert np.abs(tuned.weights["conv"][0] - first).max() > 0
+    path = tmp_path / "tuned.onnx"
+    write_model(path, tuned.net)
+    images = np.asarray(records(60)[0], np.float32)
+    got = [
+        row[0]
+        for row in tuned.model.transform(frame, ["scores"])
+        .orderBy("number")
+        .select("scores")
+        .collect()
+    ]
+    want = run(path, {"data": images})["scores"]
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
