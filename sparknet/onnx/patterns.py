@@ -28,6 +28,7 @@ def simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
     graph.index()
     graph.drop_unused()
     graph.index()
+    graph.find_places()
     graph.find_activations()
     graph.find_normalisations()
     graph.drop_unused()
@@ -99,6 +100,22 @@ class _Graph:
     def _is_made(self, name: str) -> bool:
         made = name in self.makers or name in self.constants
         return made or name in self.source.inputs
+
+    # -- places --------------------------------------------------------------------------
+
+    def find_places(self) -> None:
+        """Find indices of which those below 0 count from the end: Embed refuses such, so that
+        the others are left."""
+        for node in [one for one in self.nodes if one.op == "Where"]:
+            below, added = self._made(node.inputs[0], "Less"), self._made(node.inputs[1], "Add")
+            readers, places = self.readers.get(node.outputs[0], []), node.inputs[2]
+            if below is None or added is None or not all(one.op == "Gather" for one in readers):
+                continue
+            least = self._scalar(below.inputs[1]) if len(below.inputs) > 1 else None
+            if least == 0 and below.inputs[0] == places and places in added.inputs:
+                for one in readers:
+                    one.inputs = [places if it in node.outputs else it for it in one.inputs]
+        self.index()
 
     # -- activations ---------------------------------------------------------------------
 

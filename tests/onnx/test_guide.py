@@ -1,33 +1,60 @@
-"""docs/onnx.md: its example, from PyTorch and back."""
+"""docs/onnx.md: its examples, from PyTorch and from Keras to Spark and back."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.onnx_zoo import classifiers
+from tests.goldens import ROOT
 from tests.guides import examples
 from tests.onnx.graphs import onnx, run
 
-EXAMPLE = next(one for one in examples("onnx.md") if "torchvision" in one)
+CLASSIFIERS = "from benchmarks.onnx_zoo import classifiers\nclassifiers()\n"
+
+
+def needs(*packages: str) -> None:
+    for name in packages:
+        if find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+
+
+def followed(library: str, folder: Path, before: str = "", old: str = "", new: str = "") -> None:
+    """Run the example of a library as a program; its model gives 10 numbers for each record."""
+    example = next(one for one in examples("onnx.md") if f"import {library}\n" in one)
+    assert old in example
+    program = folder / "program.py"
+    program.write_text(before + example.replace(old, new) if old else before + example)
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    model = onnx.load(str(folder / "tuned.onnx")).graph
+    shape = [one.dim_value for one in model.input[0].type.tensor_type.shape.dim][1:]
+    x = np.random.default_rng(0).random((3, *shape), np.float32)
+    found = run(folder / "tuned.onnx", {model.input[0].name: x})[model.output[0].name]
+    assert found.shape == (3, 10)
+    assert np.ptp(found) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("exporter", ["dynamo=False", "dynamo=True"])
-def test_from_pytorch_and_back(
-    exporter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if find_spec("torchvision") is None:
-        pytest.skip("torchvision is not installed")
-    classifiers()
-    if exporter == "dynamo=True":
-        pytest.importorskip("onnxscript", reason="onnxscript is not installed")
-    monkeypatch.chdir(tmp_path)
-    exec(EXAMPLE.replace("dynamo=False", exporter), {})
-    (output,) = onnx.load("tuned.onnx").graph.output
-    name = onnx.load("tuned.onnx").graph.input[0].name
-    found = run(Path("tuned.onnx"), {name: np.zeros((3, 3, 64, 64), np.float32)})
-    assert found[output.name].shape == (3, 10)
+def test_from_pytorch_and_back(exporter: str, tmp_path: Path) -> None:
+    needs("torchvision", "pyspark", *(["onnxscript"] if exporter == "dynamo=True" else []))
+    followed("torchvision", tmp_path, CLASSIFIERS, "dynamo=False", exporter)
+
+
+@pytest.mark.slow
+def test_from_keras_and_back(tmp_path: Path) -> None:
+    needs("keras", "torch", "onnxscript", "pyspark")
+    followed("keras", tmp_path)
