@@ -123,7 +123,7 @@ fuzz: setup
 	@echo '==> damaged files into every reader, on an extension under AddressSanitizer and UBSan'
 	$(call own_extension,build/sanitized)
 	@cd build/sanitized/tree && $(call sanitized,hard_rss_limit_mb=4096:max_allocation_size_mb=4096) \
-		tests.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED)) --keep $(abspath tests/fuzz/seeds)
+		tests.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND)) --keep $(abspath tests/fuzz/seeds)
 
 # Coverage of the native code needs clang and Atheris' own build of its sanitizers.
 fuzz-guided: setup

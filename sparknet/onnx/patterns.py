@@ -22,6 +22,7 @@ _PROBE = np.linspace(-6, 6, 49, dtype=np.float32)
 
 def simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
     """The nodes that the outputs need, simplified, and all constants."""
+    _check_order(source)
     graph = _Graph(source)
     graph.skip_nothing()
     graph.fold()
@@ -33,6 +34,21 @@ def simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
     graph.find_normalisations()
     graph.drop_unused()
     return graph.nodes, graph.constants
+
+
+def _check_order(source: Source) -> None:
+    """Each node reads what stands before it, and no value is made twice: there is no circle."""
+    made = {"", *source.constants, *source.inputs}
+    for node in source.nodes:
+        for name in node.inputs:
+            if name not in made:
+                raise source.refuse(
+                    node, f"it reads '{shown(name)}', which nothing before it makes"
+                )
+        for name in node.outputs:
+            if name and name in made:
+                raise source.refuse(node, f"it makes '{shown(name)}', which is there already")
+            made.add(name)
 
 
 class _Graph:

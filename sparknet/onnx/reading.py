@@ -177,13 +177,7 @@ class Reading:
         self.bind(name, blob)
 
     def _outputs(self, node: Node) -> list[Value]:
-        inputs: list[Value | None] = []
-        for name in node.inputs:
-            if name and name not in self.values:
-                raise self.source.refuse(
-                    node, f"it reads '{shown(name)}', which nothing before it makes"
-                )
-            inputs.append(self.values[name] if name else None)
+        inputs = [self.values[name] if name else None for name in node.inputs]
         try:
             found = self._converted(node, inputs)
         except _WRONG as error:

@@ -221,9 +221,15 @@ class Writing:
                 self._layer(node, writers)
                 made.update(node.top_ids)
         used = {name for one in self.nodes for name in one.input}
+        silent = {
+            blob
+            for node in self.graph.nodes
+            if node.layer.is_view and not node.tops
+            for blob in node.bottom_ids
+        }
         outputs = {
             self.names[blob]: self.graph.blob_shapes[blob]
-            for blob in made
+            for blob in sorted(made - silent)
             if self.names[blob] not in used and self.names[blob] not in dict(inputs)
         }
         inputs = [one for one in inputs if one[0] in used]

@@ -1,4 +1,4 @@
-"""Small sound ONNX models: layers of many kinds, constants that the model computes, a GRU."""
+"""Small sound ONNX models: layers of many kinds, computed constants, a GRU, choices."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import numpy as np
 def onnx_models() -> list[bytes]:
     from onnx import TensorProto, helper, numpy_helper
 
-    def model(nodes: list[Any], shape: list[Any], constants: dict[str, Any]) -> bytes:
+    def model(
+        nodes: list[Any], shape: list[Any], constants: dict[str, Any], outputs: Any = "y"
+    ) -> bytes:
         graph = helper.make_graph(
             nodes,
             "g",
             [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
             [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()],
         )
         opset = helper.make_opsetid("", 17)
@@ -53,7 +55,7 @@ def onnx_models() -> list[bytes]:
         node("Tile", ["k", "two2"], ["l"]),
         node("ReduceSum", ["l"], ["m"], keepdims=0),
         node("Mul", ["g", "m"], ["h"]),
-        node("Split", ["h"], ["y", "z"], axis=1),
+        node("Split", ["h"], ["y", "z"], axis=2),
     ]
     numbers = {"zero": np.array([0]), "rest": np.array([2, 6]), "two": np.array([2])}
     numbers["two2"] = np.array([2, 2])
@@ -72,7 +74,49 @@ def onnx_models() -> list[bytes]:
         "v": ones((1, 8, 3), np.float32),
         "u": ones((1, 8, 2), np.float32),
     }
+    chosen = [
+        node("Shape", ["x"], ["a"], end=1),
+        node("Squeeze", ["a"], ["n"]),
+        node("Range", ["none", "n", "one"], ["b"]),
+        node("Mul", ["b", "size"], ["c"]),
+        node("Unsqueeze", ["c", "last"], ["d"]),
+        node("Add", ["d", "own"], ["e"]),
+        node("Reshape", ["x", "flat"], ["f"]),
+        node("Gather", ["f", "e"], ["g"]),
+        node("TopK", ["g", "most"], ["h", "i"], axis=1),
+        node("ArgMin", ["x"], ["k"], axis=1, keepdims=0),
+        node("Greater", ["x", "half"], ["l"]),
+        node("ScatterND", ["table", "at", "two"], ["m"]),
+        node("Trilu", ["m"], ["o"]),
+        node("Where", ["l", "o", "x"], ["p"]),
+        node("Einsum", ["p", "w"], ["q"], equation="ncd,de->nec"),
+        node("QuantizeLinear", ["q", "half", "zero"], ["r"]),
+        node("DequantizeLinear", ["r", "half", "zero"], ["s"]),
+        node("Transpose", ["s"], ["t"], perm=[1, 2, 0]),
+        node("GatherND", ["t", "at"], ["u"]),
+        node("Reshape", ["x", "volume"], ["v"]),
+        node("MaxPool", ["v"], ["y"], kernel_shape=[2, 1, 2], strides=[1, 1, 1]),
+        node("Concat", ["i", "k"], ["unread"], axis=1),
+        node("Equal", ["h", "h"], ["z"]),
+    ]
+    places = {
+        "none": np.array(0),
+        "one": np.array(1),
+        "size": np.array(12),
+        "last": np.array([1]),
+        "own": np.array([11, 0, 3]),
+        "flat": np.array([-1]),
+        "most": np.array([2]),
+        "half": np.array(0.5, np.float32),
+        "zero": np.array(3, np.int8),
+        "table": ones((3, 4), np.float32),
+        "at": np.array([[0, 1], [2, 2]]),
+        "two": ones(2, np.float32),
+        "w": ones((4, 3), np.float32),
+        "volume": np.array([0, 1, 3, 2, 2]),
+    }
     return [
+        model(chosen, ["n", 3, 4], places, ["y", "u", "z"]),
         model(image, ["n", 3, 6, 6], sizes),
         model(words, ["n", 3, 4], numbers),
         model(steps, [4, "n", 3], weights),

@@ -85,6 +85,28 @@ def test_layer_norm(square: str, axes: list[int], tmp_path: Path) -> None:
     agree(model, {"x": draw(2, 4, 6)}, tmp_path, types=want)
 
 
+def test_indices_that_may_count_from_the_end(tmp_path: Path) -> None:
+    """What Keras writes for an Embedding of numbers that are float32."""
+    nodes = [
+        node("Cast", "x", "i", to=7),
+        node("Less", "i zero", "b"),
+        node("Add", "i size", "a"),
+        node("Where", "b a i", "p"),
+        node("Gather", "table p", "e"),
+        node("ReduceSum", "e one", keepdims=0),
+    ]
+    constants = {
+        "zero": np.array(0),
+        "size": np.array(9),
+        "table": draw(9, 4),
+        "one": np.array([1]),
+    }
+    model = graph(nodes, {"x": ["n", 3]}, constants=constants)
+    x = np.array([[0, 8, 3], [5.7, 1, 2]], np.float32)
+    types = agree(model, {"x": x}, tmp_path)
+    assert types[0] == "Embed"
+
+
 def test_squeeze_and_excite_and_shuffle(tmp_path: Path) -> None:
     """Shapes that the graph computes from its input, whatever the batch."""
     nodes = [

@@ -101,6 +101,22 @@ def test_graphs_in_nodes(tmp_path: Path) -> None:
     refused(tmp_path, model, r"\(If\): it runs a graph of its own, which no layer does")
 
 
+@pytest.mark.parametrize("twice", [False, True])
+def test_nodes_in_a_circle(twice: bool, tmp_path: Path) -> None:
+    nodes = [node("Mul", "x b", "a"), node("Mul", "a a", "b")]
+    says = r"\(Mul\): it reads 'b', which nothing before it makes"
+    if twice:
+        nodes = [node("Erf", "x", "a"), node("Mul", "a a", "b"), node("Mul", "b b", "a")]
+        says = r"node 'Mul_a' \(Mul\): it makes 'a', which is there already"
+    nodes += [node("Erf", "a", "c"), node("Mul", "c b")]
+    refused(tmp_path, graph(nodes, {"x": X}), says)
+
+
+def test_enormous_inputs(tmp_path: Path) -> None:
+    refused(tmp_path, graph([node("Relu", "x")], {"x": ["n", 2**40]}), "input 'x' is too large")
+    refused(tmp_path, graph([node("Relu", "x")], {"x": [1] * 33}), "has 33 axes; 32 is the most")
+
+
 def test_open_sizes(tmp_path: Path) -> None:
     model = graph([node("Relu", "x")], {"x": ["n", 3, "h", "w"]})
     refused(tmp_path, model, "input 'x' leaves 3 sizes open: give its shape")

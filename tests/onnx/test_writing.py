@@ -280,6 +280,16 @@ def test_what_joins_records_is_for_one_number_of_them(kind: str, tmp_path: Path)
     assert [one.dim_value for one in sizes] == [2, 8, 4, 6]
 
 
+def test_what_is_silenced_is_no_output(tmp_path: Path) -> None:
+    text = (
+        'layer { name: "s" type: "Slice" bottom: "x" top: "y" top: "z" }\n'
+        'layer { name: "q" type: "Silence" bottom: "z" }'
+    )
+    x = draw(2, 6, 3)
+    path = agree(net_of(text, {"x": x.shape}), tmp_path, {"x": x})
+    assert [one.name for one in onnx.load(str(path)).graph.output] == ["y"]
+
+
 def test_an_input_that_a_layer_works_on_in_place(tmp_path: Path) -> None:
     text = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 5 } } }\n'
     text += 'layer { name: "relu" type: "ReLU" bottom: "x" top: "x" }\n'
