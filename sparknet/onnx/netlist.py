@@ -152,6 +152,9 @@ class Netlist:
         unread = [self.blobs[top] for top in left if top not in read and top not in keep]
         if unread:
             self.add("Silence", unread, name="silence", tops=())
+            silence = self.layers.pop()
+            makers = [self.layers.index(self.makers[one.name]) for one in unread]
+            self.layers.insert(max(makers) + 1, silence)  # what the net is for stays the last layer
 
     def work_in_place(self, keep: set[str]) -> None:
         """Let layers that can write over the blob that only they read do so."""

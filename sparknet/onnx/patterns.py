@@ -23,6 +23,13 @@ _PROBE = np.linspace(-6, 6, 49, dtype=np.float32)
 def simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
     """The nodes that the outputs need, simplified, and all constants."""
     _check_order(source)
+    try:
+        return _simplified(source)
+    except _WRONG as error:
+        raise FileError(source.path, f"has a malformed node: {shown(error)}") from error
+
+
+def _simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
     graph = _Graph(source)
     graph.skip_nothing()
     graph.fold()
@@ -122,12 +129,12 @@ class _Graph:
     def find_places(self) -> None:
         """Find indices of which those below 0 count from the end: Embed refuses such, so that
         the others are left."""
-        for node in [one for one in self.nodes if one.op == "Where"]:
+        for node in [one for one in self.nodes if one.op == "Where" and len(one.inputs) == 3]:
             below, added = self._made(node.inputs[0], "Less"), self._made(node.inputs[1], "Add")
             readers, places = self.readers.get(node.outputs[0], []), node.inputs[2]
             if below is None or added is None or not all(one.op == "Gather" for one in readers):
                 continue
-            least = self._scalar(below.inputs[1]) if len(below.inputs) > 1 else None
+            least = self._scalar(below.inputs[1]) if len(below.inputs) == 2 else None
             if least == 0 and below.inputs[0] == places and places in added.inputs:
                 for one in readers:
                     one.inputs = [places if it in node.outputs else it for it in one.inputs]

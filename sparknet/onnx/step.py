@@ -100,10 +100,12 @@ class Step:
         if value.done is None:
             from sparknet.onnx.operators.moving import padded, permuted
 
-            stored = Blob(value.name, value.stored)
-            if value.order is not None:
-                stored = permuted(self, stored, value.order)
-            value.done = stored if value.pads is None else padded(self, stored, *value.pads)
+            made = Blob(value.name, value.stored)
+            order = value.order or range(len(made.shape))
+            if value.pads is not None:
+                back = np.argsort(order)
+                made = padded(self, made, *([pads[one] for one in back] for pads in value.pads))
+            value.done = made if value.order is None else permuted(self, made, order)
         return value.done
 
     def parameter(self, array: Array) -> Blob:

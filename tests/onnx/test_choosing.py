@@ -11,7 +11,17 @@ import pytest
 
 from sparknet.errors import FileError
 from sparknet.onnx import OnnxWarning
-from tests.onnx.graphs import agree, converted, draw, graph, node, onnx, read_model, run
+from tests.onnx.graphs import (
+    agree,
+    converted,
+    draw,
+    graph,
+    node,
+    onnx,
+    onnxruntime,
+    read_model,
+    run,
+)
 
 X = (2, 3, 8, 9)
 OPEN = ["n", *X[1:]]
@@ -180,6 +190,8 @@ def test_root_mean_square_normalisation(tmp_path: Path) -> None:
     made = node("RMSNormalization", "x s", axis=-1, epsilon=1e-3)
     model = graph([made], {"x": ["n", 4, 6]}, constants={"s": draw(6)}, opset=23)
     model.ir_version = 10
+    if tuple(map(int, onnxruntime.__version__.split(".")[:2])) < (1, 23):
+        pytest.skip("this onnxruntime does not know opset 23")
     agree(model, {"x": draw(2, 4, 6)}, tmp_path)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.onnx.graphs import agree, draw, graph, node
+from tests.onnx.graphs import agree, draw, graph, node, onnx, read_model
 
 HALF, ONE = np.float32(0.5), np.float32(1)
 
@@ -105,6 +105,34 @@ def test_indices_that_may_count_from_the_end(tmp_path: Path) -> None:
     x = np.array([[0, 8, 3], [5.7, 1, 2]], np.float32)
     types = agree(model, {"x": x}, tmp_path)
     assert types[0] == "Embed"
+
+
+def test_padding_between_transposes_is_the_convolutions(tmp_path: Path) -> None:
+    """Keras keeps images as height x width x channels, and pads them so."""
+    nodes = [
+        node("Conv", "x v", "a"),
+        node("Transpose", "a", "b", perm=[0, 2, 3, 1]),
+        node("Pad", "b p", "c"),
+        node("Transpose", "c", "d", perm=[0, 3, 1, 2]),
+        node("Conv", "d w", "e"),
+        node("Transpose", "e", "f", perm=[0, 2, 3, 1]),
+        node("Pad", "f p", "g"),
+        node("Identity", "g"),
+    ]
+    pads = np.array([0, 1, 2, 0, 0, 0, 1, 0])
+    constants = {"p": pads, "v": draw(4, 3, 3, 3), "w": draw(2, 4, 3, 3)}
+    model = graph(nodes, {"x": ["n", 3, 8, 9]}, constants=constants)
+    want = ["Convolution", "Convolution", "Convolution", "Permute"]
+    agree(model, {"x": draw(2, 3, 8, 9)}, tmp_path, types=want)
+
+
+def test_the_last_layer_is_not_silence(tmp_path: Path) -> None:
+    nodes = [node("Split", "x p", "a b", axis=1), node("Relu", "a")]
+    model = graph(nodes, {"x": ["n", 6]}, constants={"p": np.array([2, 4])})
+    path = tmp_path / "net.onnx"
+    agree(model, {"x": draw(2, 6)}, tmp_path)
+    onnx.save(model, str(path))
+    assert [one.type for one in read_model(path).net.layer] == ["Input", "Slice", "Silence", "ReLU"]
 
 
 def test_squeeze_and_excite_and_shuffle(tmp_path: Path) -> None:

@@ -112,6 +112,12 @@ def test_nodes_in_a_circle(twice: bool, tmp_path: Path) -> None:
     refused(tmp_path, graph(nodes, {"x": X}), says)
 
 
+@pytest.mark.parametrize("op", ["Where", "Div", "Sub", "Sqrt", "Erf", "Mul", "Gather"])
+def test_nodes_without_inputs(op: str, tmp_path: Path) -> None:
+    nodes = [helper.make_node(op, [], ["a"], name="n"), node("Add", "x a")]
+    refused(tmp_path, graph(nodes, {"x": X}), "malformed|is missing|index|argument|reduction")
+
+
 def test_enormous_inputs(tmp_path: Path) -> None:
     refused(tmp_path, graph([node("Relu", "x")], {"x": ["n", 2**40]}), "input 'x' is too large")
     refused(tmp_path, graph([node("Relu", "x")], {"x": [1] * 33}), "has 33 axes; 32 is the most")

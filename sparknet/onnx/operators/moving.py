@@ -26,17 +26,21 @@ def transpose(step: Step) -> Outputs:
     order = [int(axis) for axis in step.attribute("perm", range(axes)[::-1])]
     if sorted(order) != list(range(axes)):
         step.refuse(f"perm {order} is no order of {axes} axes")
-    return turned(step.plain(value) if value.pads is not None else value, order)
+    return turned(value, order)
 
 
 def turned(value: Value, order: Sequence[int]) -> Value:
     """A value with its axes in another order; no layer is made for it yet."""
     if not isinstance(value, Blob):
         return np.transpose(value, order)
+    pads = value.pads
+    if pads is not None:
+        before, after = (tuple(one[axis] for axis in order) for one in pads)
+        pads = before, after
     if value.order is not None:
         order = [value.order[axis] for axis in order]
-    same = list(order) == list(range(len(order)))
-    return Blob(value.name, value.stored, None if same else tuple(order), integral=value.integral)
+    same = None if list(order) == list(range(len(order))) else tuple(order)
+    return Blob(value.name, value.stored, same, pads, integral=value.integral)
 
 
 def permuted(step: Step, x: Blob, order: Sequence[int]) -> Blob:
@@ -68,9 +72,11 @@ def pad(step: Step) -> Outputs:
         number = float(np.ravel(step.constant(2, "the value of the padding"))[0])
     x = step.value(0)
     assert isinstance(x, Blob)
-    spatial = len(shape) > 2 and not any((*before[:2], *after[:2]))
+    order = x.order or range(len(shape))
+    outside = [axis for axis, own in enumerate(order) if own < 2]  # records and channels
+    spatial = len(shape) > 2 and not any(before[axis] or after[axis] for axis in outside)
     if number == 0 and spatial and x.pads is None:
-        return Blob(step.plain(x).name, step.plain(x).stored, pads=(tuple(before), tuple(after)))
+        return Blob(x.name, x.stored, x.order, (tuple(before), tuple(after)))
     return _padded_by_blocks(step, step.plain(x), before, after, float(number))
 
 

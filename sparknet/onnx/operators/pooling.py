@@ -225,5 +225,5 @@ def _divisors(step: Step, x: Blob, window: Window, outputs: list[int]) -> Array:
         if include:
             found.append(np.minimum(ends, size + window.after[axis]) - starts)
         else:
-            found.append(np.minimum(ends, size) - np.maximum(starts, 0))
+            found.append(np.maximum(np.minimum(ends, size) - np.maximum(starts, 0), 1))
     return np.asarray(np.multiply.outer(*found))
