@@ -58,7 +58,6 @@ class Net:
     Ours, not pycaffe's: ``precision="bf16"`` multiplies in bfloat16, ``"int8"`` of a quantised
     model in eight bits (docs/precision.md); an .onnx is a net with its weights;
     ``keep_blobs=False`` lets blobs that no layer reads any more share memory; in the test phase
-    ``keep_blobs=False`` lets blobs that no layer reads any more share memory; in the test phase
     convolutions then take in the layers after them, which changes last bits (docs/pycaffe.md).
     Of a net that is not ``trusted`` no layer imports a module, or reads or writes a file.
     """
