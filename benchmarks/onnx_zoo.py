@@ -165,9 +165,9 @@ def compared(path: Path) -> tuple[float, list[str]]:
 
 
 def speed(folder: Path) -> str:
-    """Images a second of models/resnet50 and of nets by way of ONNX, in turn.
+    """Processor time of models/resnet50 and of nets by way of ONNX, in turn.
 
-    torchvision's ResNet-50 has its strides in the 3 x 3 convolutions, which is more work; with the
+    OMP_NUM_THREADS=1 keeps threads from waiting for each other.  torchvision's ResNet-50 has its strides in the 3 x 3 convolutions, which is more work; with the
     strides where models/resnet50 has them it is the same net.
     """
     from sparknet import models
@@ -188,9 +188,9 @@ def speed(folder: Path) -> str:
     times: dict[str, list[float]] = {name: [] for name in nets}
     for _ in range(ROUNDS + 1):
         for name, net in nets.items():
-            start = time.perf_counter()
+            start = time.process_time()
             net.forward()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(time.process_time() - start)
     base = np.asarray(times.pop("models/resnet50")[1:])
     lines = [f"models/resnet50: {1000 * float(np.median(base)):.0f} ms for 8 images"]
     for name, found in times.items():
