@@ -167,7 +167,9 @@ def compared(path: Path) -> tuple[float, list[str]]:
 def speed(folder: Path) -> str:
     """Processor time of models/resnet50 and of nets by way of ONNX, in turn.
 
-    OMP_NUM_THREADS=1 keeps threads from waiting for each other.  torchvision's ResNet-50 has its strides in the 3 x 3 convolutions, which is more work; with the
+    OMP_NUM_THREADS=1 keeps threads from waiting for each other.
+
+    torchvision's ResNet-50 has its strides in the 3 x 3 convolutions, which is more work; with the
     strides where models/resnet50 has them it is the same net.
     """
     from sparknet import models
