@@ -63,11 +63,14 @@ def write(table: str) -> None:
 
 
 def row(name: str, folder: Path) -> str:
+    import torch
+
     cells, foreign = [], ""
     for dynamo in (False, True):
         path = folder / f"{name}.onnx"
         try:
-            export(lively(name), path, dynamo, SIZES.get(name, 224))
+            size = SIZES.get(name, 224)
+            export(lively(name), path, dynamo, torch.randn(2, 3, size, size))
             worst, lacking = compared(path)
             cells.append(f"{worst:.1g}")
             foreign = ", ".join(lacking) or "none"
@@ -80,10 +83,10 @@ def row(name: str, folder: Path) -> str:
     return line
 
 
-def export(model: Any, path: Path, dynamo: bool, size: int = 224) -> None:
+def export(model: Any, path: Path, dynamo: bool, image: Any = None) -> None:
     import torch
 
-    image = torch.randn(2, 3, size, size)
+    image = torch.randn(2, 3, 224, 224) if image is None else image
     if dynamo:
         batch = torch.export.Dim("batch")
         torch.onnx.export(

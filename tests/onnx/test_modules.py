@@ -1,0 +1,20 @@
+"""Modules of PyTorch that nobody named, by both exporters (benchmarks/onnx_modules.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from benchmarks.onnx_modules import difference, modules  # noqa: E402
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dynamo", [False, True])
+def test_modules(dynamo: bool) -> None:
+    if dynamo:
+        pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+    found = {name: difference(name, dynamo) for name in modules()}
+    assert len(found) == 39
+    assert {name: value for name, value in found.items() if value > 1e-4} == {}
