@@ -11,6 +11,7 @@ import pytest
 import sparknet.caffe as caffe
 from sparknet import Net, WeightCollection
 from sparknet.cli import main
+from sparknet.errors import SparkNetError
 from tests.onnx.graphs import draw, graph, node, onnx, run
 
 
@@ -125,3 +126,14 @@ def test_weights_of_a_net_that_goes_on_learning(model: Path, tmp_path: Path) -> 
     tuned.train(3)
     assert np.abs(tuned.get_weights()["conv1"][0] - before).max() > 0
     assert np.abs(before - draw(4, 3, 3, 3)).max() == 0
+
+
+def test_the_net_is_not_trusted(model: Path) -> None:
+    """Its layers import nothing, as those of a caffemodel."""
+    from sparknet.onnx import read_model
+
+    net = read_model(model).net
+    net.layer[-1].type = "Python"
+    net.layer[-1].python_param.module, net.layer[-1].python_param.layer = "os", "Layer"
+    with pytest.raises(SparkNetError, match="trusted"):
+        caffe.Net.from_proto(net, caffe.TEST)
