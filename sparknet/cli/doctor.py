@@ -18,6 +18,7 @@ from sparknet.cli.verb import Verb
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "hdf5": (("h5py",), "models, states and data in HDF5"),
     "images": (("pillow",), "image files, encoded databases"),
+    "video": (("opencv-python-headless",), "videos and cameras; folders of frames need nothing"),
     "parquet": (("pyarrow",), "data in Parquet files"),
     "onnx": (("onnx",), "ONNX models"),
     "draw": (("pydot",), "pycaffe's draw module"),

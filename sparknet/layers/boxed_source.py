@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparknet.errors import FileError
 from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders.boxed_pictures import read_listed
 
@@ -18,10 +17,7 @@ class BoxedSource(SourceLayer):
     def first(self) -> tuple[int, int, int]:
         """The shape of the first picture, as the window file says."""
         with self.reading(f"the window file '{self.options.source}'"):
-            try:
-                return read_listed(self.options.source, 1)[0].shape
-            except FileError as error:
-                self.fail(str(error))
+            return read_listed(self.options.source, 1)[0].shape
 
     def both(self, high: str, wide: str) -> tuple[int, int] | None:
         """Two options that go together; None where they are not given."""

@@ -34,7 +34,7 @@ class Data(SourceLayer):
         batch = self.batch(options.batch_size)
         if options.shuffle and self.choice("backend") != "lmdb":
             self.fail("shuffle is for LMDB: records of a LevelDB are read in the order of keys")
-        transform = TransformParam(self, self.parameter.transform_param)
+        transform = TransformParam(self, self.parameter.transform_param, sized=True)
         channels, height, width = transform.output(self._record_shape(transform))
         labels = len(self.parameter.top) > 1
         values = {

@@ -27,7 +27,7 @@ class ImageData(SourceLayer):
     def survey(self) -> Plan:
         options = self.options
         batch = self.batch(options.batch_size)
-        transform = TransformParam(self, self.parameter.transform_param)
+        transform = TransformParam(self, self.parameter.transform_param, sized=True)
         channels, height, width = transform.output(self._image_shape())
         names = ("source", "root_folder", "shuffle", "rand_skip", "is_color")
         values = {

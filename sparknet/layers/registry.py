@@ -130,6 +130,7 @@ MODULES: dict[str, str] = {
     "Swish": "swish",
     "TanH": "tanh",
     "Threshold": "threshold",
+    "VideoData": "video_data",
     "WindowData": "window_data",
     "YoloDetectionOutput": "yolo_detection_output",
     "Yolov3": "yolov3",

@@ -5,11 +5,13 @@ Caffe: data_transformer.cpp; SparkNet: Preprocessor.scala.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from sparknet.errors import ArrayError, FileError, SpecError
+from sparknet.loaders.random_size import INTEL, NVIDIA
 from sparknet.loaders.records import Array
 from sparknet.native.batch_items import BatchItems, Shape3, Transformation
 from sparknet.proto import caffe_pb2, read_blob
@@ -29,12 +31,8 @@ FOREIGN = (
 )
 """What SSD's fork added to transform_param; its own data layers use it."""
 ELSEWHERE = {
-    "Intel's": ("random_resize_param", "random_aspect_ratio_param", "flow", "bgr2rgb", "pad"),
-    "NVIDIA's": (
-        *("img_rand_resize_lower", "img_rand_resize_upper", "rand_resize_ratio_lower"),
-        *("rand_resize_ratio_upper", "vertical_stretch_lower", "vertical_stretch_upper"),
-        *("horizontal_stretch_lower", "horizontal_stretch_upper", "allow_upscale"),
-    ),
+    "Intel's": (*INTEL, "flow", "bgr2rgb", "pad"),
+    "NVIDIA's": NVIDIA,
     "TSN's": (
         *("fix_crop", "multi_scale", "scale_ratios", "max_distort", "is_flow", "more_fix_crop"),
         *("stride", "upper_size", "upper_height", "upper_width", "original_image"),
@@ -45,9 +43,12 @@ ELSEWHERE = {
 """What other forks added and is not done here, by whose Caffe does it."""
 
 
-def refuse_foreign(parameter: caffe_pb2.TransformationParameter) -> None:
-    """SpecError for a field that would change images in another fork."""
-    given = {field.name for field, value in parameter.ListFields()}
+def refuse_foreign(
+    parameter: caffe_pb2.TransformationParameter, known: Collection[str] = ()
+) -> None:
+    """SpecError for a field that would change images in another fork; `known` are those that the
+    caller honours."""
+    given = {field.name for field, value in parameter.ListFields()} - set(known)
     for name in FOREIGN:
         if name in given:
             raise SpecError(f"transform_param.{name} belongs to SSD's own data layers")

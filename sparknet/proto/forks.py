@@ -18,9 +18,6 @@ LACKED: Mapping[str, Mapping[str, str]] = {
     "LisaAnne/lisa-caffe-public intel/caffe": {
         "ImageDataParameter": "min_height min_width",
     },
-    "MhLiao/TextBoxes NVIDIA/caffe facebook/C3D": {
-        "type": "VideoData",
-    },
     "NVIDIA/caffe": {
         "AnnotatedDatum": "record_id",
         "BlobProto": "raw_data raw_data_type raw_diff raw_diff_type",
@@ -35,9 +32,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
             "store_blobs_in_old_format test_and_snapshot_last_epochs weight_decay_policy "
             "weight_decay_power"
         ),
-        "TransformationParameter": (
-            "display forward_packing interpolation_algo_down interpolation_algo_up num_labels"
-        ),
+        "TransformationParameter": ("display forward_packing num_labels"),
         "type": "DetectNetTransformation TRT",
         "value": "SAG",
     },

@@ -120,6 +120,15 @@ def boxed_test(folder: Path) -> str:
     return source("EvalData", "eval_data_param", folder)
 
 
+def clips(folder: Path) -> str:
+    return source("VideoData", "video_data_param", folder)
+
+
+def video(folder: Path) -> str:
+    text = source("VideoData", "data_param", folder).replace("transform_param", "video_data_param")
+    return text.replace("crop_size: 2", f"video_type: VIDEO video_file: '{folder / 'list'}'")
+
+
 def picture_sizes(folder: Path) -> str:
     (folder / "sizes").write_text("x 3 3\n")
     inputs = "".join(
@@ -147,6 +156,8 @@ TRAPS = {
     annotated: "AnnotatedData: the database '.*' cannot be read",
     boxed: "DetectionData: the window file '.*' cannot be read",
     boxed_test: "EvalData: the window file '.*' cannot be read",
+    clips: "VideoData: the list '.*' cannot be read",
+    video: "VideoData: the video '.*' cannot be read",
     picture_sizes: "DetectionEvaluate: to read the sizes '.*sizes' is refused",
 }
 WHY = "the net is of unknown origin; give trusted=True"

@@ -41,6 +41,7 @@ HOSTS = {
     "Python": "python",
     "RegionLoss": "region_loss",
     "ScaleRoute": "scale_route",
+    "VideoData": "video_data",
     "WindowData": "window_data",
     "YoloDetectionOutput": "yolo_detection_output",
     "Yolov3": "yolov3",

@@ -65,9 +65,10 @@ class BatchHost(Host):
 
 def transformation(values: Mapping[str, Any], phase: int, seed: int) -> Transformation:
     """Crop, mean, scale and mirror, from the values of a layer's plan."""
+    crops = values["crop_size"] and not values["random_size"]
     return Transformation(
-        crop=(values["crop_size"],) * 2 if values["crop_size"] else None,
-        random_crop=bool(values["crop_size"]) and phase == TRAIN,
+        crop=(values["crop_size"],) * 2 if crops else None,
+        random_crop=bool(crops) and phase == TRAIN,
         mirror=values["mirror"],
         scale=values["scale"],
         mean=values["mean"],

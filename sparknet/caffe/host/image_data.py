@@ -40,9 +40,10 @@ class ImageMaker:
         self.resize = new if new[0] else None
 
     def make(self, number: int, spare: Arrays | None) -> list[Array]:
-        images = [self._image(number * self.size + i) for i in range(self.size)]
+        first = number * self.size
+        images = [self._image(first + i) for i in range(self.size)]
         records = BatchItems(self.size)
-        for place, pixels in enumerate(self.decoders.map(self._decode, images)):
+        for place, pixels in enumerate(self.decoders.map(self._decode, enumerate(images, first))):
             records.put(place, pixels)
         shape = (self.size, *self.transform.shape(records.shape()))
         out = room([shape, (self.size,)], spare)
@@ -75,6 +76,11 @@ class ImageMaker:
     def _path(self, image: tuple[str, int]) -> str:
         return str(self.values["root_folder"] + image[0])
 
-    def _decode(self, image: tuple[str, int]) -> Any:
+    def _decode(self, numbered: tuple[int, tuple[str, int]]) -> Any:
+        item, image = numbered
         path = self._path(image)
-        return decode(path, path, bool(self.values["is_color"]), self.resize)
+        planes = decode(path, path, bool(self.values["is_color"]), self.resize)
+        random_size = self.values["random_size"]
+        if random_size is None:
+            return planes
+        return random_size.apply(planes, np.random.default_rng([self.transform.seed, item]), path)

@@ -275,5 +275,5 @@ def test_window_files_that_are_none(tmp_path: Path, text: str, says: str) -> Non
         tops = "data boxes" if kind == "EvalData" else "data"
         with pytest.raises(LayerError, match=f"layer 'src': {kind}: .*{says}"):
             net(data_layer(kind, source, tops=tops))
-    with pytest.raises(LayerError, match="/no/such: does not exist"):
+    with pytest.raises(LayerError, match="the window file '/no/such' cannot be read"):
         net(data_layer("DetectionData", "source: '/no/such' batch_size: 1"))
