@@ -30,6 +30,11 @@ _FREE = (
     "snapshot_format",
     "solver_mode",
     "device_id",
+    "further_device_id",
+    "richness",
+    "solver_data_type",
+    "store_blobs_in_old_format",
+    "test_offset",
     "max_iter",
 )
 """Settings of a solver that do not change how it updates weights."""
@@ -73,7 +78,8 @@ def sampled(records: Records) -> int:
 def _solver(solver: Any) -> Json:
     """All settings that change the weights, defaults included."""
     free = set(_FREE)
-    if solver.lr_policy == "poly":  # its rate depends on max_iter
+    policies = (solver.lr_policy, solver.momentum_policy, solver.weight_decay_policy)
+    if "poly" in policies:  # what they give depends on max_iter
         free.remove("max_iter")
     names = (field.name for field in solver.DESCRIPTOR.fields)
     return {name: _plain(getattr(solver, name)) for name in names if name not in free}

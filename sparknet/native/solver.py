@@ -46,8 +46,14 @@ class Step:
         l1: bool = False,
         clip: float = 1.0,
         share: float = 1.0,
+        factors: Sequence[float] | None = None,
     ) -> None:
-        """One step by ``sn_<rule>_step``; what each number means stands in solver.h."""
+        """One step by ``sn_<rule>_step``; what each number means stands in solver.h.
+
+        `factors` take the place of the factors for the rate.
+        """
         step = self._step
+        if factors is not None:
+            self._lists[1][0 : len(factors)] = list(factors)
         step.rate, step.decay, step.l1, step.clip, step.share = rate, decay, l1, clip, share
         check(getattr(lib, f"sn_{rule}_step")(step, *settings))

@@ -26,12 +26,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "ELUParameter": "lambda",
         "ImageDataParameter": "dataset_share_per_node",
         "LayerParameter": "debug",
-        "SolverParameter": (
-            "larc larc_eta larc_policy larc_turbo max_momentum max_weight_decay min_lr "
-            "momentum_policy momentum_power rampup_interval rampup_lr solver_data_type "
-            "store_blobs_in_old_format test_and_snapshot_last_epochs weight_decay_policy "
-            "weight_decay_power"
-        ),
+        "SolverParameter": "test_and_snapshot_last_epochs",
         "TransformationParameter": ("display forward_packing num_labels"),
         "type": "DetectNetTransformation TRT",
         "value": "SAG",
@@ -153,10 +148,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "ROIPoolingParameter": "pooled_size",
         "ReLUParameter": "fuse",
         "ReshapeParameter": "pixelshuffler",
-        "SolverParameter": (
-            "disabled_update engine local_gw_ratio local_lr_auto test_offset warmup_iter "
-            "warmup_start_lr"
-        ),
+        "SolverParameter": "disabled_update engine",
         "type": "MKLBatchNorm MnActivation",
     },
     "jeffdonahue/caffe": {
@@ -174,7 +166,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
     },
     "yjxiong/caffe": {
         "ReductionParameter": "k",
-        "SolverParameter": "group_id richness",
+        "SolverParameter": "group_id",
         "VideoDataParameter": "length_first rand_step step",
         "type": "BatchReduction Scatter SegData SyncBN",
         "value": "STOCHASTIC_SUM TOPK",

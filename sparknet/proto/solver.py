@@ -21,6 +21,9 @@ State = caffe_pb2.NetState
 Solver = caffe_pb2.SolverParameter
 
 SOLVER_TYPES = ("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam")
+MOMENTUM_POLICIES = ("fixed", "poly", "opt")
+DECAY_POLICIES = ("fixed", "poly")
+LARC_POLICIES = ("scale", "clip")
 RATE_POLICIES = ("fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid", "multifixed")
 _WITHOUT_MOMENTUM = ("AdaGrad", "RMSProp")
 _WITH_GAMMA = ("step", "exp", "inv", "multistep", "sigmoid")
@@ -98,12 +101,32 @@ def check_step(solver: Solver) -> None:
             f"lr_policy '{policy}' needs as many stagelr as stageiter, at least one of each; "
             f"there are {len(solver.stagelr)} and {len(solver.stageiter)}"
         )
+    _check_forks(solver)
     if solver.weight_decay and solver.regularization_type not in ("L1", "L2"):
         raise SolverError(
             f"unknown regularization_type '{solver.regularization_type}': it is L1 or L2"
         )
     if solver.iter_size < 1:
         raise SolverError(f"iter_size is {solver.iter_size}, it must be at least 1")
+
+
+def _check_forks(solver: Solver) -> None:
+    """What NVIDIA's and Intel's solvers refuse."""
+    for field, known in (
+        ("momentum_policy", MOMENTUM_POLICIES),
+        ("weight_decay_policy", DECAY_POLICIES),
+        ("larc_policy", LARC_POLICIES),
+    ):
+        named = getattr(solver, field)
+        if named not in known:
+            raise SolverError(f"unknown {field} '{named}': it is one of {', '.join(known)}")
+        if named == "poly" and solver.max_iter < 1:
+            raise SolverError(f"max_iter is {solver.max_iter}, but {field} 'poly' divides by it")
+    for field in ("min_lr", "rampup_interval", "warmup_iter"):
+        if not getattr(solver, field) >= 0:
+            raise SolverError(f"{field} is {getattr(solver, field):g}, it must be at least 0")
+    if solver.larc and solver.local_lr_auto:
+        raise SolverError("larc and local_lr_auto are both set: take one of them")
 
 
 class SolverNets(NamedTuple):

@@ -74,8 +74,14 @@ def _parse_field(
         tokens.skip(":")
     else:
         tokens.expect(":", f"after '{name}'")
+    more = fields.get(f"further_{name}")
     if field.repeated and tokens.skip("["):
         _parse_list(tokens, message, field, depth)
+    elif more is not None and tokens.skip("["):
+        _parse_value(tokens, message, field, depth)
+        if not tokens.skip("]"):
+            tokens.expect(",", f"or ']' in the list of '{name}'")
+            _parse_list(tokens, message, more, depth)
     else:
         _parse_value(tokens, message, field, depth)
     if tokens.kind == SYMBOL and (tokens.text == ";" or tokens.text == ","):

@@ -25,7 +25,8 @@ class Flat:
         self._runtime = net._runtime
         params = self._runtime.graph.params
         self._owners = [self._runtime.params[param.node][param.index] for param in params]
-        self._rates = [param.lr_mult for param in params]
+        self.rates = [param.lr_mult for param in params]
+        """The factors of the rate that the net gives."""
         self._decays = [param.decay_mult for param in params]
         self._buffers = [NDArray.zeros((self._runtime.offsets[-1],)) for _ in range(histories)]
         self.shapes: list[Shape] = [param.shape for param in params] * histories
@@ -51,6 +52,13 @@ class Flat:
     def gradient_norm(self) -> float:
         """The Euclidean norm of all gradients together, a float32 number."""
         return float(np.float32(self._runtime.flat_diff.norm2()))
+
+    def parts(self, factor: float) -> list[tuple[Array, Array, Array]]:
+        """Of each parameter its values, its gradient times a factor, and its history, flat."""
+        gradients = self._parts(np.asarray(self._runtime.flat_diff) * np.float32(factor))
+        histories = self._parts(np.asarray(self._buffers[0]))
+        values = (np.ravel(owner.data) for owner in self._owners)
+        return list(zip(values, gradients, histories, strict=True))
 
     def take(self, rule: str, settings: tuple[float, ...], **numbers: Any) -> None:
         """One update of all parameters (`Step.take`)."""
@@ -108,6 +116,6 @@ class Flat:
             runtime.flat_diff[begin:end],
             [buffer[begin:end] for buffer in self._buffers],
             [min(max(offset, begin), end) - begin for offset in runtime.offsets[1:]],
-            self._rates,
+            self.rates,
             self._decays,
         )

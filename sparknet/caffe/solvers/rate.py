@@ -1,6 +1,8 @@
 """Learning rate policies.  Caffe: sgd_solver.cpp, GetLearningRate, in its mix of precisions.
 
-"multifixed" is of the YOLO forks: `stagelr` up to and with the iteration `stageiter`.
+"multifixed" is of the YOLO forks: `stagelr` up to and with the iteration `stageiter`.  Intel's
+`warmup_iter` (a line) and NVIDIA's `rampup_interval` (a parabola) come before any policy, and
+NVIDIA's `min_lr` is the least that any gives.
 """
 
 from __future__ import annotations
@@ -24,9 +26,24 @@ def current_step(solver: caffe_pb2.SolverParameter, iteration: int, before: int)
 
 def learning_rate(solver: caffe_pb2.SolverParameter, iteration: int, step: int) -> float:
     """The rate of an iteration, a float32 number; ``step`` is what `current_step` gave."""
+    rate = _rate(solver, iteration, step)
+    return float(np.float32(max(rate, solver.min_lr))) if solver.min_lr else rate
+
+
+def _rate(solver: caffe_pb2.SolverParameter, iteration: int, step: int) -> float:
+    for first, end, power in (
+        (solver.warmup_start_lr, solver.warmup_iter, 1),
+        (solver.rampup_lr, solver.rampup_interval, 2),
+    ):
+        if iteration < end:
+            done: float = (iteration / end) ** power
+            return float(np.float32(first + (solver.base_lr - first) * done))
+    if solver.lr_policy == "poly" and solver.min_lr:
+        above = solver.base_lr - solver.min_lr
+        return above * _factor(solver, iteration, step) + solver.min_lr
     if solver.lr_policy == "multifixed":
         rates, ends = solver.stagelr, solver.stageiter
-        reached = (rate for rate, end in zip(rates, ends, strict=True) if iteration <= end)
+        reached = (rate for rate, last in zip(rates, ends, strict=True) if iteration <= last)
         return float(np.float32(next(reached, rates[-1])))
     with np.errstate(all="ignore"):
         return float(np.float32(solver.base_lr * _factor(solver, iteration, step)))

@@ -9,6 +9,7 @@ from typing import final
 
 import numpy as np
 
+from sparknet.caffe.solvers.adaptive import momentum
 from sparknet.caffe.solvers.solver import Solver
 
 
@@ -22,7 +23,10 @@ class SGDSolver(Solver):
     rule = "sgd"
 
     def _settings(self) -> tuple[float, ...]:
-        return (self.param.momentum,)
+        return (self._momentum(),)
+
+    def _momentum(self) -> float:
+        return momentum(self.param, self.iter, self._next_rate()[0])
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,12 +12,13 @@ import numpy as np
 from sparknet.caffe import weights_io
 from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.net import Net
-from sparknet.caffe.solvers import nets, rate, snapshot
+from sparknet.caffe.solvers import adaptive, nets, rate, snapshot
 from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import Progress, say, say_outputs
 from sparknet.caffe.solvers.settings import SolverSource, settings
 from sparknet.caffe.solvers.snapshot import StrPath
 from sparknet.caffe.vectors import NetVec
+from sparknet.errors import SolverError
 from sparknet.native import NDArray
 from sparknet.proto import check_construction
 from sparknet.proto.solver import check_step
@@ -57,6 +58,7 @@ class Solver(ABC):
         self._net, tests = nets.build(self.param, precision, keep_blobs)
         self._test_nets = NetVec(tests)
         self._flat = Flat(self._net, self.histories)
+        self._local = adaptive.LocalRates(len(self._flat.rates))
         self._iter = 0
         self._current_step = 0
         self._callbacks: list[tuple[Callback | None, Callback | None]] = []
@@ -205,7 +207,7 @@ class Solver(ABC):
         Afterwards the parameters' diffs hold what was subtracted.  Caffe: sgd_solver.cpp,
         ApplyUpdate.
         """
-        self._update(self._flat.gradient_norm, self._flat.take)
+        self._update(self._flat.gradient_norm, self._flat.take, whole=True)
 
     def update_slice(self, begin: int, end: int, norm: Callable[[], float]) -> None:
         """Update elements begin … end of the net's flat buffer alone (ours, not pycaffe's).
@@ -215,22 +217,37 @@ class Solver(ABC):
         """
         self._update(norm, partial(self._flat.take_slice, begin, end))
 
-    def _update(self, norm: Callable[[], float], take: Callable[..., None]) -> None:
+    def _update(
+        self, norm: Callable[[], float], take: Callable[..., None], whole: bool = False
+    ) -> None:
         check_step(self.param)
         now, current_step = self._next_rate()
         if self.param.display and self._iter % self.param.display == 0:
             say(f"Iteration {self._iter}, lr = {now:g}")
-        numbers = {
+        numbers: dict[str, Any] = {
             "rate": now,
-            "decay": self.param.weight_decay,
+            "decay": adaptive.weight_decay(self.param, self._iter),
             "l1": self.param.regularization_type == "L1",
             "clip": self._clip(norm),
             "share": float(np.float32(1) / np.float32(self.param.iter_size)),
         }
         rule_settings = self._settings()
+        if adaptive.LocalRates.wanted(self.param):
+            numbers["factors"] = self._local_rates(numbers, rule_settings, whole)
         # An interrupt that arrives during the pass is raised right after it: count before it.
         self._iter, self._current_step = self._iter + 1, current_step
         take(self.rule, rule_settings, **numbers)
+
+    def _local_rates(
+        self, numbers: Mapping[str, Any], rule_settings: tuple[float, ...], whole: bool
+    ) -> list[float]:
+        if not whole:
+            raise SolverError("larc and local_lr_auto need whole gradients, not slices of them")
+        before = numbers["clip"] * numbers["share"]
+        momentum = rule_settings[0] if self.rule in ("sgd", "nesterov") else 0.0
+        parts = self._flat.parts(before)
+        given = self._flat.rates
+        return self._local.factors(self.param, given, parts, numbers["rate"], momentum)
 
     def _next_rate(self) -> tuple[float, int]:
         """The rate of this iteration, and how often it has been lowered."""
@@ -258,7 +275,7 @@ class Solver(ABC):
 
     def _tests_are_due(self) -> bool:
         interval = self.param.test_interval
-        return bool(interval) and self._iter % interval == 0
+        return bool(interval) and (self._iter - self.param.test_offset) % interval == 0
 
     def test_all(self) -> list[dict[str, Array]]:
         """Test with every test net (ours, not pycaffe's)."""
