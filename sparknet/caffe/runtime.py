@@ -84,7 +84,8 @@ class Runtime:
         self.segments = list(cut(self.nodes, self._hosts))
         runs = sum(segment.host is None for segment in self.segments)
         # One native run computes all gradients, and no user code sees them earlier.
-        self._clears_unseen = runs == 1 and not self.user_layers()
+        learns = any(host.params for host in self._hosts.values())
+        self._clears_unseen = runs == 1 and not self.user_layers() and not learns
         if self.nodes:
             self.native.prepare(0, len(self.nodes) - 1)
         for number in self._hosts:

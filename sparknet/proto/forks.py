@@ -107,23 +107,17 @@ LACKED: Mapping[str, Mapping[str, str]] = {
             "triplet_loss_param"
         ),
         "type": (
-            "Arccos BatchContrastiveLoss ChannelScale ConfidencePenaltyLoss CorrelationLoss "
-            "Cosine FCNAccuracy FocalLoss GeneralContrastiveLoss GeneralTripletLoss "
-            "GlobalLSEMargin Gram Hotspot InnerDistance Insanity LabelSpecificAdd "
+            "Arccos BatchContrastiveLoss ConfidencePenaltyLoss CorrelationLoss "
+            "Cosine FCNAccuracy GeneralContrastiveLoss GeneralTripletLoss "
+            "GlobalLSEMargin Gram Hotspot Insanity "
             "LargeMarginInnerProduct Local MovingNormalize MultiLabelImageData NCALoss Noise "
             "Pairwise PredictBox Slope SoftContrastiveLoss SoftTruncation SubRegion Transformer "
-            "TripletLoss Truncation"
+            "Truncation"
         ),
         "value": (
             "DEF DEF_ALL DEF_ALL2 DEF_ALL3 DEF_ALL4 ELTWISE_AFFINE HARD INSANITY LOCAL LOWRES "
             "SOFT SORT TRIPLET_LOSS"
         ),
-    },
-    "happynear/caffe-windows wy1iu/sphereface": {
-        "type": "MarginInnerProduct",
-    },
-    "happynear/caffe-windows ydwen/caffe-face": {
-        "type": "CenterLoss",
     },
     "hszhao/PSPNet": {
         "BatchNormParameter": "update_global_stats",
@@ -160,9 +154,6 @@ LACKED: Mapping[str, Mapping[str, str]] = {
     },
     "torrvision/crfasrnn": {
         "type": "MultiStageMeanfield",
-    },
-    "yalecyu/crnn.caffe": {
-        "type": "ContinuationIndicator CtcLoss LabelsequenceAccuracy",
     },
     "yjxiong/caffe": {
         "ReductionParameter": "k",

@@ -27,7 +27,7 @@ SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 WANT_AXES = {
     "BboxAccuracy", "BoxAnnotatorOHEM", "BoxGroupOutput", "Convolution3D",
-    "ConvolutionDepthwise", "DecodeBBox", "Deconvolution3D", "DetectionEvaluate",
+    "ConvolutionDepthwise", "CtcLoss", "DecodeBBox", "Deconvolution3D", "DetectionEvaluate",
     "DetectionGroupAccuracy", "DetectionGroupLoss", "DetectionOutput", "EvalDetection",
     "FrcnnOutput", "GRU", "HardMining", "LSTM", "LSTMUnit", "MultiBoxLoss", "Pooling3D",
     "Proposal", "ProposalTarget", "PSROIPooling", "RegionLoss", "Reorg", "ROIAlign",
@@ -46,9 +46,11 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "ArgMax": ("", "argmax_param { axis: 0 }", "argmax_param { out_max_val: true }"),
     "BatchNorm": ("", "batch_norm_param { use_global_stats: true }"),
     "Bias": tuple(f"bias_param {{ axis: {a} num_axes: {n} }}" for a in AXES for n in AXES),
+    "CenterLoss": (f"center_loss_param {{ num_output: 3 {FILLER.replace('weight', 'center')} }}",),
     "Clip": ("clip_param { min: -1 max: 1 }",),
     "Concat": tuple(f"concat_param {{ axis: {axis} }}" for axis in AXES),
     "Convolution": WINDOWS,
+    "ContinuationIndicator": ("continuation_indicator_param { time_step: 2 batch_size: 1 }",),
     "Crop": tuple(f"crop_param {{ axis: {axis} }}" for axis in AXES),
     "Deconvolution": WINDOWS,
     "DepthwiseConvolution": WINDOWS,
@@ -62,6 +64,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "HingeLoss": ("", "hinge_loss_param { norm: L2 }"),
     "Im2col": WINDOWS,
     "InfogainLoss": tuple(f"infogain_loss_param {{ axis: {axis} }}" for axis in AXES),
+    "InnerDistance": (f"inner_distance_param {{ num_output: 3 {FILLER} }}",),
     "InnerProduct": tuple(
         f"inner_product_param {{ num_output: 2 axis: {axis} transpose: {t} {FILLER} }}"
         for axis, t in product(AXES, ("true", "false"))
@@ -70,6 +73,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "Interp": ("interp_param { zoom_factor: 2 }", "interp_param { height: 3 width: 3 }"),
     "LRN": ("", "lrn_param { norm_region: WITHIN_CHANNEL local_size: 3 }"),
     "LSTM": (f"recurrent_param {{ num_output: 2 {FILLER} }}",),
+    "MarginInnerProduct": (f"margin_inner_product_param {{ num_output: 3 {FILLER} }}",),
     "MultiBoxLoss": ("multibox_loss_param { num_classes: 2 }",),
     "MVN": ("", "mvn_param { across_channels: true }"),
     "Normalize": ("", "norm_param { across_spatial: false channel_shared: false }"),
