@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Layer, Plan, Shape, exactly
+from sparknet.layers.layer import Layer, Plan, Shape, between
 from sparknet.layers.yolo_boxes import check_biases, check_map
 
 
 class EvalDetection(Layer):
-    """eval_detection_layer.cpp of caffe-yolov2; labels are rows of class, centre, width, height.
+    """eval_detection_layer.cpp of caffe-yolov2; labels are rows of class, centre, width, height;
+    or, where they are 1 x 1 x N x 8, rows as AnnotatedData has them (Intel's fork, which also names
+    the image as a third bottom and does not look at it).
 
     The top has, for each image, the number of true boxes of each class, and then four values for
     each box that survives suppression: class, score, right, wrong.
@@ -18,7 +20,7 @@ class EvalDetection(Layer):
 
     type = "EvalDetection"
     field = "eval_detection_param"
-    bottoms = exactly(2)
+    bottoms = between(2, 3)
     gradient = False
     judges = True
 
@@ -26,7 +28,8 @@ class EvalDetection(Layer):
         options = self.options
         check_map(self, bottoms[0], options.num_object, options.num_class)
         check_biases(self, options.biases, options.num_object)
-        if len(bottoms[1]) < 1 or bottoms[1][0] != bottoms[0][0]:
+        annotated = len(bottoms[1]) == 4 and bottoms[1][:2] == (1, 1) and bottoms[1][3] == 8
+        if not annotated and (len(bottoms[1]) < 1 or bottoms[1][0] != bottoms[0][0]):
             self.fail("boxes and labels must have the same number of images")
         num, _, high, wide = bottoms[0]
         values = {
@@ -36,6 +39,7 @@ class EvalDetection(Layer):
             "score_type": self.choice("score_type"),
             "nms": options.nms,
             "biases": tuple(options.biases),
+            "annotated": annotated,
         }
         return Plan(
             ((num, options.num_class + high * wide * options.num_object * 4),), values=values

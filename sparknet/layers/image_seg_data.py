@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from sparknet.layers.dense_image_data import mean_of, picture_shape
+from sparknet.layers.dense_image_data import picture_shape
+from sparknet.layers.image_labelmap_data import means
 from sparknet.layers.layer import Plan, Shape, between
 from sparknet.layers.source_layer import SourceLayer
 
@@ -40,11 +39,6 @@ class ImageSegData(SourceLayer):
             )
         kind = self.choice("label_type")
         channels = picture_shape(self, options, two=kind != "none")[0]
-        if len(transform.mean_value) not in (0, 1, channels):
-            self.fail(
-                f"needs one mean_value or one for each of the {channels} channels; "
-                f"there are {len(transform.mean_value)}"
-            )
         values = {
             "source": options.source,
             "root_folder": options.root_folder,
@@ -57,7 +51,7 @@ class ImageSegData(SourceLayer):
             "mirror": transform.mirror,
             "scale": transform.scale,
             "scale_factors": tuple(transform.scale_factors),
-            "mean": self._mean(),
+            "mean": means(self, channels),
             "label_type": kind,
             "ignore_label": options.ignore_label,
             "divisor": 1,
@@ -66,11 +60,3 @@ class ImageSegData(SourceLayer):
         if len(self.parameter.top) > 2:
             tops += ((batch, 1, 1, 2),)
         return Plan(tops=tops, values=values)
-
-    def _mean(self) -> object:
-        transform = self.parameter.transform_param
-        if transform.HasField("mean_file"):
-            return mean_of(self, transform.mean_file)
-        if not transform.mean_value:
-            return None
-        return np.array(transform.mean_value, np.float32).reshape(1, 1, -1)

@@ -17,6 +17,10 @@ from sparknet.loaders.resize import resize
 
 Array = np.ndarray[Any, Any]
 Pair = tuple[str, str]
+LARGEST = 1 << 28
+"""Pixels that a scaled picture may have."""
+HALF = 127
+"""Brighter pixels of a map of edges are edges."""
 
 
 def read_pairs(path: str, two: bool = True) -> list[Pair]:
@@ -49,7 +53,10 @@ def load(pair: Pair, values: Mapping[str, Any]) -> tuple[Array, Array]:
     if kind == "pixel":
         labels = decode(root + pair[1], root + pair[1], False)[0]
         if size:
-            labels = resize(labels[:, :, None], size, "cv2.nearest")[:, :, 0]
+            labels = resize(labels[:, :, None], size, values.get("label_way", "cv2.nearest"))
+            labels = labels.reshape(size)
+        if values.get("halves"):
+            labels = (labels > HALF).astype(np.uint8)
         if labels.shape != (high, wide):
             told = " x ".join(map(str, labels.shape))
             raise FileError(root + pair[1], f"is {told}; its picture is {high} x {wide}")
@@ -85,6 +92,34 @@ def transform(
             mean = mean[part]
     if mean is not None:
         pixels = pixels - mean
+    if values["mirror"] and rng.integers(2):
+        pixels, labels = pixels[:, ::-1], labels[:, ::-1]
+    return pixels.transpose(2, 0, 1) * np.float32(values["scale"]), labels
+
+
+def strided(
+    image: Array, labels: Array, values: Mapping[str, Any], rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """yjxiong/caffe: data_transformer.cpp: scaled by chance, and a part of any place whose sides
+    are multiples of the stride, at most `most`; mirrored, less the mean."""
+    least, most = values["scales"]
+    factor = rng.uniform(least, most)
+    size = tuple(max(int(side * factor + 0.5), 1) for side in image.shape[:2])
+    if size[0] * size[1] > LARGEST:
+        raise FileError(values["source"], f"has a picture that becomes {size[0]} x {size[1]}")
+    image = resize(np.ascontiguousarray(image), (size[0], size[1]), "cv2.linear")
+    labels = resize(labels[:, :, None], (size[0], size[1]), "cv2.nearest").reshape(size)
+    stride = values["stride"]
+    crop = [side // stride * stride for side in size]
+    if values["most"]:
+        crop = [min(side, bound) for side, bound in zip(crop, values["most"], strict=True)]
+    if min(crop) < 1:
+        raise FileError(values["source"], f"has a picture that is smaller than the stride {stride}")
+    top, left = (int(rng.integers(side - part + 1)) for side, part in zip(size, crop, strict=True))
+    place = slice(top, top + crop[0]), slice(left, left + crop[1])
+    pixels, labels = image[place].astype(np.float32), labels[place]
+    if values["mean"] is not None:
+        pixels = pixels - values["mean"]
     if values["mirror"] and rng.integers(2):
         pixels, labels = pixels[:, ::-1], labels[:, ::-1]
     return pixels.transpose(2, 0, 1) * np.float32(values["scale"]), labels

@@ -62,9 +62,6 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         ),
         "value": "INTEGER_POWER_OF_2_WEIGHTS MINIFLOAT",
     },
-    "gklz1982/caffe-yolov2 intel/caffe": {
-        "type": "BoxData",
-    },
     "happynear/caffe-windows": {
         "AccuracyParameter": "min_is_better",
         "BatchNormParameter": "disable_mean disable_variance",
@@ -149,9 +146,6 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "LayerParameter": "scalar_param",
         "type": "Scalar",
     },
-    "s9xie/hed": {
-        "type": "ImageLabelmapData",
-    },
     "torrvision/crfasrnn": {
         "type": "MultiStageMeanfield",
     },
@@ -159,7 +153,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "ReductionParameter": "k",
         "SolverParameter": "group_id",
         "VideoDataParameter": "length_first rand_step step",
-        "type": "BatchReduction Scatter SegData SyncBN",
+        "type": "BatchReduction Scatter SyncBN",
         "value": "STOCHASTIC_SUM TOPK",
     },
 }

@@ -22,7 +22,7 @@ FILES = {
     "shape.prototxt": INPUT + 'layer { name: "p" type: "Pooling" bottom: "x" top: "y" }',
     "broken.prototxt": "layer { name: ",
     "solver.prototxt": 'net: "good.prototxt" base_lr: 0.1 lr_policy: "fixed"',
-    "odd_solver.prototxt": "base_lr: 0.1 larc: true",
+    "odd_solver.prototxt": "base_lr: 0.1 clip_weights: true",
     "labelmap.prototxt": 'item { name: "none" }',
     "readme.txt": "layer { }",
 }
@@ -66,7 +66,7 @@ def test_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert files["type.prototxt"]["unknown_types"] == ["Hotspot"]
     assert files["field.prototxt"]["unknown_fields"] == ["LayerParameter future"]
-    assert files["odd_solver.prototxt"]["unknown_fields"] == ["SolverParameter larc"]
+    assert files["odd_solver.prototxt"]["unknown_fields"] == ["SolverParameter clip_weights"]
 
 
 def test_as_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,6 +120,19 @@ def boxed_test(folder: Path) -> str:
     return source("EvalData", "eval_data_param", folder)
 
 
+def edges(folder: Path) -> str:
+    return source("ImageLabelmapData", "image_data_param", folder)
+
+
+def strided_images(folder: Path) -> str:
+    text = source("SegData", "seg_data_param", folder).replace("batch_size: 1", "")
+    return text.replace("crop_size: 2", "stride: 2")
+
+
+def boxes_of_yolo(folder: Path) -> str:
+    return source("BoxData", "data_param", folder, "backend: LMDB")
+
+
 def clips(folder: Path) -> str:
     return source("VideoData", "video_data_param", folder)
 
@@ -156,6 +169,9 @@ TRAPS = {
     annotated: "AnnotatedData: the database '.*' cannot be read",
     boxed: "DetectionData: the window file '.*' cannot be read",
     boxed_test: "EvalData: the window file '.*' cannot be read",
+    edges: "ImageLabelmapData: the list '.*' cannot be read",
+    strided_images: "SegData: the list '.*' cannot be read",
+    boxes_of_yolo: "BoxData: the database '.*' cannot be read",
     clips: "VideoData: the list '.*' cannot be read",
     video: "VideoData: the video '.*' cannot be read",
     picture_sizes: "DetectionEvaluate: to read the sizes '.*sizes' is refused",

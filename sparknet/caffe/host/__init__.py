@@ -18,6 +18,7 @@ HOSTS = {
     # a type, and its module here; the class is called <Type>Host
     "AnnotatedData": "annotated_data",
     "BboxAccuracy": "bbox_accuracy",
+    "BoxData": "box_data",
     "BoxGroupOutput": "box_group_output",
     "CenterLoss": "center_loss",
     "ChannelScale": "channel_scale",
@@ -39,6 +40,7 @@ HOSTS = {
     "HDF5Data": "hdf5_data",
     "HDF5Output": "hdf5_output",
     "ImageData": "image_data",
+    "ImageLabelmapData": "image_labelmap_data",
     "ImageSegData": "image_seg_data",
     "InnerDistance": "inner_distance",
     "LabelsequenceAccuracy": "labelsequence_accuracy",
@@ -50,6 +52,7 @@ HOSTS = {
     "Python": "python",
     "RegionLoss": "region_loss",
     "ScaleRoute": "scale_route",
+    "SegData": "seg_data",
     "TripletLoss": "triplet_loss",
     "VideoData": "video_data",
     "WindowData": "window_data",

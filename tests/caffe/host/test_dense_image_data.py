@@ -120,3 +120,84 @@ def test_lists_that_are_none(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "bad.txt").write_text(text)
     with pytest.raises(LayerError, match=message):
         net(dense(str(tmp_path / "bad.txt")))
+
+
+# -- ImageLabelmapData and SegData -----------------------------------------------------------
+
+
+def test_maps_of_edges(pictures: tuple[str, Any, Any], tmp_path: Path) -> None:
+    """Brighter than half is an edge; the mean is taken off."""
+    _, pixels, _ = pictures
+    maps = images(3, 8, 10, seed=4)
+    path = listed(tmp_path, pixels, maps)
+    words = f"source: '{path}' root_folder: '{tmp_path}/' batch_size: 2"
+    made = net(source("ImageLabelmapData", image_data_param=words, transform_param="mean_value: 7"))
+    found = passes(made, 1)[0]
+    np.testing.assert_array_equal(found, pixels[:2].transpose(0, 3, 1, 2) - 7.0)
+    np.testing.assert_array_equal(made.blobs["label"].data[:, 0], maps[:2] > 127)
+    small = net(source("ImageLabelmapData", image_data_param=f"{words} new_height: 4 new_width: 5"))
+    small.forward()
+    assert small.blobs["label"].data.shape == (2, 1, 4, 5)
+    assert set(np.unique(small.blobs["label"].data)) <= {0, 1}
+    with pytest.raises(LayerError, match="crop_size 9 is larger than the pictures"):
+        net(source("ImageLabelmapData", image_data_param=words, transform_param="crop_size: 9"))
+
+
+def strided(path: str, transform: str, options: str = "") -> str:
+    folder = str(Path(path).parent) + "/"
+    words = f"source: '{path}' root_dir: '{folder}' {options}"
+    return source("SegData", seg_data_param=words, transform_param=transform)
+
+
+def test_parts_with_sides_of_a_stride(pictures: tuple[str, Any, Any]) -> None:
+    path, pixels, labels = pictures
+    made = net(strided(path, "stride: 3 mirror: true"))
+    places = set()
+    for turn in range(12):
+        made.forward()
+        data, marks = made.blobs["data"].data[0], made.blobs["label"].data[0, 0]
+        assert data.shape == (3, 6, 9)
+        whole = pixels[turn % 3].transpose(2, 0, 1)
+        found = [
+            (top, left, mirrored)
+            for top in range(3) for left in range(2) for mirrored in (1, -1)
+            if (whole[:, top : top + 6, left : left + 9][:, :, ::mirrored] == data).all()
+        ]  # fmt: skip
+        (top, left, mirrored), = found  # fmt: skip
+        part = labels[turn % 3][top : top + 6, left : left + 9]
+        np.testing.assert_array_equal(marks, part[:, ::mirrored])
+        places.add(found[0])
+    assert len(places) > 5
+
+
+def test_scaled_parts(pictures: tuple[str, Any, Any]) -> None:
+    path, _, labels = pictures
+    made = net(strided(path, "stride: 2 scale_ratios: 0.5 scale_ratios: 2 upper_size: 12"))
+    sizes = set()
+    for turn in range(30):
+        made.forward()
+        data, marks = made.blobs["data"].data, made.blobs["label"].data
+        assert data.shape[2:] == marks.shape[2:]
+        assert all(side % 2 == 0 and side <= 12 for side in data.shape[2:])
+        assert set(np.unique(marks)) <= set(np.unique(labels[turn % 3]))
+        sizes.add(data.shape[2:])
+    assert len(sizes) > 3
+    with pytest.raises(LayerError, match="needs a positive stride, and scale_ratios"):
+        net(strided(path, "scale_ratios: 2 scale_ratios: 1"))
+    with pytest.raises(LayerError, match="smaller than the stride 99"):
+        net(strided(path, "stride: 99")).forward()
+
+
+def test_parts_of_several_labels(tmp_path: Path) -> None:
+    """With balance a part of one label is drawn again."""
+    labels = np.zeros((1, 8, 32), np.uint8)
+    labels[:, :, 20:] = 1
+    path = listed(tmp_path, images(1, 8, 32, 3), labels)
+    shares = []
+    for options in ("", "balance: true"):
+        made = net(strided(path, "stride: 8 upper_height: 8 upper_width: 8", options))
+        found = passes(made, 40, "label").mean((1, 2, 3, 4))
+        shares.append(np.mean((found < 0.2) | (found > 0.8)))
+    # Five of 25 places are mixed, and there are ten draws.
+    assert shares[0] > 0.6
+    assert shares[1] < 0.3

@@ -260,6 +260,12 @@ def test_boxes_judged() -> None:
     assert len(first) == 1
     assert first[0, 1] == pytest.approx(sig(5), abs=1e-3)
     assert (rows[rows[:, 0] != 1][:, 2] == 0).all()
+    # AnnotatedData's rows of the same box: label 2 of 1, corners, and one of no image.
+    annotated = np.array([[0, 2, 0, 0, -0.25, 0.5, 0.75, 0], [-1] * 8], np.float32)
+    inputs = {"x": x, "l": annotated.reshape(1, 1, 2, 8), "i": np.zeros((1, 3, 4, 4))}
+    other = build(layer_text("EvalDetection", options, "x l i"), inputs, force=False)
+    other.forward()
+    same(other.blobs["y"].data, made.blobs["y"].data)
 
 
 @pytest.mark.parametrize(
