@@ -1,6 +1,7 @@
 """Fillers: how a learnable blob gets its first values (Caffe: filler.hpp).
 
-Fan-in is the blob's count over its first axis, fan-out its count over its second.
+Fan-in is the blob's count over its first axis, fan-out its count over its second.  "diagonal" is
+ours: `value` where the last two axes have the same place, else 0 (MultiStageMeanfield).
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ def _problem(filler: caffe_pb2.FillerParameter, shape: Shape) -> str | None:
         return f"filler 'uniform' needs min <= max; they are {filler.min:g} and {filler.max:g}"
     if kind == "bilinear" and (len(shape) != 4 or shape[2] != shape[3]):
         return f"filler 'bilinear' needs 4 axes and a square kernel; the shape is {_text(shape)}"
+    if kind == "diagonal" and len(shape) < 2:
+        return f"filler 'diagonal' needs at least 2 axes; the shape is {_text(shape)}"
     if kind in ("xavier", "msra", "positive_unitball") and not shape:
         return f"filler '{kind}' needs at least 1 axis; the blob is a scalar"
     if kind == "positive_unitball" and len(shape) > 4:
@@ -118,6 +121,10 @@ def _bilinear(filler: Any, shape: Shape, rng: np.random.Generator) -> Any:
     return np.outer(line, line)
 
 
+def _diagonal(filler: Any, shape: Shape, rng: np.random.Generator) -> Any:
+    return np.eye(*shape[-2:], dtype=np.float32) * np.float32(filler.value)
+
+
 def _between(low: float, high: float, shape: Shape, rng: np.random.Generator) -> Array:
     values = rng.random(shape, dtype=np.float32)
     values *= np.float32(high - low)
@@ -153,4 +160,5 @@ FILLERS: dict[str, Fill] = {
     "xavier": _xavier,
     "msra": _msra,
     "bilinear": _bilinear,
+    "diagonal": _diagonal,
 }

@@ -120,7 +120,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "BatchNormParameter": "update_global_stats",
         "LayerParameter": "adaptive_bias_channel_param domain_transform_param unique_label_param",
         "type": (
-            "AdaptiveBiasChannel BiasChannel DenseCRF DomainTransform "
+            "AdaptiveBiasChannel BiasChannel DomainTransform "
             "DomainTransformForwardOnly MatRead MatWrite SegAccuracy SpatialProduct UniqueLabel"
         ),
     },
@@ -145,9 +145,6 @@ LACKED: Mapping[str, Mapping[str, str]] = {
     "jeffdonahue/caffe": {
         "LayerParameter": "scalar_param",
         "type": "Scalar",
-    },
-    "torrvision/crfasrnn": {
-        "type": "MultiStageMeanfield",
     },
     "yjxiong/caffe": {
         "ReductionParameter": "k",

@@ -27,11 +27,12 @@ SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 WANT_AXES = {
     "BboxAccuracy", "BoxAnnotatorOHEM", "BoxGroupOutput", "Convolution3D",
-    "ConvolutionDepthwise", "CtcLoss", "DecodeBBox", "Deconvolution3D", "DetectionEvaluate",
-    "DetectionGroupAccuracy", "DetectionGroupLoss", "DetectionOutput", "EvalDetection",
-    "FrcnnOutput", "GRU", "HardMining", "LSTM", "LSTMUnit", "MultiBoxLoss", "Pooling3D",
-    "Proposal", "ProposalTarget", "PSROIPooling", "RegionLoss", "Reorg", "ROIAlign",
-    "ROIPooling", "ScaleRoute", "YoloDetectionOutput", "Yolov3", "Yolov3DetectionOutput",
+    "ConvolutionDepthwise", "CtcLoss", "DecodeBBox", "Deconvolution3D", "DenseCRF",
+    "DetectionEvaluate", "DetectionGroupAccuracy", "DetectionGroupLoss", "DetectionOutput",
+    "EvalDetection", "FrcnnOutput", "GRU", "HardMining", "LSTM", "LSTMUnit", "MultiBoxLoss",
+    "MultiStageMeanfield", "Pooling3D", "Proposal", "ProposalTarget", "PSROIPooling",
+    "RegionLoss", "Reorg", "ROIAlign", "ROIPooling", "ScaleRoute", "YoloDetectionOutput",
+    "Yolov3", "Yolov3DetectionOutput",
 }  # fmt: skip
 """Types for which none of these blobs has the axes that they need."""
 FILLER = "weight_filler { type: 'constant' value: 0.5 }"

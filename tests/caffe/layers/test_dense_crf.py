@@ -1,0 +1,154 @@
+"""Dense CRFs: the lattice's filters against Gaussians, and mean fields against plain formulas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.caffe.host.permutohedral import Lattice, coloured, grid
+from sparknet.errors import LayerError
+from tests.caffe.gradient import check_gradients
+from tests.caffe.layers.oracle import layer_text
+from tests.caffe.layers.passing import build, draw, same
+
+SIZE = (5, 6)
+
+
+def gaussian(features: Any, values: Any) -> Any:
+    """Means by Gaussian weights, of all points by all."""
+    weights = np.exp(-((features[:, None] - features[None]) ** 2).sum(2) / 2)
+    return values @ weights / weights.sum(1)
+
+
+def picture() -> Any:
+    """Two halves of colour, with some noise."""
+    image = draw(3, *SIZE, seed=4) * 2
+    image[:, :, 3:] += 40
+    return image
+
+
+@pytest.mark.parametrize("kind", ["places", "colours"])
+def test_filters_are_nearly_gaussian(kind: str) -> None:
+    size = (16, 20)
+    image = np.random.default_rng(0).normal(size=(3, *size)) * 10
+    features = grid(*size, 3.0) if kind == "places" else coloured(image, 8, 15)
+    values = np.random.default_rng(1).random((2, 320))
+    lattice = Lattice(features)
+    got = lattice.filter(values) / lattice.filter(np.ones((1, 320)))
+    want = gaussian(features, values)
+    assert np.corrcoef(got.ravel(), want.ravel())[0, 1] > 0.95
+    assert np.abs(got - want).max() < 0.06
+    # Shares of the corners of a simplex are shares.
+    assert lattice.shares.min() > -1e-9
+    np.testing.assert_allclose(lattice.shares.sum(0), 1)
+
+
+def test_the_adjoint_of_a_filter() -> None:
+    lattice = Lattice(coloured(picture(), 2, 5))
+    one, two = draw(1, 30), draw(1, 30, seed=1)
+    forth, back = lattice.filter(one), lattice.filter(two, transposed=True)
+    assert (forth * two).sum() == pytest.approx((one * back).sum(), rel=1e-9)
+
+
+def test_deviations_that_are_too_small() -> None:
+    with pytest.raises(ValueError, match="too small for the extent"):
+        Lattice(grid(4, 4, 1e-30))
+
+
+def softmax(x: Any) -> Any:
+    powers = np.exp(x - x.max(0))
+    return powers / powers.sum(0)
+
+
+def blurred(features: Any, values: Any) -> Any:
+    lattice = Lattice(features)
+    return lattice.filter(values) / lattice.filter(np.ones((1, values.shape[1])))
+
+
+CRF = (
+    "multi_stage_meanfield_param { num_iterations: 3 theta_alpha: 4 theta_beta: 10 theta_gamma: 2 "
+    "compatibility_mode: POTTS threshold: 2 spatial_filter_weight: 3 bilateral_filter_weight: 5 }"
+)
+
+
+def test_mean_fields() -> None:
+    u, q, image = (
+        draw(2, 3, *SIZE),
+        draw(2, 3, *SIZE, seed=1),
+        np.stack([picture(), draw(3, *SIZE)]),
+    )
+    made = build(layer_text("MultiStageMeanfield", CRF, "u q i"), {"u": u, "q": q, "i": image})
+    weights = [draw(1, 1, 3, 3, seed=seed) for seed in (5, 6, 7)]
+    for blob, scale in zip(made.params["l"], (3, 5, -1), strict=True):
+        same(blob.data, np.eye(3)[None, None] * scale)
+    for blob, value in zip(made.params["l"], weights, strict=True):
+        blob.data[...] = value
+    made.forward()
+    spatial, bilateral, compare = (w[0, 0] for w in weights)
+    for n in range(2):
+        now = q[n].reshape(3, -1)
+        for _ in range(3):
+            chances = softmax(now.astype(float))
+            near = blurred(grid(*SIZE, 2), chances)
+            alike = blurred(coloured(image[n], 4, 10), chances)
+            now = u[n].reshape(3, -1) - compare @ (spatial @ near + bilateral @ alike)
+        same(made.blobs["y"].data[n].reshape(3, -1), now, 1e-4, 1e-4)
+
+
+def test_gradients_of_mean_fields() -> None:
+    u, q = draw(1, 2, 3, 4), draw(1, 2, 3, 4, seed=1)
+    inputs = {"u": u, "q": q, "i": draw(1, 3, 3, 4, seed=2) * 5}
+    weights = [draw(1, 1, 2, 2, seed=seed) for seed in (5, 6, 7)]
+    text = layer_text("MultiStageMeanfield", CRF.replace("iterations: 3", "iterations: 2"), "u q i")
+    check_gradients(text, inputs, {"l": weights}, of=["u", "q"])
+
+
+def test_labels_that_the_picture_pulls() -> None:
+    """A pixel of the other half's label becomes like its own half."""
+    scores = np.zeros((1, 2, *SIZE), np.float32)
+    scores[0, 0, :, :3], scores[0, 1, :, 3:] = 2, 2
+    scores[0, :, 2, 4] = [1, 0]
+    inputs = {"s": scores, "d": [SIZE], "i": picture()[None]}
+    options = (
+        "dense_crf_param { max_iter: 5 pos_w: 1 pos_xy_std: 1 bi_w: 4 bi_xy_std: 6 bi_rgb_std: 9 }"
+    )
+    made = build(layer_text("DenseCRF", options, "s d i"), inputs, force=False)
+    made.forward()
+    found = made.blobs["y"].data[0]
+    assert (found.argmax(0) == (np.arange(6) > 2)).all()
+    now = first = scores[0].reshape(2, -1).astype(float)
+    for _ in range(5):
+        chances = softmax(now)
+        now = first + blurred(grid(*SIZE, 1), chances)
+        now = now + 4 * blurred(coloured(picture(), 6, 9), chances)
+    same(found.reshape(2, -1), softmax(now), 1e-4, 1e-5)
+    made = build(
+        layer_text("DenseCRF", options.replace("{", "{ output_probability: false"), "s d i"),
+        inputs,
+        force=False,
+    )
+    made.blobs["d"].data[...] = [3, 4]
+    made.forward()
+    # What lies outside of the picture is 0.
+    assert not made.blobs["y"].data[0, :, 3:].any()
+    assert not made.blobs["y"].data[0, :, :, 4:].any()
+    np.testing.assert_allclose(np.exp(made.blobs["y"].data[0, :, :3, :4]).sum(0), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "says"),
+    [
+        ("MultiStageMeanfield", CRF.replace("POTTS", "CUSTOM"), "compatibility_mode must be POTTS"),
+        ("MultiStageMeanfield", CRF.replace("beta: 10", "beta: 0"), "must be positive"),
+        ("MultiStageMeanfield", CRF.replace("iterations: 3", "iterations: 0"), "from 1 to 1000"),
+        ("DenseCRF", "dense_crf_param { pos_w: 1 }", "needs as many of pos_w and pos_xy_std"),
+        ("DenseCRF", "dense_crf_param { pos_w: 1 pos_xy_std: 0 }", "deviations must be positive"),
+    ],
+)
+def test_settings(kind: str, options: str, says: str) -> None:
+    u, image = draw(1, 2, *SIZE), picture()[None]
+    second = u if kind == "MultiStageMeanfield" else [SIZE]
+    with pytest.raises(LayerError, match=says):
+        build(layer_text(kind, options, "u q i"), {"u": u, "q": second, "i": image})
