@@ -52,7 +52,8 @@ _KNOWN: Mapping[str, Any] = {
 def option_fields(type_name: str) -> dict[str, tuple[str, Any]]:
     """The flattened keywords of a type: name → (LayerParameter field, descriptor).
 
-    Python's own words (``lambda``) are none: such an option goes by its message.
+    Python's own words (``lambda``) and the layer's (``type``) are none: such an option goes by its
+    message.
     """
     found: dict[str, tuple[str, Any]] = {}
     if type_name not in LAYERS:

@@ -37,7 +37,7 @@ class ImageSegData(SourceLayer):
                 "needs new_height and new_width together; "
                 f"they are {options.new_height} and {options.new_width}"
             )
-        kind = self.choice("label_type")
+        kind = self.choice("label_type") if options.has_label else "none"
         channels = picture_shape(self, options, two=kind != "none")[0]
         values = {
             "source": options.source,

@@ -126,7 +126,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
     },
     "intel/caffe": {
         "BatchNormParameter": "bias_term relu stats_batch_size use_weight_bias",
-        "ConcatParameter": "engine per_fla_fuse",
+        "ConcatParameter": "engine",
         "ConvolutionParameter": "coeff fusion_type negative_slope relu",
         "EltwiseParameter": "engine",
         "FillerParameter": "scale",

@@ -10,7 +10,11 @@ import pytest
 
 from sparknet import caffe
 from sparknet.proto import parse_net
-from tests.caffe.fork_nets import TESTED, TRAINED, Writer
+from tests.caffe import cascade_nets, fork_nets
+from tests.caffe.fork_nets import Writer
+
+TRAINED = {**fork_nets.TRAINED, "Cascade R-CNN": cascade_nets.trained}
+TESTED = {**fork_nets.TESTED, "Cascade R-CNN": cascade_nets.tested}
 
 
 def feed(net: Any, written: Writer) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.host.host import Host
 from sparknet.caffe.host.permutohedral import Lattice, coloured, grid
+from sparknet.caffe.host.rows import rows_of
 from sparknet.errors import LayerError
 
 Array = np.ndarray[Any, Any]
@@ -19,7 +20,7 @@ TINY = float(np.finfo(np.float32).tiny)
 class DenseCRFHost(Host):
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         values, out = self.node.plan.values, tops[0].data
-        sizes = bottoms[1].data.reshape(len(out), -1)[:, :2].astype(np.int64)
+        sizes = rows_of(bottoms[1].data)[:, :2].astype(np.int64)
         out[...] = 0
         for number, (scores, size) in enumerate(zip(bottoms[0].data, sizes, strict=True)):
             high, wide = scores.shape[1:]
@@ -31,7 +32,7 @@ class DenseCRFHost(Host):
             found = self._inferred(scores[:, :high, :wide], image)
             if not values["probability"]:
                 found = np.log(np.maximum(found, TINY))
-            out[number, :, :high, :wide] = found.reshape(-1, high, wide)
+            out[number, :, :high, :wide] = found.reshape(len(scores), high, wide)
 
     def _inferred(self, scores: Array, image: Array | None) -> Array:
         values = self.node.plan.values

@@ -42,10 +42,7 @@ class Lattice:
 
     def filter(self, values: Array, transposed: bool = False) -> Array:
         """Values (rows x points) blurred; `transposed` is the adjoint, for gradients."""
-        found = np.empty(values.shape)
-        for row, out in zip(values, found, strict=True):
-            out[:] = self._one(row, transposed)
-        return found
+        return np.stack([self._one(row, transposed) for row in values])
 
     def _one(self, row: Array, transposed: bool) -> Array:
         shared = (self.shares * row).ravel()
