@@ -147,7 +147,9 @@ def _build(net: Any, trusted: bool, types: set[str]) -> tuple[str, str]:
             return BUILT, ""
     if any(map(_lacks_file, failures)):
         return MISSING, ""
-    return FAILED, _plain(failures[0])
+    # A phase in which the data layers are left out says nothing of the net.
+    told = [error for error in failures if "is produced by no layer" not in str(error)]
+    return FAILED, _plain((told or failures)[0])
 
 
 def _lacks_file(error: BaseException | None) -> bool:

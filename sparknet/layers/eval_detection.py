@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparknet.layers.layer import Layer, Plan, Shape, between
-from sparknet.layers.yolo_boxes import check_biases, check_map
+from sparknet.layers.yolo_boxes import check_biases, check_map, check_truths
 
 
 class EvalDetection(Layer):
@@ -28,9 +28,7 @@ class EvalDetection(Layer):
         options = self.options
         check_map(self, bottoms[0], options.num_object, options.num_class)
         check_biases(self, options.biases, options.num_object)
-        annotated = len(bottoms[1]) == 4 and bottoms[1][:2] == (1, 1) and bottoms[1][3] == 8
-        if not annotated and (len(bottoms[1]) < 1 or bottoms[1][0] != bottoms[0][0]):
-            self.fail("boxes and labels must have the same number of images")
+        check_truths(self, bottoms)
         num, _, high, wide = bottoms[0]
         values = {
             "num_class": options.num_class,
@@ -39,7 +37,6 @@ class EvalDetection(Layer):
             "score_type": self.choice("score_type"),
             "nms": options.nms,
             "biases": tuple(options.biases),
-            "annotated": annotated,
         }
         return Plan(
             ((num, options.num_class + high * wide * options.num_object * 4),), values=values

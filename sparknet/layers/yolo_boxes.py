@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.layers.layer import Layer, Shape, shape_text
+from sparknet.layers.layer import Layer, Shape, count, shape_text
 from sparknet.layers.rpn.boxes import LARGEST
 
 Array = np.ndarray[Any, Any]
@@ -99,9 +99,33 @@ def suppressed(boxes: Array, threshold: float) -> Array:
     return np.array(chosen, np.int64)
 
 
+def is_annotated(shape: Shape) -> bool:
+    """Whether labels are rows as AnnotatedData has them, of all images together."""
+    return len(shape) == 4 and tuple(shape[:2]) == (1, 1) and shape[3] == 8
+
+
+def check_truths(layer: Layer, bottoms: Sequence[Shape]) -> None:
+    """Labels are of the map's images: five values for each box, or AnnotatedData's rows."""
+    boxes, labels = bottoms[:2]
+    if is_annotated(labels):
+        return
+    if not labels or labels[0] != boxes[0]:
+        layer.fail(
+            "boxes and labels must have the same number of images; "
+            f"their shapes are {shape_text(boxes)} and {shape_text(labels)}"
+        )
+    if count(labels[1:]) % 5:
+        layer.fail(f"a true box has 5 values; the labels are {shape_text(labels)}")
+
+
 def truths(labels: Array, images: int) -> list[Array]:
     """The true boxes of each image: rows of class, centre, width and height, up to the first
-    whose centre is 0."""
+    whose centre is 0; AnnotatedData's classes count from 1."""
+    if is_annotated(labels.shape):
+        rows = labels.reshape(-1, 8).astype(np.float64)
+        low, high = rows[:, 3:5], rows[:, 5:7]
+        boxes = np.concatenate([rows[:, 1:2] - 1, (low + high) / 2, high - low], 1)
+        return [boxes[rows[:, 0] == image] for image in range(images)]
     found = []
     for rows in np.asarray(labels, np.float64).reshape(images, -1, 5):
         ends = np.flatnonzero((rows[:, 1] == 0) | (rows[:, 3] == 0))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparknet.cli import main
+from sparknet.cli.census import take
 
 INPUT = 'layer { name: "i" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }\n'
 FILES = {
@@ -26,6 +27,13 @@ FILES = {
     "labelmap.prototxt": 'item { name: "none" }',
     "readme.txt": "layer { }",
 }
+
+
+def test_the_reason_of_the_phase_that_has_data(tmp_path: Path) -> None:
+    text = INPUT.replace("input_param", "include { phase: TEST } input_param")
+    text += 'layer { name: "p" type: "Pooling" bottom: "x" top: "y" }'
+    (tmp_path / "net.prototxt").write_text(text)
+    assert take(tmp_path).files[0].reason.startswith("Pooling: ")
 
 
 @pytest.fixture

@@ -30,21 +30,12 @@ class EvalDetectionHost(Host):
         boxes = placed(parts.transpose(0, 3, 1, 2, 4), anchors).transpose(0, 2, 3, 1, 4)
         top = tops[0].data
         top[...] = 0
-        of_rows = annotated if values["annotated"] else truths
-        for image, real in enumerate(of_rows(bottoms[1].data, len(parts))):
+        for image, real in enumerate(truths(bottoms[1].data, len(parts))):
             for label in real[:, 0].astype(int):
                 if 0 <= label < values["num_class"]:
                     top[image, label] += 1
             rows = judged(parts[image], boxes[image], real, values)
             top[image, values["num_class"] : values["num_class"] + rows.size] = rows.ravel()
-
-
-def annotated(labels: Array, images: int) -> list[Array]:
-    """Of each image the rows of class from 0, centre, width and height, out of AnnotatedData's."""
-    rows = labels.reshape(-1, 8)
-    low, high = rows[:, 3:5], rows[:, 5:7]
-    found = np.concatenate([rows[:, 1:2] - 1, (low + high) / 2, high - low], 1)
-    return [found[rows[:, 0] == image] for image in range(images)]
 
 
 def judged(parts: Array, boxes: Array, real: Array, values: Mapping[str, Any]) -> Array:

@@ -239,6 +239,23 @@ def test_yolov3_loss() -> None:
     same(made.blobs["xb"].diff, want / 2, 1e-4, 1e-5)
 
 
+def test_labels_of_annotated_data() -> None:
+    """RegionLoss learns the same of AnnotatedData's rows, whose classes count from 1."""
+    x = draw(2, 16, 3, 4)
+    rows = [
+        [n, row[0] + 1, 0, row[1] - row[3] / 2, row[2] - row[4] / 2,
+         row[1] + row[3] / 2, row[2] + row[4] / 2, 0]
+        for n in range(2) for row in LABELS[n] if row[3]
+    ]  # fmt: skip
+    annotated = np.array([*rows, [-1] * 8], np.float32)[None, None]
+    losses = []
+    for labels in (LABELS, annotated):
+        made = build(layer_text("RegionLoss", REGION, "x l"), {"x": x, "l": labels}, force=False)
+        made.forward()
+        losses.append(float(made.blobs["y"].data))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
 def test_boxes_judged() -> None:
     """One box is right, one doubles it, and classes without a true box are wrong."""
     x = np.full((1, 16, 2, 2), -9, np.float32)
