@@ -1,174 +1,98 @@
 """Find objects in photographs, cut them out, and look up the nearest ones of a catalogue.
 
-    python examples/detect_and_match.py
+    python examples/detect_and_match.py [workers] [folder for pictures]
+    spark-submit examples/detect_and_match.py …
 
-A small SSD learns to find circles, squares and crosses in drawn scenes.  On Spark it then finds
-them in new scenes; each is cut out and becomes features by the detector's own first layers; and
-each is matched with the nearest five objects of a catalogue by the cosine of the features.
-BigDL's users built this for a shop's photographs (arXiv 1804.05839, section 5.1).
+A small SSD learns to find circles, squares, crosses and triangles in drawn scenes, on the workers
+of Spark.  It then finds them in new scenes; each is cut out and becomes features by the detector's
+own first layers; and each is matched with the nearest five objects of a catalogue by the cosine of
+the features.  BigDL's users built this for a shop's photographs (arXiv 1804.05839, section 5.1).
 """
 
 from __future__ import annotations
 
-import io
+import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from scenes import MOST, NAMES, png, scene
 
-from sparknet import caffe
-from sparknet.caffe import layers as L
-from sparknet.proto import caffe_pb2
-from sparknet.spark import SparkModel, get_session
+from sparknet import ActivationLayer, ConvLayer, NetParams, PoolLayer, RDDLayer, SolverParams
+from sparknet.dsl import Flatten
+from sparknet.models import Map, ssd
+from sparknet.spark import SparkModel, Trainer, cut_out, get_session
+from sparknet.summary import Progress
 
-SIDE, CUT, NEAREST = 96, 32, 5
-NAMES = ["background", "circle", "square", "cross"]
-CHANNELS = (16, 32, 64, 64)
-Box = tuple[int, ...]
-
-
-def scene(random: np.random.Generator) -> tuple[Any, list[Box]]:
-    """A picture of one to three shapes, and their boxes (label, xmin, ymin, xmax, ymax)."""
-    picture = random.integers(20, 90) + random.integers(0, 25, (SIDE, SIDE, 3))
-    y, x = np.mgrid[:SIDE, :SIDE]
-    boxes: list[Box] = []
-    for _ in range(random.integers(1, 4)):
-        radius = int(random.integers(9, 17))
-        left, top = random.integers(1, SIDE - 2 * radius - 1, 2)
-        box = (left, top, left + 2 * radius, top + 2 * radius)
-        if any(box[0] < b[3] and b[1] < box[2] and box[1] < b[4] and b[2] < box[3] for b in boxes):
-            continue
-        dx, dy = abs(x - left - radius), abs(y - top - radius)
-        bar = radius // 3
-        square = (dx <= radius) & (dy <= radius)
-        shapes = (dx**2 + dy**2 <= radius**2, square, square & ((dx <= bar) | (dy <= bar)))
-        label = int(random.integers(1, 4))
-        picture[shapes[label - 1]] = random.integers(120, 255, 3)
-        boxes.append((label, *map(int, box)))
-    return picture.astype(np.uint8), boxes
+SIDE, CUT, BATCH, NEAREST = 104, 40, 16, 5
+PIXELS: dict[str, Any] = {"mean": 96, "scale": 1 / 64}
+SCENES = {"learned": 1200, "held out": 200, "on the shelf": 150, "asked for": 50}
 
 
-def png(picture: Any) -> bytes:
-    written = io.BytesIO()
-    Image.fromarray(picture).save(written, "png")
-    return written.getvalue()
-
-
-def trunk(net: caffe.NetSpec, batch: int, side: int) -> Any:
-    """The layers that the detector and the features share."""
-    net.data = L.Input(shape={"dim": [batch, 3, side, side]})
-    top = net.scaled = L.Power(net.data, scale=1 / 64, shift=-1.5)
-    for number, channels in enumerate(CHANNELS):
-        filler = {"type": "msra"}
-        top = L.Convolution(top, num_output=channels, kernel_size=3, pad=1, weight_filler=filler)
-        setattr(net, f"conv{number}", top)
-        top = L.ReLU(top, in_place=True)
-        setattr(net, f"relu{number}", top)
-        if number < 3:
-            top = L.Pooling(top, kernel_size=2, stride=2)
-            setattr(net, f"pool{number}", top)
-    return top
-
-
-def detector(batch: int, training: bool) -> caffe_pb2.NetParameter:
-    """SSD with two square prior boxes at each place of a map of 12 x 12."""
-    net = caffe.NetSpec()
-    top = trunk(net, batch, SIDE)
-    net.priors = L.PriorBox(top, net.data, min_size=[20, 30], variance=[0.1, 0.1, 0.2, 0.2])
-    for name, values in (("boxes", 4), ("classes", len(NAMES))):
-        filler = {"type": "xavier"}
-        found = L.Convolution(
-            top, num_output=2 * values, kernel_size=3, pad=1, weight_filler=filler
-        )
-        last = L.Permute(found, order=[0, 2, 3, 1])
-        for part, layer in (("", found), ("_last", last), ("_flat", L.Flatten(last))):
-            setattr(net, name + part, layer)
-    classes = {"num_classes": len(NAMES), "code_type": "CENTER_SIZE"}
-    if training:
-        net.truth = L.Input(shape={"dim": [1, 1, 1, 8]})
-        bottoms = (net.boxes_flat, net.classes_flat, net.priors, net.truth)
-        net.loss = L.MultiBoxLoss(*bottoms, **classes)
-        return net.to_proto()
-    net.scores = L.Reshape(net.classes_flat, shape={"dim": [0, -1, len(NAMES)]})
-    net.prob_flat = L.Flatten(L.Softmax(net.scores, axis=2))
-    net.found = L.DetectionOutput(
-        net.boxes_flat,
-        net.prob_flat,
-        net.priors,
-        detection_output_param={
-            "keep_top_k": 20,
-            "confidence_threshold": 0.5,
-            "nms_param": {"nms_threshold": 0.45, "top_k": 100},
-            **classes,
-        },
-    )
-    return net.to_proto()
-
-
-def features() -> caffe_pb2.NetParameter:
-    """The shared layers over a cut-out, and the largest value of each of their channels."""
-    net = caffe.NetSpec()
-    net.pooled = L.Pooling(trunk(net, 1, CUT), pool=0, global_pooling=True)
-    net.features = L.Flatten(net.pooled)
-    return net.to_proto()
-
-
-def train(weights: str, steps: int = 200, batch: int = 16) -> None:
-    """Train the detector on drawn scenes, as a pycaffe script does, and save it."""
-    settings: dict[str, Any] = {
-        "type": "Adam",
-        "base_lr": 0.002,
-        "momentum": 0.9,
-        "lr_policy": "fixed",
-    }
-    solver = caffe_pb2.SolverParameter(max_iter=steps, random_seed=1, **settings)
-    solver.net_param.CopyFrom(detector(batch, training=True))
-    learner, random = caffe.get_solver(solver), np.random.default_rng(0)
-    for _ in range(steps):
-        scenes = [scene(random) for _ in range(batch)]
-        rows = [
-            (item, label, 0, *np.divide(box, SIDE), 0)
-            for item, (_, boxes) in enumerate(scenes)
-            for label, *box in boxes
+def trunk(batch: int, side: int) -> list[Any]:
+    """The layers that the detector and the features share; the last map has a place for every 8
+    pixels."""
+    layers: list[Any] = [RDDLayer("data", shape=[batch, 3, side, side])]
+    below = "data"
+    for number, filters in enumerate((16, 32, 64, 64), 1):
+        conv, relu, pool = f"conv{number}", f"relu{number}", f"pool{number}"
+        layers += [
+            ConvLayer(conv, below, kernel=3, pad=1, num_filters=filters, weight_filler="msra"),
+            ActivationLayer(relu, conv, activation="relu", in_place=True),
         ]
-        blobs = learner.net.blobs
-        blobs["data"].data[...] = [picture[:, :, ::-1].transpose(2, 0, 1) for picture, _ in scenes]
-        blobs["truth"].reshape(1, 1, len(rows), 8)
-        blobs["truth"].data[...] = rows
-        learner.step(1)
-    learner.net.save(weights)
+        if number < 4:
+            layers.append(PoolLayer(pool, conv, pool="max", kernel=2, stride=2))
+        below = pool
+    return layers
 
 
-def cut(rows: Iterator[Any]) -> Iterator[Any]:
-    """Each found object as an image of its own, by pandas."""
-    for table in rows:
-        table["content"] = [
-            cut_out(content, found)
-            for content, found in zip(table["content"], table["object"], strict=True)
-        ]
-        table["label"] = [found["label"] for found in table["object"]]
-        yield table.drop(columns="object")
+detector = NetParams(
+    "shapes",
+    trunk(BATCH, SIDE),
+    RDDLayer("boxes", shape=[BATCH, MOST, 5]),
+    ssd([Map("conv4", least=20, most=45)], len(NAMES)),
+)
+features = NetParams(
+    "features",
+    trunk(1, CUT),
+    PoolLayer("pooled", "conv4", pool="max", global_pooling=True),
+    Flatten("features", "pooled"),
+)
 
 
-def cut_out(content: bytes, found: Any) -> bytes:
-    corners = [round(found[side]) for side in ("xmin", "ymin", "xmax", "ymax")]
-    with Image.open(io.BytesIO(content)) as picture:
-        return png(np.asarray(picture.convert("RGB").crop(corners)))
+def rows(first: int, count: int) -> Iterator[tuple[int, bytes, list[list[float]]]]:
+    """Scenes as rows of a table: a number, a PNG file, and its boxes."""
+    for number in range(first, first + count):
+        picture, _, boxes = scene(np.random.default_rng(number), SIDE)
+        yield number, png(picture), [list(map(float, box)) for box in boxes]
 
 
-def objects(pictures: Any, weights: str) -> Any:
-    """A row for each object in the pictures: its picture's id, label, and features of length 1."""
+def tables(spark: Any) -> list[Any]:
+    schema, first, made = "id long, content binary, boxes array<array<float>>", 0, []
+    for count in SCENES.values():
+        made.append(spark.createDataFrame(list(rows(first, count)), schema).repartition(4))
+        first += count
+    return made
+
+
+def sure(finder: SparkModel, pictures: Any) -> Any:
+    """The pictures with what the detector is sure of: an array of label, score and corners."""
     from pyspark.sql import functions as F
 
-    finder = SparkModel(detector(1, training=False), weights, columns={"data": "content"})
-    found = finder.transform(pictures, ["found"], labels=NAMES)
-    each = found.select("id", "content", F.explode("found").alias("object"))
-    cuts = each.mapInPandas(cut, "id long, content binary, label int")
-    describer = SparkModel(features(), weights, columns={"data": "content"}, resize=CUT)
-    described = describer.transform(cuts, ["features"]).drop("content")
+    found = finder.transform(pictures, ["detection_out"], labels=NAMES)
+    likely = F.filter("detection_out", lambda one: one.score > 0.5)
+    return found.select("id", "content", likely.alias("sure"))
+
+
+def objects(pictures: Any, describer: SparkModel) -> Any:
+    """A row for each object in the pictures: what was found, and features of length 1."""
+    from pyspark.sql import functions as F
+
+    described = describer.transform(cut_out(pictures, "content", "sure"), ["features"])
     length = F.expr("sqrt(aggregate(features, 0D, (sum, x) -> sum + x * x))")
-    return described.withColumn("length", length)
+    return described.withColumn("features", F.transform("features", lambda x: x / length))
 
 
 def matches(shelf: Any, asked: Any) -> Any:
@@ -176,40 +100,57 @@ def matches(shelf: Any, asked: Any) -> Any:
     from pyspark.sql import functions as F
     from pyspark.sql.window import Window
 
-    numbered = asked.withColumn("asked", F.monotonically_increasing_id())
-    pairs = numbered.alias("a").crossJoin(F.broadcast(shelf.alias("b")))
-    product = "aggregate(zip_with(a.features, b.features, (x, y) -> x * y), 0D, (s, x) -> s + x)"
-    near = F.expr(f"{product} / (a.length * b.length)")
-    order = Window.partitionBy("asked").orderBy(F.desc("near"), "b.id")
-    ranked = pairs.withColumn("near", near).withColumn("rank", F.row_number().over(order))
-    best = ranked.where(F.col("rank") <= NEAREST).select(
-        "asked", "a.label", F.col("b.label").alias("match")
+    near = "aggregate(zip_with(asked, features, (x, y) -> x * y), 0D, (sum, x) -> sum + x)"
+    wanted = asked.select(
+        F.monotonically_increasing_id().alias("number"),
+        F.struct("content", "object.label").alias("one"),
+        F.col("features").alias("asked"),
     )
-    return best.groupBy("asked", "label").agg(F.collect_list("match").alias("matches"))
+    pairs = wanted.crossJoin(F.broadcast(shelf)).withColumn("near", F.expr(near))
+    nearest = Window.partitionBy("number").orderBy(F.desc("near"), "id")
+    ranked = pairs.withColumn("rank", F.row_number().over(nearest)).where(f"rank <= {NEAREST}")
+    match = F.struct("rank", "object.label", "content")
+    found = ranked.groupBy("number", "one").agg(F.array_sort(F.collect_list(match)).alias("found"))
+    return found.orderBy("number").select("one.*", "found")
 
 
-def main(shelf: int = 120, asked: int = 40) -> float:
-    import tempfile
-    from pathlib import Path
-
-    spark = get_session(2)
-    with tempfile.TemporaryDirectory() as folder:
-        weights = str(Path(folder, "ssd.caffemodel"))
-        train(weights)
-        random = np.random.default_rng(1)
-        rows = [(number, png(scene(random)[0])) for number in range(shelf + asked)]
-        pictures = spark.createDataFrame(rows, "id long, content binary").repartition(4)
-        everything = objects(pictures, weights).cache()
-        on_shelf, wanted = everything.where(f"id < {shelf}"), everything.where(f"id >= {shelf}")
-        answers = matches(on_shelf, wanted).collect()
-    right = [match == one.label for one in answers for match in one.matches]
-    print(
-        f"accuracy {np.mean(right):.1%}: that many of the nearest {NEAREST} of {len(answers)} "
-        "objects are of their kind"
+def main(workers: int = 2, folder: str | None = None) -> tuple[float, float]:
+    spark = get_session(workers)
+    learned, held, shelf, asked = tables(spark)
+    solver = SolverParams(
+        net=detector, base_lr=0.002, type="Adam", momentum=0.9, lr_policy="fixed", random_seed=1
     )
+    trainer = Trainer(
+        solver,
+        "allreduce",
+        workers,
+        columns={"data": "content"},
+        epochs=5,
+        on_event=Progress(),
+        **PIXELS,
+    )
+    trained = trainer.fit(learned, held)
+    precision = trained.outcome.metrics["mean_ap"]
+    with tempfile.TemporaryDirectory() as place:
+        weights = str(Path(place, "shapes.caffemodel"))
+        trained.net.save(weights)
+        columns = {"data": "content"}
+        describer = SparkModel(features, weights, columns=columns, resize=CUT, **PIXELS)
+        seen = [sure(trained.model, pictures).cache() for pictures in (shelf, asked)]
+        answers = matches(*(objects(one, describer) for one in seen)).collect()
+    right = float(np.mean([match.label == one.label for one in answers for match in one.found]))
+    print(f"mean average precision {precision:.1%} on {SCENES['held out']} scenes")
+    print(f"accuracy {right:.1%} of the nearest {NEAREST} of {len(answers)} objects")
+    if folder is not None:
+        import gallery
+
+        gallery.boxed(Path(folder, "detections.png"), seen[1].limit(8).collect(), NAMES)
+        gallery.matched(Path(folder, "matches.png"), answers, NAMES)
     spark.stop()
-    return float(np.mean(right))
+    assert precision > 0.8
+    return precision, right
 
 
 if __name__ == "__main__":
-    main()
+    words = sys.argv[1:]
+    main(int(words[0]) if words else 2, words[1] if words[1:] else None)

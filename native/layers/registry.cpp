@@ -87,6 +87,7 @@ std::unique_ptr<Kernel> make_swish();
 std::unique_ptr<Kernel> make_tanh();
 std::unique_ptr<Kernel> make_threshold();
 std::unique_ptr<Kernel> make_tile();
+std::unique_ptr<Kernel> make_true_boxes();
 std::unique_ptr<Kernel> make_upsample();
 std::unique_ptr<Kernel> make_yolov3_detection_output();
 
@@ -179,6 +180,7 @@ const std::map<std::string, Factory>& kernels() {
         {"TanH", make_tanh},
         {"Threshold", make_threshold},
         {"Tile", make_tile},
+        {"TrueBoxes", make_true_boxes},
         {"Upsample", make_upsample},
         {"Yolov3DetectionOutput", make_yolov3_detection_output},
     };

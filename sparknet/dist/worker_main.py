@@ -256,16 +256,36 @@ def _share(part: Part, records: Records | None, comm: Comm) -> int:
 
 
 def _validation(net: Net, part: Part, comm: Comm, metrics: tuple[str, ...]) -> Validate:
-    """A function that validates on this worker's share of the validation records."""
+    """A function that validates on this worker's share of the validation records.
+
+    What is no mean over records, as mean average precision, is computed of all workers' counts.
+    """
     begin, end = _span(part, part.validation, comm)
     if part.validation is not None and begin < end:
         mine = Subset(part.validation, slice(begin, end)) if part.is_whole else part.validation
         net.set_validation_data(mine)
 
     def measure() -> tuple[int, dict[str, float]]:
-        return (end - begin, net.test_parts(metrics)) if begin < end else (0, {})
+        means, found = net.measure(metrics) if begin < end else (None, {})
+        for name in net.tested.evaluated:
+            counts = _all_rows(comm, means and means.judged(name))
+            if means is not None and name in found:
+                found[name] = means.summary(name, [counts])
+        return end - begin, found
 
     return measure
+
+
+def _all_rows(comm: Comm, mine: Any) -> Any:
+    """The rows of float32 of all workers; None for a worker that has none."""
+    own = np.zeros((0, 0), np.float32) if mine is None else np.ascontiguousarray(mine, np.float32)
+    parts = []
+    for rank, shape in enumerate(comm.gather(list(own.shape))):
+        rows = own if rank == comm.rank else np.zeros(shape, np.float32)
+        if rows.size:
+            comm.broadcast_bytes(rows.data.cast("B"), rank)
+            parts.append(rows)
+    return np.concatenate(parts) if parts else own
 
 
 def _gathered(comm: Comm, mine: Records) -> Records:

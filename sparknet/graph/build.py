@@ -164,6 +164,7 @@ def _with_gradients(
             is_loss=any(node.loss_weights),
             param_needs=_param_needs(node),
             asked=tuple(node.layer.parameter.propagate_down),
+            is_constant=node.layer.constant,
         )
         for node in nodes
     ]

@@ -23,6 +23,8 @@ class Flow:
     """A parameter has a learning rate."""
     asked: Sequence[bool] = ()
     """The layer's ``propagate_down``: empty, or one entry for each bottom."""
+    is_constant: bool = False
+    """The tops do not depend on the bottoms' values."""
     needs: bool = False
     """Result: the layer runs backward."""
     wants: list[bool] = field(default_factory=list)
@@ -44,7 +46,7 @@ def force(flows: Sequence[Flow], allowed: Callable[[int, int], bool]) -> None:
 
 def _forward(flows: Sequence[Flow], blob_needs: list[bool]) -> None:
     for flow in flows:
-        reached = [blob_needs[blob] for blob in flow.bottoms]
+        reached = [blob_needs[blob] and not flow.is_constant for blob in flow.bottoms]
         flow.wants = list(flow.asked) or reached
         flow.needs = flow.param_needs or any(reached)
         if flow.needs:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparknet.errors import shown
+from sparknet.layers.average_precision import mean_average_precision
 from sparknet.layers.layer import Layer, Plan, Shape, between, shape_text
 from sparknet.layers.legacy_shape import legacy_shape
 from sparknet.proto.trust import check_trusted
@@ -33,6 +34,8 @@ class DetectionEvaluate(Layer):
     reshapes = True
     judges = True
     evaluates = True
+
+    summary = staticmethod(mean_average_precision)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

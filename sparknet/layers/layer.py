@@ -93,6 +93,8 @@ class Layer(ABC):
     """The first top carries loss weight 1 unless the spec says otherwise."""
     gradient: ClassVar[bool] = True
     """The layer has a backward pass.  False: Accuracy, ArgMax, data layers …"""
+    constant: ClassVar[bool] = False
+    """The values of the tops depend on the bottoms' shapes alone (PriorBox)."""
     frozen: ClassVar[bool] = False
     """The blobs are statistics: a missing ``param { }`` entry means ``lr_mult: 0`` (BatchNorm)."""
     statistics: ClassVar[slice] = slice(0)
@@ -112,8 +114,11 @@ class Layer(ABC):
     numbered: ClassVar[bool] = False
     """A record gives any number of rows of the top; each row begins with the record's number
     (DetectionOutput)."""
+    blank: ClassVar[float | None] = None
+    """The value of rows that fill up a record of the first bottom that has fewer (TrueBoxes)."""
     evaluates: ClassVar[bool] = False
-    """The top has rows of classes and of judged detections (DetectionEvaluate)."""
+    """The top holds counts of a batch, and `summary` makes a metric of those of all batches
+    (DetectionEvaluate)."""
     user_code: ClassVar[bool] = False
     """Only a user's own code can say what shapes the tops have (Python)."""
     is_view: ClassVar[bool] = False
@@ -157,7 +162,12 @@ class Layer(ABC):
 
     def force_backward(self, bottom: int) -> bool:
         """Whether ``force_backward`` reaches this bottom (Caffe's AllowForceBackward)."""
-        return True
+        return not self.constant
+
+    @staticmethod
+    def summary(batches: Sequence[Any], version: str) -> float:
+        """The metric of the tops of all batches; ``version`` is the solver's ``ap_version``."""
+        raise NotImplementedError
 
     def mixes(self, bottom: Shape, axis: int) -> bool:
         """Whether a record's result depends on the other records along this axis of a bottom."""

@@ -23,6 +23,7 @@ class PriorBox(Layer):
     field = "prior_box_param"
     bottoms = exactly(2)
     gradient = False
+    constant = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         _, _, layer_h, layer_w = legacy_shape(self, bottoms[0], "the feature map")

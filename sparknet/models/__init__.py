@@ -17,9 +17,10 @@ from types import ModuleType
 
 from sparknet.dsl import NetParams, SolverParams
 from sparknet.errors import SpecError
+from sparknet.models.ssd import Map, ssd
 from sparknet.proto.suggest import did_you_mean
 
-__all__ = ["NAMES", "about", "files", "net", "solver"]
+__all__ = ["NAMES", "Map", "about", "files", "net", "solver", "ssd"]
 
 NAMES = (
     "alexnet",
@@ -32,8 +33,10 @@ NAMES = (
     "lstm_text",
     "mlp_tabular",
     "mobilenet",
+    "mobilenet_ssd",
     "resnet50",
     "squeezenet",
+    "ssd300_vgg16",
     "vgg16",
 )
 

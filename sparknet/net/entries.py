@@ -43,6 +43,8 @@ class Entry:
     """Whether its values are class indices."""
     given: Preprocessing | None = field(default=None, repr=False, compare=False)
     """The preprocessing that the net's user asks for."""
+    blank: float | None = None
+    """The value of rows that fill up a record that has fewer; None where all have as many."""
 
     @cached_property
     def preprocessing(self) -> Preprocessing | None:
@@ -142,9 +144,18 @@ def find_entries(
         if name in read
     ]
     axes = Outline(net.layer, phase).input_axes({name: shape for name, _, shape, _ in tops})
-    labels = set(_labels(net))
+    labels, blanks = set(_labels(net)), dict(_blanks(net))
     entries = [
-        Entry(name, shape, layer.name, layer.type, transform, axes[name], name in labels)
+        Entry(
+            name,
+            shape,
+            layer.name,
+            layer.type,
+            transform,
+            axes[name],
+            name in labels,
+            blank=blanks.get(name),
+        )
         for name, layer, shape, transform in tops
     ]
     return entries if given is None else _pictured(entries, given)
@@ -174,6 +185,14 @@ def _labels(net: NetMessage) -> Iterator[str]:
         place = LAYERS[layer.type].classes if layer.type in LAYERS else None
         if place is not None and place < len(layer.bottom):
             yield layer.bottom[place]
+
+
+def _blanks(net: NetMessage) -> Iterator[tuple[str, float]]:
+    """The blobs whose records may have fewer rows than there is room for, with what fills them."""
+    for layer in net.layer:
+        blank = LAYERS[layer.type].blank if layer.type in LAYERS else None
+        if blank is not None and layer.bottom:
+            yield layer.bottom[0], blank
 
 
 def with_inputs(net: NetMessage, entries: Sequence[Entry]) -> NetMessage:

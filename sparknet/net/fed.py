@@ -25,6 +25,7 @@ from sparknet.net.entries import (
 )
 from sparknet.net.feed import Feed, decoded, reshape
 from sparknet.net.flow import dependent, last_blobs
+from sparknet.net.metrics import Summary
 from sparknet.net.rows import (
     Array,
     Block,
@@ -145,10 +146,10 @@ class FedNet:
         return {top for layer, kind in kinds if kind.judges and not kind.loss for top in layer.top}
 
     @property
-    def evaluated(self) -> set[str]:
-        """Tops with rows of judged detections."""
+    def evaluated(self) -> dict[str, Summary]:
+        """Tops with counts, and what makes metrics of them."""
         kinds = ((layer, LAYERS[layer.type]) for layer in self.described.layer)
-        return {top for layer, kind in kinds if kind.evaluates for top in layer.top}
+        return {top: kind.summary for layer, kind in kinds if kind.evaluates for top in layer.top}
 
     def measured(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """The computed outputs, without those that are records themselves."""

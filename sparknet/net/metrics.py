@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sparknet.layers.average_precision import mean_average_precision
-
 Array = np.ndarray[Any, Any]
 
+Summary = Callable[[Sequence[Array], str], float]
+"""Makes a metric of what a layer that evaluates counted in each batch."""
 LARGEST = 1000
 """The most numbers of one output that are listed one by one."""
 
@@ -44,20 +44,22 @@ class Means:
 
     An output of one number is a metric; an output of several numbers is a metric for each.  An
     output with one number per record counts by its mean; one with more is a prediction and no
-    metric.  The tops in ``measures`` have no axis of records.  Those in ``evaluated`` hold judged
-    detections: they become their mean average precision by one of SSD's ways (`ap_version`).
+    metric.  The tops in ``measures`` have no axis of records.  Those in ``evaluated`` hold counts,
+    as judged detections, of which a function makes a metric when all batches are known: the mean
+    average precision by one of SSD's ways (`ap_version`).
     """
 
     def __init__(
         self,
         measures: Collection[str] = (),
-        evaluated: Collection[str] = (),
+        evaluated: Mapping[str, Summary] | None = None,
         ap_version: str = "Integral",
     ) -> None:
         self.batches = 0
         self.records = 0
         self._measures, self._ap_version = measures, ap_version
-        self._judged: dict[str, list[Array]] = {name: [] for name in evaluated}
+        self._evaluated = evaluated or {}
+        self._judged: dict[str, list[Array]] = {name: [] for name in self._evaluated}
         self._sums: dict[str, _Sum] = {}
 
     def add(self, outputs: Mapping[str, Any], records: int) -> None:
@@ -78,11 +80,20 @@ class Means:
         held = {name: mean / self.records for name, mean in found.items() if mean is not None}
         for name, batches in self._judged.items():
             if batches:
-                held[name] = np.array(mean_average_precision(batches, self._ap_version))
+                held[name] = np.array(self.summary(name, batches))
         first = [
             name for name in held if name in self._judged or self._sums[name].elements.size == 1
         ]
         return {name: held[name] for name in [*first, *held]}
+
+    def judged(self, name: str) -> Array:
+        """What was counted for an evaluated output, in two axes, which may be handed on."""
+        batches = [batch.reshape(-1, batch.shape[-1]) for batch in self._judged[name]]
+        return np.concatenate(batches) if batches else np.zeros((0, 0), np.float32)
+
+    def summary(self, name: str, batches: Sequence[Array]) -> float:
+        """The metric of an evaluated output."""
+        return self._evaluated[name](batches, self._ap_version)
 
     def result(self) -> dict[str, float]:
         """The metrics by name; ``name[0]``, ``name[1]`` … where an output has several."""

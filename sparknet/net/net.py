@@ -262,9 +262,13 @@ class Net:
 
     def test_parts(self, metrics: Sequence[str]) -> dict[str, float]:
         """What `test` gives, with what `scores.finished` makes the metrics of."""
+        return self.measure(metrics)[1]
+
+    def measure(self, metrics: Sequence[str]) -> tuple[Means, dict[str, float]]:
+        """The same, and the counts of what is no mean over records."""
         scores = Scores(metrics)
         means = self._tested(None, 0, scores if metrics else None)
-        return flattened(means.arrays()) | scores.parts()
+        return means, flattened(means.arrays()) | scores.parts()
 
     def test_arrays(self, steps: int | None = None, net: int = 0) -> dict[str, Array]:
         """The results of `test`, each output in its shape."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparknet.spark.cutting import cut_out
 from sparknet.spark.mean import tree_mean
 from sparknet.spark.model import SparkModel
 from sparknet.spark.planning import planning_on
@@ -14,6 +15,7 @@ __all__ = [
     "SparkModel",
     "Trained",
     "Trainer",
+    "cut_out",
     "forget",
     "get_session",
     "kept",

@@ -41,12 +41,16 @@ class Wanted:
     shape: Shape
     images: ImageArrays | None = None
     """What makes its arrays of images, if it takes images."""
+    blank: float | None = None
+    """The value of rows that fill up a record with fewer of them, if it takes such."""
 
 
 def wanted(entries: Iterable[Entry], training: bool = False) -> dict[str, Wanted]:
     """What a net's inputs take."""
     return {
-        entry.name: Wanted(entry.stored, None if entry.pictures is None else entry.images(training))
+        entry.name: Wanted(
+            entry.stored, None if entry.pictures is None else entry.images(training), entry.blank
+        )
         for entry in entries
     }
 
@@ -59,7 +63,10 @@ def arrays(
     for blob, name in mapping.items():
         want = shapes[blob]
         want = want if isinstance(want, Wanted) else Wanted(want)
-        found[blob] = column(batch.column(plain(name)), name, want.shape, want.images)
+        values = batch.column(plain(name))
+        if want.blank is not None:
+            values = filled_up(values, name, want.shape, want.blank)
+        found[blob] = column(values, name, want.shape, want.images)
         check_finite(found[blob], name)
     return found
 
@@ -98,6 +105,28 @@ def column(values: pa.Array, name: str, shape: Shape, images: ImageArrays | None
         numbers = np.asarray(values.to_numpy(zero_copy_only=False))
         return _shaped(numbers if numbers.dtype != object else numbers.astype(float), name, shape)
     raise SparkError(f"column '{name}' is of type {of}, which is neither numbers nor bytes")
+
+
+def filled_up(values: pa.Array, name: str, shape: Shape, blank: float) -> pa.Array:
+    """Arrays of arrays, each with as many of these as the shape says; other columns as they are."""
+    import pyarrow as pa
+
+    kind, of = pa.types, values.type
+    if not (kind.is_list(of) or kind.is_large_list(of)) or values.null_count:
+        return values
+    inner = values.flatten()
+    if not (kind.is_list(inner.type) or kind.is_large_list(inner.type)):
+        return values
+    if inner.null_count:
+        raise SparkError(f"column '{name}' has nulls inside its lists")
+    room, width = (size or 0 for size in shape)
+    counts = np.diff(np.asarray(values.offsets))
+    if (most := max(counts, default=0)) > room:
+        raise SparkError(f"column '{name}' has a row of {most}: the net has room for {room}")
+    rows = np.full((len(values), room, width), blank, np.float32)
+    if counts.any():
+        rows[np.arange(room) < counts[:, None]] = _shaped(_lists(inner, name), name, (width,))
+    return pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), room * width)
 
 
 def _shaped(rows: Array, name: str, shape: Shape) -> Array:

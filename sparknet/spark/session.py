@@ -42,13 +42,12 @@ def get_session(
     given = os.environ.get("PYSPARK_GATEWAY_PORT") or _is_connected()
     if master is None and not given and spark_session.getActiveSession() is None:
         return local_session(workers, threads=threads, name=name, config=config)
-    if os.environ.get("SPARK_REMOTE", "").startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = spark_session.builder.appName(name)
-    if master is not None:
+    if master is not None or os.environ.get("SPARK_REMOTE", "").startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if home := java_home():
             os.environ["JAVA_HOME"] = home
+    if master is not None:
         remote = master.startswith("sc://")
         if remote:
             _check_connect()

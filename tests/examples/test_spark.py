@@ -16,18 +16,19 @@ pytest.importorskip("pyspark")
 pytest.importorskip("sklearn")
 
 
-def run(name: str, *words: str) -> float:
-    """The accuracy that an example prints last."""
+def run(name: str, *words: str, figure: str = "accuracy", connect: bool = False) -> float:
+    """A figure that an example prints last, in a classic session or in one of Spark Connect."""
+    remote = {"SPARK_REMOTE": "local[2]"} if connect else {}
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / name), *words],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | remote,
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "ERROR" not in done.stderr
-    return float(re.findall(r"accuracy ([0-9.]+)%", done.stdout)[-1]) / 100
+    return float(re.findall(rf"{figure} ([0-9.]+)%", done.stdout)[-1]) / 100
 
 
 def test_the_demo(tmp_path: Path) -> None:
@@ -48,7 +49,6 @@ def test_the_demo(tmp_path: Path) -> None:
             "imagenet_tars.py", ("--workers", "2", "--seconds", "60"), 0.7, marks=pytest.mark.slow
         ),
         pytest.param("featurize.py", (), 0.9, marks=pytest.mark.slow),
-        pytest.param("detect_and_match.py", (), 0.9, marks=pytest.mark.slow),
         pytest.param("finetune.py", (), 0.95, marks=pytest.mark.slow),
     ],
 )
@@ -76,3 +76,12 @@ def test_tables(workers: str, remote: dict[str, str]) -> None:
         net, trees, by_features, by_columns = found[name]
         assert net > max(least, trees)
         assert by_features > by_columns + 0.05
+
+
+BOTH = pytest.mark.parametrize(("workers", "connect"), [(2, False), (1, False), (2, True)])
+
+
+@pytest.mark.slow
+@BOTH
+def test_detection(workers: int, connect: bool) -> None:
+    assert run("detect_and_match.py", str(workers), connect=connect) >= 0.9

@@ -32,8 +32,10 @@ PARAMETERS = {
     "lstm_text": 25_614_801,
     "mlp_tabular": 644_354,
     "mobilenet": 4_253_891,
+    "mobilenet_ssd": 5_821_468,
     "resnet50": 25_610_269,
     "squeezenet": 1_235_496,
+    "ssd300_vgg16": 26_285_486,
     "vgg16": 138_357_544,
 }
 """All blobs, BatchNorm's running sums among them."""
@@ -69,6 +71,11 @@ SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
         "conv4_2/sep": (512, 14, 14), "conv5_6/sep": (1024, 7, 7), "conv6/sep": (1024, 7, 7),
         "pool6": (1024, 1, 1), "fc7": (1000, 1, 1),
     },
+    "mobilenet_ssd": {
+        "conv11": (512, 19, 19), "conv13": (1024, 10, 10), "conv14_2": (512, 5, 5),
+        "conv15_2": (256, 3, 3), "conv16_2": (256, 2, 2), "conv17_2": (128, 1, 1),
+        "mbox_loc": (4 * 1917,), "mbox_priorbox": (2, 4 * 1917),
+    },
     "resnet50": {
         "conv1": (64, 112, 112), "pool1": (64, 56, 56), "res2c": (256, 56, 56),
         "res3d": (512, 28, 28), "res4f": (1024, 14, 14), "res5c": (2048, 7, 7),
@@ -78,6 +85,11 @@ SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
         "conv1": (64, 113, 113), "pool1": (64, 56, 56), "fire3/concat": (128, 56, 56),
         "fire5/concat": (256, 28, 28), "fire9/concat": (512, 14, 14), "conv10": (1000, 14, 14),
         "pool10": (1000, 1, 1),
+    },
+    "ssd300_vgg16": {
+        "conv4_3_norm": (512, 38, 38), "fc7": (1024, 19, 19), "conv6_2": (512, 10, 10),
+        "conv7_2": (256, 5, 5), "conv8_2": (256, 3, 3), "conv9_2": (256, 1, 1),
+        "mbox_loc": (4 * 8732,), "mbox_conf": (21 * 8732,), "mbox_priorbox": (2, 4 * 8732),
     },
     "vgg16": {
         "pool1": (64, 112, 112), "pool3": (256, 28, 28), "pool5": (512, 7, 7), "fc8": (1000,),
@@ -131,9 +143,12 @@ def test_shapes(name: str, phase: str) -> None:
 @pytest.mark.parametrize("name", models.NAMES)
 def test_phases_and_round_trips(name: str) -> None:
     types = {phase: [n.type for n in graph(name, phase).nodes] for phase in ("train", "test")}
-    assert "Accuracy" not in types["train"]
-    assert "Accuracy" in types["test"]
-    assert "SoftmaxWithLoss" in types["train"]
+    judge, loss = (
+        ("DetectionEvaluate", "MultiBoxLoss") if "ssd" in name else ("Accuracy", "SoftmaxWithLoss")
+    )
+    assert judge not in types["train"]
+    assert judge in types["test"]
+    assert loss in types["train"]
     assert rebuilt(net(name).to_source()) == net(name)
     assert NetParams.load(ZOO / name / "net.prototxt") == net(name)
 
@@ -164,7 +179,7 @@ def test_batch_sizes() -> None:
     assert {name: graph(name).blobs["data"][0] for name in models.NAMES} == {
         "alexnet": 256, "caffenet": 256, "cifar10_full": 100, "cifar10_quick": 100, "fcn": 1,
         "googlenet": 32, "lenet": 64, "lstm_text": 20, "mlp_tabular": 256, "mobilenet": 64,
-        "resnet50": 256, "squeezenet": 32, "vgg16": 256,
+        "mobilenet_ssd": 24, "resnet50": 256, "squeezenet": 32, "ssd300_vgg16": 32, "vgg16": 256,
     }  # fmt: skip
     from sparknet.models.lenet.net import net as make
 

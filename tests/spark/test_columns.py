@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError, SparkError
-from sparknet.spark.columns import arrays, column
+from sparknet.spark.columns import Wanted, arrays, column
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -182,3 +182,35 @@ def test_no_rows() -> None:
     for values in (pa.array([none]), pa.array([b"abc"]), pa.array([[1.5]])):
         assert column(values[:0], "x", (1, 2, 2)).shape == (0, 1, 2, 2)
         assert column(values[:0], "x", (3, None, None)).shape == (0, 3, 0, 0)
+
+
+BOXES = [[[1, 0, 0, 0.5, 0.5], [2, 0.5, 0.5, 1, 1]], [], [[3, 0, 0, 1, 1]]]
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
+def test_records_with_fewer_rows_are_filled_up(kind: Any) -> None:
+    values = pa.array(BOXES, kind(kind(pa.float32())))
+    want = np.full((3, 4, 5), -1, np.float32)
+    for record, boxes in zip(want, BOXES, strict=True):
+        for row, box in zip(record, boxes, strict=False):
+            row[:] = box
+    for part in (slice(0, 3), slice(1, 3), slice(1, 2)):
+        batch = pa.RecordBatch.from_pydict({"b": values[part]})
+        found = arrays(batch, {"boxes": "b"}, {"boxes": Wanted((4, 5), blank=-1.0)})
+        np.testing.assert_array_equal(found["boxes"], want[part])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[[1, 0, 0, 1, 1]] * 5], "column 'b' has a row of 5: the net has room for 4"),
+        ([[[1, 0, 0, 1]]], "column 'b' has 4 values a row, where \\(5,\\) is wanted"),
+        ([[None]], "column 'b' has nulls inside its lists"),
+        ([[[1, 0, 0, 1, None]]], "column 'b' has nulls inside its lists"),
+        ([None], "column 'b' is null"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(rows: Any, message: str) -> None:
+    batch = pa.RecordBatch.from_pydict({"b": pa.array(rows, pa.list_(pa.list_(pa.float32())))})
+    with pytest.raises(SparkError, match=message):
+        arrays(batch, {"boxes": "b"}, {"boxes": Wanted((4, 5), blank=-1.0)})

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.slow
         "test_invalid.py",
         "test_column_function.py",
         "test_pictures.py",
+        "test_cutting.py",
     ],
 )
 def test_under_connect(tmp_path: Path, name: str) -> None:

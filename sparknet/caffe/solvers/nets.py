@@ -10,7 +10,6 @@ from sparknet.caffe.modes import solver_rank
 from sparknet.caffe.net import Net
 from sparknet.caffe.precision import available
 from sparknet.caffe.random import next_seed, set_random_seed
-from sparknet.layers.average_precision import mean_average_precision
 from sparknet.proto import caffe_pb2, solver_nets
 
 Array = np.ndarray[Any, Any]
@@ -64,13 +63,17 @@ def mean_outputs(
 ) -> tuple[float, dict[str, Array]]:
     """The means of the loss and of the outputs over some forward passes.
 
-    Of an output that judges detections it is the mean average precision over all passes.
+    Of an output that evaluates (DetectionEvaluate) it is the metric over all passes.
     """
     loss = 0.0
     sums: dict[str, Array] = {}
-    judged: dict[str, list[Array]] = {
-        top: [] for node in net.graph.nodes if node.layer.evaluates for top in node.tops
+    evaluated = {
+        top: node.layer.summary
+        for node in net.graph.nodes
+        if node.layer.evaluates
+        for top in node.tops
     }
+    judged: dict[str, list[Array]] = {top: [] for top in evaluated}
     for number in range(passes):
         loss += net._forward(0, len(net.layers) - 1)
         for name in net.outputs:
@@ -82,5 +85,5 @@ def mean_outputs(
     count = np.float32(max(passes, 1))
     means = {name: total / count for name, total in sums.items()}
     for name in judged.keys() & means.keys():
-        means[name] = np.float32(mean_average_precision(judged[name], ap_version)).reshape(())
+        means[name] = np.float32(evaluated[name](judged[name], ap_version)).reshape(())
     return loss / max(passes, 1), means

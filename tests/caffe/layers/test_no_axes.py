@@ -33,6 +33,7 @@ WANT_AXES = {
     "MultiStageMeanfield", "Pooling3D", "Proposal", "ProposalTarget", "PSROIPooling",
     "RegionLoss", "Reorg", "ROIAlign", "ROIPooling", "ScaleRoute", "YoloDetectionOutput",
     "Yolov3", "Yolov3DetectionOutput",
+    "TrueBoxes",
 }  # fmt: skip
 """Types for which none of these blobs has the axes that they need."""
 FILLER = "weight_filler { type: 'constant' value: 0.5 }"
@@ -76,6 +77,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "LSTM": (f"recurrent_param {{ num_output: 2 {FILLER} }}",),
     "MarginInnerProduct": (f"margin_inner_product_param {{ num_output: 3 {FILLER} }}",),
     "MultiBoxLoss": ("multibox_loss_param { num_classes: 2 }",),
+    "MeanIoU": tuple(f"accuracy_param {{ axis: {axis} }}" for axis in AXES),
     "MVN": ("", "mvn_param { across_channels: true }"),
     "Normalize": ("", "norm_param { across_spatial: false channel_shared: false }"),
     "Parameter": ("parameter_param { shape { } }", "parameter_param { shape { dim: 0 } }"),
