@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from scenes import MOST, NAMES, png, scene
 
-from sparknet import ActivationLayer, ConvLayer, NetParams, PoolLayer, RDDLayer, SolverParams
-from sparknet.dsl import Flatten
+from sparknet import ConvLayer, NetParams, PoolLayer, RDDLayer, SolverParams
+from sparknet.dsl import Flatten, ReLU
 from sparknet.models import Map, ssd
 from sparknet.spark import SparkModel, Trainer, cut_out, get_session
 from sparknet.summary import Progress
@@ -40,7 +40,7 @@ def trunk(batch: int, side: int) -> list[Any]:
         conv, relu, pool = f"conv{number}", f"relu{number}", f"pool{number}"
         layers += [
             ConvLayer(conv, below, kernel=3, pad=1, num_filters=filters, weight_filler="msra"),
-            ActivationLayer(relu, conv, activation="relu", in_place=True),
+            ReLU(relu, conv, in_place=True),
         ]
         if number < 4:
             layers.append(PoolLayer(pool, conv, pool="max", kernel=2, stride=2))
@@ -81,7 +81,7 @@ def sure(finder: SparkModel, pictures: Any) -> Any:
     """The pictures with what the detector is sure of: an array of label, score and corners."""
     from pyspark.sql import functions as F
 
-    found = finder.transform(pictures, ["detection_out"], labels=NAMES)
+    found = finder.transform(pictures, ["detection_out"])
     likely = F.filter("detection_out", lambda one: one.score > 0.5)
     return found.select("id", "content", likely.alias("sure"))
 
@@ -120,21 +120,14 @@ def main(workers: int = 2, folder: str | None = None) -> tuple[float, float]:
     solver = SolverParams(
         net=detector, base_lr=0.002, type="Adam", momentum=0.9, lr_policy="fixed", random_seed=1
     )
-    trainer = Trainer(
-        solver,
-        "allreduce",
-        workers,
-        columns={"data": "content"},
-        epochs=5,
-        on_event=Progress(),
-        **PIXELS,
-    )
+    columns = {"data": "content"}
+    given: dict[str, Any] = {"columns": columns, "epochs": 5, "on_event": Progress(), **PIXELS}
+    trainer = Trainer(solver, "allreduce", workers, **given)
     trained = trainer.fit(learned, held)
     precision = trained.outcome.metrics["mean_ap"]
     with tempfile.TemporaryDirectory() as place:
         weights = str(Path(place, "shapes.caffemodel"))
         trained.net.save(weights)
-        columns = {"data": "content"}
         describer = SparkModel(features, weights, columns=columns, resize=CUT, **PIXELS)
         seen = [sure(trained.model, pictures).cache() for pictures in (shelf, asked)]
         answers = matches(*(objects(one, describer) for one in seen)).collect()

@@ -17,10 +17,11 @@ from types import ModuleType
 
 from sparknet.dsl import NetParams, SolverParams
 from sparknet.errors import SpecError
+from sparknet.models.conv_lstm import State, conv_lstm
 from sparknet.models.ssd import Map, ssd
 from sparknet.proto.suggest import did_you_mean
 
-__all__ = ["NAMES", "Map", "about", "files", "net", "solver", "ssd"]
+__all__ = ["NAMES", "Map", "State", "about", "conv_lstm", "files", "net", "solver", "ssd"]
 
 NAMES = (
     "alexnet",

@@ -82,6 +82,17 @@ BOTH = pytest.mark.parametrize(("workers", "connect"), [(2, False), (1, False), 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "figure", "least"),
+    [
+        ("detect_and_match.py", "accuracy", 0.9),
+        ("segment.py", "mean IoU", 0.9),
+        ("languages.py", "accuracy", 0.72),
+        ("nowcast.py", "persistence by", 0.33),
+    ],
+)
 @BOTH
-def test_detection(workers: int, connect: bool) -> None:
-    assert run("detect_and_match.py", str(workers), connect=connect) >= 0.9
+def test_an_application(name: str, figure: str, least: float, workers: int, connect: bool) -> None:
+    if name == "languages.py":
+        pytest.importorskip("django")
+    assert run(name, str(workers), figure=figure, connect=connect) >= least

@@ -1,0 +1,144 @@
+"""Tell the language of a text by its letters: strings to ids to convolutions, on Spark.
+
+    pip install django
+    python examples/languages.py [workers] [folder for pictures]
+    spark-submit examples/languages.py …
+
+The texts are what Django's interface says in sixteen languages that share one alphabet: buttons,
+questions and errors.  SequenceEncoder makes a column of ids of their letters (and one of
+continuation markers, which an LSTM would read), a convolutional net reads it (Kim 2014), and its
+class is a column.  Logistic regression on a bag of words, learned from the same texts, is what it
+has to beat: most words of a new text are new, their beginnings and endings are not.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sparknet import Dropout, LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
+from sparknet.dsl import Concat, Convolution, Embed, Pooling, ReLU, Reshape
+from sparknet.spark import get_session
+from sparknet.spark.pipeline import NetEstimator, SequenceEncoder
+from sparknet.summary import Progress
+
+LANGUAGES = "ca cs da de es fr gl it nb nl pl pt ro sk sl sv".split()  # noqa: SIM905
+LENGTH, BATCH, WIDTHS, EPOCHS = 48, 32, (2, 3, 4, 5), 12
+NO_WORDS = r"%\(\w+\)\w|%\w|\{[^}]*\}|<[^>]*>|&\w+;|\\.|\d+"
+"""Placeholders and tags, which say nothing about the language."""
+
+
+def texts(folder: Path) -> list[tuple[str, int]]:
+    """What Django says in one language only, and the language's number, shuffled."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for number, language in enumerate(LANGUAGES):
+        for file in sorted(folder.rglob(f"locale/{language}/LC_MESSAGES/django.po")):
+            for text in messages(file.read_text(encoding="utf-8")):
+                words = " ".join(re.sub(NO_WORDS, " ", text).split())
+                if len(words) > 3:
+                    found[words].add(number)
+    rows = [(text, numbers.pop()) for text, numbers in found.items() if len(numbers) == 1]
+    random.Random(0).shuffle(rows)
+    return rows
+
+
+def messages(catalogue: str) -> Iterator[str]:
+    """The translations in a file of gettext, without those that nobody has confirmed."""
+    for entry in catalogue.split("\n\n"):
+        lines = re.search(r'msgstr(?:\[0\])? ((?:".*"\n?)+)', entry)
+        if lines and "#, fuzzy" not in entry and 'msgid ""\nmsgstr' not in entry:
+            yield "".join(re.findall(r'"(.*)"', lines[1]))
+
+
+def reader(letters: int) -> NetParams:
+    """Convolutions over two to five letters at a time; each filter's largest value counts."""
+    filters: list[Any] = []
+    for wide in WIDTHS:
+        conv, largest = f"conv{wide}", f"largest{wide}"
+        filters += [
+            Convolution(
+                conv, "rows", num_output=96, kernel_h=wide, kernel_w=32, weight_filler="xavier"
+            ),
+            ReLU(f"relu{wide}", conv, in_place=True),
+            Pooling(largest, conv, pool="MAX", global_pooling=True),
+        ]
+    return NetParams(
+        "languages",
+        RDDLayer("ids", shape=[BATCH, LENGTH]),
+        RDDLayer("label", shape=[BATCH]),
+        Embed("letters", "ids", input_dim=letters, num_output=32, weight_filler="xavier"),
+        Reshape("rows", "letters", shape=[0, 1, LENGTH, 32]),
+        filters,
+        Concat("found", [f"largest{wide}" for wide in WIDTHS]),
+        Dropout("dropped", "found", dropout_ratio=0.5),
+        LinearLayer("score", "dropped", num_outputs=len(LANGUAGES), weight_filler="xavier"),
+        SoftmaxWithLoss("loss", ["score", "label"]),
+    )
+
+
+def bag_of_words(learned: list[tuple[str, int]], held: list[tuple[str, int]]) -> float:
+    """The accuracy of logistic regression on counts of words."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    counter = CountVectorizer()
+    words, labels = counter.fit_transform(text for text, _ in learned), [row[1] for row in learned]
+    model = LogisticRegression(max_iter=1000).fit(words, labels)
+    told: float = model.score(counter.transform(text for text, _ in held), [row[1] for row in held])
+    return told
+
+
+def main(workers: int = 2, folder: str | None = None) -> float:
+    import django
+
+    spark = get_session(workers)
+    rows = texts(Path(django.__file__).parent)
+    split = len(rows) * 4 // 5
+    schema = "text string, label int"
+    learned, held = (
+        spark.createDataFrame(part, schema).repartition(4).cache()
+        for part in (rows[:split], rows[split:])
+    )
+    letters = SequenceEncoder.build_vocabulary(learned, "text", split="", least=3)
+    encoder = SequenceEncoder(letters, LENGTH, inputCol="text", outputCol="ids", split="")
+    solver = SolverParams(
+        net=reader(encoder.size),
+        base_lr=0.002,
+        type="Adam",
+        momentum=0.9,
+        lr_policy="poly",
+        power=1,
+        max_iter=EPOCHS * split // (BATCH * workers),
+        random_seed=1,
+    )
+    learner = NetEstimator(
+        solver,
+        strategy="allreduce",
+        workers=workers,
+        featuresCol="ids",
+        labelCol="label",
+        on_event=Progress(),
+    )
+    model = learner.fit(encoder.transform(learned))
+    predicted = model.transform(encoder.transform(held)).cache()
+    accuracy = predicted.where("prediction = label").count() / predicted.count()
+    predicted.select("text", "label", "prediction").show(8, truncate=40)
+    print(f"bag of words {bag_of_words(rows[:split], rows[split:]):.1%}")
+    print(f"accuracy {accuracy:.1%} of {len(rows) - split} texts in {len(LANGUAGES)} languages")
+    if folder is not None:
+        import gallery
+
+        pairs = predicted.groupBy("label", "prediction").count().collect()
+        gallery.confused(Path(folder, "languages.png"), pairs, LANGUAGES)
+    spark.stop()
+    return float(accuracy)
+
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    main(int(words[0]) if words else 2, words[1] if words[1:] else None)
