@@ -61,6 +61,17 @@ class Classified:
         return self._ratios(2 * self._hits, self._predicted + self._true)
 
     @property
+    def iou(self) -> list[float]:
+        """For each class, intersection over union; NaN where there is none of it."""
+        return self._ratios(self._hits, self._predicted + self._true - self._hits)
+
+    @property
+    def mean_iou(self) -> float:
+        """The mean over the classes that occur, as MeanIoU counts it."""
+        known = [one for one in self.iou if one == one]
+        return _ratio(sum(known), len(known))
+
+    @property
     def _hits(self) -> Array:
         return self._each(self.confusion.diagonal(0, -2, -1))
 

@@ -125,6 +125,9 @@ def test_a_classifier_as_pyspark_has_them(points: Any) -> None:
     assert found.confusion.tolist() == expected.tolist()
     assert found.recall == pytest.approx(np.diag(expected) / expected.sum(1))
     assert found.precision == pytest.approx(np.diag(expected) / expected.sum(0))
+    either = expected.sum(0) + expected.sum(1) - np.diag(expected)
+    assert found.iou == pytest.approx(np.diag(expected) / either)
+    assert found.mean_iou == pytest.approx(np.mean(np.diag(expected) / either))
 
     summary = model.summary
     assert summary.totalIterations == 60
