@@ -18,7 +18,7 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto cmake -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow test-lowest test-cluster bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided clean setup
+.PHONY: demo test test-slow test-lowest test-cluster test-applications bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -30,7 +30,7 @@ test: setup
 
 test-slow: setup
 	@echo '==> slow tests: packaging, long trainings, long fuzzing seeds'
-	@$(PY) -m pytest -m slow --ignore=tests/spark --ignore=tests/examples
+	@$(PY) -m pytest -m 'slow and not long' --ignore=tests/spark --ignore=tests/examples
 
 test-lowest:
 	@echo '==> tests in a bare copy of the tree, on the lowest versions that pyproject.toml names'
@@ -40,7 +40,11 @@ test-lowest:
 
 test-cluster: setup
 	@echo '==> slow tests on Spark: killed executors and drivers, Connect, spark-submit, examples'
-	@$(PY) -m pytest -m slow tests/spark tests/examples
+	@$(PY) -m pytest -m 'slow and not long' tests/spark tests/examples
+
+# Each application with one worker and two, in a classic session and under Connect.
+test-applications: setup
+	@$(PY) -m pytest -m long tests/examples
 
 bench: setup
 	@$(PY) -m benchmarks.ndarray

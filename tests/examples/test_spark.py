@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,10 @@ pytest.importorskip("pyspark")
 pytest.importorskip("sklearn")
 
 
-def run(name: str, *words: str, figure: str = "accuracy", connect: bool = False) -> float:
-    """A figure that an example prints last, in a classic session or in one of Spark Connect."""
+def output(name: str, *words: str, connect: bool = False) -> str:
+    """What an example prints, in a classic session or in one of Spark Connect."""
+    if connect:
+        pytest.importorskip("grpc_status")
     remote = {"SPARK_REMOTE": "local[2]"} if connect else {}
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / name), *words],
@@ -28,12 +31,17 @@ def run(name: str, *words: str, figure: str = "accuracy", connect: bool = False)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "ERROR" not in done.stderr
-    return float(re.findall(rf"{figure} ([0-9.]+)%", done.stdout)[-1]) / 100
+    return done.stdout
+
+
+def share(said: str, what: str) -> float:
+    """The last of the shares that an example prints under a name."""
+    return float(re.findall(rf"{what} ([0-9.]+)%", said)[-1]) / 100
 
 
 def test_the_demo(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    assert run("digits_spark.py", str(tmp_path)) >= 0.97
+    assert share(output("digits_spark.py", str(tmp_path)), "accuracy") >= 0.97
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"digits.caffemodel", "digits.jsonl", "digits.png"}
 
@@ -53,46 +61,51 @@ def test_the_demo(tmp_path: Path) -> None:
     ],
 )
 def test_it_learns(name: str, words: tuple[str, ...], least: float) -> None:
-    assert run(name, *words) >= least
+    assert share(output(name, *words), "accuracy") >= least
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("workers", "remote"), [("1", {"SPARK_REMOTE": "local[2]"}), ("2", {})])
-def test_tables(workers: str, remote: dict[str, str]) -> None:
-    """The nets are ahead of trees, and their features of the columns, in either kind of session."""
-    if remote:
-        pytest.importorskip("grpc_status")
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "tables.py"), workers],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | remote,
-    )
-    assert done.returncode == 0, done.stderr
-    found = {
-        line.split()[0]: [*map(float, line.split()[1:])] for line in done.stdout.splitlines()[-2:]
-    }
+SETTINGS = [(2, False), (1, False), (2, True), (1, True)]
+"""Workers, and whether under Connect."""
+
+
+def in_settings(*first: tuple[int, bool]) -> list[Any]:
+    """The first settings are slow tests, the others long ones."""
+    long = (pytest.mark.slow, pytest.mark.long)
+    return [
+        pytest.param(*one, marks=pytest.mark.slow if one in first else long) for one in SETTINGS
+    ]
+
+
+@pytest.mark.parametrize(("workers", "connect"), in_settings((2, True)))
+def test_tables(workers: int, connect: bool) -> None:
+    """The nets are ahead of trees, and their features of the columns."""
+    said = output("tables.py", str(workers), connect=connect)
+    found = {line.split()[0]: [*map(float, line.split()[1:])] for line in said.splitlines()[-2:]}
     for name, least in {"collisions": 0.88, "molecules": 0.9}.items():
         net, trees, by_features, by_columns = found[name]
         assert net > max(least, trees)
         assert by_features > by_columns + 0.05
 
 
-BOTH = pytest.mark.parametrize(("workers", "connect"), [(2, False), (1, False), (2, True)])
+@pytest.mark.parametrize(("workers", "connect"), in_settings((2, False)))
+def test_detection(workers: int, connect: bool) -> None:
+    said = output("detect_and_match.py", str(workers), connect=connect)
+    assert share(said, "mean average precision") >= 0.8
+    assert share(said, "accuracy") >= 0.9
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "figure", "least"),
-    [
-        ("detect_and_match.py", "accuracy", 0.9),
-        ("segment.py", "mean IoU", 0.9),
-        ("languages.py", "accuracy", 0.72),
-        ("nowcast.py", "persistence by", 0.33),
-    ],
-)
-@BOTH
-def test_an_application(name: str, figure: str, least: float, workers: int, connect: bool) -> None:
-    if name == "languages.py":
-        pytest.importorskip("django")
-    assert run(name, str(workers), figure=figure, connect=connect) >= least
+@pytest.mark.parametrize(("workers", "connect"), in_settings((2, True)))
+def test_segmentation(workers: int, connect: bool) -> None:
+    assert share(output("segment.py", str(workers), connect=connect), "mean IoU") >= 0.9
+
+
+@pytest.mark.parametrize(("workers", "connect"), in_settings((1, True)))
+def test_languages(workers: int, connect: bool) -> None:
+    pytest.importorskip("django")
+    said = output("languages.py", str(workers), connect=connect)
+    assert share(said, "accuracy") > max(0.72, share(said, "bag of words"))
+
+
+@pytest.mark.parametrize(("workers", "connect"), in_settings((2, False)))
+def test_nowcasting(workers: int, connect: bool) -> None:
+    assert share(output("nowcast.py", str(workers), connect=connect), "persistence by") >= 0.33
