@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, count, islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from sparknet.loaders.datum import check_size, parse_datum
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.native.batch_items import SCATTERED, BatchItems, RecordError
+
+Record = TypeVar("Record")
 
 
 class Cursor:
@@ -28,8 +30,8 @@ class Cursor:
         self.database: LMDB | LevelDB = LMDB(source) if backend == "lmdb" else LevelDB(source)
         try:
             skip = skip and skip % max(len(self.database), 1) if shuffle is None else skip
-            around = self._around() if shuffle is None else self._shuffled(shuffle)
-            self._records = islice(around, skip, None)
+            in_turn = self._in_turn() if shuffle is None else self._shuffled(shuffle)
+            self._records = islice(in_turn, skip, None)
         except BaseException:
             self.close()
             raise
@@ -51,6 +53,13 @@ class Cursor:
         """An error of one record, under its name."""
         return FileError(self.source, f"record {keys[error.number]!r} {error}")
 
+    def _in_turn(self) -> Iterator[Any]:
+        """LMDB: keys and the places of values in the file's memory.  LevelDB: keys and values."""
+        database = self.database
+        if isinstance(database, LMDB):
+            return rounds(self.source, database.places)
+        return rounds(self.source, lambda: database)
+
     def _shuffled(self, seed: int) -> Iterator[Any]:
         assert isinstance(self.database, LMDB)
         places = list(self.database.places())
@@ -60,16 +69,16 @@ class Cursor:
             order = np.random.default_rng([seed, 1 + turn]).permutation(len(places))
             yield from (places[place] for place in order)
 
-    def _around(self) -> Iterator[Any]:
-        """LMDB: keys and the places of values in the file's memory.  LevelDB: keys and values."""
-        database = self.database
-        while True:
-            empty = True
-            for record in database.places() if isinstance(database, LMDB) else database:
-                empty = False
-                yield record
-            if empty:
-                raise FileError(self.source, "is empty")
+
+def rounds(source: str, records: Callable[[], Iterable[Record]]) -> Iterator[Record]:
+    """The records of a database, and after the last one the first again."""
+    while True:
+        empty = True
+        for record in records():
+            empty = False
+            yield record
+        if empty:
+            raise FileError(source, "is empty")
 
 
 def scan(

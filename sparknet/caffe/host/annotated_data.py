@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -14,6 +14,7 @@ from sparknet.errors import FileError
 from sparknet.layers.annotated_data import YOLO_BOXES, AnnotatedData
 from sparknet.layers.layer import TRAIN
 from sparknet.loaders.annotated import Annotated, boxes_of, parse_annotated, prepare
+from sparknet.loaders.cursor import rounds
 from sparknet.loaders.datum import stored_shape
 from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import decode
@@ -45,7 +46,7 @@ class AnnotatedMaker:
         source, lmdb = values["source"], values["backend"] == "lmdb"
         self.database: LMDB | LevelDB = LMDB(source) if lmdb else LevelDB(source)
         skip = first * self.size % max(len(self.database), 1)
-        self._records = islice(self._around(), skip, None)
+        self._records = islice(rounds(source, lambda: self.database), skip, None)
 
     def make(self, number: int, spare: Arrays | None) -> list[Array]:
         records = list(enumerate(islice(self._records, self.size), number * self.size))
@@ -97,15 +98,6 @@ class AnnotatedMaker:
         if self.transform.mean_value:
             return np.array(self.transform.mean_value, np.float32).reshape(1, -1, 1, 1)
         return self.values["mean"]
-
-    def _around(self) -> Iterator[tuple[bytes, bytes]]:
-        while True:
-            empty = True
-            for record in self.database:
-                empty = False
-                yield record
-            if empty:
-                raise FileError(self.values["source"], "is empty")
 
 
 def yolo_rows(made: list[Annotated], hard_too: bool) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -13,6 +13,7 @@ from sparknet.caffe.host.batches import BatchHost, transformation
 from sparknet.errors import FileError
 from sparknet.layers.box_data import BOXES
 from sparknet.layers.layer import TRAIN
+from sparknet.loaders.cursor import rounds
 from sparknet.loaders.datum import parse_datum
 from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import decode
@@ -46,7 +47,7 @@ class BoxMaker:
         source = values["source"]
         self.database: LMDB | LevelDB = (LMDB if values["backend"] == "lmdb" else LevelDB)(source)
         skip = first * self.size % max(len(self.database), 1)
-        self._records = islice(self._around(), skip, None)
+        self._records = islice(rounds(source, lambda: self.database), skip, None)
 
     def make(self, number: int, spare: Arrays | None) -> list[Array]:
         numbered = list(enumerate(islice(self._records, self.size), number * self.size))
@@ -89,15 +90,6 @@ class BoxMaker:
         kept = boxes[:BOXES, [0, 2, 3, 4, 5]]
         rows[: len(kept)] = kept
         return planes, rows.reshape(-1)
-
-    def _around(self) -> Iterator[tuple[bytes, bytes]]:
-        while True:
-            empty = True
-            for record in self.database:
-                empty = False
-                yield record
-            if empty:
-                raise FileError(self.values["source"], "is empty")
 
 
 def part_of(planes: Any, boxes: Array, rng: np.random.Generator) -> tuple[Any, Array]:
