@@ -21,7 +21,7 @@ from scenes import NAMES, png, scene
 
 from sparknet import ConvLayer, NetParams, PoolLayer, RDDLayer, SoftmaxWithLoss, SolverParams
 from sparknet.dist import Averaging, DynamicAveraging
-from sparknet.dsl import Deconvolution, Eltwise, MeanIoU, ReLU
+from sparknet.dsl import Deconvolution, Eltwise, ReLU
 from sparknet.spark import Trainer, get_session
 
 SIDE, BATCH, EPOCHS = 64, 16, 8
@@ -73,7 +73,6 @@ net = NetParams(
     Eltwise("sum2", ["up3", "score2"]),
     twice("up2", "sum2"),
     Eltwise("score", ["up2", "score1"]),
-    MeanIoU("mean_iou", ["score", "label"], include="TEST"),
     SoftmaxWithLoss("loss", ["score", "label"]),
 )
 solver = SolverParams(
@@ -110,6 +109,7 @@ def main(workers: int = 2, folder: str | None = None) -> float:
         workers=1,
         columns={"data": "content", "label": "mask"},
         epochs=EPOCHS,
+        metrics=["mean_iou"],
         metric="mean_iou",
         mean=96,
         scale=1 / 64,

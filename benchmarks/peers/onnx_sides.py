@@ -113,7 +113,7 @@ class OnnxRuntime(OnnxSide):
                 return next(self._batches, None)
 
         prepared, made = f"{path}.prepared", f"{path}.int8"
-        quant_pre_process(path, prepared)
+        quant_pre_process(path, prepared, skip_symbolic_shape=True)
         quantize_static(
             prepared,
             made,

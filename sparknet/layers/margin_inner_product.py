@@ -39,8 +39,8 @@ class MarginInnerProduct(Layer):
         if len(bottoms[0]) < 2 or self.axis(options.axis, bottoms[0]) != 1:
             self.fail(f"takes N vectors, with axis 1; axis is {options.axis}")
         check_one_label_each(self, bottoms[1])
-        if bottoms[1][0] != bottoms[0][0]:
-            self.fail(f"needs {bottoms[0][0]} class numbers; there are {bottoms[1][0]}")
+        if count(bottoms[1]) != bottoms[0][0]:
+            self.fail(f"needs {bottoms[0][0]} class numbers; there are {count(bottoms[1])}")
         weight = (options.num_output, count(bottoms[0][1:]))
         names = ("base", "gamma", "power", "lambda_min", "iteration")
         values = {

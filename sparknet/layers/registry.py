@@ -115,7 +115,6 @@ MODULES: dict[str, str] = {
     "LSTM": "lstm",
     "LSTMUnit": "lstm_unit",
     "MarginInnerProduct": "margin_inner_product",
-    "MeanIoU": "mean_iou",
     "MemoryData": "memory_data",
     "MultiBoxLoss": "multibox_loss",
     "MultinomialLogisticLoss": "multinomial_logistic_loss",

@@ -281,13 +281,15 @@ class Net:
         self._share(fed)
         version = "Integral" if self.settings is None else self.settings.ap_version
         means = Means(fed.measures, fed.evaluated, version)
-        judged = () if scores is None else judged_blobs(fed.described, [p.name for p in fed.places])
+        inputs = [place.name for place in fed.places]
+        judged = None if scores is None else judged_blobs(fed.described, inputs)
+        blobs = judged[:2] if judged else ()
         while (limit is None or means.batches < limit) and (rows := fed.fill(endless=False)):
-            made = fed.net.forward(blobs=list(judged))
+            made = fed.net.forward(blobs=list(blobs))
             means.add(fed.measured({name: made[name] for name in fed.net.outputs}), rows)
-            if scores is not None:
-                predictions, targets = (np.asarray(made[name]) for name in judged)
-                scores.add(predictions, targets, rows)
+            if scores is not None and judged is not None:
+                predictions, targets = (np.asarray(made[name]) for name in blobs)
+                scores.add(predictions, targets, rows, judged.ignored)
         if not means.batches:
             raise DataError(f"the {fed.what} has come to its end")
         return means

@@ -7,7 +7,7 @@ themselves follow at the end (`finished`), so that several workers' parts give w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,14 +37,24 @@ def check_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def judged_blobs(net: NetMessage, inputs: Sequence[str]) -> tuple[str, str]:
-    """The blobs of predictions and targets: those of the first loss or accuracy with an input."""
+class Judged(NamedTuple):
+    """What metrics compare: two blobs, and the label that does not count, if there is one."""
+
+    predictions: str
+    targets: str
+    ignored: int | None
+
+
+def judged_blobs(net: NetMessage, inputs: Sequence[str]) -> Judged:
+    """Those of the first loss or accuracy with an input."""
     for layer in net.layer:
         kind = LAYERS.get(layer.type)
         if kind is None or not (kind.loss or kind.judges) or len(layer.bottom) < 2:
             continue
         if layer.bottom[1] in inputs:
-            return layer.bottom[0], layer.bottom[1]
+            told = (layer.loss_param, layer.accuracy_param)
+            ignored = [one.ignore_label for one in told if one.HasField("ignore_label")]
+            return Judged(layer.bottom[0], layer.bottom[1], next(iter(ignored), None))
     raise SettingError(
         f"metrics need a loss or an accuracy with targets: net '{net.name}' has none for testing"
     )
@@ -60,14 +70,16 @@ class Scores:
         self._confusion: Array | None = None
         self._sums = np.zeros(5)
 
-    def add(self, predictions: Array, targets: Array, records: int) -> None:
+    def add(
+        self, predictions: Array, targets: Array, records: int, ignored: int | None = None
+    ) -> None:
         self._records += records
         if self._classes:
-            self._add_classes(predictions, targets)
+            self._add_classes(predictions, targets, ignored)
         if self._values:
             self._add_values(predictions, targets)
 
-    def _add_classes(self, predictions: Array, targets: Array) -> None:
+    def _add_classes(self, predictions: Array, targets: Array, ignored: int | None) -> None:
         classes = predictions.shape[1] if predictions.ndim > 1 else 0
         if not 2 <= classes <= MOST_CLASSES:
             raise DataError(f"metrics of classes need 2 to {MOST_CLASSES} of them, not {classes}")
@@ -76,6 +88,8 @@ class Scores:
         if len(real) != len(found):
             raise DataError(f"{len(found)} predictions do not fit {len(real)} labels")
         counted = (real >= 0) & (real < classes)  # others, such as 255, are to be ignored
+        if ignored is not None:
+            counted &= real != ignored
         places = real[counted].astype(np.int64) * classes + found[counted]
         counts = np.bincount(places, minlength=classes * classes).astype(np.float64)
         if self._confusion is None:

@@ -67,7 +67,7 @@ class Classified:
 
     @property
     def mean_iou(self) -> float:
-        """The mean over the classes that occur, as MeanIoU counts it."""
+        """The mean over the classes that occur."""
         known = [one for one in self.iou if one == one]
         return _ratio(sum(known), len(known))
 

@@ -17,7 +17,7 @@ AROUND = {"axis": 1, "outer": 2, "channels": 3, "inner": 4}
 
 
 def test_losses_have_weight_and_a_top_of_their_own() -> None:
-    assert len(LOSSES) == 13
+    assert len(LOSSES) == 18
     for name in LOSSES:
         assert LAYERS[name].loss
         assert LAYERS[name].auto_tops
@@ -66,7 +66,14 @@ def test_simple_losses() -> None:
     contrastive = plan("ContrastiveLoss", "", (4, 3), (4, 3, 1, 1), (4, 1))
     assert contrastive.values == {"num": 4, "channels": 3, "margin": 1, "legacy_version": False}
     smooth = plan("SmoothL1Loss", "smooth_l1_loss_param { sigma: 3 }", (4, 8), (4, 8), (4, 8))
-    assert smooth.values == {"num": 4, "sigma2": 9, "inside": True, "outside": False}
+    assert smooth.values == {
+        "num": 4,
+        "channels": 8,
+        "inner": 1,
+        "sigma2": 9,
+        "inside": True,
+        "outside": False,
+    }
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,7 @@ def test_data_values(monkeypatch: pytest.MonkeyPatch) -> None:
         "force_color": False,
         "force_gray": False,
         "mean_values": (),
+        "random_size": None,
     }
 
 

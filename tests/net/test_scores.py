@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import sparknet
+from sparknet import NetParams, RDDLayer, SoftmaxWithLoss
 from sparknet.dist import simulate, train
 from sparknet.errors import DataError, SettingError
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
-from sparknet.net.scores import NAMES, Scores, finished
+from sparknet.net.scores import NAMES, Scores, finished, judged_blobs
 from tests.dist import small
 
 RNG = np.random.default_rng(0)
@@ -53,6 +54,24 @@ def test_metrics_of_classes(shape: tuple[int, ...]) -> None:
         counts[n, n] / (counts[n].sum() + counts[:, n].sum() - counts[n, n]) for n in range(CLASSES)
     ]
     assert found["mean_iou"] == pytest.approx(np.mean(overlap))
+
+
+def test_the_label_that_a_loss_ignores_does_not_count() -> None:
+    ignoring = {"ignore_label": 0}
+    judged = judged_blobs(
+        NetParams(
+            "n",
+            RDDLayer("score", shape=[4, 3]),
+            RDDLayer("label", shape=[4]),
+            SoftmaxWithLoss("loss", ["score", "label"], loss_param=ignoring),
+        ).to_proto(),
+        ["score", "label"],
+    )
+    assert judged == ("score", "label", 0)
+    scores = Scores(["confusion"])
+    scores.add(np.eye(3)[[0, 1, 2, 1]], np.array([0.0, 0.0, 2.0, 2.0]), 4, judged.ignored)
+    found = finished(scores.parts(), ["confusion"], 4)
+    assert [*found.values()] == [0, 0, 0, 0, 0, 0, 0, 1, 1]
 
 
 def test_metrics_of_values() -> None:

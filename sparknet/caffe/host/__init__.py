@@ -47,7 +47,6 @@ HOSTS = {
     "LabelsequenceAccuracy": "labelsequence_accuracy",
     "LabelSpecificAdd": "label_specific_add",
     "MarginInnerProduct": "margin_inner_product",
-    "MeanIoU": "mean_iou",
     "MemoryData": "memory_data",
     "MultiStageMeanfield": "multi_stage_meanfield",
     "Proposal": "proposal",

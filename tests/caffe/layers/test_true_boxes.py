@@ -1,18 +1,13 @@
-"""TrueBoxes and MeanIoU; a detector whose prior boxes are joined trains; metrics over batches."""
+"""TrueBoxes; a detector whose prior boxes are joined trains."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sparknet import Net, NetParams, RDDLayer, SolverParams
-from sparknet.dsl import Convolution, MeanIoU
+from sparknet.dsl import Convolution
 from sparknet.errors import LayerError
-from sparknet.layers.mean_iou import ious
 from sparknet.models import Map, ssd
 from tests.caffe.gradient import make_net
 from tests.caffe.layers.oracle import layer_text
@@ -72,54 +67,3 @@ def test_a_detector_with_joined_priors_trains_in_shared_memory() -> None:
 def backward(net: Net) -> list[str]:
     graph = net.net.graph
     return [node.name for node in graph.nodes if node.needs_backward]
-
-
-def slow_mean_iou(told: Any, found: Any, classes: int, ignored: int | None) -> float:
-    told, found = told.ravel(), found.ravel()
-    kept = told != ignored
-    each = []
-    for one in range(classes):
-        both = np.sum((told == one) & (found == one) & kept)
-        either = np.sum(((told == one) | (found == one)) & kept)
-        if either:
-            each.append(both / either)
-    return float(np.mean(each)) if each else float("nan")
-
-
-def judge(classes: int, batch: int, **options: Any) -> Net:
-    return Net(
-        NetParams(
-            "judge",
-            RDDLayer("score", shape=[batch, classes, 2, 3]),
-            RDDLayer("label", shape=[batch, 1, 2, 3]),
-            MeanIoU("iou", ["score", "label"], **options),
-        )
-    )
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 1000), st.integers(1, 5), st.integers(1, 7), st.sampled_from([None, 0, 255]))
-def test_mean_iou_is_that_of_all_records(
-    seed: int, classes: int, records: int, ignored: int | None
-) -> None:
-    rng = np.random.default_rng(seed)
-    scores = rng.normal(size=(records, classes, 2, 3)).astype(np.float32)
-    labels = rng.integers(0, classes, (records, 1, 2, 3)).astype(np.float32)
-    if ignored is not None:
-        labels[rng.random(labels.shape) < 0.3] = ignored
-    net = judge(classes, 2, **({} if ignored is None else {"ignore_label": ignored}))
-    net.set_validation_data({"score": scores, "label": labels})
-    want = slow_mean_iou(labels, scores.argmax(1), classes, ignored)
-    np.testing.assert_allclose(net.test()["iou"], want, rtol=1e-6)
-
-
-def test_a_class_that_occurs_nowhere_has_no_iou() -> None:
-    np.testing.assert_array_equal(ious(np.diag([2, 0, 3])), [1, np.nan, 1])
-
-
-@pytest.mark.parametrize("label", [-1, 3])
-def test_mean_iou_refuses_other_labels(label: float) -> None:
-    net = judge(3, 1)
-    rows = {"score": np.zeros((1, 3, 2, 3)), "label": np.full((1, 1, 2, 3), label)}
-    with pytest.raises(LayerError, match=r"'iou': .*the label \S+ is out of range: there are 3"):
-        net.forward(rows)
