@@ -240,17 +240,35 @@ class Writing:
         return self._whole(inputs, outputs)
 
     def _needed(self) -> list[Node]:
-        """The layers that compute results: none that judge, and none that only those read."""
+        """The layers that compute results: none that judge, and none that prepare labels."""
         kept: list[Node] = []
+        labels = self._label_nodes()
         without: set[int] = set()
         for node in self.graph.nodes:
-            layer = node.layer
-            judged = layer.loss or layer.judges or any(one in without for one in node.bottom_ids)
-            if judged:
+            if node.name in labels or _judges(node) or without.intersection(node.bottom_ids):
                 without.update(top for top in node.top_ids if top not in node.bottom_ids)
             elif node.tops or _is_source(node):
                 kept.append(node)
         return kept
+
+    def _label_nodes(self) -> set[str]:
+        """Layers without parameters between the inputs and what a layer that judges compares
+        with: TrueBoxes, say."""
+        plain: set[int] = set()
+        readers: dict[int, list[tuple[Node, int]]] = {}
+        for node in self.graph.nodes:
+            if _is_source(node) or (not node.plan.params and plain.issuperset(node.bottom_ids)):
+                plain.update(node.top_ids)
+            for place, blob in enumerate(node.bottom_ids):
+                readers.setdefault(blob, []).append((node, place))
+        found: set[str] = set()
+        for node in reversed(self.graph.nodes):
+            read = [reader for top in node.top_ids for reader in readers.get(top, [])]
+            if not read or _is_source(node) or not plain.issuperset(node.top_ids):
+                continue
+            if all(one.name in found or (place and _judges(one)) for one, place in read):
+                found.add(node.name)
+        return found
 
     def _layer(self, node: Node, writers: Counter[int]) -> None:
         inputs = [self.names[blob] for blob in node.bottom_ids]
@@ -350,6 +368,10 @@ def _records_stay_apart(nodes: Sequence[Node]) -> bool:
         if any(layer.mixes(shapes[name], axes[name]) for name in read):
             return False
     return True
+
+
+def _judges(node: Node) -> bool:
+    return bool(node.layer.loss or node.layer.judges)
 
 
 def _is_source(node: Node) -> bool:
