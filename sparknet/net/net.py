@@ -260,12 +260,8 @@ class Net:
         means = self._tested(steps, net, scores if metrics else None)
         return finished(flattened(means.arrays()) | scores.parts(), metrics, means.records)
 
-    def test_parts(self, metrics: Sequence[str]) -> dict[str, float]:
-        """What `test` gives, with what `scores.finished` makes the metrics of."""
-        return self.measure(metrics)[1]
-
     def measure(self, metrics: Sequence[str]) -> tuple[Means, dict[str, float]]:
-        """The same, and the counts of what is no mean over records."""
+        """What `test` counts, and its results with what `scores.finished` makes the metrics of."""
         scores = Scores(metrics)
         means = self._tested(None, 0, scores if metrics else None)
         return means, flattened(means.arrays()) | scores.parts()

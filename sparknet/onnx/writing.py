@@ -13,8 +13,8 @@ import numpy as np
 
 from sparknet.errors import FileError, LayerError, SettingError
 from sparknet.graph import Graph, Node, build
-from sparknet.graph.records import Outline
 from sparknet.layers import TEST, Shape
+from sparknet.onnx.results import is_source, needed, records_stay_apart
 from sparknet.onnx.source import Array, StrPath, onnx_package
 from sparknet.proto import Model, caffe_pb2
 
@@ -177,12 +177,12 @@ class Writing:
         self.arrays = _arrays(self.model, self.graph)
         shapes = [self.graph.blobs[name] for name in self._input_names()]
         self.batch = shapes[0][0] if shapes and shapes[0] else 1
-        self.dynamic = self.dynamic and _records_stay_apart(self._needed())
+        self.dynamic = self.dynamic and records_stay_apart(needed(self.graph))
         self._written: Counter[int] = Counter()
         self._named: set[str] = set()
 
     def _input_names(self) -> list[str]:
-        return [top for node in self.graph.nodes if _is_source(node) for top in node.tops]
+        return [top for node in self.graph.nodes if is_source(node) for top in node.tops]
 
     # -- what writers use ----------------------------------------------------------------
 
@@ -206,13 +206,13 @@ class Writing:
     # -- the walk ------------------------------------------------------------------------
 
     def proto(self, preprocessing: caffe_pb2.TransformationParameter | None) -> Any:
-        nodes = self._needed()
+        nodes = needed(self.graph)
         writers = Counter(top for node in nodes for top in node.top_ids)
         inputs: list[tuple[str, Shape]] = []
         read = {blob for node in nodes for blob in node.bottom_ids}
         made: set[int] = set()
         for node in nodes:
-            if _is_source(node):
+            if is_source(node):
                 for blob, top, shape in zip(node.top_ids, node.tops, node.plan.tops, strict=True):
                     if blob in read:
                         self.names[blob] = top
@@ -238,37 +238,6 @@ class Writing:
         if preprocessing is not None:
             self._preprocess(inputs, preprocessing)
         return self._whole(inputs, outputs)
-
-    def _needed(self) -> list[Node]:
-        """The layers that compute results: none that judge, and none that prepare labels."""
-        kept: list[Node] = []
-        labels = self._label_nodes()
-        without: set[int] = set()
-        for node in self.graph.nodes:
-            if node.name in labels or _judges(node) or without.intersection(node.bottom_ids):
-                without.update(top for top in node.top_ids if top not in node.bottom_ids)
-            elif node.tops or _is_source(node):
-                kept.append(node)
-        return kept
-
-    def _label_nodes(self) -> set[str]:
-        """Layers without parameters between the inputs and what a layer that judges compares
-        with: TrueBoxes, say."""
-        plain: set[int] = set()
-        readers: dict[int, list[tuple[Node, int]]] = {}
-        for node in self.graph.nodes:
-            if _is_source(node) or (not node.plan.params and plain.issuperset(node.bottom_ids)):
-                plain.update(node.top_ids)
-            for place, blob in enumerate(node.bottom_ids):
-                readers.setdefault(blob, []).append((node, place))
-        found: set[str] = set()
-        for node in reversed(self.graph.nodes):
-            read = [reader for top in node.top_ids for reader in readers.get(top, [])]
-            if not read or _is_source(node) or not plain.issuperset(node.top_ids):
-                continue
-            if all(one.name in found or (place and _judges(one)) for one, place in read):
-                found.add(node.name)
-        return found
 
     def _layer(self, node: Node, writers: Counter[int]) -> None:
         inputs = [self.names[blob] for blob in node.bottom_ids]
@@ -346,36 +315,6 @@ class Writing:
         if not self.dynamic:
             return list(shape)
         return [None if not i else size for i, size in enumerate(shape)]
-
-
-def _records_stay_apart(nodes: Sequence[Node]) -> bool:
-    """Whether more records give more rows of each blob that depends on them, and no other."""
-    if any(node.layer.time_first for node in nodes):
-        return False  # Steps, on the first axis, are written one by one.
-    inputs = {
-        top: shape
-        for node in nodes
-        if _is_source(node)
-        for top, shape in zip(node.tops, node.plan.tops, strict=True)
-    }
-    layers = [node.layer for node in nodes if not _is_source(node)]
-    outline = Outline([layer.parameter for layer in layers], TEST)
-    shapes, axes = outline.axes(inputs, dict.fromkeys(inputs, 0))
-    for layer in layers:
-        read = [name for name in layer.parameter.bottom if name in axes or name not in shapes]
-        if read and any(axes.get(top) != 0 for top in layer.parameter.top):
-            return False
-        if any(layer.mixes(shapes[name], axes[name]) for name in read):
-            return False
-    return True
-
-
-def _judges(node: Node) -> bool:
-    return bool(node.layer.loss or node.layer.judges)
-
-
-def _is_source(node: Node) -> bool:
-    return node.layer.is_input or node.layer.records
 
 
 def _arrays(model: Model, graph: Graph) -> dict[str, list[Array]]:

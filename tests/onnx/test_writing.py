@@ -247,6 +247,20 @@ def test_losses_and_what_only_they_read_are_left_out(tmp_path: Path) -> None:
     assert graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
 
 
+def test_what_prepares_labels_alone_is_left_out(tmp_path: Path) -> None:
+    """But not what a layer that judges takes as its prediction, without parameters as it is."""
+    net = net_of(
+        """layer { name: "p" type: "Power" bottom: "x" top: "p" power_param { scale: 2 } }
+        layer { name: "q" type: "Power" bottom: "y" top: "q" power_param { scale: 3 } }
+        layer { name: "q2" type: "Power" bottom: "q" top: "q2" power_param { scale: 3 } }
+        layer { name: "loss" type: "EuclideanLoss" bottom: "p" bottom: "q2" top: "loss" }""",
+        {"x": (2, 3), "y": (2, 3)},
+    )
+    graph = onnx.load(str(agree(net, tmp_path, {"x": draw(2, 3), "y": draw(2, 3)}))).graph
+    assert [one.name for one in graph.input] == ["x"]
+    assert [one.name for one in graph.output] == ["p"]
+
+
 def test_any_number_of_records(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     net = Net(models.net("cifar10_quick"))

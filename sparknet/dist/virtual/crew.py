@@ -118,7 +118,7 @@ class Crew:
 
         def validate() -> tuple[int, dict[str, float]]:
             assert self._held_out is not None
-            return (len(self._held_out), self._net.test_parts(self._metrics)) if first else (0, {})
+            return (len(self._held_out), self._net.measure(self._metrics)[1]) if first else (0, {})
 
         return Hooks(
             on_event=partial(self._hear_at, comm) if first else None,
