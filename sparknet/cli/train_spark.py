@@ -18,6 +18,7 @@ PASSED_ON = {
     "epochs": "epochs",
     "seconds": "seconds",
     "validate_every": "validate_every",
+    "histograms_every": "histograms_every",
     "metrics": "metrics",
     "patience": "patience",
     "snapshot_every": "snapshot_every",

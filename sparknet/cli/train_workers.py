@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PASSED_ON = {**train_spark.PASSED_ON, "resume": "resume", "threads": "threads"}
 """Flags, and the arguments of `sparknet.train` that they set."""
 METRICS = "further ones of validation: confusion, class_accuracy, mean_iou, mae, rmse, r2"
+HISTOGRAMS = "look at each layer's weights and gradients, for the report and TensorBoard"
 OURS = (
     "workers",
     "data",
@@ -50,6 +51,7 @@ def add(parser: ArgumentParser) -> None:
     add("--epochs", type=float, help="where to stop, in place of iterations")
     add("--seconds", type=float, help="when to stop")
     add("--validate-every", type=flags.positive, metavar="ROUNDS")
+    add("--histograms-every", type=flags.positive, metavar="ROUNDS", help=HISTOGRAMS)
     add("--metrics", type=lambda text: text.split(","), metavar="NAME[,NAME]", help=METRICS)
     add("--patience", type=flags.positive, help="validations without a better one, then stop")
     add("--snapshots", metavar="FOLDER", help="else snapshot_prefix with '_snapshots'")

@@ -21,6 +21,12 @@ number of records is not known.
     total_samples, total_bytes_sent, total_seconds, workers (a dict for each: steps, samples,
     loss, the four times, bytes_sent, divergence)
 
+``layers``
+    round, iteration, epoch, parameters (a dict for each blob of parameters: layer, blob, size,
+    weights and gradients).  Weights and gradients are dicts: norm (None where it is not finite),
+    low, high and counts, a histogram of the values (docs/training.md).  It comes before the event
+    of the round at whose first step worker 0 looked
+
 ``note``
     round, iteration, epoch, text (what a strategy decided, for people to read)
 

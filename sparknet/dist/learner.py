@@ -16,6 +16,9 @@ from sparknet.weights import Span, WeightCollection
 
 Cursor = dict[str, int]
 
+OnGradient = Callable[[NDArray, NDArray], None]
+"""Is given the weights, and the gradients that one worker's batch has at them."""
+
 _WITH_MOMENTUM = frozenset({"SGD", "Nesterov"})
 
 
@@ -51,6 +54,9 @@ class Learner(Protocol):
     A strategy may write to a buffer at any time; it asks for it again after each call that
     trains, because a learner may bring it up to date only then.
     """
+
+    on_gradient: OnGradient | None
+    """Called once, when the next gradient is computed; then it is None again."""
 
     @property
     def weights(self) -> NDArray: ...
@@ -133,6 +139,7 @@ class SolverLearner:
         self.solver, self.feed = solver, feed
         self.statistics = WeightCollection.of(solver.net, copy=False).layout.statistics
         self.last_rate = solver.lr
+        self.on_gradient: OnGradient | None = None
         self._samples, self._loading = 0, 0.0
 
     @property
@@ -172,6 +179,7 @@ class SolverLearner:
     def compute_gradient(self) -> Steps:
         begun, self._samples, self._loading = perf_counter(), 0, 0.0
         loss = self.solver.compute_gradient(self._load)
+        show_gradient(self)
         return Steps(1, self._samples, loss, perf_counter() - begun, self._loading)
 
     def _load(self) -> None:
@@ -207,6 +215,13 @@ class SolverLearner:
         seed, *draws = state["random"]
         self.solver.net.random_state = (seed, draws)
         return ""
+
+
+def show_gradient(learner: Learner) -> None:
+    """Call ``on_gradient``, if somebody waits for it."""
+    waits, learner.on_gradient = learner.on_gradient, None
+    if waits is not None:
+        waits(learner.weights, learner.gradients)
 
 
 def momentum_of(solver: caffe_pb2.SolverParameter) -> float:

@@ -31,6 +31,8 @@ class Plan:
     """Whether more or less is better; unless given, "min" for a metric that is called a loss."""
     patience: int | None = None
     """Validations without a new best after which training ends, with the best weights."""
+    histograms_every: int = 0
+    """Rounds between looks at each layer's weights and gradients; 0: never."""
     snapshot_every: int = 0
     """Rounds between snapshots; 0: only when interrupted."""
     keep: int = 3
@@ -47,7 +49,7 @@ class Plan:
     def __post_init__(self) -> None:
         if self.steps is None and self.seconds is None:
             raise SettingError("a plan needs an end: steps or seconds")
-        least = dict.fromkeys(("steps", "validate_every", "snapshot_every"), 0)
+        least = dict.fromkeys(("steps", "validate_every", "histograms_every", "snapshot_every"), 0)
         least |= dict.fromkeys(("patience", "keep", "diverged", "records", "batch_size"), 1)
         for name, bound in least.items():
             value = getattr(self, name)

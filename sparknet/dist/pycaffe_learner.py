@@ -11,7 +11,7 @@ from typing import Any
 
 from sparknet.caffe.solvers import SOLVERS
 from sparknet.caffe.solvers.rate import current_step, learning_rate
-from sparknet.dist.learner import NetFeed, Steps, momentum_of
+from sparknet.dist.learner import NetFeed, OnGradient, Steps, momentum_of, show_gradient
 from sparknet.dist.mirror import Mirror
 from sparknet.errors import SolverError
 from sparknet.layers import LAYERS, TRAIN, Shape, make
@@ -73,6 +73,7 @@ class PycaffeLearner:
         self._histories: list[NDArray] = []
         self._own = self._wanted = _Position.at(int(self._solver.iter), self.settings)
         self.last_rate = self.rate
+        self.on_gradient: OnGradient | None = None
 
     # -- what it is ----------------------------------------------------------------------
 
@@ -121,6 +122,7 @@ class PycaffeLearner:
         self._gradients.expire()
         if self.statistics:  # the forward pass has changed them
             self._weights.expire()
+        show_gradient(self)
         return Steps(1, self.net.taken - taken, loss, perf_counter() - begun)
 
     def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:

@@ -66,6 +66,7 @@ def train(
     epochs: float | None = None,
     seconds: float | None = None,
     validate_every: int = 10,
+    histograms_every: int = 0,
     metrics: Sequence[str] = (),
     metric: str | None = None,
     goal: Literal["max", "min"] | None = None,
@@ -102,9 +103,10 @@ def train(
     ``seconds``.  The ``validation`` records are measured every ``validate_every`` rounds;
     ``metrics`` names further ones than the test net's outputs (docs/training.md).  With
     ``patience``, training also ends after that many validations without a better ``metric``;
-    ``goal`` says whether more of it is better ("max") or less ("min").  Training ends in an error
-    when the loss reaches ``diverged`` times that of the first round, or when a worker sends no
-    heartbeat for ``deadline`` seconds.
+    ``goal`` says whether more of it is better ("max") or less ("min").  Every ``histograms_every``
+    rounds an event says how large each layer's weights and gradients are.  Training ends in an
+    error when the loss reaches ``diverged`` times that of the first round, or when a worker sends
+    no heartbeat for ``deadline`` seconds.
 
     A run writes a snapshot every ``snapshot_every`` rounds, into its own folder in ``snapshots``;
     the newest ``keep`` snapshots stay.  ``resume`` continues from the newest snapshot of the

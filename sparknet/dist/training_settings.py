@@ -37,6 +37,7 @@ class TrainingSettings:
     epochs: float | None
     seconds: float | None
     validate_every: int
+    histograms_every: int
     metrics: Sequence[str]
     metric: str | None
     goal: Literal["max", "min"] | None
@@ -78,6 +79,7 @@ class TrainingSettings:
             steps=last_step(net, self.steps, self.epochs, self.seconds),
             seconds=self.seconds,
             validate_every=self.validate_every if validates else 0,
+            histograms_every=self.histograms_every,
             metric=self.metric,
             goal=self.goal,
             patience=self.patience,

@@ -10,6 +10,7 @@ from typing import Any
 
 from sparknet.dist import snapshot
 from sparknet.dist.comm import Comm
+from sparknet.dist.histograms import look
 from sparknet.dist.learner import Learner
 from sparknet.dist.plan import ENDLESS, Hooks, Plan, Validate
 from sparknet.dist.strategies.strategy import Round, Strategy, follow_first, warm_up
@@ -149,6 +150,8 @@ class _Worker:
     # -- a round -------------------------------------------------------------------------
 
     def _round(self) -> None:
+        if self._is_watched():
+            self.learner.on_gradient = self._look
         self._account(self.strategy.round(self.learner, self.comm, self.state, self._left()))
         if self._every(self.plan.validate_every):
             self._validate()
@@ -186,6 +189,15 @@ class _Worker:
         newest = self._newest()
         last = f"the last good snapshot is {newest}" if newest else "no snapshot was made"
         return f"{fault} in round {self.state.round}, iteration {self.learner.iter}; {last}"
+
+    def _is_watched(self) -> bool:
+        """Whether this worker looks at the layers at the beginning of the next round."""
+        every, first = self.plan.histograms_every, self.comm.rank == 0
+        return bool(every) and first and self.state.round % every == 0
+
+    def _look(self, weights: NDArray, gradients: NDArray) -> None:
+        if self.hooks.layout is not None:
+            self._say("layers", parameters=look(self.hooks.layout, weights, gradients))
 
     # -- validating ----------------------------------------------------------------------
 

@@ -74,7 +74,8 @@ class Trainer:
     ``seconds``.  Validation records are measured every ``validate_every`` rounds; ``metrics``
     names further ones than the test net's outputs (docs/training.md).  With
     ``patience``, training also ends after that many validations without a better ``metric``;
-    ``goal`` says whether more of it is better ("max") or less ("min").
+    ``goal`` says whether more of it is better ("max") or less ("min").  Every ``histograms_every``
+    rounds an event says how large each layer's weights and gradients are.
 
     ``snapshots`` is any path that Spark can write.  Each run has a folder of its own there and
     writes a snapshot every ``snapshot_every`` rounds; the newest ``keep`` snapshots stay.  A run
@@ -102,6 +103,7 @@ class Trainer:
     epochs: float | None = None
     seconds: float | None = None
     validate_every: int = 10
+    histograms_every: int = 0
     metrics: Sequence[str] = ()
     metric: str | None = None
     goal: Literal["max", "min"] | None = None

@@ -9,6 +9,8 @@ Every event has ``event``, its kind:
                 ``seconds_communicating`` (means over the workers), ``bytes_sent``,
                 ``divergence``
 ``validation``  ``iteration``, ``metrics``: a dict of numbers
+``layers``      ``iteration``, ``parameters``: for each blob its ``layer``, ``blob``, ``size``,
+                ``weights`` and ``gradients``, dicts of ``norm``, ``low``, ``high`` and ``counts``
 ``snapshot``    ``iteration``, ``path``
 ``waiting``     ``slots``, ``needed``, ``seconds``
 ``stop``        ``iteration``, ``reason``, ``best``: the iteration of the weights, if not the last
@@ -43,6 +45,22 @@ def number(event: Event, field: str) -> float | None:
     """A field's value, None where it is unknown."""
     value = event.get(field)
     return None if value is None else float(value)
+
+
+KINDS = ("weights", "gradients")
+"""What an event of layers tells of each blob."""
+
+
+def blob_name(parameter: Event) -> str:
+    """A blob of parameters: the layer's name, with the blob's number after the first."""
+    number = int(parameter["blob"])
+    return f"{parameter['layer']}[{number}]" if number else str(parameter["layer"])
+
+
+def edges(histogram: Event) -> list[float]:
+    """Where the bins of a histogram begin, and where the last one ends."""
+    low, high, count = histogram["low"], histogram["high"], len(histogram["counts"])
+    return [low + (high - low) * place / count for place in range(count + 1)]
 
 
 def single(metrics: Mapping[str, Value]) -> dict[str, Value]:

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from sparknet.errors import FileError, MissingExtra
-from sparknet.summary.events import Event, number, seconds
+from sparknet.summary.events import KINDS, Event, blob_name, number, seconds
 from sparknet.summary.thinning import Thinned
 
 MOST = 1024
 """Events of one kind that are kept of the newest, and of the older ones."""
+
+_WIDE = 16
+"""Looks at the layers are kept this many times fewer: one has dozens of numbers for each blob."""
 
 Series = tuple[list[int], list[float]]
 """Iterations, and a value at each."""
@@ -37,7 +40,8 @@ class History:
             self(event)
 
     def __call__(self, event: Event) -> None:
-        kept = self._kinds.setdefault(event["event"], Thinned(self._most))
+        most = self._most // (_WIDE if event["event"] == "layers" else 1)
+        kept = self._kinds.setdefault(event["event"], Thinned(most))
         kept.add((self._count, dict(event)))
         self._count += 1
 
@@ -89,10 +93,25 @@ class History:
             for rank, worker in enumerate(event.get("workers", ()))
         ]
 
-    def to_pandas(self, kind: str = "round") -> Any:
-        """The events of a kind as a DataFrame; "worker" has a row for each worker and round.
+    @property
+    def layers(self) -> list[dict[str, Any]]:
+        """Each look at a blob of parameters, with the norms of its weights and gradients."""
+        return [
+            {
+                "iteration": event["iteration"],
+                "parameter": blob_name(one),
+                "size": one["size"],
+                **{f"{kind}_{name}": one[kind][name] for kind in KINDS for name in one[kind]},
+            }
+            for event in self.of_kind("layers")
+            for one in event["parameters"]
+        ]
 
-        The metrics of a validation are columns of their own.
+    def to_pandas(self, kind: str = "round") -> Any:
+        """The events of a kind as a DataFrame.
+
+        "worker" has a row for each worker and round, "layers" for each look at a
+        blob of parameters.  The metrics of a validation are columns of their own.
         """
         try:
             import pandas
@@ -100,6 +119,8 @@ class History:
             raise MissingExtra("pandas", "spark", "a DataFrame of a history") from error
         if kind == "worker":
             return pandas.DataFrame(self.workers)
+        if kind == "layers":
+            return pandas.DataFrame(self.layers)
         rows = [{**event, **event.get("metrics", {})} for event in self.of_kind(kind)]
         hidden = ("event", "workers", "metrics")
         return pandas.DataFrame(rows).drop(columns=list(hidden), errors="ignore")

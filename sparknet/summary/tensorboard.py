@@ -1,47 +1,95 @@
-"""TensorBoard: writes the events as scalars to an event file."""
+"""TensorBoard: writes the events as scalars and histograms to an event file."""
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sparknet.errors import FileError, MissingExtra
-from sparknet.summary.events import Event, number, seconds, share_communicating
+from sparknet.summary.events import (
+    KINDS,
+    Event,
+    blob_name,
+    edges,
+    number,
+    seconds,
+    share_communicating,
+)
 
 
 class TensorBoard:
     """A listener that writes to a folder for ``tensorboard --logdir``."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._writer = _writer(os.fspath(folder))
+        self._writer, self._events, self._summaries, self._tensor = _writer(os.fspath(folder))
 
     def __call__(self, event: Event) -> None:
-        for name, value in _scalars(event).items():
-            if value is not None:
-                self._writer.add_scalar(name, value, int(event["iteration"]))
+        told = {
+            "scalars": {name: np.float32(value) for name, value in _scalars(event).items()},
+            "histograms": dict(_histograms(event)),
+        }
+        values = [
+            self._value(plugin, name, value)
+            for plugin, named in told.items()
+            for name, value in named.items()
+        ]
+        if values:
+            summary = self._summaries.Summary(value=values)
+            at, step = event.get("time") or time.time(), int(event["iteration"])
+            self._writer.add_event(self._events.Event(wall_time=at, step=step, summary=summary))
 
     def close(self) -> None:
         self._writer.close()
 
+    def _value(self, plugin: str, name: str, value: Any) -> Any:
+        schema, is_scalar = self._summaries, plugin == "scalars"
+        about = schema.SummaryMetadata(
+            plugin_data=schema.SummaryMetadata.PluginData(plugin_name=plugin),
+            data_class=schema.DATA_CLASS_SCALAR if is_scalar else schema.DATA_CLASS_TENSOR,
+        )
+        return schema.Summary.Value(tag=name, metadata=about, tensor=self._tensor(value))
 
-def _writer(folder: str) -> Any:
+
+def _writer(folder: str) -> tuple[Any, Any, Any, Any]:
+    """A writer of events, the modules of their messages, and what makes tensors of arrays."""
     try:
-        from tensorboard.summary import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
-            Writer,
+        from tensorboard.compat.proto import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
+            event_pb2,
+            summary_pb2,
+        )
+        from tensorboard.summary.writer.event_file_writer import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
+            EventFileWriter,
+        )
+        from tensorboard.util.tensor_util import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
+            make_tensor_proto,
         )
     except ImportError as error:
         raise MissingExtra("tensorboard", "tensorboard", "a TensorBoard log") from error
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        return Writer(folder)
+        return EventFileWriter(folder), event_pb2, summary_pb2, make_tensor_proto
     except OSError as error:
         raise FileError(folder, f"cannot be written: {error.strerror}") from error
 
 
-def _scalars(event: Event) -> dict[str, float | None]:
+def _scalars(event: Event) -> dict[str, float]:
+    return {name: value for name, value in _numbers(event).items() if value is not None}
+
+
+def _numbers(event: Event) -> dict[str, float | None]:
     if event["event"] == "validation":
         return {f"validation/{name}": float(value) for name, value in event["metrics"].items()}
+    if event["event"] == "layers":
+        return {
+            f"norm of {kind}/{blob_name(one)}": number(one[kind], "norm")
+            for one in event["parameters"]
+            for kind in KINDS
+        }
     if event["event"] != "round":
         return {}
     samples, taken = number(event, "samples"), seconds(event)
@@ -64,3 +112,12 @@ def _of_workers(event: Event) -> dict[str, float | None]:
         for name in worker
         if name.startswith("seconds_")
     }
+
+
+def _histograms(event: Event) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """A row for each bin: where it begins and ends, and its count."""
+    for one in event["parameters"] if event["event"] == "layers" else ():
+        for kind in KINDS:
+            ends = edges(one[kind])
+            rows = np.array([ends[:-1], ends[1:], one[kind]["counts"]], np.float64)
+            yield f"{kind}/{blob_name(one)}", rows.T

@@ -35,6 +35,14 @@ def validation(number: int, **metrics: float) -> dict[str, Any]:
     return {"event": "validation", "iteration": 10 * number, "metrics": metrics}
 
 
+def layers(number: int, norm: float | None = 2.0) -> dict[str, Any]:
+    """A look at two blobs."""
+    counts = {"norm": norm, "low": -1.0, "high": 1.0, "counts": [1, 3]}
+    blobs = [{"layer": "ip", "blob": blob, "size": 4} for blob in range(2)]
+    parameters = [{**one, "weights": counts, "gradients": counts} for one in blobs]
+    return {"event": "layers", "round": number, "iteration": 10 * number, "parameters": parameters}
+
+
 TRAINING = [
     START,
     round_event(1),

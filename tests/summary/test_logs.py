@@ -13,7 +13,7 @@ import pytest
 from sparknet.errors import FileError, MissingExtra
 from sparknet.summary import History, JsonLines, TensorBoard, together
 from sparknet.summary.history import MOST
-from tests.summary.events import START, TRAINING, round_event, validation
+from tests.summary.events import START, TRAINING, layers, round_event, validation
 
 
 def test_json_lines_and_back(tmp_path: Path) -> None:
@@ -122,8 +122,41 @@ def test_tensorboard(tmp_path: Path) -> None:
     assert found["train/samples_per_second"][0] == (10, 640)
 
 
+def test_tensorboard_has_norms_and_histograms(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    board = TensorBoard(tmp_path / "logs")
+    for event in (layers(1), layers(2, norm=None)):
+        board(event)
+    board.close()
+    written = accumulator.EventAccumulator(str(tmp_path / "logs"))
+    written.Reload()
+    assert written.SummaryMetadata("weights/ip").plugin_data.plugin_name == "histograms"
+    from tensorboard.util.tensor_util import make_ndarray
+
+    for tag in ("weights/ip", "gradients/ip[1]"):
+        found = [(one.step, make_ndarray(one.tensor_proto)) for one in written.Tensors(tag)]
+        assert [step for step, _ in found] == [10, 20]
+        assert found[0][1][:, 2].sum() == 4
+        assert found[0][1][[0, -1], [0, 1]].tolist() == [-1, 1]
+    norms = written.Tensors("norm of gradients/ip")
+    assert [(one.step, make_ndarray(one.tensor_proto)) for one in norms] == [(10, 2.0)]
+
+
+def test_history_has_fewer_looks_at_layers_than_rounds() -> None:
+    history = History()
+    for number in range(1, 2000):
+        history(layers(number))
+        history(round_event(number))
+    kept = history.of_kind("layers")
+    assert len(kept) <= 2 * MOST / 16
+    assert len(history.loss[0]) > MOST
+    first = history.layers[0]
+    assert (first["iteration"], first["parameter"], first["weights_norm"]) == (10, "ip", 2.0)
+    assert len(history.layers) == 2 * len(kept)
+
+
 def test_tensorboard_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tensorboard.summary", None)
+    monkeypatch.setitem(sys.modules, "tensorboard.compat.proto", None)
     with pytest.raises(MissingExtra, match=r"sparknet\[tensorboard\]"):
         TensorBoard(tmp_path / "logs")
     assert not (tmp_path / "logs").exists()
@@ -157,6 +190,9 @@ def test_history_becomes_data_frames() -> None:
     assert list(rounds["loss"]) == [2.0, 1.0]
     assert "workers" not in rounds.columns
     assert list(history.to_pandas("validation")["accuracy"]) == [0.75]
+    looks = History([layers(1)]).to_pandas("layers")
+    assert looks["parameter"].tolist() == ["ip", "ip[1]"]
+    assert looks["gradients_norm"].tolist() == [2.0, 2.0]
     workers = history.to_pandas("worker")
     assert workers.groupby("worker")["seconds_computing"].sum().to_dict() == {0: 3.0, 1: 6.0}
 

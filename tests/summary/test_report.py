@@ -38,6 +38,7 @@ def trained(folder: Path, strategy: Averaging, cluster: Cluster) -> Path:
         steps=60,
         validation=small.records(24),
         validate_every=2,
+        histograms_every=3,
         snapshot_every=2,
         on_event=listener,
     )
@@ -137,6 +138,20 @@ def test_classes_are_told_apart(tmp_path: Path) -> None:
     assert "<td>1</td><td>50.0%</td><td>1</td><td>1</td>" in text
 
 
+def test_norms_and_histograms_of_layers_are_shown(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    run = read(runs[1])
+    assert isinstance(run, Run)
+    [look] = run.of_kind("layers")
+    text = page(tmp_path / "page.html", runs[1])
+    assert text.count('aria-label="ip1: weights"') == 1
+    assert text.count('aria-label="ip2[1]: gradients"') == 1
+    norm = look["parameters"][0]["gradients"]["norm"]
+    assert "<td>ip1</td><td>15</td><td>" in text
+    assert f"<td>{norm:.4g}</td>" in text
+    (tmp_path / "log").write_text(json.dumps(run.rounds[0]) + "\n", encoding="utf-8")
+    assert "Weights and gradients" not in page(tmp_path / "page.html", tmp_path / "log")
+
+
 # -- the net ---------------------------------------------------------------------------------
 
 
@@ -176,6 +191,7 @@ def test_a_browser_shows_a_run(runs: tuple[Path, Path], tmp_path: Path) -> None:
         "Where the time went",
         "Stragglers and failures",
         "Learning",
+        "Weights and gradients",
     ):
         assert words in first["text"]
     charts = {chart["name"]: chart for chart in first["charts"]}
@@ -185,6 +201,8 @@ def test_a_browser_shows_a_run(runs: tuple[Path, Path], tmp_path: Path) -> None:
         "Seconds of worker 2",
         "Samples per second",
         "Learning rate",
+        "Norms of weights",
+        "Norms of gradients",
         "Bytes sent by all workers",
         "the net",
     } <= set(charts)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparknet.dist.learner import Steps
+from sparknet.dist.learner import OnGradient, Steps
 from sparknet.dist.plan import ENDLESS
 from sparknet.dist.strategies import Strategy
 from sparknet.dist.virtual.cluster import Cluster, Pace
@@ -43,6 +43,7 @@ class Pacer:
 
     statistics: Sequence[Span] = ()
     momentum, rate, last_rate = 0.9, 0.01, 0.01
+    on_gradient: OnGradient | None = None
 
     def __init__(self, comm: VirtualComm) -> None:
         self._comm, self.iter = comm, 0

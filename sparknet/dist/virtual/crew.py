@@ -32,6 +32,7 @@ from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.proto import parse_solver
 from sparknet.summary import History
+from sparknet.weights import layout_of
 
 _IN_VAIN = 20
 """Losses in a row, without a new snapshot between them, after which a run ends."""
@@ -129,6 +130,7 @@ class Crew:
             resume=resume,
             identity=self._identity,
             own=True,
+            layout=layout_of(self._net.net) if first else None,
         )
 
     # -- what is lost --------------------------------------------------------------------

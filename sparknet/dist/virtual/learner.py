@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparknet.dist.learner import Cursor, SolverLearner, Steps
+from sparknet.dist.learner import Cursor, OnGradient, SolverLearner, Steps
 from sparknet.dist.virtual.comm import VirtualComm
 from sparknet.loaders.batches import Maker
 from sparknet.loaders.records import Batch
@@ -67,6 +67,7 @@ class VirtualLearner:
         self.histories = [NDArray.zeros(one.shape) for one in engine.learner.histories]
         self.statistics: Sequence[Span] = engine.learner.statistics
         self._gradients: NDArray | None = None
+        self.on_gradient: OnGradient | None = None
         seed, draws = engine.random
         self._random = (seed + comm.rank, list(draws))
         self._position, self.last_rate = (0, 0), 0.0
@@ -151,6 +152,7 @@ class VirtualLearner:
         self._settle_state()
         for mine, other in zip([self.weights, *self.histories], self._engine.buffers, strict=True):
             other.copy_from(mine)
+        self._engine.learner.on_gradient, self.on_gradient = self.on_gradient, None
 
     def _leave(self) -> None:
         for mine, other in zip([self.weights, *self.histories], self._engine.buffers, strict=True):

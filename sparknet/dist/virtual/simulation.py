@@ -44,6 +44,7 @@ def simulate(
     epochs: float | None = None,
     seconds: float | None = None,
     validate_every: int = 10,
+    histograms_every: int = 0,
     metrics: Sequence[str] = (),
     metric: str | None = None,
     goal: Literal["max", "min"] | None = None,

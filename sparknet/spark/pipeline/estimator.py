@@ -68,6 +68,7 @@ TRAINER = {
     "epochs": Setting("how often the workers together see each record", FLOAT),
     "seconds": Setting("the time after which training ends", FLOAT),
     "validate_every": Setting("rounds from one validation to the next", INT),
+    "histograms_every": Setting("rounds from one look at weights and gradients to the next", INT),
     "metrics": Setting("further metrics of validations: confusion, mean_iou, rmse …", list),
     "metric": Setting("the output that decides which validation is best", text),
     "goal": Setting("whether more of the metric is better (max) or less (min)", text),

@@ -10,6 +10,7 @@ from sparknet.summary.events import single
 from sparknet.summary.progress import ENDS, clock_time
 from sparknet.summary.report.chart import Curve, Points, lines, short, stacks, table
 from sparknet.summary.report.drawing import drawing
+from sparknet.summary.report.layer_charts import layer_charts
 from sparknet.summary.report.reading import AXES, Json, Run
 
 PARTS = ("loading", "computing", "waiting", "communicating")
@@ -31,6 +32,7 @@ def sections(runs: Runs) -> Iterator[str]:
     yield _classes(runs)
     yield _times(runs)
     yield _others(runs)
+    yield _layers(runs)
     yield _happenings(runs)
     yield _nets(runs)
     yield _settings(runs)
@@ -248,6 +250,16 @@ def _by_round(run: Run, value: Callable[[Json], float | None], running: bool) ->
 def _speed(event: Json) -> float | None:
     seconds = _float(event.get("seconds_computing")) + _float(event.get("seconds_communicating"))
     return _float(event.get("samples")) / seconds if seconds else None
+
+
+def _layers(runs: Runs) -> str:
+    found = [(run, "".join(layer_charts(run))) for run in runs]
+    body = "".join(
+        (f"<h3>{escape(run.name)}</h3>" if len(runs) > 1 else "") + charts
+        for run, charts in found
+        if charts
+    )
+    return _section("Weights and gradients", body)
 
 
 # -- what happened ---------------------------------------------------------------------------
