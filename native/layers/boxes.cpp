@@ -72,6 +72,17 @@ void Priors::check(const Layer& layer, const BoxCode& code) const {
     }
 }
 
+Priors Priors::refined(const float* offsets, const BoxCode& code, std::vector<float>& room) const {
+    for (int64_t i = 0; i < count_; ++i) {
+        const Box one = code.decode(box(i), variance(i), box_at(offsets + 4 * i));
+        const float values[] = {one.xmin, one.ymin, one.xmax, one.ymax};
+        std::copy_n(values, 4, room.data() + 4 * i);
+    }
+    Priors found = *this;
+    found.boxes_ = room.data();
+    return found;
+}
+
 void sort_by_score(std::vector<Scored>& candidates) {
     std::sort(candidates.begin(), candidates.end(), [](const Scored& a, const Scored& b) {
         return a.score > b.score || (a.score == b.score && a.index < b.index);

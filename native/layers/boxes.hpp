@@ -56,15 +56,19 @@ class BoxCode {
 // The priors of a net: boxes in the first row of the blob, variances in the second.
 class Priors {
    public:
-    Priors(const float* values, int64_t count) : values_(values), count_(count) {}
+    Priors(const float* values, int64_t count)
+        : boxes_(values), variances_(values + 4 * count), count_(count) {}
     int64_t size() const { return count_; }
-    Box box(int64_t i) const { return box_at(values_ + 4 * i); }
-    Box variance(int64_t i) const { return box_at(values_ + 4 * (count_ + i)); }
+    Box box(int64_t i) const { return box_at(boxes_ + 4 * i); }
+    Box variance(int64_t i) const { return box_at(variances_ + 4 * i); }
+    // The same with boxes that `offsets`, four for each prior, make of them (RefineDet); they lie
+    // in `room`.
+    Priors refined(const float* offsets, const BoxCode& code, std::vector<float>& room) const;
     // Refuses priors without a size, where the code needs one.
     void check(const Layer& layer, const BoxCode& code) const;
 
    private:
-    const float* values_;
+    const float *boxes_, *variances_;
     int64_t count_;
 };
 

@@ -24,6 +24,10 @@ class DetectionOutput final : public Kernel {
             static_cast<float>(options.real("confidence_threshold", static_cast<double>(-FLT_MAX)));
         threshold_ = static_cast<float>(options.real("nms_threshold"));
         eta_ = static_cast<float>(options.real("eta"));
+        objectness_ = layer.bottoms.size() > 3 && options.flag("refines")
+                          ? static_cast<float>(options.real("objectness_score"))
+                          : -FLT_MAX;
+        refined_.resize(static_cast<size_t>(layer.bottoms.size() > 4 ? priors_ * 4 : 0));
         // Taken here: nothing may fail for want of memory inside a parallel loop.
         boxes_.resize(static_cast<size_t>(priors_ * (shared_ ? 1 : classes_)));
         candidates_.resize(static_cast<size_t>(classes_));
@@ -36,7 +40,11 @@ class DetectionOutput final : public Kernel {
         const float *locations = layer.bottom(0), *confidences = layer.bottom(1);
         rows_.clear();
         for (int64_t image = 0; image < images_; ++image) {
-            decode(locations + image * static_cast<int64_t>(boxes_.size()) * 4, priors);
+            anchors_ = layer.bottoms.size() > 3 ? layer.bottom(3) + image * priors_ * 2 : nullptr;
+            decode(locations + image * static_cast<int64_t>(boxes_.size()) * 4,
+                   refined_.empty()
+                       ? priors
+                       : priors.refined(layer.bottom(4) + image * priors_ * 4, code_, refined_));
             select(confidences + image * priors_ * classes_);
             keep(static_cast<float>(image));
         }
@@ -77,13 +85,18 @@ class DetectionOutput final : public Kernel {
         candidates.clear();
         if (label == background_) return;
         for (int64_t p = 0; p < priors_; ++p) {
-            const float score = scores[p * classes_ + label];
+            const float score = seen(p) ? scores[p * classes_ + label] : 0;
             if (score > least_) candidates.push_back({score, p});
         }
         sort_by_score(candidates);
         if (top_k_ > -1 && static_cast<size_t>(top_k_) < candidates.size())
             candidates.resize(static_cast<size_t>(top_k_));
         suppress(candidates, boxes(label), threshold_, eta_);
+    }
+
+    // Whether the first stage of RefineDet sees an object here: else it is background for sure.
+    bool seen(int64_t p) const {
+        return objectness_ == -FLT_MAX || anchors_[2 * p + 1] >= objectness_;
     }
 
     // Rows of one image, label by label; the best of all labels where there are too many.
@@ -120,7 +133,9 @@ class DetectionOutput final : public Kernel {
 
     int64_t images_ = 0, priors_ = 0, classes_ = 0, background_ = 0, keep_top_k_ = -1, top_k_ = -1;
     bool shared_ = true;
-    float least_ = 0, threshold_ = 0, eta_ = 1;
+    float least_ = 0, threshold_ = 0, eta_ = 1, objectness_ = -FLT_MAX;
+    const float* anchors_ = nullptr;
+    std::vector<float> refined_;
     BoxCode code_;
     std::vector<Box> boxes_;
     std::vector<std::vector<Scored>> candidates_;

@@ -33,6 +33,9 @@ class MultiBoxLoss final : public Kernel {
                            static_cast<float>(options.real("overlap_threshold")),
                            options.flag("ignore_cross_boundary_bbox"));
         read_mining(options);
+        refines_ = options.flag("refines");
+        objectness_ = static_cast<float>(options.real("objectness_score"));
+        refined_.resize(static_cast<size_t>(layer.bottoms.size() > 5 ? priors_ * 4 : 0));
         normalization_ = options.text("normalization");
         location_weight_ = options.real("loc_weight");
         location_counts_ = options.flag("loc_counts");
@@ -53,7 +56,7 @@ class MultiBoxLoss final : public Kernel {
             while (last < truths_.size() && truths_[last].image == image) ++last;
             if (last > first)
                 match(image, first, last, locations + image * priors_ * sets_ * 4,
-                      confidences + image * priors_ * classes_, priors);
+                      confidences + image * priors_ * classes_, of_image(layer, image, priors));
             first = last;
         }
         const double found = static_cast<double>(matches_.size());
@@ -91,6 +94,19 @@ class MultiBoxLoss final : public Kernel {
         int64_t row, label;
     };
 
+    // RefineDet: the boxes and the scores that the first stage made of the priors.
+    Priors of_image(const Layer& layer, int64_t image, const Priors& priors) {
+        anchors_ = layer.bottoms.size() > 4 ? layer.bottom(4) + image * priors_ * 2 : nullptr;
+        if (refined_.empty()) return priors;
+        const Priors found = priors.refined(layer.bottom(5) + image * priors_ * 4, code_, refined_);
+        found.check(layer, code_);
+        for (int64_t p = 0; p < priors_; ++p) boxes_[static_cast<size_t>(p)] = found.box(p);
+        return found;
+    }
+
+    // Whether the first stage sees an object here; where it does not nothing is learned.
+    bool seen(int64_t p) const { return !anchors_ || anchors_[2 * p + 1] >= objectness_; }
+
     void read_mining(const Options& options) {
         const std::string& type = options.text("mining_type");
         mining_ = type == "max_negative"   ? Mining::max_negative
@@ -125,11 +141,12 @@ class MultiBoxLoss final : public Kernel {
             if (!(row[0] >= 0 && row[0] < static_cast<float>(images_)))
                 layer.refuse(name + " is of image " + std::to_string(row[0]) + ": there are " +
                              std::to_string(images_));
-            const auto most = agnostic_ ? 2147483648.0F : static_cast<float>(classes_);
+            const auto most = agnostic_ || merges() ? 2147483648.0F : static_cast<float>(classes_);
             if (!(row[1] >= 0 && row[1] < most))
                 layer.refuse(name + " has the label " + std::to_string(row[1]) + ": there are " +
                              std::to_string(classes_) + " classes");
-            const auto label = static_cast<int64_t>(row[1]);
+            const auto label = merges() ? std::min<int64_t>(static_cast<int64_t>(row[1]), 1)
+                                        : static_cast<int64_t>(row[1]);
             if (label == background_)
                 layer.refuse(name + " has the label of the background, " + std::to_string(label));
             if (!use_difficult_ && row[7] != 0) continue;
@@ -139,6 +156,9 @@ class MultiBoxLoss final : public Kernel {
         std::stable_sort(truths_.begin(), truths_.end(),
                          [](const Truth& a, const Truth& b) { return a.image < b.image; });
     }
+
+    // The first stage of RefineDet knows objects of one class.
+    bool merges() const { return refines_ && classes_ == 2; }
 
     // Without mining every prior of every image counts.
     void label_all() {
@@ -220,6 +240,7 @@ class MultiBoxLoss final : public Kernel {
             if (!hard &&
                 !(t == unmatched && matcher_.best[static_cast<size_t>(p)] < negative_overlap_))
                 continue;
+            if (!seen(p)) continue;
             const int64_t label = t < 0 ? background_ : truths_[static_cast<size_t>(t)].label;
             float loss = confidence_loss(confidences + p * classes_, label);
             if (hard && t >= 0)
@@ -349,6 +370,10 @@ class MultiBoxLoss final : public Kernel {
 
     int64_t images_ = 0, priors_ = 0, classes_ = 0, sets_ = 1, background_ = 0;
     bool shared_ = true, agnostic_ = false, use_difficult_ = true, match_priors_ = true;
+    bool refines_ = false;
+    float objectness_ = 0;
+    const float* anchors_ = nullptr;
+    std::vector<float> refined_;
     bool inside_ = false, plain_ = false, smooth_ = true, softmax_ = true;
     bool location_counts_ = true, confidence_counts_ = true;
     Mining mining_ = Mining::none;

@@ -1,5 +1,5 @@
 // Default boxes around every place of a feature map (SSD's Caffe: prior_box_layer.cpp).
-#include <cmath>
+#include <algorithm>
 
 #include "../engine/layer.hpp"
 #include "../engine/parallel.hpp"
@@ -19,12 +19,12 @@ class PriorBox final : public Kernel {
         clip_ = options.flag("clip");
         variances_ = options.reals("variances");
         variances_.resize(4, variances_.front());
-        find_sizes(options);
+        read_boxes(options);
     }
 
     void forward(Layer& layer) override {
         float* boxes = layer.top();
-        const auto priors = static_cast<int64_t>(sizes_.size());
+        const auto priors = static_cast<int64_t>(boxes_.size());
         const int64_t all = rows_ * columns_ * priors * 4;
         parallel(
             rows_,
@@ -41,43 +41,29 @@ class PriorBox final : public Kernel {
     }
 
    private:
-    struct Size {
-        float width, height;
+    // In pixels; the shift is that of its middle from the middle of its place.
+    struct Box {
+        float width, height, right, down;
     };
 
-    // Square of the smallest size, square between it and the largest, then one for each ratio.
-    // SSD takes sizes as whole numbers.
-    void find_sizes(const Options& options) {
-        const auto least = options.reals("min_sizes"), most = options.reals("max_sizes");
-        const auto ratios = options.reals("aspect_ratios");
-        sizes_.clear();
-        for (size_t s = 0; s < least.size(); ++s) {
-            const double small = std::trunc(least[s]);
-            add(small, small);
-            if (!most.empty()) {
-                const double middle = std::sqrt(small * std::trunc(most[s]));
-                add(middle, middle);
-            }
-            for (size_t r = 1; r < ratios.size(); ++r) {
-                const double root = std::sqrt(static_cast<double>(static_cast<float>(ratios[r])));
-                add(small * root, small / root);
-            }
-        }
-    }
-
-    void add(double width, double height) {
-        sizes_.push_back({static_cast<float>(width), static_cast<float>(height)});
+    void read_boxes(const Options& options) {
+        const auto widths = options.reals("widths"), heights = options.reals("heights");
+        const auto right = options.reals("shifts_x"), down = options.reals("shifts_y");
+        boxes_.clear();
+        for (size_t i = 0; i < widths.size(); ++i)
+            boxes_.push_back({static_cast<float>(widths[i]), static_cast<float>(heights[i]),
+                              static_cast<float>(right[i]), static_cast<float>(down[i])});
     }
 
     void fill(float* to, int64_t row) const {
         const float y = (static_cast<float>(row) + offset_) * step_h_;
         for (int64_t column = 0; column < columns_; ++column) {
             const float x = (static_cast<float>(column) + offset_) * step_w_;
-            for (const Size& size : sizes_) {
-                *to++ = part(x, -size.width, width_);
-                *to++ = part(y, -size.height, height_);
-                *to++ = part(x, size.width, width_);
-                *to++ = part(y, size.height, height_);
+            for (const Box& box : boxes_) {
+                *to++ = part(x + box.right, -box.width, width_);
+                *to++ = part(y + box.down, -box.height, height_);
+                *to++ = part(x + box.right, box.width, width_);
+                *to++ = part(y + box.down, box.height, height_);
             }
         }
     }
@@ -92,7 +78,7 @@ class PriorBox final : public Kernel {
     float step_h_ = 0, step_w_ = 0, offset_ = 0;
     bool clip_ = false;
     std::vector<double> variances_;
-    std::vector<Size> sizes_;
+    std::vector<Box> boxes_;
 };
 }  // namespace
 

@@ -66,6 +66,7 @@ std::unique_ptr<Kernel> make_relu();
 std::unique_ptr<Kernel> make_relu6();
 std::unique_ptr<Kernel> make_reorg();
 std::unique_ptr<Kernel> make_reshape();
+std::unique_ptr<Kernel> make_reverse();
 std::unique_ptr<Kernel> make_resize();
 std::unique_ptr<Kernel> make_rnn();
 std::unique_ptr<Kernel> make_roi_align();
@@ -151,6 +152,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Power", make_power},
         {"PReLU", make_prelu},
         {"PriorBox", make_prior_box},
+        {"PriorBoxClustered", make_prior_box},
         {"RecordWeights", make_record_weights},
         {"PSROIPooling", make_psroi_pooling},
         {"Reduction", make_reduction},
@@ -159,6 +161,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Reorg", make_reorg},
         {"Reshape", make_reshape},
         {"Resize", make_resize},
+        {"Reverse", make_reverse},
         {"RNN", make_rnn},
         {"ROIAlign", make_roi_align},
         {"ROIPooling", make_roi_pooling},
@@ -180,6 +183,7 @@ const std::map<std::string, Factory>& kernels() {
         {"TanH", make_tanh},
         {"Threshold", make_threshold},
         {"Tile", make_tile},
+        {"Transpose", make_permute},
         {"TrueBoxes", make_true_boxes},
         {"Upsample", make_upsample},
         {"Yolov3DetectionOutput", make_yolov3_detection_output},

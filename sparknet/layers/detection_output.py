@@ -11,16 +11,21 @@ from sparknet.layers.layer import Layer, Plan, Shape, between
 class DetectionOutput(Layer):
     """Of SSD (detection_output_layer.cpp); results are not written to files.
 
+    With five bottoms, or where objectness_score is given, the layer is RefineDet's: bottom 3 has
+    the first stage's scores of background and object, which hold for sure below objectness_score,
+    and bottom 4 its locations, by which the priors are moved first.
+
     The number of boxes is known only in the forward pass; until then it is 1.
     Values: priors, num_classes, share_location, background_label_id, code_type ("corner",
     "center_size", "corner_size"), variance_encoded_in_target, keep_top_k (-1: all),
-    confidence_threshold (None: none), nms_threshold, top_k (-1: all), eta.
+    confidence_threshold (None: none), nms_threshold, top_k (-1: all), eta, refines,
+    objectness_score.
     """
 
     type = "DetectionOutput"
     field = "detection_output_param"
     fields = ("transform_param",)
-    bottoms = between(3, 4)
+    bottoms = between(3, 5)
     gradient = False
     numbered = True
     reshapes = True
@@ -35,9 +40,13 @@ class DetectionOutput(Layer):
         if not 0 < nms.eta <= 1:
             self.fail(f"eta {nms.eta:g} must be more than 0 and at most 1")
         shared, classes = options.share_location, options.num_classes
+        refines = len(bottoms) > 4 or options.HasField("objectness_score")
+        first_stage = len(bottoms) - 3 if refines else 0
+        if first_stage and (not shared or options.background_label_id):
+            self.fail("a first stage needs share_location: true and background_label_id: 0")
         least = options.confidence_threshold if options.HasField("confidence_threshold") else None
         values = {
-            "priors": check_predictions(self, bottoms, classes, shared),
+            "priors": check_predictions(self, bottoms, classes, shared, first_stage),
             "num_classes": classes,
             "share_location": shared,
             "background_label_id": options.background_label_id,
@@ -48,5 +57,7 @@ class DetectionOutput(Layer):
             "nms_threshold": nms.nms_threshold,
             "top_k": nms.top_k if nms.HasField("top_k") else -1,
             "eta": nms.eta,
+            "refines": refines,
+            "objectness_score": options.objectness_score,
         }
         return Plan(tops=((1, 1, 1, 7),), values=values)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparknet.layers.boxes import check_predictions
-from sparknet.layers.layer import Shape, count, exactly, shape_text
+from sparknet.layers.layer import Shape, between, count, shape_text
 from sparknet.layers.legacy_shape import legacy_shape
 from sparknet.layers.loss import Loss, normalization
 
@@ -33,6 +33,9 @@ CHOICES = ("loc_loss_type", "conf_loss_type", "match_type", "code_type", "mining
 class MultiBoxLoss(Loss):
     """Of SSD (multibox_loss_layer.cpp).  Bottoms: locations, confidences, priors, true boxes.
 
+    RefineDet's second stage has the first one's scores and locations as bottoms 4 and 5: priors are
+    moved by these, and background that the first stage is sure of, by objectness_score, teaches
+    nothing.  Where objectness_score is given and there are two classes, all labels count as 1.
     Values: priors, truths (rows of true boxes), normalization (default "valid"), nms (whether
     nms_param is given), nms_threshold, top_k (-1: all), loc_counts and conf_counts (whether
     that part is in the loss: propagate_down), and every option under its own name,
@@ -44,7 +47,7 @@ class MultiBoxLoss(Loss):
     labelled = True
     field = "multibox_loss_param"
     fields = ("loss_param",)
-    bottoms = exactly(4)
+    bottoms = between(4, 6)
 
     def force_backward(self, bottom: int) -> bool:
         return bottom < 2
@@ -52,7 +55,12 @@ class MultiBoxLoss(Loss):
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         options = self.options
         self._check_options()
-        priors = check_predictions(self, bottoms, options.num_classes, options.share_location)
+        first_stage = len(bottoms) - 4
+        if first_stage and not options.share_location:
+            self.fail("a first stage needs share_location: true")
+        priors = check_predictions(
+            self, bottoms, options.num_classes, options.share_location, first_stage
+        )
         truths = legacy_shape(self, bottoms[3], "the true boxes")
         if truths[3] != 8:
             self.fail(
@@ -73,6 +81,8 @@ class MultiBoxLoss(Loss):
             "normalization": normalization(self.parameter.loss_param, default="valid"),
             "nms_threshold": nms.nms_threshold,
             "top_k": nms.top_k if nms.HasField("top_k") else -1,
+            "refines": bool(first_stage) or options.HasField("objectness_score"),
+            "objectness_score": options.objectness_score,
         }
 
     def _mining(self) -> str:

@@ -50,9 +50,9 @@ class Net:
     imports a module, or reads or writes a file.  The net of a caffemodel is treated so, unless
     ``trusted=True``.  ``unknown="skip"`` leaves out fields and layers that sparknet does not know,
     and layers that read those; a warning names each.  ``dialect`` is the fork whose meaning counts
-    where no field tells forks apart: "segnet", "pspnet" or "hed".  ``preprocessing``, or its
-    settings as keywords (``resize=256, crop=224, mean=(104, 117, 123)``), says what happens to
-    images: docs/images.md.
+    where no field tells forks apart: "segnet", "pspnet", "hed", "textboxes" or "faceboxes".
+    ``preprocessing``, or its settings as keywords (``resize=256, crop=224,
+    mean=(104, 117, 123)``), says what happens to images: docs/images.md.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))

@@ -32,10 +32,24 @@ def _hed(layer: Layer) -> None:
         layer.loss_param.class_balanced = True
 
 
+def _textboxes(layer: Layer) -> None:
+    """All default boxes lie again half a place lower."""
+    if layer.type == "PriorBox":
+        layer.prior_box_param.arrangement = caffe_pb2.PriorBoxParameter.TWO_ROWS
+
+
+def _faceboxes(layer: Layer) -> None:
+    """Small default boxes lie densely."""
+    if layer.type == "PriorBox":
+        layer.prior_box_param.arrangement = caffe_pb2.PriorBoxParameter.DENSE
+
+
 DIALECTS: Mapping[str, Callable[[Layer], None]] = {
     "segnet": _segnet,
     "pspnet": _pspnet,
     "hed": _hed,
+    "textboxes": _textboxes,
+    "faceboxes": _faceboxes,
 }
 
 

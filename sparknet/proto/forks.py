@@ -57,9 +57,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
     },
     "gklz1982/caffe-yolov2": {
         "QuantizationParameter": "exp_bits exp_max exp_min mant_bits",
-        "type": (
-            "ConvolutionRistretto DeconvolutionRistretto DetectionLoss FcRistretto LRNRistretto"
-        ),
+        "type": ("ConvolutionRistretto DeconvolutionRistretto FcRistretto LRNRistretto"),
         "value": "INTEGER_POWER_OF_2_WEIGHTS MINIFLOAT",
     },
     "happynear/caffe-windows": {

@@ -18,19 +18,19 @@ def _prior(text: str) -> str:
 def test_prior_box() -> None:
     text = "min_size: 30 max_size: 60 aspect_ratio: 2 aspect_ratio: 3 variance: 0.1"
     found = plan("PriorBox", _prior(text), MAP, IMAGE)
-    assert found.values["priors"] == 6
+    sizes = [30, 1800**0.5, *(30 * ratio**0.5 for ratio in (2, 1 / 2, 3, 1 / 3))]
+    assert found.values["widths"] == pytest.approx(sizes)
     assert found.tops == ((1, 2, 3 * 4 * 6 * 4),)
-    assert found.values["aspect_ratios"] == pytest.approx((1, 2, 1 / 2, 3, 1 / 3))
     assert (found.values["img_h"], found.values["img_w"]) == (30, 60)
     assert (found.values["step_h"], found.values["step_w"]) == (10, 15)
     text = "min_size: 1 min_size: 2 aspect_ratio: 2 aspect_ratio: 0.5 flip: false "
     text += "step: 8 img_h: 5 img_w: 6"
     found = plan("PriorBox", _prior(text), MAP, IMAGE)
-    assert found.values["priors"] == 6
+    assert len(found.values["widths"]) == 6
     assert found.values["variances"] == (0.1,)
     assert (found.values["img_h"], found.values["step_w"]) == (5, 8)
     again = plan("PriorBox", _prior("min_size: 1 aspect_ratio: 2 aspect_ratio: 0.5"), MAP, IMAGE)
-    assert again.values["aspect_ratios"] == (1, 2, 0.5)
+    assert again.values["heights"] == pytest.approx((1, 0.5**0.5, 2**0.5))
 
 
 @pytest.mark.parametrize(

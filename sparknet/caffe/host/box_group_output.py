@@ -29,14 +29,7 @@ class BoxGroupOutputHost(Host):
                 boxes = boxes[: values["max_nms_num"]]
             boxes = boxes[kept(boxes, values["iou_thr"], values["max_post_nms_num"] or len(boxes))]
             rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
-        found = np.concatenate(rows)
-        if not len(found):
-            found = np.array([[0.0, 1, 1, 10, 10, 0]])  # the fork's own box, where there is none
-        for top, width in zip(tops, (5, 6), strict=False):
-            shape = (len(found), width, 1, 1)
-            if tuple(top.shape) != shape:
-                top.reshape(*shape)
-            top.data[...] = found[:, :width].reshape(shape)
+        put_boxes(tops, np.concatenate(rows))
 
     def _boxes(self, scores: Array, deltas: Array, number: int) -> list[Array]:
         """Of each image the boxes that are large and likely enough, with their scores."""
@@ -61,3 +54,15 @@ class BoxGroupOutputHost(Host):
             chosen = large & (one.ravel() >= values["fg_thr"])
             found.append(np.concatenate([own, one.ravel()[:, None]], 1)[chosen])
         return found
+
+
+def put_boxes(tops: Sequence[Blob], found: Array) -> None:
+    """Rows of image, corners and score, with and without the score; where there is none, the forks
+    have a box of their own."""
+    if not len(found):
+        found = np.array([[0.0, 1, 1, 10, 10, 0]])
+    for top, width in zip(tops, (5, 6), strict=False):
+        shape = (len(found), width, 1, 1)
+        if tuple(top.shape) != shape:
+            top.reshape(*shape)
+        top.data[...] = found[:, :width].reshape(shape)

@@ -29,12 +29,12 @@ class DetectionGroupAccuracyHost(Host):
             counted &= judged != ignored
             learned &= classes != ignored
         right = scores.argmax(1) == judged
-        tops[0].data[...] = [[[[_share(right[counted]), _share(right[counted & (judged != 0)])]]]]
+        tops[0].data[...] = [[[[share(right[counted]), share(right[counted & (judged != 0)])]]]]
         if len(tops) > 1:
             found = boxes_of(deltas.astype(np.float64), values)[learned]
             real = true_boxes(labels.astype(np.float64))[learned]
-            tops[1].data[...] = _share(paired_overlaps(found, real))
+            tops[1].data[...] = share(paired_overlaps(found, real))
 
 
-def _share(some: Array) -> float:
+def share(some: Array) -> float:
     return float(some.mean()) if some.size else -1.0

@@ -48,7 +48,7 @@ class DetectionGroupLossHost(Host):
         weights = weighted(classes, kept, values)
         learns = kept & (judged != values["ignore_label"])
         boxed = kept & (classes != values["ignore_label"]) & (classes != 0)
-        loss, slope = _of_boxes(deltas, labels, boxed, values)
+        loss, slope = box_loss(deltas, labels, boxed, values)
         share = weights * learns / max(np.count_nonzero(learns), 1)
         wanted = np.arange(values["classes"])[None, :, None, None] == judged[:, None]
         self.slopes = [(chances - wanted) * share[:, None], slope * values["lambda"]]
@@ -118,7 +118,7 @@ def weighted(classes: Array, kept: Array, values: Mapping[str, Any]) -> Array:
     return weights
 
 
-def _of_boxes(
+def box_loss(
     deltas: Array, labels: Array, boxed: Array, values: Mapping[str, Any]
 ) -> tuple[float, Array]:
     """The loss of the deltas, and its slope: means over all numbers that learn."""

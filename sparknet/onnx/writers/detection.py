@@ -10,7 +10,7 @@ from sparknet.onnx.writing import Place, writes
 LOWEST = -1e30
 
 
-@writes("PriorBox")
+@writes("PriorBox", "PriorBoxClustered")
 def prior_box(place: Place) -> None:
     """They depend on sizes alone."""
     values = place.values
@@ -24,24 +24,14 @@ def prior_box(place: Place) -> None:
 
 def _boxes(place: Place) -> Array:
     values = place.values
-    wide, high = [], []
-    for number, size in enumerate(values["min_sizes"]):
-        sizes = [(size, size)]
-        if values["max_sizes"]:
-            mean = (size * values["max_sizes"][number]) ** 0.5
-            sizes.append((mean, mean))
-        for ratio in values["aspect_ratios"]:
-            if abs(ratio - 1) >= 1e-6:
-                sizes.append((size * ratio**0.5, size / ratio**0.5))
-        wide += [one for one, _ in sizes]
-        high += [one for _, one in sizes]
     y, x = np.meshgrid(
         (np.arange(values["layer_h"]) + values["offset"]) * values["step_h"],
         (np.arange(values["layer_w"]) + values["offset"]) * values["step_w"],
         indexing="ij",
     )
-    half_w, half_h = np.asarray(wide) / 2, np.asarray(high) / 2
-    x, y = x[..., None], y[..., None]
+    half_w, half_h = np.asarray(values["widths"]) / 2, np.asarray(values["heights"]) / 2
+    x = x[..., None] + np.asarray(values["shifts_x"])
+    y = y[..., None] + np.asarray(values["shifts_y"])
     corners = [x - half_w, y - half_h, x + half_w, y + half_h]
     scales = (values["img_w"], values["img_h"]) * 2
     boxes = np.stack([one / scale for one, scale in zip(corners, scales, strict=True)], -1)

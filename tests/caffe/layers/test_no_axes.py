@@ -26,7 +26,8 @@ SHAPES: tuple[Shape, ...] = (
     (2,) + (1,) * 12 + (0,),
 )  # fmt: skip
 WANT_AXES = {
-    "BboxAccuracy", "BoxAnnotatorOHEM", "BoxGroupOutput", "Convolution3D",
+    "BboxAccuracy", "BoxAnnotatorOHEM", "BoxGroupOutput", "BoxOutput", "Convolution3D",
+    "DetectionAccuracy", "DetectionLoss",
     "ConvolutionDepthwise", "CtcLoss", "DecodeBBox", "Deconvolution3D", "DenseCRF",
     "DetectionEvaluate", "DetectionGroupAccuracy", "DetectionGroupLoss", "DetectionOutput",
     "EvalDetection", "FrcnnOutput", "GRU", "HardMining", "LSTM", "LSTMUnit", "MultiBoxLoss",
@@ -87,6 +88,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
         for kind in ("MAX", "AVE")
     ),
     "PReLU": ("", "prelu_param { channel_shared: true }"),
+    "PriorBoxClustered": ("prior_box_param { width: 4 height: 2 }",),
     "PriorBox": ("prior_box_param { min_size: 4 aspect_ratio: 2 }",),
     "Reduction": tuple(
         f"reduction_param {{ axis: {axis} operation: {kind} }}"
@@ -104,6 +106,8 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "Softmax": tuple(f"softmax_param {{ axis: {axis} }}" for axis in AXES),
     "SoftmaxWithLoss": tuple(f"softmax_param {{ axis: {axis} }}" for axis in AXES),
     "SPP": ("spp_param { pyramid_height: 1 }", "spp_param { pyramid_height: 2 pool: AVE }"),
+    "Reverse": tuple(f"reverse_param {{ axis: {axis} }}" for axis in AXES),
+    "Transpose": ("", "transpose_param { dim: 1 dim: 0 }"),
     "Tile": tuple(f"tile_param {{ axis: {axis} tiles: 3 }}" for axis in AXES),
     "Upsample": ("upsample_param { scale: 2 }", "upsample_param { upsample_h: 3 upsample_w: 3 }"),
 }
