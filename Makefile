@@ -30,7 +30,7 @@ test: setup
 
 test-slow: setup
 	@echo '==> slow tests: packaging, long trainings, long fuzzing seeds'
-	@$(PY) -m pytest -m 'slow and not long' --ignore=tests/spark --ignore=tests/examples
+	@$(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal --ignore=tests/spark --ignore=tests/examples
 
 test-lowest:
 	@echo '==> tests in a bare copy of the tree, on the lowest versions that pyproject.toml names'
