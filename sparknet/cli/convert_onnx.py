@@ -53,6 +53,7 @@ def convert(chosen: Namespace) -> int:
     for warning in caught:
         print(f"sparknet convert: {warning.message}", file=sys.stderr)
     net = unmarked(model.net)
+    net.ClearField("int8_param")  # Stock Caffe refuses text that it does not know.
     for layer in net.layer:
         del layer.blobs[:]
     write_model(chosen.weights, model)

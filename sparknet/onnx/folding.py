@@ -272,25 +272,30 @@ def _matmul(node: Node, inputs: Inputs) -> Any:
 
 
 def _dequantize(node: Node, inputs: Inputs) -> Any:
-    values, scale = inputs[0].astype(np.float32), np.asarray(inputs[1], np.float32)
-    zero = inputs[2].astype(np.float32) if len(inputs) > 2 and inputs[2] is not None else 0
-    if scale.ndim == 1 and scale.size > 1:
-        axis = int(node.attributes.get("axis", 1))
+    values = inputs[0].astype(np.float32)
+    zero = np.zeros(1) if len(inputs) < 3 or inputs[2] is None else inputs[2]
+    scale = _lined_up(node, np.asarray(inputs[1], np.float32), values)
+    return ((values - _lined_up(node, zero.astype(np.float32), values)) * scale).astype(np.float32)
+
+
+def _lined_up(node: Node, numbers: Array, values: Array) -> Array:
+    """Scales or zero points, one for all values or one for each index of an axis."""
+    if numbers.size == 1:
+        return numbers.reshape(())
+    if numbers.ndim == 1:
         shape = [1] * values.ndim
-        shape[axis] = scale.size
-        scale, zero = scale.reshape(shape), np.reshape(zero, shape) if np.ndim(zero) else zero
-    return ((values - zero) * scale).astype(np.float32)
+        shape[int(node.attributes.get("axis", 1))] = numbers.size
+        numbers = numbers.reshape(shape)
+    if np.broadcast_shapes(values.shape, numbers.shape) != values.shape:
+        raise ValueError(f"{list(numbers.shape)} scales do not fit {list(values.shape)}")
+    return numbers
 
 
 def _quantize(node: Node, inputs: Inputs) -> Any:
     zero = inputs[2] if len(inputs) > 2 and inputs[2] is not None else np.zeros(1, np.uint8)
-    scale = np.asarray(inputs[1], np.float32)
-    if scale.size > 1:
-        shape = [1] * inputs[0].ndim
-        shape[int(node.attributes.get("axis", 1))] = scale.size
-        scale, zero = scale.reshape(shape), zero.reshape(shape) if zero.size > 1 else zero
+    scale = _lined_up(node, np.asarray(inputs[1], np.float32), inputs[0])
     bounds = np.iinfo(zero.dtype)
-    whole = np.rint(inputs[0] / scale) + zero
+    whole = np.rint(inputs[0] / scale) + _lined_up(node, zero, inputs[0])
     return np.clip(whole, bounds.min, bounds.max).astype(zero.dtype)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparknet.dsl.fields import set_fields
 from sparknet.errors import SpecError
-from sparknet.layers import LAYERS, TEST, Layer, Shape, make
+from sparknet.layers import LAYERS, TEST, Layer, Plan, Shape, make
 from sparknet.onnx.source import Array
 from sparknet.proto import Model, caffe_pb2
 
@@ -29,9 +29,13 @@ class Blob:
     order: tuple[int, ...] | None = None
     pads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     integral: bool = False
-    """Holds whole numbers."""
+    """Holds whole numbers,"""
+    floating: bool = False
+    """although the model holds them as floating ones."""
     rounded: bool = False
     """Whole numbers are wanted where the blob may hold others: only Embed rounds by itself."""
+    step: tuple[float, bool] | None = None
+    """What the values are rounded to in eight bits, and whether some are below zero."""
     done: Blob | None = None
     """What the work made, for the next reader."""
 
@@ -60,6 +64,8 @@ class Made:
     parameter: caffe_pb2.LayerParameter
     arrays: list[Array]
     layer: Layer
+    in_int8: bool = False
+    """Whether it multiplies numbers of eight bits."""
 
     @property
     def type(self) -> str:
@@ -116,7 +122,7 @@ class Netlist:
     def replan(self, made: Made) -> None:
         """Look at a layer again whose options have changed."""
         made.layer = make(made.parameter, TEST)
-        made.layer.plan([self.blobs[name].stored for name in made.parameter.bottom])
+        self._plan(made)
 
     def remove(self, made: Made) -> None:
         self.layers.remove(made)
@@ -141,7 +147,10 @@ class Netlist:
                 for place, name in enumerate(names):
                     if name == old:
                         names[place] = new
-        self.blobs[new] = blob = self.blobs.pop(old)
+        blob = self.blobs.pop(old)
+        if new in self.blobs:  # The blob is written over, and holds these values in the end.
+            blob.step = self.blobs[new].step
+        self.blobs[new] = blob
         self.makers[new] = self.makers.pop(old)
         blob.name = new
 
@@ -188,7 +197,24 @@ class Netlist:
                     ]
             for array in made.arrays:
                 parameter.blobs.add().shape.dim.extend(array.shape)
+        self._tell_steps(net)
         return Model(net, [list(made.arrays) for made in self.layers])
+
+    def _tell_steps(self, net: caffe_pb2.NetParameter) -> None:
+        """What is rounded in eight bits where the precision is int8, as `Net.quantize` says it."""
+        for name, blob in self.blobs.items():
+            if blob.step is not None:
+                step, is_signed = blob.step
+                net.int8_param.values.add(blob=name, step=step, is_signed=is_signed)
+        if net.HasField("int8_param"):
+            net.int8_param.float32_layer.extend(
+                made.parameter.name
+                for made in self.layers
+                if made.layer.multiplies_int8(self._plan(made)) and not made.in_int8
+            )
+
+    def _plan(self, made: Made) -> Plan:
+        return made.layer.plan([self.blobs[name].stored for name in made.parameter.bottom])
 
 
 def _is_view(made: Made) -> bool:

@@ -106,7 +106,15 @@ class _Graph:
             if budget < 0:
                 raise self.source.refuse(node, "the model's computed constants are too large")
             self.constants.update(zip(node.outputs, found, strict=False))
+            if self._is_quantised(node, given):
+                self.source.quantised.update(node.outputs)
         self.nodes = left
+
+    def _is_quantised(self, node: Node, given: list[Array | None]) -> bool:
+        """Whether a constant, perhaps turned since, was stored in eight bits."""
+        if node.op == "DequantizeLinear":
+            return given[0] is not None and given[0].dtype.itemsize == 1
+        return not self.source.quantised.isdisjoint(node.inputs)
 
     def drop_unused(self) -> None:
         """Leave out the nodes that no output needs."""

@@ -66,15 +66,23 @@ def converted(
             model = reading.model(batch)
         except FileError:
             raise error from None
-    if reading.unrounded:
-        warnings.warn(
-            f"{path}: {len(reading.unrounded)} nodes round to whole numbers (the first is "
-            f"'{shown(reading.unrounded[0])}'); the net computes in float32 instead",
-            OnnxWarning,
-            stacklevel=3,
-        )
     mark(model.net, trusted=False)
+    _tell_rounding(reading, str(path))
     return model
+
+
+def _tell_rounding(reading: Reading, path: str) -> None:
+    said = {
+        "round to whole numbers; the net computes in float32 there": reading.unrounded,
+        "round to eight bits; the net does so with precision='int8'": reading.rounded,
+        "round around a zero point; the steps of precision='int8', around 0, are coarser there": (
+            reading.coarser
+        ),
+    }
+    for what, nodes in said.items():
+        if nodes:
+            text = f"{path}: {len(nodes)} nodes (the first is '{shown(nodes[0])}') {what}"
+            warnings.warn(text, OnnxWarning, stacklevel=4)
 
 
 def foreign_types(model: Model) -> list[str]:
@@ -117,6 +125,12 @@ class Reading:
         """How often the values of each blob are read, by all its names."""
         self.unrounded: list[str] = []
         """Nodes that round to whole numbers of a scale, which the net does not."""
+        self.rounded: list[str] = []
+        """Nodes that round to eight bits."""
+        self.coarser: list[str] = []
+        """Nodes that round to eight bits around another number than 0."""
+        self.scales: dict[str, tuple[float, float]] = {}
+        """Scale and zero point of whole numbers, by the name of the value."""
         self.left = LARGEST + 8 * sum(one.size for one in source.constants.values())
 
     def model(self, batch: int) -> Model:

@@ -50,6 +50,8 @@ class Source:
     outputs: list[str]
     integers: set[str] = field(default_factory=set)
     """Inputs of whole numbers."""
+    quantised: set[str] = field(default_factory=set)
+    """Constants that stand for whole numbers of eight bits."""
 
     def refuse(self, node: Node, reason: str) -> FileError:
         return FileError(self.path, f"{node}: {reason}")

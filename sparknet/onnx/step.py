@@ -106,6 +106,7 @@ class Step:
                 back = np.argsort(order)
                 made = padded(self, made, *([pads[one] for one in back] for pads in value.pads))
             value.done = made if value.order is None else permuted(self, made, order)
+            value.done.step = self.reading.net.blobs[value.name].step
         return value.done
 
     def parameter(self, array: Array) -> Blob:
@@ -161,14 +162,18 @@ class Step:
         suffix = part if label is None else label
         name = f"{name}_{suffix}" if suffix else name
         top = f"{top}_{part}" if part else top
-        return self.reading.net.add(
+        net, plain = self.reading.net, [self.plain(one) for one in bottoms]
+        found = net.add(
             type_name,
-            [self.plain(one) for one in bottoms],
+            plain,
             name=name,
             tops=[top] if tops is None else tops,
             arrays=arrays,
             options=options,
         )
+        if self.reading.source.quantised.intersection(self.node.inputs[1:2]):
+            net.layers[-1].in_int8 = all(net.blobs[one.name].step for one in plain)
+        return found
 
     def maker(self, value: Value) -> Made | None:
         """The layer that makes a blob which this node alone reads."""

@@ -15,6 +15,7 @@ from sparknet.errors import FileError, LayerError, SettingError
 from sparknet.graph import Graph, Node, build
 from sparknet.layers import TEST, Shape
 from sparknet.onnx.results import is_source, needed, records_stay_apart
+from sparknet.onnx.rounding import Rounding
 from sparknet.onnx.source import Array, StrPath, onnx_package
 from sparknet.proto import Model, caffe_pb2
 
@@ -126,8 +127,7 @@ class Place:
     ) -> str:
         """Append a node; without outputs it gets one of its own, which is returned."""
         if outputs is None:
-            self._parts += 1
-            outputs = [f"{self.outputs[0]}/{self.node.name}_{self._parts}"]
+            outputs = [self._part()]
         elif isinstance(outputs, str):
             outputs = [outputs]
         self.writing.node(op, self.node.name, inputs, outputs, attributes)
@@ -141,6 +141,13 @@ class Place:
         return self.writing.constant(
             f"{self.node.name}/{len(self.writing.constants)}", value, dtype
         )
+
+    def weights(self, weights: Array, axis: int = 0) -> str:
+        """Weights, of which an axis counts the outputs; in eight bits if the layer has them."""
+        rounding = self.writing.rounding
+        if rounding.multiplies(self.node):
+            return rounding.weights(self, weights, axis)
+        return self.constant(weights)
 
     def whole(self, value: Any) -> str:
         return self.constant(value, np.int64)
@@ -156,7 +163,17 @@ class Place:
         sizes = list(shape)
         if self.writing.dynamic and sizes and shape[0] == self.writing.batch:
             sizes[0] = 0 if self.shapes and self.shapes[0][:1] == shape[:1] else -1
+        if output is None:  # The layer's name is for what follows.
+            output = self._part()
+            inputs = [x, self.whole(sizes)]
+            self.writing.node("Reshape", f"{self.node.name}/view", inputs, [output], {})
+            return output
         return self.put("Reshape", [x, self.whole(sizes)], output)
+
+    def _part(self) -> str:
+        """A name for a value between the layer's own."""
+        self._parts += 1
+        return f"{self.outputs[0]}/{self.node.name}_{self._parts}"
 
 
 @dataclass(eq=False)
@@ -178,6 +195,7 @@ class Writing:
         shapes = [self.graph.blobs[name] for name in self._input_names()]
         self.batch = shapes[0][0] if shapes and shapes[0] else 1
         self.dynamic = self.dynamic and records_stay_apart(needed(self.graph))
+        self.rounding = Rounding(self.graph, self.model.net.int8_param)
         self._written: Counter[int] = Counter()
         self._named: set[str] = set()
 
@@ -240,7 +258,7 @@ class Writing:
         return self._whole(inputs, outputs)
 
     def _layer(self, node: Node, writers: Counter[int]) -> None:
-        inputs = [self.names[blob] for blob in node.bottom_ids]
+        inputs = [self._read(blob, node) for blob in node.bottom_ids]
         if node.layer.splits or node.layer.user_code:
             if node.layer.user_code:
                 raise LayerError(node.name, f"{node.type}: ONNX cannot run Python code")
@@ -257,6 +275,24 @@ class Writing:
         shapes = [self.graph.blob_shapes[blob] for blob in node.bottom_ids]
         write(Place(self, node, inputs, outputs, shapes, self.arrays.get(node.name, [])))
         self.names.update(zip(node.top_ids, outputs, strict=True))
+
+    def _read(self, blob: int, node: Node) -> str:
+        """The value that a layer reads; with eight bits, the one that is left of it."""
+        name, step = self.names[blob], self.rounding.step_for(blob, node)
+        if step is None:
+            return name
+        rounded = f"{name}/rounded"
+        if rounded not in self._named:
+            self._named.add(rounded)
+            size, kind = step[0], np.int8 if step[1] else np.uint8
+            with_zero = [
+                self.constant(f"{name}/step", size, np.float32),
+                self.constant(f"{name}/zero", 0, kind),
+            ]
+            whole = f"{name}/whole"
+            self.node("QuantizeLinear", name, [name, *with_zero], [whole], {})
+            self.node("DequantizeLinear", name, [whole, *with_zero], [rounded], {})
+        return rounded
 
     def _preprocess(
         self,

@@ -10,17 +10,14 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError
-from sparknet.onnx import OnnxWarning
 from tests.onnx.graphs import (
     agree,
-    converted,
     draw,
     graph,
     node,
     onnx,
     onnxruntime,
     read_model,
-    run,
 )
 
 X = (2, 3, 8, 9)
@@ -228,31 +225,6 @@ def test_what_is_done_with_constants(tmp_path: Path) -> None:
     }
     model = graph(nodes, {"x": ["n", 3, 3]}, constants=constants)
     agree(model, {"x": draw(2, 3, 3)}, tmp_path, types=["Bias", "Power"])
-
-
-def quantised(zero: Any) -> Any:
-    nodes = [
-        node("QuantizeLinear", "x s z", "q"),
-        node("DequantizeLinear", "q s z", "d"),
-        node("Conv", "d w"),
-    ]
-    constants = {"s": np.float32(0.02), "z": zero, "w": draw(4, 3, 3, 3)}
-    return graph(nodes, {"x": OPEN}, constants=constants)
-
-
-@pytest.mark.parametrize("zero", [np.uint8(0), np.int8(-128), np.uint8(128)])
-def test_values_are_not_rounded_to_whole_numbers(zero: Any, tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
-    onnx.save(quantised(zero), str(path))
-    with pytest.warns(OnnxWarning, match="1 nodes round to whole numbers .the first is 'Quantize"):
-        model = read_model(path)
-    assert [layer.type for layer in model.net.layer] == ["Input", "Clip", "Convolution"]
-    x = 4 * draw(*X)
-    want = run(path, {"x": x})["y"]
-    _, got = converted(path, {"x": x}, tmp_path)
-    # Half a step of the scale for each of the products.
-    assert np.abs(got["y"] - want).max() <= 0.01 * np.abs(draw(4, 3, 3, 3)).sum((1, 2, 3)).max()
-    assert np.abs(got["y"] - want).max() <= 0.02 * np.abs(want).max()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sparknet.onnx.netlist import Blob, Value
 from sparknet.onnx.step import Outputs, Step, reads
 
 LARGEST = float(np.finfo(np.float32).max)
+TINY = float(np.finfo(np.float32).tiny)
 
 
 def pointwise(step: Step, type_name: str, *, of: Value | None = None, **options: Any) -> Blob:
@@ -147,14 +149,23 @@ def thresholded_relu(step: Step) -> Outputs:
 
 @reads("PRelu")
 def prelu(step: Step) -> Outputs:
-    slope, x = step.constant(1, "the slope"), step.blob()
+    slope, x = step.value(1), step.blob()
+    if isinstance(slope, Blob):
+        return _bent(step, x, slope)
     channels = x.shape[1] if len(x.shape) > 1 else 1
     if slope.size == 1:
         return step.layer("PReLU", [x], [slope.reshape(())], channel_shared=True)
     lined_up = (1,) * (len(x.shape) - slope.ndim) + slope.shape
     if slope.size != channels or len(lined_up) < 2 or lined_up[1] != channels:
-        step.refuse(f"a slope of the shape {list(slope.shape)} is not one for each channel")
+        return _bent(step, x, slope)
     return step.layer("PReLU", [x], [slope])
+
+
+def _bent(step: Step, x: Blob, slope: Value) -> Value:
+    """What is above 0, and the rest times its slope."""
+    above = step.layer("ReLU", [x], part="above")
+    rest = step.layer("Eltwise", [x, above], part="rest", coeff=[1.0, -1.0])
+    return sum_of(step, above, times(step, rest, slope, part="below"))
 
 
 @reads("Cast", "CastLike")
@@ -164,6 +175,8 @@ def cast(step: Step) -> Outputs:
     if isinstance(value, Blob) and to_whole and not value.integral:
         plain = step.plain(value)
         return Blob(plain.name, plain.stored, integral=True, rounded=True)
+    if isinstance(value, Blob) and value.integral and value.is_plain:
+        return replace(value, floating=not to_whole)
     return value
 
 
@@ -186,7 +199,13 @@ def softmax(step: Step) -> Outputs:
     return step.reshape(made, x.shape) if joined else made
 
 
-def times(step: Step, one: Value, other: Value) -> Value:
+def times(step: Step, one: Value, other: Value, part: str | None = None) -> Value:
     from sparknet.onnx.operators.arithmetic import combine
 
-    return combine(step, "Mul", one, other)
+    return combine(step, "Mul", one, other, part)
+
+
+def sum_of(step: Step, one: Value, other: Value) -> Value:
+    from sparknet.onnx.operators.arithmetic import combine
+
+    return combine(step, "Add", one, other)

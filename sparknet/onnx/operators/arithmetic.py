@@ -18,11 +18,22 @@ from sparknet.onnx.step import Outputs, Step, reads
 @reads("Add", "Mul", "Sub", "Div", "Max", "Min")
 def binary(step: Step) -> Outputs:
     values = [step.value(place) for place in range(len(step.inputs))]
+    whole = all(_is_whole(one) for one in values)
+    if whole and step.op == "Div":
+        step.refuse("it divides whole numbers, and no layer rounds")
     made = values[0]
     for place, other in enumerate(values[1:], 2):
         last = place == len(values)
         made = combine(step, step.op, made, other, None if last else f"first_{place}")
+    if whole and isinstance(made, Blob):
+        made.integral = True
     return made
+
+
+def _is_whole(value: Value) -> bool:
+    if isinstance(value, Blob):
+        return value.integral and not value.floating
+    return value.dtype.kind in "iu"
 
 
 @reads("Sum", "Mean")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparknet.onnx.limits import bounded
 from sparknet.onnx.netlist import Blob, Value
 from sparknet.onnx.operators.activations import LARGEST, pointwise
 from sparknet.onnx.operators.arithmetic import combine
+from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
 
@@ -42,8 +44,21 @@ def _reversed(step: Step, x: Value, part: str | None) -> Blob:
 
 @reads("Equal")
 def equal(step: Step) -> Outputs:
-    difference = combine(step, "Sub", step.value(0), step.value(1), part="difference")
+    a, b = step.value(0), step.value(1)
+    for x, limit in ((a, b), (b, a)):
+        if isinstance(x, Blob) and not isinstance(limit, Blob) and np.all(np.isinf(limit)):
+            return _is_infinite(step, x, limit)
+    difference = combine(step, "Sub", a, b, part="difference")
     return _reversed(step, differs(step, difference, "differs"), None)
+
+
+def _is_infinite(step: Step, x: Blob, limit: Array) -> Value:
+    """Infinite numbers are the largest ones here."""
+    if limit.size != 1:
+        step.refuse("it compares with several infinite numbers")
+    below = float(np.ravel(limit)[0]) < 0
+    bound = np.float32(-LARGEST / 2 if below else LARGEST / 2)
+    return _above(step, x, bound, "above" if below else None, below)
 
 
 def differs(step: Step, x: Value, part: str | None) -> Blob:
@@ -98,3 +113,16 @@ def _share(step: Step, condition: Value, value: Value, part: str) -> Value:
         if not isinstance(condition, Blob):
             return np.asarray(condition * value)
     return combine(step, "Mul", value, condition, part=part)
+
+
+@reads("Trilu")
+def triangle(step: Step) -> Outputs:
+    """The values of one half of each matrix, and zeros."""
+    value = step.value(0)
+    if len(value.shape) < 2:
+        step.refuse(f"takes matrices, not {list(value.shape)}")
+    above = int(np.ravel(step.constant(1, "the diagonal"))[0]) if step.has(1) else 0
+    half = np.triu if step.attribute("upper", 1) else np.tril
+    height, width = bounded(value.shape[-2:])
+    above = max(-height, min(width, above))
+    return combine(step, "Mul", value, half(np.ones((height, width), np.float32), above))

@@ -379,7 +379,9 @@ def depth_and_space(step: Step) -> Outputs:
     n, c, h, w = x.shape
     if step.op == "SpaceToDepth":
         blocks = (n, c, h // size, size, w // size, size)
-        order, shape = (0, 3, 5, 1, 2, 4), (n, c * size * size, h // size, w // size)
+        first = step.attribute("mode", "DCR") == "DCR"
+        order = (0, 3, 5, 1, 2, 4) if first else (0, 1, 3, 5, 2, 4)
+        shape = (n, c * size * size, h // size, w // size)
     elif step.attribute("mode", "DCR") == "DCR":
         blocks = (n, size, size, c // size**2, h, w)
         order, shape = (0, 3, 4, 1, 5, 2), (n, c // size**2, h * size, w * size)

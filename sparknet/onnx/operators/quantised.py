@@ -1,33 +1,112 @@
-"""Whole numbers with a scale: the net computes with what they stand for."""
+"""Whole numbers with a scale: the net knows what a blob is rounded to where it has eight bits.
+
+In float32 values are only held between the least and the largest number that they would become.
+"""
 
 from __future__ import annotations
 
+from math import inf, isfinite
+
 import numpy as np
 
-from sparknet.onnx.netlist import Blob
+from sparknet.onnx.netlist import Blob, Netlist
 from sparknet.onnx.operators.activations import pointwise
+from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
+
+_NARROW = (np.dtype(np.int8), np.dtype(np.uint8))
+_FARTHEST = 16
+"""Layers between a blob and the one that bounds its values."""
 
 
 @reads("QuantizeLinear")
 def quantize(step: Step) -> Outputs:
-    """Only cuts off what the whole numbers cannot hold; DequantizeLinear does nothing then."""
-    scale, zero = step.constant(1, "the scale"), step.optional(2, "the zero point")
+    scale, zero = _scale(step)
     kind = np.dtype(np.uint8) if zero is None else zero.dtype
-    if scale.size != 1 or kind.kind not in "iu":
-        step.refuse("values that the model computes are quantised with one scale for all")
+    if kind.kind not in "iu":
+        step.refuse("values are rounded to a type of which no layer knows")
     readers = step.readers_of(0)
     if not readers or not all(node.op == "DequantizeLinear" for node in readers):
         step.refuse("whole numbers are computed with, which no layer does")
-    bounds, middle = np.iinfo(kind), 0.0 if zero is None else float(np.ravel(zero)[0])
-    low, high = ((end - middle) * float(np.ravel(scale)[0]) for end in (bounds.min, bounds.max))
-    step.reading.unrounded.append(step.node.name)
-    return pointwise(step, "Clip", min=low, max=high)
+    step.reading.scales[step.node.outputs[0]] = scale, _number(zero)
+    bounds = np.iinfo(kind)
+    ends = ((end - _number(zero)) * scale for end in (bounds.min, bounds.max))
+    low, high = (float(np.float32(end)) for end in ends)  # as Clip has them
+    rounded = _step_of(low, high)
+    made = _held_between(step, low, high, rounded if kind in _NARROW else None)
+    if kind not in _NARROW:
+        step.reading.unrounded.append(step.node.name)
+        return made
+    step.reading.rounded.append(step.node.name)
+    if low != 0 and not np.isclose(rounded[0], scale):
+        step.reading.coarser.append(step.node.name)
+    step.reading.net.blobs[made.name].step = rounded
+    return made
 
 
 @reads("DequantizeLinear")
 def dequantize(step: Step) -> Outputs:
     value = step.value(0)
-    if not isinstance(value, Blob) or value.integral:
+    if not isinstance(value, Blob):
+        step.refuse("the scale of a constant must be constant")
+    scale, zero = _scale(step)
+    known = step.reading.scales.get(step.node.inputs[0])
+    if known is not None:
+        if known != (scale, _number(zero)):
+            step.refuse("its scale is another than that of its QuantizeLinear")
+        return value
+    if not value.integral or value.rounded:
         step.refuse("it reads whole numbers, which no layer gives")
-    return value
+    return pointwise(step, "Power", scale=scale, shift=-_number(zero) * scale)
+
+
+def _scale(step: Step) -> tuple[float, Array | None]:
+    scale, zero = step.constant(1, "the scale"), step.optional(2, "the zero point")
+    if scale.size != 1 or (zero is not None and zero.size != 1):
+        step.refuse("values that the model computes are quantised with one scale for all")
+    number = float(np.ravel(scale)[0])
+    if not isfinite(number) or number <= 0:
+        step.refuse(f"its scale is {number:g}")
+    return number, zero
+
+
+def _number(zero: Array | None) -> float:
+    return 0.0 if zero is None else float(np.ravel(zero)[0])
+
+
+def _step_of(low: float, high: float) -> tuple[float, bool]:
+    """The least step by which eight bits of sparknet, around 0, reach both ends."""
+    return (high / 255, False) if low == 0 else (max(-low / 128, high / 127), True)
+
+
+def _held_between(step: Step, low: float, high: float, rounded: tuple[float, bool] | None) -> Blob:
+    """The value, by a layer of its own where others read it unrounded, or it may be beyond."""
+    value, net = step.value(0), step.reading.net
+    assert isinstance(value, Blob)
+    alone = step.reading.readers(value) == 1 and net.blobs[value.name].step in (None, rounded)
+    least, most = _reach(net, value.name, _FARTHEST)
+    if alone and low <= least and most <= high:
+        return value
+    made = step.maker(value)
+    if low == 0 and made is not None and made.type == "ReLU" and not made.options.negative_slope:
+        value = net.blobs[made.parameter.bottom[0]]
+        net.remove(made)
+    return pointwise(step, "Clip", of=value, min=low, max=high)
+
+
+def _reach(net: Netlist, name: str, most: int) -> tuple[float, float]:
+    """Between which numbers the values of a blob surely lie."""
+    made = net.makers.get(name)
+    if made is None or not most:
+        return -inf, inf
+    if made.type == "Clip":
+        return made.options.min, made.options.max
+    if made.type == "Softmax" or made.type == "Sigmoid":
+        return 0.0, 1.0
+    ends = [_reach(net, bottom, most - 1) for bottom in made.parameter.bottom]
+    if made.type == "ReLU" and not made.options.negative_slope:
+        return 0.0, ends[0][1]
+    plan = made.layer.plan([net.blobs[bottom].stored for bottom in made.parameter.bottom])
+    if ends and (made.layer.is_view or made.layer.passes_int8(plan)):
+        return min(low for low, _ in ends), max(high for _, high in ends)
+    return -inf, inf

@@ -8,7 +8,7 @@ import numpy as np
 
 from sparknet.onnx.folding import axes_of
 from sparknet.onnx.netlist import Blob
-from sparknet.onnx.operators.activations import pointwise
+from sparknet.onnx.operators.activations import LARGEST, TINY, pointwise
 from sparknet.onnx.operators.moving import permuted
 from sparknet.onnx.operators.pooling import over_all
 from sparknet.onnx.step import Outputs, Step, reads
@@ -98,7 +98,8 @@ def lp_normalization(step: Step) -> Outputs:
     moved = x if axis == len(x.shape) - 1 else permuted(step, x, order)
     kind = "SUMSQ" if squares else "ASUM"
     total = step.layer("Reduction", [moved], part="total", operation=kind, axis=len(order) - 1)
-    factor = step.layer("Power", [total], part="factor", power=-0.5 if squares else -1.0)
+    least = step.layer("Clip", [total], part="least", min=TINY, max=LARGEST)  # 0 stays 0
+    factor = step.layer("Power", [least], part="factor", power=-0.5 if squares else -1.0)
     made = step.layer("Scale", [moved, factor], part="scaled", axis=0)
     back = tuple(int(one) for one in np.argsort(order))
     return made if moved is x else Blob(made.name, made.stored, back)

@@ -199,9 +199,11 @@ def _cut_off(
         return window.before, [a - e for a, e in zip(window.after, extra, strict=True)]
     before, after = [], []
     wanted = [int(one) for one in wanted][-len(sizes) :]
-    for size, goal, s, extent in zip(sizes, wanted, window.stride, window.extent, strict=True):
-        total = s * (size - 1) + extent - goal
-        low = total // 2 if step.attribute("auto_pad") != "SAME_LOWER" else total - total // 2
+    upper = step.attribute("auto_pad") == "SAME_UPPER"
+    for axis, (size, goal) in enumerate(zip(sizes, wanted, strict=True)):
+        reach = window.stride[axis] * (size - 1) + window.extent[axis]
+        total = max(0, reach + extra[axis] - goal)
+        low = total // 2 if upper else total - total // 2
         before.append(low)
-        after.append(total - low)
+        after.append(reach - goal - low)
     return before, after

@@ -27,7 +27,7 @@ def _windows(place: Place, op: str) -> None:
     pads, kernel = [int(pad) for pad in values["pad"]], [int(size) for size in values["kernel"]]
     if not kernel:
         place.refuse("a convolution without spatial axes is not written")
-    numbers = [place.constant(array) for array in place.arrays]
+    numbers = [place.weights(weights), *(place.constant(bias) for bias in place.arrays[1:])]
     for x, shape, top, output in zip(
         place.inputs, place.shapes, place.tops, place.outputs, strict=True
     ):
@@ -71,9 +71,9 @@ def inner_product(place: Place) -> None:
         x = place.view(x, (*shape[:axis], inputs))
     if axis == 1:
         biases = [place.constant(bias) for bias in place.arrays[1:]]
-        place.last("Gemm", [x, place.constant(weights), *biases])
+        place.last("Gemm", [x, place.weights(weights, 1), *biases])
         return
-    made = place.put("MatMul", [x, place.constant(weights)])
+    made = place.put("MatMul", [x, place.weights(weights, 1)])
     if len(place.arrays) > 1:
         place.last("Add", [made, place.constant(place.arrays[1])])
     else:
