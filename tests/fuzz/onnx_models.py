@@ -1,4 +1,4 @@
-"""Small sound ONNX models: layers of many kinds, computed constants, a GRU, choices."""
+"""Small sound ONNX models: layers of many kinds, computed constants, a GRU, choices, eight bits."""
 
 from __future__ import annotations
 
@@ -99,6 +99,26 @@ def onnx_models() -> list[bytes]:
         node("Concat", ["i", "k"], ["unread"], axis=1),
         node("Equal", ["h", "h"], ["z"]),
     ]
+    narrow = [
+        node("QuantizeLinear", ["x", "s", "z"], ["a"]),
+        node("DequantizeLinear", ["a", "s", "z"], ["b"]),
+        node("DequantizeLinear", ["v", "t", "u"], ["w"], axis=0),
+        node("Conv", ["b", "w"], ["c"]),
+        node("PRelu", ["c", "p"], ["d"]),
+        node("Trilu", ["d", "one"], ["e"], upper=0),
+        node("LpNormalization", ["e"], ["f"], axis=1),
+        node("ConvTranspose", ["f", "r"], ["y"], strides=[2, 2], output_shape=[6, 6]),
+    ]
+    whole = {
+        "s": np.array(0.02, np.float32),
+        "z": np.array(0, np.uint8),
+        "v": ones((2, 3, 2, 2), np.int8),
+        "t": np.array([0.5, 0.25], np.float32),
+        "u": np.array([0, 3], np.int8),
+        "p": ones((2, 3, 3), np.float32),
+        "one": np.array(1),
+        "r": ones((2, 1, 3, 3), np.float32),
+    }
     places = {
         "none": np.array(0),
         "one": np.array(1),
@@ -120,4 +140,5 @@ def onnx_models() -> list[bytes]:
         model(image, ["n", 3, 6, 6], sizes),
         model(words, ["n", 3, 4], numbers),
         model(steps, [4, "n", 3], weights),
+        model(narrow, ["n", 3, 4, 4], whole),
     ]

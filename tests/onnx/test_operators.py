@@ -352,3 +352,64 @@ def test_embedding(tmp_path: Path) -> None:
         types={"i": TensorProto.INT64},
     )
     agree(model, {"i": np.array([[1, 2, 3, 9], [0, 0, 5, 7]])}, tmp_path)
+
+
+@pytest.mark.parametrize(("auto_pad", "adds"), [("NOTSET", 0), ("NOTSET", 1), ("SAME_UPPER", 0)])
+@pytest.mark.parametrize("goal", [[10, 8], [8, 6], [9, 7]])
+def test_transposed_convolutions_with_a_given_size(
+    auto_pad: str, adds: int, goal: list[int], tmp_path: Path
+) -> None:
+    """What is cut off and cannot be halved is cut off before; what is missing is added behind."""
+    made = {"output_padding": [adds, adds], "output_shape": goal, "strides": [3, 2]}
+    model = graph(
+        [node("ConvTranspose", "x w", auto_pad=auto_pad, **made)],
+        {"x": ["n", 1, 3, 3]},
+        constants={"w": draw(1, 2, 3, 3)},
+    )
+    agree(model, {"x": draw(2, 1, 3, 3)}, tmp_path)
+
+
+def test_rows_of_zeros_stay_zeros_where_they_are_normalised(tmp_path: Path) -> None:
+    x = draw(2, 3, 4)
+    x[:, :, 1] = 0
+    model = graph([node("LpNormalization", "x", axis=1)], {"x": ["n", 3, 4]})
+    agree(model, {"x": x}, tmp_path)
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 1), (9,), (8, 9), (1,)])
+def test_slopes_of_any_shape(shape: tuple[int, ...], tmp_path: Path) -> None:
+    model = graph([node("PRelu", "x s")], {"x": ["n", *X[1:]]}, constants={"s": draw(*shape)})
+    agree(model, {"x": draw(*X)}, tmp_path)
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize("above", [-2, 0, 3, 40])
+def test_triangles(upper: int, above: int, tmp_path: Path) -> None:
+    model = graph(
+        [node("Trilu", "x k", upper=upper)],
+        {"x": ["n", *X[1:]]},
+        constants={"k": np.array(above)},
+    )
+    agree(model, {"x": draw(*X)}, tmp_path)
+
+
+def test_rows_without_anything_to_attend_to(tmp_path: Path) -> None:
+    """Masks of infinite numbers: what they cover wholly becomes 0, as exporters write it."""
+    nodes = [
+        node("Greater", "m half", "b"),
+        node("Where", "b zero never", "c"),
+        node("Add", "x c", "d"),
+        node("Softmax", "d", "e"),
+        node("ReduceMax", "c", "f", axes=[-1]),
+        node("Equal", "f never", "g"),
+        node("Where", "g zero e"),
+    ]
+    constants = {
+        "half": np.float32(0.5),
+        "zero": np.zeros(1, np.float32),
+        "never": np.full(1, -np.inf, np.float32),
+    }
+    model = graph(nodes, {"x": ["n", 3, 4], "m": ["n", 3, 4]}, constants=constants)
+    mask = (draw(2, 3, 4, seed=1) > 0).astype(np.float32)
+    mask[:, 1] = 0
+    agree(model, {"x": draw(2, 3, 4), "m": mask}, tmp_path)

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import sparknet
+from sparknet.cli import main
 from sparknet.errors import FileError
 from sparknet.native import has_int8
 from sparknet.onnx import OnnxWarning, read_model, write_model
-from tests.onnx.graphs import Array, converted, draw, graph, node, onnx, onnxruntime, run
+from tests.onnx.graphs import Array, converted, draw, graph, node, onnx, run
 
 X = (2, 3, 8, 9)
 PAIR = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d")]
@@ -275,11 +276,24 @@ def test_a_converted_caffemodel_keeps_the_steps(
     plain.quantize({"data": images})
     write_model(tmp_path / "net.onnx", plain)
     names = [str(tmp_path / name) for name in ("net.onnx", "made.prototxt", "made.caffemodel")]
-    from sparknet.cli import main
-
     assert main(["convert", "onnx", *names, "--strict"]) == 0
     assert "int8" not in Path(names[1]).read_text()
     straight = sparknet.Net(names[0], precision="int8").forward({"data": images})["ip"]
     by_file = sparknet.Net(names[1], names[2], precision="int8").forward({"data": images})["ip"]
     np.testing.assert_array_equal(by_file, straight)
-    assert onnxruntime is not None
+
+
+@quiet
+@eight_bits
+def test_checking_allows_for_rounding(
+    plain: sparknet.Net, images: Array, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain.quantize({"data": images}, method="max")
+    (tmp_path / "net.prototxt").write_text(NET)
+    plain.save(tmp_path / "net.caffemodel")
+    np.savez(tmp_path / "values.npz", data=images)
+    files = ["net.prototxt", "net.onnx", "net.caffemodel", "values.npz"]
+    net, out, weights, values = (str(tmp_path / name) for name in files)
+    assert main(["export", net, "-weights", weights, out, "--check", "--inputs", values]) == 0
+    said = capsys.readouterr().out
+    assert 1e-4 < float(said.split()[2]) < 0.05

@@ -77,6 +77,16 @@ CASES: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"s": np.array([2**40])},
         r"\(ConstantOfShape\): its result has 1099511627776 numbers",
     ),
+    "division of whole numbers": (
+        node("Div", "i i", "c"),
+        {},
+        r"\(Div\): it divides whole numbers, and no layer rounds",
+    ),
+    "infinite numbers apart": (
+        node("Equal", "x w", "c"),
+        {"w": np.array([np.inf, -np.inf], np.float32)},
+        r"\(Equal\): it compares with several infinite numbers",
+    ),
     "huge copies": (
         node("Tile", "w s", "c"),
         {"w": draw(2), "s": np.array([2**50])},
@@ -91,7 +101,9 @@ def test_sentences(name: str, tmp_path: Path) -> None:
     nodes = [made]
     if made.output[0] != "y":
         nodes.append(node("Add", "x c"))
-    model = graph(nodes, {"x": X}, constants=constants, opset=18)
+    inputs = {"x": X} | ({"i": X} if "i" in made.input else {})
+    types = {"i": onnx.TensorProto.INT32}
+    model = graph(nodes, inputs, constants=constants, opset=18, types=types)
     refused(tmp_path, model, says)
 
 
