@@ -8,12 +8,14 @@ from types import ModuleType
 from typing import Any
 
 from sparknet.errors import LayerError, shown
+from sparknet.layers import detectnet, rpn
 from sparknet.layers.fillers import constant
 from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least
-from sparknet.layers.rpn import MODULES
 from sparknet.layers.user_layer import BlobVec, Phase, RawBlobVec, ShapeBlob, caffe_importable
 from sparknet.proto import caffe_pb2
 from sparknet.proto.trust import check_trusted
+
+SUPPLIED = {**rpn.MODULES, **detectnet.MODULES}
 
 
 class Python(Layer):
@@ -22,7 +24,8 @@ class Python(Layer):
 
     Importing the module runs its code, as in Caffe (python_layer.hpp).  Faster R-CNN's
     ``rpn.proposal_layer``, ``rpn.anchor_target_layer`` and ``rpn.proposal_target_layer`` come with
-    sparknet and need not be there; their constants can be given in param_str.
+    sparknet and need not be there; their constants can be given in param_str.  So do DetectNet's
+    ``caffe.layers.detectnet.clustering`` and ``mean_ap``.
     Values: module, layer, param_str, share_in_parallel, blobs (the first values of the
     learnable blobs; where they are given the fillers do not count).
     """
@@ -84,7 +87,7 @@ class Python(Layer):
 
     def _module(self, name: str) -> ModuleType:
         """The user's module; Faster R-CNN's own are here, too, for nets that come without them."""
-        own = MODULES.get(name)
+        own = SUPPLIED.get(name)
         if own is None or not self.parameter.untrusted:
             check_trusted(self.parameter, f"to import the module '{shown(name)}'")
             try:

@@ -85,6 +85,7 @@ MODULES: dict[str, str] = {
     "DecodeBBox": "decode_bbox",
     "DenseCRF": "dense_crf",
     "DenseImageData": "dense_image_data",
+    "DetectNetTransformation": "detectnet_transformation",
     "DetectionAccuracy": "detection_accuracy",
     "DetectionData": "detection_data",
     "DetectionEvaluate": "detection_evaluate",

@@ -28,7 +28,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "LayerParameter": "debug",
         "SolverParameter": "test_and_snapshot_last_epochs",
         "TransformationParameter": ("display forward_packing num_labels"),
-        "type": "DetectNetTransformation TRT",
+        "type": "TRT",
         "value": "SAG",
     },
     "NVIDIA/caffe intel/caffe": {

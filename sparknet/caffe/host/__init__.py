@@ -29,6 +29,7 @@ HOSTS = {
     "DecodeBBox": "decode_bbox",
     "DenseCRF": "dense_crf",
     "DenseImageData": "dense_image_data",
+    "DetectNetTransformation": "detectnet_transformation",
     "DetectionAccuracy": "detection_accuracy",
     "DetectionData": "detection_data",
     "DetectionEvaluate": "detection_evaluate",

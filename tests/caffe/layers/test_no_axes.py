@@ -27,7 +27,7 @@ SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 WANT_AXES = {
     "BboxAccuracy", "BoxAnnotatorOHEM", "BoxGroupOutput", "BoxOutput", "Convolution3D",
-    "DetectionAccuracy", "DetectionLoss",
+    "DetectionAccuracy", "DetectionLoss", "DetectNetTransformation",
     "ConvolutionDepthwise", "CtcLoss", "DecodeBBox", "Deconvolution3D", "DenseCRF",
     "DetectionEvaluate", "DetectionGroupAccuracy", "DetectionGroupLoss", "DetectionOutput",
     "EvalDetection", "FrcnnOutput", "GRU", "HardMining", "LSTM", "LSTMUnit", "MultiBoxLoss",
