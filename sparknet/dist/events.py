@@ -14,12 +14,13 @@ number of records is not known.
 ``round``
     round, iteration, epoch, warmup (true where worker 0 trains alone, before the first round),
     steps (the most that a worker made), samples (of all workers), loss (mean over all steps),
-    rate (learning rate of the next iteration), divergence (the largest of the workers),
+    rate (learning rate of the next iteration), divergence (the largest of the workers), clipped
+    (the workers' steps whose gradients were scaled down to clip_gradients; 0 where Caffe trains),
     seconds_computing, seconds_loading (its part in which a worker waited for records),
     seconds_communicating, seconds_waiting (its part in which small values were exchanged: mostly
     the waiting for slower workers) (means over the workers), bytes_sent (by all workers),
     total_samples, total_bytes_sent, total_seconds, workers (a dict for each: steps, samples,
-    loss, the four times, bytes_sent, divergence)
+    loss, the four times, bytes_sent, divergence, clipped)
 
 ``layers``
     round, iteration, epoch, parameters (a dict for each blob of parameters: layer, blob, size,

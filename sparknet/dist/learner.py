@@ -81,6 +81,11 @@ class Learner(Protocol):
     def iter(self) -> int: ...
 
     @property
+    def clipped(self) -> int:
+        """The iterations so far whose gradients were scaled down to clip_gradients."""
+        ...
+
+    @property
     def rate(self) -> float:
         """The learning rate of the next iteration."""
         ...
@@ -141,6 +146,11 @@ class SolverLearner:
         self.last_rate = solver.lr
         self.on_gradient: OnGradient | None = None
         self._samples, self._loading = 0, 0.0
+        solver.tells_clipping = False  # The events of a run count it, for all workers.
+
+    @property
+    def clipped(self) -> int:
+        return self.solver.clipped
 
     @property
     def weights(self) -> NDArray:

@@ -93,6 +93,11 @@ class PycaffeLearner:
         return self._histories
 
     @property
+    def clipped(self) -> int:
+        """Real Caffe does not count."""
+        return int(getattr(self._solver, "clipped", 0))
+
+    @property
     def momentum(self) -> float:
         return momentum_of(self.settings)
 

@@ -23,6 +23,7 @@ _OF_A_WORKER = (
     "seconds_waiting",
     "bytes_sent",
     "divergence",
+    "clipped",
 )
 _MEANS = tuple(name for name in _OF_A_WORKER if name.startswith("seconds_"))
 
@@ -62,6 +63,7 @@ class Tally:
             "samples": sum(report["samples"] for report in reports),
             "loss": sum(losses) / steps if steps else nan,
             "divergence": max(report["divergence"] for report in reports),
+            "clipped": sum(report["clipped"] for report in reports),
             **{name: sum(one[name] for one in reports) / count for name in _MEANS},
             "bytes_sent": sum(report["bytes_sent"] for report in reports),
             "workers": [{name: report[name] for name in _OF_A_WORKER} for report in reports],

@@ -58,6 +58,7 @@ class _Worker:
     ) -> None:
         self.learner, self.strategy, self.comm = learner, strategy, comm
         self.plan, self.hooks = plan, hooks
+        self.clipped = learner.clipped
         self.tally = Tally()
         self.interrupted = False
         self.saved: int | None = None
@@ -169,7 +170,9 @@ class _Worker:
         """Gather all workers' rounds and report them; raises Diverged if a loss is bad."""
         now = self.comm.clock() - self.begun
         wish = bool(self.hooks.interrupted and self.hooks.interrupted())
-        reports = self.comm.gather({**asdict(mine), "now": now, "interrupted": wish})
+        clipped, self.clipped = self.learner.clipped - self.clipped, self.learner.clipped
+        own = {**asdict(mine), "now": now, "interrupted": wish, "clipped": clipped}
+        reports = self.comm.gather(own)
         self.interrupted = any(report["interrupted"] for report in reports)
         event = self.tally.add(reports)
         self._check_loss(reports, event["loss"])

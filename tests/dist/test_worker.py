@@ -261,3 +261,26 @@ def test_strategies_by_name() -> None:
     assert Averaging(3).settings() == {"name": "averaging", "warmup": 0, "steps": 3,
                                        "seconds": None, "momentum": "keep",
                                        "codec": None}  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", [Averaging(steps=5), AllReduce()], ids=["whole", "slices"])
+def test_clipped_steps_are_counted_and_not_told_one_by_one(
+    strategy: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    events: list[Any] = []
+    text = "clip_gradients: 0.0001"
+    learners = [small.learner(rank, 2, text=text) for rank in range(2)]
+    plan = Plan(steps=10, records=small.RECORDS, batch_size=4)
+    with caplog.at_level("INFO", "sparknet.caffe"):
+        small.together(
+            2,
+            lambda rank, comm: work(
+                learners[rank], strategy, comm, plan, Hooks(on_event=events.append)
+            ),
+        )
+    rounds = [event for event in events if event["event"] == "round"]
+    assert sum(event["clipped"] for event in rounds) == 20
+    assert all(sum(one["clipped"] for one in it["workers"]) == it["clipped"] for it in rounds)
+    assert "Gradient clipping" not in caplog.text
+    events, _ = run(Plan(steps=10, records=small.RECORDS, batch_size=4))
+    assert [event["clipped"] for event in events if event["event"] == "round"] == [0, 0]

@@ -61,6 +61,10 @@ class Solver(ABC):
         self._local = adaptive.LocalRates(len(self._flat.rates))
         self._iter = 0
         self._current_step = 0
+        self.clipped = 0
+        """Iterations whose gradients were scaled down to clip_gradients (ours, not pycaffe's)."""
+        self.tells_clipping = True
+        """Whether each of them is a line of the log, as Caffe has it (ours, not pycaffe's)."""
         self._callbacks: list[tuple[Callback | None, Callback | None]] = []
         if self.param.debug_info:
             say("debug_info is not supported: nothing is shown for single layers")
@@ -265,10 +269,12 @@ class Solver(ABC):
         if not norm > limit:
             return 1.0
         factor = float(np.float32(limit) / np.float32(norm))
-        say(
-            f"Gradient clipping: scaling down gradients (L2 norm {norm:g} > {limit:g}) "
-            f"by scale factor {factor:g}"
-        )
+        self.clipped += 1
+        if self.tells_clipping:
+            say(
+                f"Gradient clipping: scaling down gradients (L2 norm {norm:g} > {limit:g}) "
+                f"by scale factor {factor:g}"
+            )
         return factor
 
     # -- testing -------------------------------------------------------------------------

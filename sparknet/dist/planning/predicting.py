@@ -42,7 +42,7 @@ class Pacer:
     """A `Learner` that only lets time pass."""
 
     statistics: Sequence[Span] = ()
-    momentum, rate, last_rate = 0.9, 0.01, 0.01
+    momentum, rate, last_rate, clipped = 0.9, 0.01, 0.01, 0
     on_gradient: OnGradient | None = None
 
     def __init__(self, comm: VirtualComm) -> None:

@@ -71,6 +71,7 @@ class VirtualLearner:
         seed, draws = engine.random
         self._random = (seed + comm.rank, list(draws))
         self._position, self.last_rate = (0, 0), 0.0
+        self.clipped = 0
         self.last_rate = self.rate
 
     @property
@@ -95,10 +96,11 @@ class VirtualLearner:
 
     def step(self, count: int) -> Steps:
         self._enter()
-        done = Steps()
+        done, before = Steps(), self._engine.learner.clipped
         for _ in range(count):
             one = self._engine.learner.step(1)
             done += self._timed(one)
+        self.clipped += self._engine.learner.clipped - before
         self._leave()
         self._comm.spend(done.seconds)
         return done
@@ -123,7 +125,9 @@ class VirtualLearner:
         theirs = [inner.gradients, *self._engine.buffers]
         for one, other in zip(mine, theirs, strict=True):
             other[begin:end].copy_from(one[begin:end])
+        before = inner.clipped
         inner.apply_update(begin, end, lambda: known)
+        self.clipped += inner.clipped - before
         for one, other in zip(mine, theirs, strict=True):
             one[begin:end].copy_from(other[begin:end])
         self._take_state()
