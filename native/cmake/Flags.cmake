@@ -27,13 +27,19 @@ else()
   target_compile_options(sparknet_flags INTERFACE $<$<CONFIG:Release>:-O3>)
   include(CheckCSourceCompiles)
   set(CMAKE_REQUIRED_FLAGS -Werror)
-  check_c_source_compiles(
-    "__attribute__((target_clones(\"default\", \"avx2\", \"avx512f\")))
-     static int twice(int x) { return 2 * x; }
-     int main(int count, char **words) { return twice(count) + (words == 0); }"
-    SPARKNET_HAS_CLONES)
+  # Of AVX-512 the part that Skylake's servers have, for which GCC has had a name since version 12:
+  # loops over bfloat16 need vectors of 16 bits.
+  foreach(best IN ITEMS "arch=x86-64-v4" avx512f)
+    string(MAKE_C_IDENTIFIER "SPARKNET_HAS_${best}" has)
+    check_c_source_compiles(
+      "__attribute__((target_clones(\"default\", \"avx2\", \"${best}\")))
+       static int twice(int x) { return 2 * x; }
+       int main(int count, char **words) { return twice(count) + (words == 0); }"
+      ${has})
+    if(${has})
+      target_compile_definitions(sparknet_flags INTERFACE "SPARKNET_BEST=\"${best}\"")
+      break()
+    endif()
+  endforeach()
   unset(CMAKE_REQUIRED_FLAGS)
-  if(SPARKNET_HAS_CLONES)
-    target_compile_definitions(sparknet_flags INTERFACE SPARKNET_CLONES)
-  endif()
 endif()

@@ -12,7 +12,7 @@ class Activation {
 
     void run(dnnl::algorithm algorithm, const Tensor& from, Tensor& to, float alpha = 0) {
         if (from.count() == 0) return;
-        const auto desc = from.layout();
+        const auto desc = from.newest();
         if (!primitive_ || desc != desc_) make(algorithm, desc, alpha);
         const auto source = from.read(desc), target = to.write(desc);
         sn::run(primitive_, {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, target}});

@@ -8,8 +8,8 @@ Broadcast broadcast(const Tensor& tensor, size_t axis, size_t axes) {
     const Shape& shape = tensor.shape();
     Broadcast view;
     view.operands = count(shape, axis, axis + axes);
-    if (axis == 1 && axes == 1 && !is_plain(tensor.layout())) {
-        const Channels found = channels_of(tensor);
+    if (axis == 1 && axes == 1 && !is_plain(tensor.newest())) {
+        const Channels found = channels_of(tensor, tensor.newest());
         if (!is_plain(found.desc)) {
             view.outer = found.outer, view.blocks = found.groups;
             view.inner = found.inner, view.lanes = found.block;

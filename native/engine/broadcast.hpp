@@ -19,16 +19,37 @@ struct Broadcast {
     int64_t padded() const { return blocks * lanes; }
 };
 
-// The view of a tensor from `axes` axes on from `axis`, in the tensor's present layout where
-// these are the channels, else in plain rows.
+// The view of a tensor from `axes` axes on from `axis`, in the tensor's present layout and type
+// where these are the channels, else in plain rows of float32.
 Broadcast broadcast(const Tensor& tensor, size_t axis, size_t axes);
 
-// sums[c] = the sum of term(values, c) over all values that belong to operand c, in an order that
-// does not depend on the number of threads.  `term` receives the place of a value in memory.
+// sums[c] = the sum of all values of a tensor, or of their products with another's, that belong to
+// operand c, in an order that does not depend on the number of threads.
 class OperandSums {
    public:
+    const std::vector<double>& add_up(const Broadcast& view, const Tensor& tensor) {
+        const auto memory = tensor.read(view.desc);
+        typed(view.desc, [&](auto type) {
+            const auto* x = values_of<decltype(type)>(memory);
+            add_terms(view, [=](int64_t i) -> float { return x[i]; });
+        });
+        return sums_;
+    }
+    const std::vector<double>& add_up(const Broadcast& view, const Tensor& one,
+                                      const Tensor& other) {
+        const auto first = one.read(view.desc), second = other.read(view.desc);
+        typed(view.desc, [&](auto type) {
+            const auto *x = values_of<decltype(type)>(first),
+                       *y = values_of<decltype(type)>(second);
+            add_terms(view, [=](int64_t i) -> float { return x[i] * y[i]; });
+        });
+        return sums_;
+    }
+
+   private:
+    // `term` receives the place of a value in memory.
     template <class F>
-    const std::vector<double>& add_up(const Broadcast& view, F&& term) {
+    void add_terms(const Broadcast& view, F&& term) {
         const int64_t lanes = view.lanes;
         const int64_t rows = std::max<int64_t>(64, 4096 / std::max<int64_t>(1, lanes));
         const int64_t chunks = std::max<int64_t>(1, (view.inner + rows - 1) / rows);
@@ -61,10 +82,8 @@ class OperandSums {
             const double* part = parts_.data() + item * lanes;
             for (int64_t l = 0; l < lanes; ++l) sum[l] += part[l];
         }
-        return sums_;
     }
 
-   private:
     // Eight running sums, so that the compiler may use its vectors.
     template <class F>
     static double row(int64_t begin, int64_t end, F&& term) {
@@ -104,6 +123,18 @@ void each(const Broadcast& view, F&& step) {
             }
         },
         lanes);
+}
+
+// out = f(value, operand) of every value of `in`, as the view lies.
+template <class F>
+void map(const Broadcast& view, const Tensor& in, Tensor& out, F f) {
+    const auto source = in.read(view.desc), target = out.write(view.desc);
+    typed(view.desc, [&](auto type) {
+        using T = decltype(type);
+        const T* from = values_of<T>(source);
+        T* to = values_of<T>(target);
+        each(view, [=](int64_t i, int64_t c) { to[i] = f(from[i], c); });
+    });
 }
 
 }  // namespace sn

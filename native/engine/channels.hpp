@@ -43,7 +43,7 @@ inline int64_t block_of(const dnnl::memory::desc& desc) {
     const auto known = family(dims.size());
     if (!known) return 0;
     const auto is = [&](Tag tag) {
-        return desc == dnnl::memory::desc(dims, dnnl::memory::data_type::f32, tag);
+        return desc == dnnl::memory::desc(dims, desc.get_data_type(), tag);
     };
     if (is(known->last)) return dims[1];
     if (is(known->by16)) return 16;
@@ -52,10 +52,10 @@ inline int64_t block_of(const dnnl::memory::desc& desc) {
 }
 }  // namespace layouts
 
-// The newest layout of a tensor of two axes or more, if its channels are easy to find; else rows.
-inline Channels channels_of(const Tensor& tensor) {
+// `layout`, of a tensor of two axes or more, if its channels are easy to find there; else rows.
+inline Channels channels_of(const Tensor& tensor, const dnnl::memory::desc& layout) {
     const Shape& shape = tensor.shape();
-    Channels found{shape[0], shape[1], count(shape, 2, shape.size()), shape[1], 1, tensor.layout()};
+    Channels found{shape[0], shape[1], count(shape, 2, shape.size()), shape[1], 1, layout};
     if (is_plain(found.desc) || tensor.count() == 0) {
         found.desc = tensor.plain();
         if (found.inner == 1) found.groups = 1, found.block = found.channels;
@@ -69,6 +69,11 @@ inline Channels channels_of(const Tensor& tensor) {
     found.block = block;
     found.groups = (found.channels + block - 1) / block;
     return found;
+}
+
+// The same in the newest layout, as float32.
+inline Channels channels_of(const Tensor& tensor) {
+    return channels_of(tensor, tensor.layout());
 }
 
 }  // namespace sn

@@ -1,25 +1,40 @@
-// Value-by-value kernels that stay in whatever layout their input has.
+// Value-by-value kernels that stay in whatever layout and type their input has.
 #pragma once
 
+#include "bfloat16.hpp"
 #include "parallel.hpp"
 #include "tensor.hpp"
 
 namespace sn {
 
+// The values in memory, with those that fill up a layout.
+inline int64_t values(const dnnl::memory::desc& desc) {
+    return static_cast<int64_t>(desc.get_size() /
+                                (is_narrow(desc) ? sizeof(BFloat16) : sizeof(float)));
+}
+
 // The layout to walk `lead` in.  A blocked layout may carry padding, which oneDNN
 // needs to stay zero: only functions with f(0, …) = 0 may walk over it.
 inline dnnl::memory::desc walk(const Tensor& lead, bool keeps_zero) {
-    const auto desc = lead.layout();
-    const bool padded = desc.get_size() != static_cast<size_t>(lead.count()) * sizeof(float);
-    return padded && !keeps_zero ? lead.plain() : desc;
+    const auto desc = lead.newest();
+    return values(desc) != lead.count() && !keeps_zero ? lead.plain() : desc;
 }
 
-inline int64_t values(const dnnl::memory::desc& desc) {
-    return static_cast<int64_t>(desc.get_size() / sizeof(float));
+// The layout to walk several tensors of one shape in: the first that is not plain rows; in bfloat16
+// if all of them are.
+inline dnnl::memory::desc walk(const std::vector<const Tensor*>& all, bool keeps_zero) {
+    dnnl::memory::desc found = all[0]->plain();
+    bool narrow = true;
+    for (const Tensor* one : all) {
+        const auto desc = walk(*one, keeps_zero);
+        narrow = narrow && is_narrow(desc);
+        if (is_plain(found)) found = desc;
+    }
+    return narrow ? found : retyped(found, dnnl::memory::data_type::f32);
 }
 
 inline float* floats(const dnnl::memory& memory) {
-    return static_cast<float*>(memory.get_data_handle());
+    return values_of<float>(memory);
 }
 
 // out[i] = f(a[i])
@@ -28,15 +43,18 @@ void map(const Tensor& a, Tensor& out, bool keeps_zero, F f, int64_t cost = 1) {
     const auto desc = walk(a, keeps_zero);
     const auto in = a.read(desc);
     const auto to = out.write(desc);
-    const float* x = floats(in);
-    float* y = floats(to);
-    parallel(
-        values(desc),
-        [=](int64_t begin, int64_t end) {
+    typed(desc, [&](auto type) {
+        using T = decltype(type);
+        const T* x = values_of<T>(in);
+        T* y = values_of<T>(to);
+        parallel(
+            values(desc),
+            [=](int64_t begin, int64_t end) {
 #pragma omp simd
-            for (int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
-        },
-        cost);
+                for (int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
+            },
+            cost);
+    });
 }
 
 // out[i] = f(a[i], b[i]); walks in the layout of a.
@@ -45,15 +63,18 @@ void map(const Tensor& a, const Tensor& b, Tensor& out, bool keeps_zero, F f, in
     const auto desc = walk(a, keeps_zero);
     const auto first = a.read(desc), second = b.read(desc);
     const auto to = out.write(desc);
-    const float *x = floats(first), *z = floats(second);
-    float* y = floats(to);
-    parallel(
-        values(desc),
-        [=](int64_t begin, int64_t end) {
+    typed(desc, [&](auto type) {
+        using T = decltype(type);
+        const T *x = values_of<T>(first), *z = values_of<T>(second);
+        T* y = values_of<T>(to);
+        parallel(
+            values(desc),
+            [=](int64_t begin, int64_t end) {
 #pragma omp simd
-            for (int64_t i = begin; i < end; ++i) y[i] = f(x[i], z[i]);
-        },
-        cost);
+                for (int64_t i = begin; i < end; ++i) y[i] = f(x[i], z[i]);
+            },
+            cost);
+    });
 }
 
 // out[i] = f(a[i], b[i], c[i]); walks in the layout of a.
@@ -63,15 +84,50 @@ void map(const Tensor& a, const Tensor& b, const Tensor& c, Tensor& out, bool ke
     const auto desc = walk(a, keeps_zero);
     const auto first = a.read(desc), second = b.read(desc), third = c.read(desc);
     const auto to = out.write(desc);
-    const float *x = floats(first), *z = floats(second), *w = floats(third);
-    float* y = floats(to);
-    parallel(
-        values(desc),
-        [=](int64_t begin, int64_t end) {
+    typed(desc, [&](auto type) {
+        using T = decltype(type);
+        const T *x = values_of<T>(first), *z = values_of<T>(second), *w = values_of<T>(third);
+        T* y = values_of<T>(to);
+        parallel(
+            values(desc),
+            [=](int64_t begin, int64_t end) {
 #pragma omp simd
-            for (int64_t i = begin; i < end; ++i) y[i] = f(x[i], z[i], w[i]);
-        },
-        cost);
+                for (int64_t i = begin; i < end; ++i) y[i] = f(x[i], z[i], w[i]);
+            },
+            cost);
+    });
+}
+
+// to[i] = end(c[0] x[0][i] + c[1] x[1][i] + …, i) from `begin` to `stop`, for `many` terms.
+template <class T, class End>
+SN_KERNEL void add_up_part(const T* const* x, const float* c, size_t many, T* to, int64_t begin,
+                           int64_t stop, End end) {
+    constexpr int64_t most = 512;
+    float sums[most];
+    for (int64_t at = begin; at < stop; at += most) {
+        const int64_t here = std::min(most, stop - at);
+        const T *a = x[0] + at, *b = x[1] + at;
+        const float p = c[0], q = c[1];
+        SN_EACH(i, here) sums[i] = p * a[i] + q * b[i];
+        for (size_t k = 2; k < many; ++k) {
+            const T* term = x[k] + at;
+            const float factor = c[k];
+            SN_EACH(i, here) sums[i] += factor * term[i];
+        }
+        SN_EACH(i, here) to[at + i] = end(sums[i], at + i);
+    }
+}
+
+// The same for two terms or more of `n` values, rounded once.
+template <class T, class End>
+void add_up(const std::vector<const T*>& terms, const std::vector<float>& factors, T* to, int64_t n,
+            End end) {
+    const T* const* x = terms.data();
+    const float* c = factors.data();
+    const size_t many = terms.size();
+    parallel(
+        n, [=](int64_t begin, int64_t stop) { add_up_part(x, c, many, to, begin, stop, end); },
+        static_cast<int64_t>(many));
 }
 
 }  // namespace sn

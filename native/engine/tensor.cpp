@@ -5,6 +5,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "bfloat16.hpp"
 #include "channels.hpp"
 #include "failure.hpp"
 #include "parallel.hpp"
@@ -16,30 +17,29 @@ namespace {
 // The most layouts that one blob is kept in at the same time.
 constexpr size_t most_copies = 4;
 
-void clear(float* values, int64_t count) {
-    parallel(count,
-             [=](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
-}
-
 bool is_int8(const dnnl::memory::desc& desc) {
     const auto type = desc.get_data_type();
     return type == dnnl::memory::data_type::s8 || type == dnnl::memory::data_type::u8;
 }
 
+void clear(char* bytes, int64_t count) {
+    parallel(count, [=](int64_t begin, int64_t end) {
+        std::memset(bytes + begin, 0, static_cast<size_t>(end - begin));
+    });
+}
+
 // Blocks of channels are padded in the last block of an image alone.
 void clear_padding(const dnnl::memory::desc& desc, float* values) {
-    if (is_int8(desc)) {
-        std::memset(values, 0, desc.get_size());
-        return;
-    }
-    const auto size = static_cast<int64_t>(desc.get_size() / sizeof(float));
-    if (layouts::block_of(desc) == 0) return clear(values, size);
-    const int64_t images = desc.get_dims()[0], last = desc.get_strides()[1];
+    char* bytes = reinterpret_cast<char*>(values);
+    const auto size = static_cast<int64_t>(desc.get_size());
+    if (layouts::block_of(desc) == 0) return clear(bytes, size);
+    const auto width = static_cast<int64_t>(dnnl::memory::data_type_size(desc.get_data_type()));
+    const int64_t images = desc.get_dims()[0], last = desc.get_strides()[1] * width;
     parallel(
         images,
         [=](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i)
-                std::fill_n(values + size / images * (i + 1) - last, last, 0.0F);
+                std::memset(bytes + size / images * (i + 1) - last, 0, static_cast<size_t>(last));
         },
         last);
 }
@@ -377,7 +377,10 @@ dnnl::memory::desc Storage::newest(const dnnl::memory::desc& plain) const {
         if (copy.valid && copy.desc.get_dims() == plain.get_dims() && (!found || copy.written))
             found = &copy;
     if (!found) return plain;
-    return is_int8(found->desc) ? retyped(found->desc, dnnl::memory::data_type::f32) : found->desc;
+    // Values that were rounded for another reader are not the newest.
+    const bool rounded = !found->written && is_narrow(found->desc);
+    return is_int8(found->desc) || rounded ? retyped(found->desc, dnnl::memory::data_type::f32)
+                                           : found->desc;
 }
 
 std::optional<Int8> Storage::int8(const dnnl::memory::desc& plain) const {

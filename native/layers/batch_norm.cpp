@@ -66,8 +66,8 @@ class BatchNorm final : public Kernel {
         const bool known = global_ || layer.repeats;
         if (global_) read_statistics(layer);
         meet(layer);
-        const float* values = floats(from.read(view_.desc));
-        float* to = floats(layer.tops[0]->data.write(view_.desc));
+        const auto values = from.read(view_.desc);
+        const auto to = layer.tops[0]->data.write(view_.desc);
         if (known) {
             set(0, view_.operands);
             passes_.apply(values, to);
@@ -90,9 +90,8 @@ class BatchNorm final : public Kernel {
         if (!ready_) look(x);
         meet(layer);
         set(0, view_.operands);
-        const float* values = floats(x.read(view_.desc));
-        const float* dy = floats(layer.tops[0]->diff.read(view_.desc));
-        float* dx = layer.propagate[0] ? floats(diff.write(view_.desc)) : nullptr;
+        const auto values = x.read(view_.desc), dy = layer.tops[0]->diff.read(view_.desc);
+        const auto dx = layer.propagate[0] ? diff.write(view_.desc) : dnnl::memory();
         const double count = static_cast<double>(diff.count() / view_.operands);
         passes_.backward(values, dy, dx, [this, count](int64_t begin, int64_t end) {
             if (global_) return;

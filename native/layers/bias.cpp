@@ -17,20 +17,18 @@ class Bias final : public Kernel {
         Tensor& x = layer.bottoms[0]->data;
         const Broadcast view = meet(layer, x);
         const float* shifts = shift_.padded(learned_ ? layer.param(0) : layer.bottom(1), view);
-        const float* from = floats(x.read(view.desc));
-        float* to = floats(layer.tops[0]->data.write(view.desc));
-        each(view, [=](int64_t i, int64_t c) { to[i] = from[i] + shifts[c]; });
+        map(view, x, layer.tops[0]->data, [=](float v, int64_t c) { return v + shifts[c]; });
     }
 
     bool looks_back(const Layer&, const Blob&) const override { return false; }
 
     void backward(Layer& layer) override {
         Tensor& dy = layer.tops[0]->diff;
-        const Broadcast view = meet(layer, dy);
-        const float* from = floats(dy.read(view.desc));
-        if (learned_ ? layer.learns[0] : layer.propagate[1])
-            give(sums_.add_up(view, [=](int64_t i) { return from[i]; }), view.operands,
+        if (learned_ ? layer.learns[0] : layer.propagate[1]) {
+            const Broadcast view = meet(layer, dy);
+            give(sums_.add_up(view, dy), view.operands,
                  learned_ ? layer.param_diff(0) : layer.bottom_diff(1), learned_);
+        }
         if (layer.propagate[0] && !layer.in_place()) layer.bottoms[0]->diff.copy(dy);
     }
 

@@ -66,8 +66,8 @@ class BN final : public Kernel {
         if (keeps_) kept_.copy(x);
         Tensor& from = keeps_ ? kept_ : x;
         look(from);
-        const float* values = floats(from.read(view_.desc));
-        float* to = floats(layer.tops[0]->data.write(view_.desc));
+        const auto values = from.read(view_.desc);
+        const auto to = layer.tops[0]->data.write(view_.desc);
         if (statistics_ == Statistics::running) read_statistics(layer);
         if (statistics_ != Statistics::batch || layer.repeats) {
             set(layer, 0, view_.operands);
@@ -91,9 +91,8 @@ class BN final : public Kernel {
         const Tensor& x = keeps_ ? kept_ : layer.bottoms[0]->data;
         if (!ready_) look(x);
         set(layer, 0, view_.operands);
-        const float* values = floats(x.read(view_.desc));
-        const float* dy = floats(layer.tops[0]->diff.read(view_.desc));
-        float* dx = layer.propagate[0] ? floats(diff.write(view_.desc)) : nullptr;
+        const auto values = x.read(view_.desc), dy = layer.tops[0]->diff.read(view_.desc);
+        const auto dx = layer.propagate[0] ? diff.write(view_.desc) : dnnl::memory();
         const double count = static_cast<double>(diff.count() / view_.operands);
         passes_.backward(values, dy, dx, [&](int64_t begin, int64_t end) {
             if (statistics_ != Statistics::batch) return;

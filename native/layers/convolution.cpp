@@ -4,6 +4,7 @@
 #include <string>
 
 #include "../engine/net.hpp"
+#include "depthwise.hpp"
 #include "int8_convolution.hpp"
 #include "nd_convolution.hpp"
 #include "winograd.hpp"
@@ -28,9 +29,10 @@ bool is_any(const std::vector<bool>& of) {
     return std::find(of.begin(), of.end(), true) != of.end();
 }
 
-std::unique_ptr<Winograd> fast(const Window& window, Winograd::Pass pass) {
-    if (!Winograd::suits(window, pass)) return nullptr;
-    return std::make_unique<Winograd>(window, pass);
+std::unique_ptr<WindowPass> fast(const Window& window, WindowPass::Pass pass) {
+    if (Winograd::suits(window, pass)) return std::make_unique<Winograd>(window, pass);
+    if (Depthwise::suits(window)) return std::make_unique<Depthwise>(window, pass);
+    return nullptr;
 }
 
 // The description that `describe` makes for images of a layout.  Channels last are the fastest,
@@ -115,10 +117,9 @@ Window::Window(const Layer& layer, bool reverse) {
     auto kernel = options.integers("kernel"), stride = options.integers("stride");
     auto pad = options.integers("pad"), dilation = options.integers("dilation");
     outputs = options.integer("num_output");
-    // Where each channel has a window of its own, few products meet many values: narrow values are
-    // read faster, but the gradients' own kernels are faster in float32.
     const bool depthwise = group > 1 && group == outputs && group == in[axis];
-    const bool wide = depthwise && (reverse || has_gradients(layer));
+    learns_depthwise = depthwise && !reverse && has_gradients(layer) && kernel.size() == 2;
+    const bool wide = depthwise && (reverse || (has_gradients(layer) && !learns_depthwise));
     factors = wide ? memory::data_type::f32 : layer.net->factors;
     source = {outer, in[axis]};
     target = {outer, outputs};
@@ -188,7 +189,7 @@ void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window
         });
     };
     forward_desc_ = describe(attributes(), window.bias);
-    fast_forward_ = fast(window, Winograd::Pass::forward);
+    fast_forward_ = fast(window, WindowPass::Pass::forward);
     if (fast_forward_) return;
     forward_ = Forward(forward_desc_);
     if (!has_fused_) return;
@@ -200,7 +201,7 @@ void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window
 
 template <class Family>
 void WindowKernel<Family>::make_data(const Window& window) {
-    fast_data_ = fast(window, Winograd::Pass::data);
+    fast_data_ = fast(window, WindowPass::Pass::data);
     if (fast_data_) return;
     data_desc_ = best(window.may_be_last, [&](memory::format_tag images, bool or_none) {
         return typename BackwardData::primitive_desc(
@@ -214,7 +215,7 @@ void WindowKernel<Family>::make_data(const Window& window) {
 
 template <class Family>
 void WindowKernel<Family>::make_weights(const Window& window) {
-    fast_weights_ = fast(window, Winograd::Pass::weights);
+    fast_weights_ = fast(window, WindowPass::Pass::weights);
     if (fast_weights_) return;
     weights_desc_ = best(window.may_be_last, [&](memory::format_tag images, bool or_none) {
         return typename BackwardWeights::primitive_desc(

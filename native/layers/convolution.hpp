@@ -52,12 +52,14 @@ struct Window {
     bool is_plane = false, may_be_last = false;
     // Whether passes with fewer products are used even where they are slower: tests ask for that.
     bool few_products = false;
+    // Whether each channel has a window of two axes of its own, whose weights may be learned.
+    bool learns_depthwise = false;
     int64_t outputs = 0;
     // The type of the factors; weights' gradients are float32.
     dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
 };
 
-class Winograd;
+class WindowPass;
 class Int8Convolution;
 
 // Gives the top of a fused sum the values of the other blob, to which the sum adds.
@@ -99,8 +101,8 @@ class WindowKernel final : public Kernel {
     BackwardData data_;
     typename BackwardWeights::primitive_desc weights_desc_;
     BackwardWeights weights_;
-    // Passes that take fewer products than oneDNN's.
-    std::unique_ptr<Winograd> fast_forward_, fast_data_, fast_weights_;
+    // Passes that are faster than oneDNN's.
+    std::unique_ptr<WindowPass> fast_forward_, fast_data_, fast_weights_;
     // In eight bits: the layer alone, and with those fused into it.
     std::unique_ptr<Int8Convolution> int8_, int8_fused_;
     Accumulator weight_sum_, bias_sum_;

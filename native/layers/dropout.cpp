@@ -9,7 +9,8 @@ extern "C" {
 namespace sn {
 
 namespace {
-SN_KERNEL void drop_values(const float* x, float* y, int64_t begin, int64_t end, Random::Draw draw,
+template <class T>
+SN_KERNEL void drop_values(const T* x, T* y, int64_t begin, int64_t end, Random::Draw draw,
                            uint64_t bound, float scale) {
     SN_EACH(k, end - begin) {
         const int64_t i = begin + k;
@@ -31,7 +32,7 @@ class Dropout final : public Kernel {
         const Tensor& x = layer.bottoms[0]->data;
         if (train_) {
             draw_ = layer.random.draw();
-            desc_ = x.layout();
+            desc_ = x.newest();
             drop(x, layer.tops[0]->data);
         } else if (!layer.in_place() || scale_ != 1.0F) {
             map(x, layer.tops[0]->data, true, [s = scale_](float v) { return v * s; });
@@ -57,14 +58,17 @@ class Dropout final : public Kernel {
         const auto plain = from.plain();
         const auto desc = desc_.get_dims() == plain.get_dims() ? desc_ : plain;
         const auto source = from.read(desc), target = to.write(desc);
-        const float* x = floats(source);
-        float* y = floats(target);
-        parallel(
-            values(desc),
-            [=](int64_t begin, int64_t end) {
-                drop_values(x, y, begin, end, draw_, bound_, scale_);
-            },
-            4);
+        typed(desc, [&](auto type) {
+            using T = decltype(type);
+            const T* x = values_of<T>(source);
+            T* y = values_of<T>(target);
+            parallel(
+                values(desc),
+                [=](int64_t begin, int64_t end) {
+                    drop_values(x, y, begin, end, draw_, bound_, scale_);
+                },
+                4);
+        });
     }
 
     bool train_ = false;

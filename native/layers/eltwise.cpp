@@ -16,8 +16,6 @@ class Eltwise final : public Kernel {
         coefficients_.clear();
         for (double c : layer.options.reals("coeff"))
             coefficients_.push_back(static_cast<float>(c));
-        values_.resize(layer.bottoms.size());
-        desc_ = layer.bottoms[0]->data.plain();
         if (const Layer* relu = layer.fused_relu) slope_ = *relu->kernel->relu_slope(*relu);
     }
 
@@ -39,101 +37,111 @@ class Eltwise final : public Kernel {
         const bool quotient = operation_ == Operation::prod && !stable_;
         first_.keep(layer.bottoms[0]->data,
                     layer.backward && layer.in_place() && operation_ != Operation::sum);
-        const auto desc = desc_ = layout(layer);
-        read(layer, desc, false);
+        const auto desc = layout(layer);
+        const auto inputs = read(layer, desc, false);
         const auto top = layer.tops[0]->data.write(desc);
-        if (operation_ == Operation::sum)
-            add_up(layer.fused, floats(top), sn::values(desc));
-        else
-            combine(floats(top), sn::values(desc));
+        typed(desc, [&](auto type) {
+            using T = decltype(type);
+            if (operation_ == Operation::sum)
+                add_up(pointers<T>(inputs), layer.fused, values_of<T>(top), sn::values(desc));
+            else
+                combine(pointers<T>(inputs), values_of<T>(top), sn::values(desc));
+        });
         output_.keep(layer.tops[0]->data, layer.backward && quotient && overwritten(layer));
     }
 
     // In place the first bottom's gradient lies where the top's does: it comes last.
     void backward(Layer& layer) override {
-        const bool looks = operation_ != Operation::sum;
-        const auto desc = looks ? layout(layer) : desc_;
-        if (looks) read(layer, desc, true);
+        if (operation_ == Operation::sum) {
+            for (size_t i = layer.bottoms.size(); i-- > 0;)
+                if (layer.propagate[i]) pass_on(layer, i);
+            return;
+        }
+        const auto desc = layout(layer);
+        const auto inputs = read(layer, desc, true);
         for (size_t i = layer.bottoms.size(); i-- > 0;)
-            if (layer.propagate[i] && !pass_on(layer, i)) differentiate(layer, desc, i);
+            if (layer.propagate[i])
+                typed(desc, [&](auto type) {
+                    differentiate(layer, desc, pointers<decltype(type)>(inputs), i);
+                });
     }
 
    private:
     enum class Operation { prod, sum, max };
 
-    // The first blocked layout among the bottoms; rows if all have rows, or if padding would
-    // not stay zero.
     dnnl::memory::desc layout(const Layer& layer) const {
-        const bool keeps_zero = operation_ != Operation::prod || stable_;
-        for (const Blob* bottom : layer.bottoms) {
-            const auto desc = walk(bottom->data, keeps_zero);
-            if (!is_plain(desc)) return desc;
-        }
-        return layer.bottoms[0]->data.plain();
+        std::vector<const Tensor*> tensors;
+        for (const Blob* bottom : layer.bottoms) tensors.push_back(&bottom->data);
+        return walk(tensors, operation_ != Operation::prod || stable_);
     }
 
-    void read(const Layer& layer, const dnnl::memory::desc& desc, bool as_it_was) {
-        for (size_t i = 0; i < values_.size(); ++i) {
+    using Memories = std::vector<dnnl::memory>;
+    Memories read(const Layer& layer, const dnnl::memory::desc& desc, bool as_it_was) const {
+        Memories found;
+        for (size_t i = 0; i < layer.bottoms.size(); ++i) {
             const Tensor& data = layer.bottoms[i]->data;
-            values_[i] = floats((i == 0 && as_it_was ? first_.of(data) : data).read(desc));
+            found.push_back((i == 0 && as_it_was ? first_.of(data) : data).read(desc));
         }
+        return found;
+    }
+
+    template <class T>
+    static std::vector<const T*> pointers(const Memories& memories) {
+        std::vector<const T*> found;
+        for (const auto& memory : memories) found.push_back(values_of<T>(memory));
+        return found;
     }
 
     // The sum, or its ReLU where a fused ReLU follows this layer.
-    void add_up(bool relu, float* y, int64_t n) const {
+    template <class T>
+    void add_up(const std::vector<const T*>& x, bool relu, T* y, int64_t n) const {
         if (relu)
-            add_up(y, n, [slope = slope_](float sum) { return sum > 0 ? sum : slope * sum; });
+            sn::add_up(x, coefficients_, y, n, [slope = slope_](float sum, int64_t) {
+                return sum > 0 ? sum : slope * sum;
+            });
         else
-            add_up(y, n, [](float sum) { return sum; });
-    }
-
-    template <class End>
-    void add_up(float* y, int64_t n, End end) const {
-        const float *a = values_[0], *b = values_[1];
-        const float p = coefficients_[0], q = coefficients_[1];
-        const size_t last = values_.size() - 1;
-        if (last == 1) return each(n, [=](int64_t i) { y[i] = end(p * a[i] + q * b[i]); });
-        each(n, [=](int64_t i) { y[i] = p * a[i] + q * b[i]; });
-        for (size_t k = 2; k <= last; ++k) {
-            const float* x = values_[k];
-            const float c = coefficients_[k];
-            if (k == last)
-                each(n, [=](int64_t i) { y[i] = end(y[i] + c * x[i]); });
-            else
-                each(n, [=](int64_t i) { y[i] += c * x[i]; });
-        }
+            sn::add_up(x, coefficients_, y, n, [](float sum, int64_t) { return sum; });
     }
 
     // Products and maxima.
-    void combine(float* y, int64_t n) const {
-        const float *a = values_[0], *b = values_[1];
-        if (operation_ == Operation::prod)
+    template <class T>
+    void combine(const std::vector<const T*>& x, T* y, int64_t n) const {
+        const T *const *all = x.data(), *a = x[0], *b = x[1];
+        const size_t many = x.size();
+        if (operation_ == Operation::prod && many == 2)
             each(n, [=](int64_t i) { y[i] = a[i] * b[i]; });
-        else  // of equal values the second one counts
-            each(n, [=](int64_t i) { y[i] = a[i] > b[i] ? a[i] : b[i]; });
-        for (size_t k = 2; k < values_.size(); ++k) combine(y, values_[k], n);
-    }
-
-    void combine(float* y, const float* x, int64_t n) const {
-        if (operation_ == Operation::prod)
-            each(n, [=](int64_t i) { y[i] *= x[i]; });
+        else if (operation_ == Operation::prod)
+            each(n, [=](int64_t i) {
+                float product = a[i] * b[i];
+                for (size_t k = 2; k < many; ++k) product *= all[k][i];
+                y[i] = product;
+            });
+        else if (many == 2)
+            each(n, [=](int64_t i) {
+                const float p = a[i], q = b[i];
+                y[i] = p > q ? p : q;
+            });
         else
-            each(n, [=](int64_t i) { y[i] = x[i] > y[i] ? x[i] : y[i]; });
+            each(n, [=](int64_t i) {
+                const float most = all[largest(all, many, i)][i];
+                y[i] = most;
+            });
     }
 
-    void differentiate(Layer& layer, const dnnl::memory::desc& desc, size_t which) const {
+    template <class T>
+    void differentiate(Layer& layer, const dnnl::memory::desc& desc,
+                       const std::vector<const T*>& inputs, size_t which) const {
         const auto top = layer.tops[0]->diff.read(desc);
         const auto bottom = layer.bottoms[which]->diff.write(desc);
-        const float* dy = floats(top);
-        float* dx = floats(bottom);
+        const T* dy = values_of<T>(top);
+        T* dx = values_of<T>(bottom);
         const int64_t n = sn::values(desc);
-        const float* const* x = values_.data();
-        const size_t many = values_.size();
-        if (operation_ == Operation::sum) {
-            const float c = coefficients_[which];
-            each(n, [=](int64_t i) { dx[i] = c * dy[i]; });
-        } else if (operation_ == Operation::max) {
-            each(n, [=](int64_t i) { dx[i] = largest(x, many, i) == which ? dy[i] : 0.0F; });
+        const T* const* x = inputs.data();
+        const size_t many = inputs.size();
+        if (operation_ == Operation::max) {
+            each(n, [=](int64_t i) {
+                dx[i] = largest(x, many, i) == which ? static_cast<float>(dy[i]) : 0.0F;
+            });
         } else if (stable_) {
             each(n, [=](int64_t i) {
                 float product = 1;
@@ -143,19 +151,24 @@ class Eltwise final : public Kernel {
             });
         } else {
             const auto output = output_.of(layer.tops[0]->data).read(desc);
-            const float *y = floats(output), *own = x[which];
+            const T *y = values_of<T>(output), *own = x[which];
             each(n, [=](int64_t i) { dx[i] = y[i] / own[i] * dy[i]; });
         }
     }
 
-    // A sum passes its gradient unchanged to each of its terms.
-    bool pass_on(Layer& layer, size_t which) const {
-        if (operation_ != Operation::sum || coefficients_[which] != 1.0F) return false;
-        layer.bottoms[which]->diff.copy(layer.tops[0]->diff);
-        return true;
+    // A sum passes its gradient unchanged to each of its terms, but for the coefficient.
+    void pass_on(Layer& layer, size_t which) const {
+        const Tensor& dy = layer.tops[0]->diff;
+        const float c = coefficients_[which];
+        if (c == 1.0F)
+            layer.bottoms[which]->diff.copy(dy);
+        else
+            map(dy, layer.bottoms[which]->diff, true, [=](float d) { return c * d; });
     }
 
-    static size_t largest(const float* const* x, size_t many, int64_t i) {
+    // Of equal values the later one counts.
+    template <class T>
+    static size_t largest(const T* const* x, size_t many, int64_t i) {
         size_t best = x[0][i] > x[1][i] ? 0 : 1;
         for (size_t k = 2; k < many; ++k)
             if (x[k][i] > x[best][i]) best = k;
@@ -173,9 +186,6 @@ class Eltwise final : public Kernel {
     bool stable_ = true;
     float slope_ = 0;
     std::vector<float> coefficients_;
-    // What the last forward pass walked in.
-    dnnl::memory::desc desc_;
-    std::vector<const float*> values_;
     Saved first_, output_;
 };
 }  // namespace

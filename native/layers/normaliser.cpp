@@ -7,7 +7,7 @@
 namespace sn {
 
 namespace {
-constexpr int64_t most = Strip::most;
+constexpr int64_t most = Strip<float>::most;
 }  // namespace
 
 void Normaliser::resize(const Broadcast& view) {
@@ -34,8 +34,9 @@ Normaliser::Item Normaliser::item(int64_t number) const {
             std::min(rows_, view_.inner - row), block};
 }
 
-WideRows Normaliser::rows_of(const Item& item, const float* x) const {
-    WideRows rows;
+template <class T>
+WideRows<T> Normaliser::rows_of(const Item& item, const T* x) const {
+    WideRows<T> rows;
     rows.x = x + item.begin;
     rows.rows = item.rows, rows.width = view_.lanes;
     rows.mean = mean.data(), rows.factor = factor.data(), rows.shift = shift.data();
@@ -76,9 +77,9 @@ void Normaliser::run(Look&& look, Merge&& merge, Change&& change) {
 }
 
 // each(strip, first lane, whether the strip's lanes are values of one channel)
-template <class Each>
+template <class T, class Each>
 void Normaliser::strips(const Item& item, Each&& each) const {
-    Strip strip;
+    Strip<T> strip;
     strip.least = relu ? slope : 1.0F;
     const auto meet = [&](int64_t lane, int64_t step) {
         const int64_t channel = item.block * view_.lanes + lane;
@@ -114,14 +115,15 @@ void join(double& mean, double& squares, double before, double m, double s, doub
 }
 }  // namespace
 
-void Normaliser::note_moments(int64_t number, const float* x) {
+template <class T>
+void Normaliser::note_moments(int64_t number, const T* x) {
     if (wide_) {
         float* sums = sums_.data() + 2 * number * view_.lanes;
         return wide_moments(rows_of(item(number), x), sums, sums + view_.lanes);
     }
     Pair* pairs = pairs_.data() + number * view_.lanes;
     double before = 0;
-    strips(item(number), [&](Strip& strip, int64_t begin, int64_t lane) {
+    strips<T>(item(number), [&](Strip<T>& strip, int64_t begin, int64_t lane) {
         float means[most], squares[most];
         strip.x = x + begin;
         strip_moments(strip, means, squares);
@@ -173,17 +175,18 @@ void Normaliser::merge_moments(int64_t block) {
     }
 }
 
-void Normaliser::note_products(int64_t number, const float* x, const float* dy) {
+template <class T>
+void Normaliser::note_products(int64_t number, const T* x, const T* dy) {
     if (wide_) {
         float* sums = sums_.data() + 2 * number * view_.lanes;
         const Item part = item(number);
-        WideRows rows = rows_of(part, x);
+        auto rows = rows_of(part, x);
         rows.dy = dy + part.begin;
         return wide_products(rows, sums, sums + view_.lanes);
     }
     Pair* pairs = pairs_.data() + number * view_.lanes;
     std::fill_n(pairs, view_.lanes, Pair{0, 0});
-    strips(item(number), [&](Strip& strip, int64_t begin, int64_t lane) {
+    strips<T>(item(number), [&](Strip<T>& strip, int64_t begin, int64_t lane) {
         float sums[most], with_x[most];
         strip.x = x + begin, strip.dy = dy + begin;
         strip_products(strip, sums, with_x);
@@ -221,52 +224,67 @@ void Normaliser::merge_products(int64_t block) {
     }
 }
 
-void Normaliser::apply(const Item& item, const float* x, float* y) const {
+template <class T>
+void Normaliser::apply(const Item& item, const T* x, T* y) const {
     if (wide_) {
-        WideRows rows = rows_of(item, x);
+        auto rows = rows_of(item, x);
         rows.to = y + item.begin;
         return wide_scale(rows);
     }
-    strips(item, [&](Strip& strip, int64_t begin, int64_t) {
+    strips<T>(item, [&](Strip<T>& strip, int64_t begin, int64_t) {
         strip.x = x + begin, strip.to = y + begin;
         strip_scale(strip);
     });
 }
 
-void Normaliser::differentiate(const Item& item, const float* x, const float* dy, float* dx) const {
+template <class T>
+void Normaliser::differentiate(const Item& item, const T* x, const T* dy, T* dx) const {
     if (wide_) {
-        WideRows rows = rows_of(item, x);
+        auto rows = rows_of(item, x);
         rows.dy = dy + item.begin, rows.to = dx + item.begin;
         return wide_differentiate(rows);
     }
-    strips(item, [&](Strip& strip, int64_t begin, int64_t) {
+    strips<T>(item, [&](Strip<T>& strip, int64_t begin, int64_t) {
         strip.x = x + begin, strip.dy = dy + begin, strip.to = dx + begin;
         strip_differentiate(strip);
     });
 }
 
-void Normaliser::forward(const float* x, float* y, const Ready& ready) {
-    run([&](int64_t i) { note_moments(i, x); },
-        [&](int64_t block) {
-            merge_moments(block);
-            ready(block * view_.lanes, std::min((block + 1) * view_.lanes, view_.operands));
-        },
-        [&](int64_t i) { apply(item(i), x, y); });
+void Normaliser::forward(const dnnl::memory& x, const dnnl::memory& y, const Ready& ready) {
+    typed(view_.desc, [&](auto type) {
+        using T = decltype(type);
+        const T* from = values_of<T>(x);
+        run([&](int64_t i) { note_moments(i, from); },
+            [&](int64_t block) {
+                merge_moments(block);
+                ready(block * view_.lanes, std::min((block + 1) * view_.lanes, view_.operands));
+            },
+            [&](int64_t i) { apply(item(i), from, values_of<T>(y)); });
+    });
 }
 
-void Normaliser::apply(const float* x, float* y) {
-    run([](int64_t) {}, [](int64_t) {}, [&](int64_t i) { apply(item(i), x, y); });
+void Normaliser::apply(const dnnl::memory& x, const dnnl::memory& y) {
+    typed(view_.desc, [&](auto type) {
+        using T = decltype(type);
+        run([](int64_t) {}, [](int64_t) {},
+            [&](int64_t i) { apply<T>(item(i), values_of<T>(x), values_of<T>(y)); });
+    });
 }
 
-void Normaliser::backward(const float* x, const float* dy, float* dx, const Ready& ready) {
-    run([&](int64_t i) { note_products(i, x, dy); },
-        [&](int64_t block) {
-            merge_products(block);
-            ready(block * view_.lanes, std::min((block + 1) * view_.lanes, view_.operands));
-        },
-        [&](int64_t i) {
-            if (dx) differentiate(item(i), x, dy, dx);
-        });
+void Normaliser::backward(const dnnl::memory& x, const dnnl::memory& dy, const dnnl::memory& dx,
+                          const Ready& ready) {
+    typed(view_.desc, [&](auto type) {
+        using T = decltype(type);
+        const T *from = values_of<T>(x), *slopes = values_of<T>(dy);
+        run([&](int64_t i) { note_products(i, from, slopes); },
+            [&](int64_t block) {
+                merge_products(block);
+                ready(block * view_.lanes, std::min((block + 1) * view_.lanes, view_.operands));
+            },
+            [&](int64_t i) {
+                if (dx) differentiate(item(i), from, slopes, values_of<T>(dx));
+            });
+    });
 }
 
 }  // namespace sn

@@ -17,14 +17,17 @@ class Normaliser {
 
     void resize(const Broadcast& view);
 
+    // x, y, dy and dx are numbers of the type that the view's layout stores.
+
     // Finds `first` (the mean) and `second` (the variance) of every channel, and after `ready`
     // has set factor and shift, y = relu(x * factor + shift).
-    void forward(const float* x, float* y, const Ready& ready);
+    void forward(const dnnl::memory& x, const dnnl::memory& y, const Ready& ready);
     // y alone.
-    void apply(const float* x, float* y);
+    void apply(const dnnl::memory& x, const dnnl::memory& y);
     // Finds `first`, the sum of g, and `second`, that of g * (x - mean), where g is what of dy
     // passes the ReLU; after `ready` dx = factor * (g - middle - (x - mean) * slant), if dx is.
-    void backward(const float* x, const float* dy, float* dx, const Ready& ready);
+    void backward(const dnnl::memory& x, const dnnl::memory& dy, const dnnl::memory& dx,
+                  const Ready& ready);
 
     // A value a channel, filled up with zeros to the lanes of the layout.
     std::vector<float> mean, factor, shift, middle, slant;
@@ -42,19 +45,24 @@ class Normaliser {
     };
 
     Item item(int64_t number) const;
-    WideRows rows_of(const Item& item, const float* x) const;
+    template <class T>
+    WideRows<T> rows_of(const Item& item, const T* x) const;
     template <class Look, class Merge, class Change>
     void run(Look&& look, Merge&& merge, Change&& change);
-    template <class Each>
+    template <class T, class Each>
     void strips(const Item& item, Each&& each) const;
-    void note_moments(int64_t number, const float* x);
+    template <class T>
+    void note_moments(int64_t number, const T* x);
     void merge_moments(int64_t block);
     void merge_wide_moments();
     void merge_wide_products();
-    void note_products(int64_t number, const float* x, const float* dy);
+    template <class T>
+    void note_products(int64_t number, const T* x, const T* dy);
     void merge_products(int64_t block);
-    void apply(const Item& item, const float* x, float* y) const;
-    void differentiate(const Item& item, const float* x, const float* dy, float* dx) const;
+    template <class T>
+    void apply(const Item& item, const T* x, T* y) const;
+    template <class T>
+    void differentiate(const Item& item, const T* x, const T* dy, T* dx) const;
 
     Broadcast view_;
     int64_t rows_ = 1, chunks_ = 1;

@@ -14,11 +14,15 @@ class PReLU final : public Kernel {
         kept_.keep(x, layer.backward && layer.in_place());
         const Channels at = spread(layer, x);
         const auto from = x.read(at.desc), to = layer.tops[0]->data.write(at.desc);
-        each_row(at, [=, in = floats(from), out = floats(to)](int64_t begin, int64_t block,
-                                                              const float* slope) {
-            walk_row(at, begin, block, slope, [=](int64_t i, float a) {
-                const float v = in[i];
-                out[i] = std::max(v, 0.0F) + a * std::min(v, 0.0F);
+        typed(at.desc, [&](auto type) {
+            using T = decltype(type);
+            const T* in = values_of<T>(from);
+            T* out = values_of<T>(to);
+            each_row(at, [=](int64_t begin, int64_t block, const float* slope) {
+                walk_row(at, begin, block, slope, [=](int64_t i, float a) {
+                    const float v = in[i];
+                    out[i] = std::max(v, 0.0F) + a * std::min(v, 0.0F);
+                });
             });
         });
     }
@@ -27,20 +31,23 @@ class PReLU final : public Kernel {
         const Tensor& x = kept_.of(layer.bottoms[0]->data);
         const Channels at = spread(layer, x);
         const auto in = x.read(at.desc), top = layer.tops[0]->diff.read(at.desc);
-        if (layer.learns[0]) learn(layer, at, floats(in), floats(top));
-        if (!layer.propagate[0]) return;
-        const auto bottom = layer.bottoms[0]->diff.write(at.desc);
-        each_row(at, [=, v = floats(in), dy = floats(top), dx = floats(bottom)](
-                         int64_t begin, int64_t block, const float* slope) {
-            walk_row(at, begin, block, slope,
-                     [=](int64_t i, float a) { dx[i] = dy[i] * (v[i] > 0 ? 1.0F : a); });
+        typed(at.desc, [&](auto type) {
+            using T = decltype(type);
+            const T *v = values_of<T>(in), *dy = values_of<T>(top);
+            if (layer.learns[0]) learn(layer, at, v, dy);
+            if (!layer.propagate[0]) return;
+            T* dx = values_of<T>(layer.bottoms[0]->diff.write(at.desc));
+            each_row(at, [=](int64_t begin, int64_t block, const float* slope) {
+                walk_row(at, begin, block, slope,
+                         [=](int64_t i, float a) { dx[i] = dy[i] * (v[i] > 0 ? 1.0F : a); });
+            });
         });
     }
 
    private:
     // Slopes for every channel of the layout, zero where it is padded.
     Channels spread(const Layer& layer, const Tensor& x) {
-        const Channels at = channels_of(x);
+        const Channels at = channels_of(x, x.newest());
         const float* slope = layer.param(0);
         slopes_.assign(static_cast<size_t>(at.padded()), 0);
         for (int64_t c = 0; c < at.channels; ++c)
@@ -73,7 +80,8 @@ class PReLU final : public Kernel {
     }
 
     // Each row has its own sum; the rows' sums are added in order, whatever thread computed them.
-    void learn(const Layer& layer, const Channels& at, const float* x, const float* dy) {
+    template <class T>
+    void learn(const Layer& layer, const Channels& at, const T* x, const T* dy) {
         sums_.assign(static_cast<size_t>(at.rows() * at.block), 0);
         parallel(
             at.rows(),
@@ -84,7 +92,7 @@ class PReLU final : public Kernel {
                     for (int64_t i = 0; i < at.inner; ++i)
                         for (int64_t b = 0; b < at.block; ++b) {
                             const int64_t k = first + i * at.block + b;
-                            sum[b] += static_cast<double>(dy[k] * std::min(x[k], 0.0F));
+                            sum[b] += static_cast<double>(dy[k] * std::min<float>(x[k], 0.0F));
                         }
                 }
             },

@@ -25,13 +25,12 @@ class Scale final : public Kernel {
         if (keeps_) kept_.copy(x);
         const Broadcast view = meet(layer, x);
         const float* factors = factor_.padded(factor(layer), view);
-        const float* from = floats(x.read(view.desc));
-        float* to = floats(layer.tops[0]->data.write(view.desc));
+        Tensor& y = layer.tops[0]->data;
         if (bias_) {
             const float* shifts = shift_.padded(layer.param(learned_ ? 1 : 0), view);
-            each(view, [=](int64_t i, int64_t c) { to[i] = from[i] * factors[c] + shifts[c]; });
+            map(view, x, y, [=](float v, int64_t c) { return v * factors[c] + shifts[c]; });
         } else {
-            each(view, [=](int64_t i, int64_t c) { to[i] = from[i] * factors[c]; });
+            map(view, x, y, [=](float v, int64_t c) { return v * factors[c]; });
         }
     }
 
@@ -46,20 +45,17 @@ class Scale final : public Kernel {
     void backward(Layer& layer) override {
         Tensor& dy = layer.tops[0]->diff;
         const Broadcast view = meet(layer, dy);
-        const float* from = floats(dy.read(view.desc));
         const size_t shift = learned_ ? 1 : 0;
         if (bias_ && layer.learns[shift])
-            give(sums_.add_up(view, [=](int64_t i) { return from[i]; }), view.operands,
-                 layer.param_diff(shift), true);
+            give(sums_.add_up(view, dy), view.operands, layer.param_diff(shift), true);
         if (learned_ ? layer.learns[0] : layer.propagate[1]) {
-            const float* x = floats((keeps_ ? kept_ : layer.bottoms[0]->data).read(view.desc));
-            give(sums_.add_up(view, [=](int64_t i) { return from[i] * x[i]; }), view.operands,
+            const Tensor& x = keeps_ ? kept_ : layer.bottoms[0]->data;
+            give(sums_.add_up(view, dy, x), view.operands,
                  learned_ ? layer.param_diff(0) : layer.bottom_diff(1), learned_);
         }
         if (!layer.propagate[0]) return;
         const float* factors = factor_.padded(factor(layer), view);
-        float* to = floats(layer.bottoms[0]->diff.write(view.desc));
-        each(view, [=](int64_t i, int64_t c) { to[i] = from[i] * factors[c]; });
+        map(view, dy, layer.bottoms[0]->diff, [=](float v, int64_t c) { return v * factors[c]; });
     }
 
    private:

@@ -11,8 +11,9 @@ namespace {
 #define SN_INLINE [[gnu::always_inline]] inline
 
 // Mean and squared distances from it: the values are in the nearest cache the second time.
-SN_INLINE void moments(const Strip& s, int64_t width, float* mean, float* squares) {
-    float sum[Strip::most] = {}, square[Strip::most] = {};
+template <class T>
+SN_INLINE void moments(const Strip<T>& s, int64_t width, float* mean, float* squares) {
+    float sum[Strip<T>::most] = {}, square[Strip<T>::most] = {};
     for (int64_t r = 0; r < s.rows; ++r) SN_LANES sum[l] += s.x[r * s.stride + l];
     SN_LANES sum[l] /= static_cast<float>(s.rows);
     for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
@@ -22,13 +23,15 @@ SN_INLINE void moments(const Strip& s, int64_t width, float* mean, float* square
     SN_LANES mean[l] = sum[l], squares[l] = square[l];
 }
 
-SN_INLINE float passed(const Strip& s, float x, float dy, int64_t l) {
+template <class T>
+SN_INLINE float passed(const Strip<T>& s, float x, float dy, int64_t l) {
     const float y = x * s.factor[l] + s.shift[l], below = dy * s.least;
     return y > 0 ? dy : below;
 }
 
-SN_INLINE void products(const Strip& s, int64_t width, float* sums, float* with_x) {
-    float sum[Strip::most] = {}, product[Strip::most] = {};
+template <class T>
+SN_INLINE void products(const Strip<T>& s, int64_t width, float* sums, float* with_x) {
+    float sum[Strip<T>::most] = {}, product[Strip<T>::most] = {};
     for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
             const float x = s.x[r * s.stride + l], g = passed(s, x, s.dy[r * s.stride + l], l);
             sum[l] += g;
@@ -37,7 +40,8 @@ SN_INLINE void products(const Strip& s, int64_t width, float* sums, float* with_
     SN_LANES sums[l] = sum[l], with_x[l] = product[l];
 }
 
-SN_INLINE void scale(const Strip& s, int64_t width) {
+template <class T>
+SN_INLINE void scale(const Strip<T>& s, int64_t width) {
     for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
             const float y = s.x[r * s.stride + l] * s.factor[l] + s.shift[l];
             const float below = y * s.least;
@@ -45,7 +49,8 @@ SN_INLINE void scale(const Strip& s, int64_t width) {
         }
 }
 
-SN_INLINE void differentiate(const Strip& s, int64_t width) {
+template <class T>
+SN_INLINE void differentiate(const Strip<T>& s, int64_t width) {
     for (int64_t r = 0; r < s.rows; ++r) SN_LANES {
             const float x = s.x[r * s.stride + l], g = passed(s, x, s.dy[r * s.stride + l], l);
             s.to[r * s.stride + l] = s.factor[l] * (g - s.middle[l] - (x - s.mean[l]) * s.slant[l]);
@@ -54,22 +59,34 @@ SN_INLINE void differentiate(const Strip& s, int64_t width) {
 }  // namespace
 
 // Each for sixteen lanes, which fill a vector, and for what is left over.
-SN_KERNEL void strip_moments(const Strip& s, float* mean, float* squares) {
-    s.width == Strip::most ? moments(s, Strip::most, mean, squares)
-                           : moments(s, s.width, mean, squares);
+template <class T>
+SN_KERNEL void strip_moments(const Strip<T>& s, float* mean, float* squares) {
+    s.width == Strip<T>::most ? moments(s, Strip<T>::most, mean, squares)
+                              : moments(s, s.width, mean, squares);
 }
 
-SN_KERNEL void strip_products(const Strip& s, float* sums, float* with_x) {
-    s.width == Strip::most ? products(s, Strip::most, sums, with_x)
-                           : products(s, s.width, sums, with_x);
+template <class T>
+SN_KERNEL void strip_products(const Strip<T>& s, float* sums, float* with_x) {
+    s.width == Strip<T>::most ? products(s, Strip<T>::most, sums, with_x)
+                              : products(s, s.width, sums, with_x);
 }
 
-SN_KERNEL void strip_scale(const Strip& s) {
-    s.width == Strip::most ? scale(s, Strip::most) : scale(s, s.width);
+template <class T>
+SN_KERNEL void strip_scale(const Strip<T>& s) {
+    s.width == Strip<T>::most ? scale(s, Strip<T>::most) : scale(s, s.width);
 }
 
-SN_KERNEL void strip_differentiate(const Strip& s) {
-    s.width == Strip::most ? differentiate(s, Strip::most) : differentiate(s, s.width);
+template <class T>
+SN_KERNEL void strip_differentiate(const Strip<T>& s) {
+    s.width == Strip<T>::most ? differentiate(s, Strip<T>::most) : differentiate(s, s.width);
 }
+
+#define SN_STRIPS(T)                                               \
+    template void strip_moments(const Strip<T>&, float*, float*);  \
+    template void strip_products(const Strip<T>&, float*, float*); \
+    template void strip_scale(const Strip<T>&);                    \
+    template void strip_differentiate(const Strip<T>&);
+SN_STRIPS(float)
+SN_STRIPS(BFloat16)
 
 }  // namespace sn

@@ -4,13 +4,16 @@
 
 #include <cstdint>
 
+#include "../engine/bfloat16.hpp"
+
 namespace sn {
 
-// `rows` rows of `width` values, and the operands of each value of a row.
+// `rows` rows of `width` values, of float or BFloat16, and the operands of each value of a row.
+template <class T>
 struct WideRows {
-    const float* x = nullptr;
-    const float* dy = nullptr;
-    float* to = nullptr;
+    const T* x = nullptr;
+    const T* dy = nullptr;
+    T* to = nullptr;
     int64_t rows = 0, width = 0;
     const float *mean = nullptr, *factor = nullptr, *shift = nullptr;
     const float *middle = nullptr, *slant = nullptr;
@@ -18,10 +21,14 @@ struct WideRows {
 };
 
 // Of every column the mean and the squared distances from it.
-void wide_moments(const WideRows& all, float* mean, float* squares);
+template <class T>
+void wide_moments(const WideRows<T>& all, float* mean, float* squares);
 // The sum of g, and that of g * (x - mean), where g is what of dy passes the ReLU.
-void wide_products(const WideRows& all, float* sums, float* with_x);
-void wide_scale(const WideRows& all);
-void wide_differentiate(const WideRows& all);
+template <class T>
+void wide_products(const WideRows<T>& all, float* sums, float* with_x);
+template <class T>
+void wide_scale(const WideRows<T>& all);
+template <class T>
+void wide_differentiate(const WideRows<T>& all);
 
 }  // namespace sn

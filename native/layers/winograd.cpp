@@ -95,9 +95,9 @@ Winograd::Winograd(const Window& window, Pass pass)
       images_(window.source[0]),
       groups_(window.weights.size() == 5 ? window.weights[0] : 1),
       top_(window.before[0]),
-      left_(window.before[1]),
-      source_(window.source, memory::data_type::f32, memory::format_tag::nhwc),
-      target_(window.target, memory::data_type::f32, memory::format_tag::nhwc) {
+      left_(window.before[1]) {
+    source_ = {window.source, memory::data_type::f32, memory::format_tag::nhwc};
+    target_ = {window.target, memory::data_type::f32, memory::format_tag::nhwc};
     const auto plane = [&](const memory::dims& dims) {
         return Plane{dims[2], dims[3], dims[1], dims[1] / groups_};
     };

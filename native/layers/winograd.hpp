@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "convolution.hpp"
+#include "window_pass.hpp"
 #include "winograd_loops.hpp"
 
 namespace sn {
@@ -37,30 +38,16 @@ struct WinogradPlane {
 };
 
 // One of the passes of a layer.
-class Winograd {
+class Winograd final : public WindowPass {
    public:
-    enum class Pass { forward, data, weights };
-
     // Whether it is faster for these sizes on this processor.
     static bool suits(const Window& window, Pass pass);
     Winograd(const Window& window, Pass pass);
 
-    // Backward to the data, the source is the gradient of the tops.
-    const dnnl::memory::desc& source() const { return source_; }
-    const dnnl::memory::desc& target() const { return target_; }
-    const dnnl::memory::desc& weights() const { return weights_; }
-
-    // How the sums are finished: plus a bias, plus the target's old values, at least zero.
-    struct End {
-        const float* bias = nullptr;
-        bool adds = false, relu = false;
-    };
-    // Forward, or backward to the data.
     void run(const dnnl::memory& source, const dnnl::memory& weights, const End& end,
-             const dnnl::memory& target) const;
-    // The gradients of the weights, and of the bias if there is memory for it.
+             const dnnl::memory& target) const override;
     void learn(const dnnl::memory& source, const dnnl::memory& slopes, const dnnl::memory& weights,
-               const dnnl::memory& bias) const;
+               const dnnl::memory& bias) const override;
 
    private:
     using Plane = WinogradPlane;
@@ -111,7 +98,6 @@ class Winograd {
     bool turns_ = false, spreads_ = false;
     int64_t images_, groups_, down_, across_, top_, left_;
     Plane in_, out_;
-    dnnl::memory::desc source_, target_, weights_;
     std::vector<float> zeros_;
 };
 

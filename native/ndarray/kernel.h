@@ -3,12 +3,13 @@
 #define SPARKNET_KERNEL_H
 
 /*
- * SN_KERNEL: compiled for several instruction sets, the best of which is chosen at run time.
+ * SN_KERNEL: compiled for several instruction sets, the best of which is chosen at run time;
+ * SPARKNET_BEST names the newest (cmake/Flags.cmake).
  * They are named by their features: with a processor's name, as in "arch=haswell", GCC 12 chooses
  * them on exactly that processor.  Sanitizers do not support the resolvers that this needs.
  */
-#if defined(SPARKNET_CLONES)
-#define SN_KERNEL __attribute__((target_clones("default", "avx2", "avx512f")))
+#if defined(SPARKNET_BEST)
+#define SN_KERNEL __attribute__((target_clones("default", "avx2", SPARKNET_BEST)))
 #else
 #define SN_KERNEL
 #endif

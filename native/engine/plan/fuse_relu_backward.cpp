@@ -23,7 +23,7 @@ bool is_gate(const Layer& relu) {
 void Net::find_gates() {
     for (Layer& layer : layers) {
         layer.gate = nullptr, layer.gated = false;
-        if (layer.index == 0 || narrow() || !layer.backward || layer.tops.empty()) continue;
+        if (layer.index == 0 || !layer.backward || layer.tops.empty()) continue;
         const Layer& relu = layers[layer.index - 1];
         if (layer.bottoms.size() != 1 || !layer.propagate[0] || !is_gate(relu) ||
             layer.bottoms[0] != relu.tops[0])

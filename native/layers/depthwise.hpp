@@ -1,0 +1,48 @@
+// Convolutions of which each channel has a window of its own, in bfloat16, for training: few
+// products meet many values, and oneDNN's gradients in bfloat16 take longer than those in float32.
+#pragma once
+
+#include <vector>
+
+#include "../engine/bfloat16.hpp"
+#include "convolution.hpp"
+#include "window_pass.hpp"
+
+namespace sn {
+
+// Channels lie innermost; sums, weights and their gradients are float32.
+class Depthwise final : public WindowPass {
+   public:
+    // Whether it computes this window.
+    static bool suits(const Window& window);
+    Depthwise(const Window& window, Pass pass);
+
+    void run(const dnnl::memory& source, const dnnl::memory& weights, const End& end,
+             const dnnl::memory& target) const override;
+    void learn(const dnnl::memory& source, const dnnl::memory& slopes, const dnnl::memory& weights,
+               const dnnl::memory& bias) const override;
+
+   private:
+    // A place of the source that a place of the target meets, through a tap.
+    struct Meeting {
+        int64_t from, tap;
+    };
+    // The places of the slopes that a tap takes to the source, and the first of those there.
+    struct Run {
+        int64_t place = 0, from = 0, count = 0;
+    };
+    // Along one axis: the meetings of each place, and the run of each tap.
+    struct Axis {
+        int64_t source, target, taps, step;
+        std::vector<std::vector<Meeting>> meetings;
+        std::vector<Run> runs;
+    };
+    static Axis axis(const Window& window, size_t number, bool turned);
+    void learn_strip(const BFloat16* x, const BFloat16* dy, int64_t width, bool with_bias,
+                     float* sums) const;
+
+    int64_t images_, channels_;
+    Axis rows_, columns_;
+};
+
+}  // namespace sn
