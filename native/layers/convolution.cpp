@@ -7,6 +7,7 @@
 #include "depthwise.hpp"
 #include "int8_convolution.hpp"
 #include "nd_convolution.hpp"
+#include "picture_convolution.hpp"
 #include "winograd.hpp"
 
 namespace sn {
@@ -173,6 +174,20 @@ template <class Family>
 WindowKernel<Family>::~WindowKernel() = default;
 
 template <class Family>
+bool WindowKernel<Family>::make_int8(const Layer& layer, const Window& window) {
+    if (!Int8Convolution::suits(layer, window)) return false;
+    picture_ = PictureConvolution::make(layer, window, false);
+    if (picture_ && has_fused_) picture_fused_ = PictureConvolution::make(layer, window, true);
+    if (picture_ && (picture_fused_ || !has_fused_)) return true;
+    picture_.reset(), picture_fused_.reset();
+    int8_ = Int8Convolution::make(layer, window, false);
+    if (int8_ && has_fused_) int8_fused_ = Int8Convolution::make(layer, window, true);
+    if (int8_ && (int8_fused_ || !has_fused_)) return true;
+    int8_.reset(), int8_fused_.reset();
+    return false;
+}
+
+template <class Family>
 void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window) {
     const auto kind = has_gradients(layer) ? dnnl::prop_kind::forward_training
                                            : dnnl::prop_kind::forward_inference;
@@ -234,6 +249,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     weight_sum_ = {}, bias_sum_ = {};
     fast_forward_.reset(), fast_data_.reset(), fast_weights_.reset();
     int8_.reset(), int8_fused_.reset();
+    picture_.reset(), picture_fused_.reset();
     has_fused_ = false;
     if (layer.options.integers("kernel").size() > 3) {
         many_axes_ = make_nd_convolution(Family::reverse);
@@ -243,12 +259,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     has_fused_ = !Family::reverse && layer.fused_last != nullptr;
     folded_ = {};
     if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
-    if (!Family::reverse && Int8Convolution::suits(layer, *window_)) {
-        int8_ = Int8Convolution::make(layer, *window_, false);
-        if (int8_ && has_fused_) int8_fused_ = Int8Convolution::make(layer, *window_, true);
-        if (int8_ && (int8_fused_ || !has_fused_)) return;
-        int8_.reset(), int8_fused_.reset();
-    }
+    if (!Family::reverse && make_int8(layer, *window_)) return;
     make_forward(layer, *window_);
     if (layer.backward && is_any(layer.propagate)) make_data(*window_);
     if (layer.backward && is_any(layer.learns)) make_weights(*window_);
@@ -256,6 +267,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
 
 template <class Family>
 void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
+    if (picture_) return (fuse ? picture_fused_ : picture_)->run(layer, i);
     if (int8_) return (fuse ? int8_fused_ : int8_)->run(layer, i);
     const bool folds = fuse && !layer.fused_affine.empty();
     const auto& direct = fuse ? fused_desc_ : forward_desc_;
@@ -283,7 +295,7 @@ template <class Family>
 void WindowKernel<Family>::forward(Layer& layer) {
     if (many_axes_) return many_axes_->forward(layer);
     const bool fuse = has_fused_ && layer.fused;
-    if (fuse && !int8_ && !layer.fused_affine.empty()) folded_.follow(layer);
+    if (fuse && !int8_ && !picture_ && !layer.fused_affine.empty()) folded_.follow(layer);
     for (size_t i = 0; i < layer.bottoms.size(); ++i) {
         if (layer.tops[i]->count() == 0) continue;
         if (layer.bottoms[i]->count() == 0) {

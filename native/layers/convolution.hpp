@@ -61,6 +61,7 @@ struct Window {
 
 class WindowPass;
 class Int8Convolution;
+class PictureConvolution;
 
 // Gives the top of a fused sum the values of the other blob, to which the sum adds.
 void take_over(const Layer& layer, Tensor& top);
@@ -83,6 +84,8 @@ class WindowKernel final : public Kernel {
     using BackwardData = typename Family::BackwardData;
     using BackwardWeights = typename Family::BackwardWeights;
 
+    // Whether the forward pass is computed by one of the kernels of eight bits.
+    bool make_int8(const Layer& layer, const Window& window);
     void make_forward(const Layer& layer, const Window& window);
     void make_data(const Window& window);
     void make_weights(const Window& window);
@@ -105,6 +108,8 @@ class WindowKernel final : public Kernel {
     std::unique_ptr<WindowPass> fast_forward_, fast_data_, fast_weights_;
     // In eight bits: the layer alone, and with those fused into it.
     std::unique_ptr<Int8Convolution> int8_, int8_fused_;
+    // The same for pictures of few channels.
+    std::unique_ptr<PictureConvolution> picture_, picture_fused_;
     Accumulator weight_sum_, bias_sum_;
 };
 

@@ -150,7 +150,12 @@ class InnerProduct final : public Kernel {
     // Weights are (outputs × inputs), or where `transpose` says so (inputs × outputs).
     void make_narrow(const Layer& layer) {
         const auto factors = layer.net->factors;
-        forward_.reshape({rows_, inputs_}, {inputs_, outputs_, !transpose_}, bias_, factors);
+        // Weights that change are packed on the way.
+        const Matrix weights = {inputs_, outputs_, !transpose_};
+        plain_weights_ = describe(weights, dnnl::memory::data_type::f32);
+        const bool keeps =
+            !layer.train && !layer.backward && layer.params[0]->data.storage().version() != 0;
+        forward_.reshape({rows_, inputs_}, weights, bias_, factors, keeps);
         if (layer.propagate[0])
             data_.reshape({rows_, outputs_}, {outputs_, inputs_, transpose_}, false, factors);
         if (!layer.learns[0]) return;
@@ -164,8 +169,9 @@ class InnerProduct final : public Kernel {
     }
 
     void forward_narrow(Layer& layer) {
-        forward_.run(layer.bottoms[0]->data.read(forward_.a()), weights(layer, forward_),
-                     layer.top(), bias_ ? layer.param(1) : nullptr);
+        forward_.run(layer.bottoms[0]->data.read(forward_.a()),
+                     layer.params[0]->data.read(forward_.b(), plain_weights_), layer.top(),
+                     bias_ ? layer.param(1) : nullptr);
     }
 
     void backward_narrow(Layer& layer) {
@@ -205,7 +211,7 @@ class InnerProduct final : public Kernel {
 
     int64_t rows_ = 0, inputs_ = 0, outputs_ = 0;
     bool transpose_ = false, bias_ = false, narrow_ = false, normalize_ = false;
-    dnnl::memory::desc weights_;
+    dnnl::memory::desc weights_, plain_weights_;
     dnnl::matmul product_;
     std::optional<TransposedProduct> turned_, turned_data_;
     Product forward_, data_, gradient_;

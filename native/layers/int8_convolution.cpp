@@ -24,10 +24,14 @@ bool is_last_writer(const Layer& layer, const Blob& blob) {
                         });
 }
 
-bool stores(const Layer& last) {
-    return last.tops[0]->may_be_int8 && is_last_writer(last, *last.tops[0]);
-}
 }  // namespace
+
+std::optional<Int8> stored_in_int8(const Layer& layer, const Window& window, bool fuse) {
+    const Layer& last = last_of(layer, fuse);
+    const Blob& top = *last.tops[0];
+    if (!top.may_be_int8 || !is_last_writer(last, top)) return std::nullopt;
+    return Int8{{window.target, int8_type(top.is_signed), memory::format_tag::nhwc}, top.step};
+}
 
 bool Int8Convolution::suits(const Layer& layer, const Window& window) {
     return layer.int8 && !layer.train && !layer.backward && window.source.size() == 4 &&
@@ -44,11 +48,10 @@ std::unique_ptr<Int8Convolution> Int8Convolution::make(const Layer& layer, const
 
 Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool fuse)
     : fuse_(fuse), order_(window.plain_weights), outputs_(window.outputs) {
-    const Layer& last = last_of(layer, fuse);
-    const Blob *bottom = layer.bottoms[0], *top = last.tops[0];
+    const Blob* bottom = layer.bottoms[0];
     const bool sums = fuse && layer.fused_sum;
-    const bool narrow = stores(last) && (!sums || layer.fused_other->step > 0);
-    const auto type = narrow ? int8_type(top->is_signed) : memory::data_type::f32;
+    const auto stored = stored_in_int8(layer, window, fuse);
+    const bool narrow = stored && (!sums || layer.fused_other->step > 0);
     auto with = attributes();
     with.set_scales_mask(DNNL_ARG_SRC, 0);
     with.set_scales_mask(DNNL_ARG_WEIGHTS, window.weights.size() > 4 ? 3 : 1);
@@ -63,7 +66,8 @@ Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool 
     const auto last_axis = memory::format_tag::nhwc;
     const memory::desc values(window.source, int8_type(bottom->is_signed), last_axis);
     const memory::desc weights(window.weights, memory::data_type::s8, memory::format_tag::any);
-    const memory::desc results(window.target, type, last_axis);
+    const auto results =
+        narrow ? stored->desc : memory::desc(window.target, memory::data_type::f32, last_axis);
     description_ = {cpu(),
                     dnnl::prop_kind::forward_inference,
                     dnnl::algorithm::convolution_direct,
@@ -82,7 +86,7 @@ Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool 
     primitive_ = dnnl::convolution_forward(description_);
     source_ = {values, bottom->step};
     if (!narrow) return;
-    target_ = {results, top->step};
+    target_ = stored;
     if (sums)
         other_ = {{window.target, int8_type(layer.fused_other->is_signed), last_axis},
                   layer.fused_other->step};

@@ -8,6 +8,9 @@
 
 namespace sn {
 
+// How the last of the layers computed together stores its values; nothing: in float32.
+std::optional<Int8> stored_in_int8(const Layer& layer, const Window& window, bool fuse);
+
 class Int8Convolution {
    public:
     // Whether the layer computes so, with or without the layers fused into it.

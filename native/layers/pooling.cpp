@@ -4,6 +4,7 @@
 
 #include "../engine/elementwise.hpp"
 #include "../engine/primitive.hpp"
+#include "narrow_pool.hpp"
 #include "plane_pool.hpp"
 
 namespace sn {
@@ -49,6 +50,7 @@ class Pooling final : public Kernel {
             !primitive_ && pool_.picks() && (layer.backward || layer.tops.size() > 1);
         picked_.resize(keeps ? static_cast<size_t>(layer.tops[0]->count()) : 0);
         passed_.reshape(layer.gate ? top : Shape{0});
+        if (layer.fused_relu) slope_ = *layer.fused_relu->kernel->relu_slope(*layer.fused_relu);
         clips_ = layer.gate && layer.gate->kernel->relu_slope(*layer.gate) == 0.0F;
     }
 
@@ -60,15 +62,17 @@ class Pooling final : public Kernel {
                !layer.tops[0]->data.storage().is_exposed();
     }
 
+    Followers followers(const Layer& layer) const override {
+        const bool joins = !layer.train && !layer.backward && layer.tops.size() == 1 &&
+                           layer.options.has("method") && layer.options.text("method") == "max";
+        return joins ? Followers::relu : Followers::none;
+    }
+    bool fuses() const override { return true; }
+
     void forward(Layer& layer) override {
-        if (!primitive_) return forward_plain(layer);
         if (forward_int8(layer)) return;
-        const auto found = layer.bottoms[0]->data.newest();
-        if (found != desc_ && !make(layer, found)) make(layer, layer.bottoms[0]->data.plain());
-        Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
-                               {DNNL_ARG_DST, layer.tops[0]->data.write(out_)}};
-        if (workspace_) arguments[DNNL_ARG_WORKSPACE] = workspace_;
-        run(forward_, arguments);
+        forward_wide(layer);
+        if (layer.fused) layer.fused_relu->kernel->forward(*layer.fused_relu);
     }
 
     // The gradient of EXPECT comes from the values; a gate's sign lies in the top.
@@ -90,14 +94,42 @@ class Pooling final : public Kernel {
     }
 
    private:
+    void forward_wide(Layer& layer) {
+        if (!primitive_) return forward_plain(layer);
+        const auto found = layer.bottoms[0]->data.newest();
+        if (found != desc_ && !make(layer, found)) make(layer, layer.bottoms[0]->data.plain());
+        Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
+                               {DNNL_ARG_DST, layer.tops[0]->data.write(out_)}};
+        if (workspace_) arguments[DNNL_ARG_WORKSPACE] = workspace_;
+        run(forward_, arguments);
+    }
+
     // The maximum of numbers of eight bits is one of them.
     bool forward_int8(Layer& layer) {
         if (algorithm_ != dnnl::algorithm::pooling_max || layer.backward) return false;
         const auto found = layer.bottoms[0]->data.int8();
-        if (!found || (found->desc != desc_ && !make(layer, found->desc))) return false;
-        run(forward_, {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(*found)},
-                       {DNNL_ARG_DST, layer.tops[0]->data.write(Int8{out_, found->step})}});
+        if (!found) return false;
+        const auto type = found->desc.get_data_type();
+        const auto last = memory::format_tag::nhwc;
+        if (found->desc != memory::desc(found->desc.get_dims(), type, last)) return false;
+        const Shape& shape = layer.tops[0]->shape();
+        const memory::desc out({shape.begin(), shape.end()}, type, last);
+        const memory from = layer.bottoms[0]->data.read(*found);
+        const memory to = layer.tops[0]->data.write(Int8{out, found->step});
+        if (type == memory::data_type::s8)
+            join<int8_t>(layer, from, to);
+        else
+            join<uint8_t>(layer, from, to);
         return true;
+    }
+
+    template <class T>
+    void join(const Layer& layer, const memory& from, const memory& to) const {
+        const bool fuses = layer.fused, clips = fuses && slope_ == 0.0F;
+        const NarrowPool<T> pool = {pool_.rows(), pool_.columns(), layer.shape()[1], clips};
+        pool.run(static_cast<const T*>(from.get_data_handle()),
+                 static_cast<T*>(to.get_data_handle()), layer.shape()[0]);
+        if (fuses && !clips) layer.fused_relu->kernel->forward(*layer.fused_relu);
     }
 
     // Primitives for the layout that the input comes in: the same at every pass.
@@ -181,6 +213,8 @@ class Pooling final : public Kernel {
     }
 
     PlanePool pool_;
+    // Of the fused ReLU.
+    float slope_ = 0;
     dnnl::algorithm algorithm_ = dnnl::algorithm::undef;
     bool primitive_ = false, clips_ = false;
     // The part of the gradient that passes the ReLU before this layer.

@@ -22,13 +22,18 @@ memory::desc rows_of(const memory::desc& factor) {
     return {factor.get_dims(), memory::data_type::f32, factor.get_strides()};
 }
 
-void Product::reshape(Matrix a, Matrix b, bool bias, memory::data_type factors) {
-    rounds_ = factors == memory::data_type::bf16 && rounds_itself();
+void Product::reshape(Matrix a, Matrix b, bool bias, memory::data_type factors, bool keeps_b) {
+    rounds_ = factors == memory::data_type::bf16 && rounds_itself() && !keeps_b;
     if (rounds_) factors = memory::data_type::f32;
     a_ = describe(a, factors), b_ = describe(b, factors);
     c_ = plain_desc({a.rows, b.columns});
     bias_ = bias ? plain_desc({1, b.columns}) : memory::desc();
     product_ = adding_ = {};
+    if (!keeps_b) return;
+    const memory::desc any({b.rows, b.columns}, factors, memory::format_tag::any);
+    const dnnl::matmul::primitive_desc chosen(cpu(), a_, any, bias_, c_, attributes());
+    b_ = chosen.weights_desc();
+    product_ = dnnl::matmul(chosen);
 }
 
 dnnl::matmul Product::make(bool adds) const {

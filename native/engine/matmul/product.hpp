@@ -16,7 +16,9 @@ dnnl::memory::desc describe(const Matrix& matrix, dnnl::memory::data_type type);
 // C = A B, or C += A B; with a bias of one value a column where one is given.
 class Product {
    public:
-    void reshape(Matrix a, Matrix b, bool bias, dnnl::memory::data_type factors);
+    // `keeps_b`: the caller keeps the second factor from run to run, in the layout that b() names.
+    void reshape(Matrix a, Matrix b, bool bias, dnnl::memory::data_type factors,
+                 bool keeps_b = false);
 
     // What the factors are handed over in: float32 where the processor rounds on the way.
     const dnnl::memory::desc& a() const { return a_; }
