@@ -1,7 +1,8 @@
 """Compares a step at which worker 0 looks at its layers with a step at which it does not.
 
     python -m benchmarks.histograms
-Both take turns, on made-up records; times are the processor's, of all threads.  A look is what `histograms_every` asks for.
+Both take turns, on made-up records; times are the processor's, of all threads.  A look is what
+`histograms_every` asks for.
 """
 
 from __future__ import annotations

@@ -16,9 +16,10 @@ import multiprocessing
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
+from benchmarks.comm import spread
 from benchmarks.digits import TRAINED
 from benchmarks.strategies import records, solver
 from sparknet import models, native
@@ -28,7 +29,7 @@ from sparknet.dist.handshake import make_secret
 from sparknet.dist.learner import NetFeed, SolverLearner
 from sparknet.dist.mesh import Listener
 from sparknet.dist.plan import Hooks, Plan
-from sparknet.dist.planning import plan, predict
+from sparknet.dist.planning import Measured, plan, predict
 from sparknet.dist.planning.batches import made_up, with_batch
 from sparknet.dist.planning.measuring import Runner, measure, rough_pass
 from sparknet.dist.planning.planned import short
@@ -74,37 +75,45 @@ def round_seconds(events: Events) -> float:
     return float(ends[-1] - ends[0]) / (len(ends) - 1)
 
 
-def compare(name: str, batch: int, workers: int, run: Runner, seconds: float) -> list[str]:
-    """Lines of a table: measure C and S as `plan` does, then predict rounds."""
+def compare(name: str, batch: int, workers: int, run: Runner, seconds: float, turns: int) -> None:
+    """Print lines of a table: measure C and S as `plan` does, predict a round, and train.
+
+    Both take turns, because what else the machine does changes in minutes; medians are compared.
+    """
     net = Net(models.solver(name), seed=1)
-    chosen = with_batch(net, batch)
-    found = measure(run, net, workers, batch, rough_pass(net, batch), seconds)
-    cluster, nbytes = found.cluster(net.get_weights().flat.nbytes), net.get_weights().flat.nbytes
-    lines = []
+    chosen, nbytes = with_batch(net, batch), net.get_weights().flat.nbytes
     for steps in LENGTHS:
-        each = predict(Averaging(steps), cluster, workers, nbytes, found.between)
-        foreseen = steps * each.seconds
-        took = round_seconds(run(chosen, workers, Averaging(steps), seconds))
-        costs = f"{1e3 * found.step:.2f} ms | {1e3 * found.sync:.2f} ms"
-        both = f"{1e3 * foreseen:.1f} ms | {1e3 * took:.1f} ms | {foreseen / took - 1:+.0%}"
-        lines.append(f"| {name} | {workers} | {steps} | {costs} | {both} |")
-        print(lines[-1], flush=True)
-    return lines
+        found, foreseen, took = [], [], []
+        for _ in range(turns):
+            found.append(measure(run, net, workers, batch, rough_pass(net, batch), seconds))
+            cluster, between = found[-1].cluster(nbytes), found[-1].between
+            each = predict(Averaging(steps), cluster, workers, nbytes, between)
+            foreseen.append(1e3 * steps * each.seconds)
+            took.append(1e3 * round_seconds(run(chosen, workers, Averaging(steps), seconds)))
+        step, sync = (1e3 * median(values) for values in zip(*map(_costs, found), strict=True))
+        error = median(foreseen) / median(took) - 1
+        cells = (f"{step:.2f} ms", f"{sync:.2f} ms", spread(foreseen, 0), spread(took, 0))
+        print(f"| {name} | {workers} | {steps} | {' | '.join(cells)} | {error:+.0%} |", flush=True)
 
 
-def rounds(master: str | None, seconds: float) -> None:
-    print("| net | workers | τ | C | S | round, predicted | round, measured | error |")
+def _costs(found: Measured) -> tuple[float, float]:
+    return found.step, found.sync
+
+
+def rounds(master: str | None, nets: Sequence[str], seconds: float, turns: int) -> None:
+    print("| net | workers | τ | C | S | ms of a round, predicted | measured | error |")
     print("|---|---|---|---|---|---|---|---|")
     session: Any = None
     if master is not None:
         from sparknet.spark import get_session
 
         session = get_session(max(WORKERS), master=master, threads=1, name="planning")
-    for name, batch in NETS.items():
+    for name in nets:
+        batch = NETS[name]
         data = made_up(Net(models.solver(name), seed=1), 2048)
         run = here(data) if session is None else on_spark(session, data)
         for workers in WORKERS:
-            compare(name, batch, workers, run, seconds)
+            compare(name, batch, workers, run, seconds, turns)
 
 
 # -- the advice ------------------------------------------------------------------------------
@@ -217,6 +226,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--master", help="of a Spark cluster; else processes")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each run")
+    parser.add_argument("--nets", nargs="+", choices=list(NETS), default=list(NETS))
+    parser.add_argument("--turns", type=int, default=3, help="of measuring and training")
     parser.add_argument("--advice", action="store_true")
     parser.add_argument("--workers", type=int, default=2, help="of --advice")
     parser.add_argument("--seeds", type=int, default=3, help="orders of the data, for --advice")
@@ -224,7 +235,7 @@ def main() -> None:
     if asked.advice:
         advice(asked.workers, range(asked.seeds))
     else:
-        rounds(asked.master, asked.seconds)
+        rounds(asked.master, asked.nets, asked.seconds, asked.turns)
 
 
 if __name__ == "__main__":

@@ -44,9 +44,10 @@ def main() -> None:
     asked = parser.parse_args()
     setting, begun, parts = SETTINGS[asked.net], time.monotonic(), []
     print(source())
-    for part in all_parts(setting):
-        if asked.only and part["name"] not in asked.only:
+    for name, make in all_parts(setting).items():
+        if asked.only and name not in asked.only:
             continue
+        part = make()
         part["command"] = f"{COMMAND} --net {asked.net} --only {part['name']}"
         parts.append(part)
         print("\n".join(text(part)), flush=True)

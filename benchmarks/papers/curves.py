@@ -25,8 +25,6 @@ from sparknet.errors import ListenerError
 
 KEPT = Path(__file__).resolve().parents[2] / "build" / "papers"
 BATCH = 4
-EVERY = 25
-"""Iterations between validations, or a round where that is longer."""
 
 
 class Reached(Exception):
@@ -41,12 +39,18 @@ class Setting:
     accuracy: float
     most: int
     """Iterations after which a training counts as one that does not reach it."""
+    rate: float = 0.01
+    """The learning rate of the net "mlp"."""
+    every: int = 25
+    """Iterations between validations, or a round where that is longer."""
 
 
+LONG = Setting("mlp", 0.9, 12000, rate=0.001, every=100)
+"""One that needs more iterations, with longer rounds."""
 SETTINGS = {"mlp": Setting("mlp", 0.91, 4000), "lenet": Setting("lenet", 0.95, 1500)}
 
 
-def make_solver(net: str, batch: int = BATCH) -> Any:
+def make_solver(net: str, batch: int = BATCH, rate: float = 0.01) -> Any:
     if net == "lenet":
         shapes = {"data": [batch, 1, 28, 28], "label": [batch]}
         made = solver()
@@ -64,7 +68,7 @@ def make_solver(net: str, batch: int = BATCH) -> Any:
     )
     return SolverParams(
         net=NetParams("mlp", *layers),
-        base_lr=0.01,
+        base_lr=rate,
         lr_policy="fixed",
         momentum=0.9,
         random_seed=1,
@@ -81,7 +85,7 @@ def curve(
 ) -> list[tuple[int, float]]:
     """Pairs of iteration and accuracy, up to the accuracy; ``most`` iterations if given."""
     name = f"{setting.net}-{setting.accuracy}-{batch}-{workers}-{most}-{short(strategy)}.json"
-    path = KEPT / name
+    path = KEPT / (name if setting.rate == 0.01 else f"{setting.rate}-{name}")
     if path.is_file():
         return [(int(at), float(value)) for at, value in json.loads(path.read_text())]
     points: list[tuple[int, float]] = []
@@ -94,13 +98,13 @@ def curve(
 
     try:
         simulate(
-            make_solver(setting.net, batch),
+            make_solver(setting.net, batch, setting.rate),
             records(slice(0, TRAINED)),
             workers=workers,
             strategy=strategy,
             cluster=Cluster(step=1.0, jitter=0.1),
             validation=records(slice(TRAINED, None)),
-            validate_every=max(1, EVERY // _round_of(strategy)),
+            validate_every=max(1, setting.every // _round_of(strategy)),
             steps=most or setting.most,
             on_event=hear,
         )

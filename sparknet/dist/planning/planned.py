@@ -8,7 +8,7 @@ from typing import Any
 
 from sparknet.dist.planning.measuring import Measured
 from sparknet.dist.planning.trials import Trial
-from sparknet.dist.strategies import Strategy
+from sparknet.dist.strategies import DynamicAveraging, Strategy
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,19 @@ class Planned:
     reasons: Sequence[str]
     trials: Sequence[Trial] = field(default=())
 
+    @property
+    def notes(self) -> list[str]:
+        """What the predictions leave out."""
+        dynamic = any(isinstance(row.strategy, DynamicAveraging) for row in self.rows)
+        return [DYNAMIC] if dynamic else []
+
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON, which `sparknet report` shows."""
         return {
             "event": "plan",
             **{name: getattr(self, name) for name in ("net", "bytes", "records", "target")},
             "measured": [asdict(one) for one in self.measured],
+            "notes": self.notes,
             "rows": [{**asdict(row), "strategy": short(row.strategy)} for row in self.rows],
             "strategy": self.strategy.settings(),
             "advice": short(self.strategy),
@@ -82,6 +89,7 @@ class Planned:
             yield from table(MEASURED, [measured_row(one) for one in self.measured])
         yield from ("", "predicted")
         yield from table(PREDICTED, [predicted_row(row) for row in self.rows])
+        yield from self.notes
         if self.trials:
             yield from ("", "tried in virtual time")
             yield from table(TRIED, [tried_row(one) for one in self.trials])
@@ -90,6 +98,10 @@ class Planned:
         yield from (f"- {reason}" for reason in self.reasons)
 
 
+DYNAMIC = (
+    "DynamicAveraging synchronises when the workers have moved apart, which depends on the "
+    "training: its two rows are without any synchronisation and with one at every check"
+)
 MEASURED = ("workers", "batch", "step", "slowest", "synchronisation", "±")
 PREDICTED = (
     "strategy",

@@ -237,6 +237,7 @@ def strategies(workers: int) -> list[Strategy]:
         Averaging(10, codec="int8"),
         AllReduce(),
         DynamicAveraging(),
+        DynamicAveraging(sync_at_least_every=DynamicAveraging().check_every),
         Downpour(),
         ElasticAveraging(),
         SlowMo(),

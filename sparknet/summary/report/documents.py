@@ -45,7 +45,8 @@ def _plan(plan: Json) -> Iterator[str]:
     yield f'<h2>Rounds of averaging</h2><div class="charts">{"".join(charts)}</div>'
     if plan["measured"]:
         yield f"<h2>Measured</h2>{_table(_MEASURED, plan['measured'])}"
-    yield f"<h2>Predicted</h2>{_table(_PREDICTED, rows)}"
+    notes = "".join(f"<p>{escape(str(one))}.</p>" for one in plan.get("notes", ()))
+    yield f"<h2>Predicted</h2>{_table(_PREDICTED, rows)}{notes}"
     if plan["trials"]:
         yield f"<h2>Tried in virtual time</h2>{_table(_TRIED, plan['trials'])}"
 

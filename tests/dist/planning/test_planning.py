@@ -171,6 +171,19 @@ def test_the_prediction_is_told_as_text_and_json() -> None:
     assert "how many iterations an accuracy needs is a rule of thumb here" in text
 
 
+def test_dynamic_averaging_lies_between_no_synchronisation_and_one_at_every_check() -> None:
+    made = planned(workers=4, cluster=CLUSTER)
+    never, always = (row for row in made.rows if isinstance(row.strategy, DynamicAveraging))
+    static = next(row for row in made.rows if row.strategy == Averaging(10))
+    assert never.megabytes < 0.01 * static.megabytes
+    assert always.megabytes == pytest.approx(static.megabytes, rel=0.01)
+    assert never.iteration < static.iteration <= always.iteration < 1.2 * static.iteration
+    [note] = made.notes
+    assert note in str(made)
+    assert made.to_json()["notes"] == [note]
+    assert planned(workers=1, cluster=CLUSTER).notes == []
+
+
 def test_trials_find_how_many_iterations_an_accuracy_needs() -> None:
     solver, records = lines(), points(2000)
     slow = Cluster(step=0.01, latency=0.0, bandwidth=100.0)
