@@ -6,6 +6,7 @@ from typing import Any
 
 from sparknet.layers.layer import Plan, Shape, between, shape_text
 from sparknet.layers.source_layer import SourceLayer
+from sparknet.loaders import noise
 from sparknet.loaders.annotated import parse_annotated, resized
 from sparknet.loaders.datum import stored_shape
 from sparknet.loaders.leveldb import LevelDB
@@ -47,6 +48,8 @@ class AnnotatedData(SourceLayer):
         shape, boxes = self._first()
         transform = self.parameter.transform_param
         self._check_mean(shape)
+        if wrong := noise.check(transform.noise_param, shape[0]):
+            self.fail(wrong)
         high, wide = shape[1:]
         if transform.HasField("resize_param"):
             high, wide = self._resized((high, wide), batch)
@@ -79,8 +82,6 @@ class AnnotatedData(SourceLayer):
     def _check(self) -> None:
         """Refuse settings that no image can be transformed by."""
         transform = self.parameter.transform_param
-        if transform.HasField("noise_param"):
-            self.fail("transform_param.noise_param is not supported: leave it out")
         if self.options.yolo_data_type not in (0, 1):
             self.fail(f"yolo_data_type must be 0 or 1; it is {self.options.yolo_data_type}")
         if not 0 <= self.jitter < 1:

@@ -15,6 +15,7 @@ import numpy as np
 
 from sparknet.errors import FileError
 from sparknet.loaders.distortion import distort
+from sparknet.loaders.noise import add_noise
 from sparknet.loaders.resize import resize
 from sparknet.proto import caffe_pb2
 
@@ -174,7 +175,8 @@ def prepare(
     train: bool,
     jitter: float = 0.0,
 ) -> Annotated:
-    """Distort, expand, sample, resize, crop and mirror, in SSD's order; mean and scale follow."""
+    """Distort, expand, sample, resize, add noise, crop and mirror, in SSD's order; mean and scale
+    follow."""
     if transform.HasField("distort_param"):
         one = replace(one, image=distort(one.image, transform.distort_param, rng))
     if transform.HasField("expand_param"):
@@ -187,6 +189,8 @@ def prepare(
     if transform.HasField("resize_param"):
         ways = [transform.resize_param, *transform.further_resize_param]
         one = _resize(one, ways[rng.integers(len(ways))], rng)
+    if transform.HasField("noise_param"):
+        one = replace(one, image=add_noise(one.image, transform.noise_param, rng))
     one = _crop(one, transform, rng, train)
     if transform.mirror and rng.integers(2):
         boxes = one.boxes.copy()

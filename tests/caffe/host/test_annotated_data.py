@@ -14,6 +14,7 @@ from sparknet.layers.average_precision import average_precisions, mean_average_p
 from sparknet.loaders import annotated
 from sparknet.loaders.annotated import Annotated
 from sparknet.loaders.distortion import bgr, distort, hsv
+from sparknet.loaders.noise import add_noise
 from sparknet.proto import caffe_pb2
 from tests.caffe.host.nets import database, images, net, passes, source
 from tests.caffe.layers.oracle import layer_text
@@ -213,10 +214,54 @@ def test_distortion() -> None:
     ]
 
 
+def test_noise() -> None:
+    """Each option by a slow formula; grey pictures have one channel."""
+    image = np.random.default_rng(2).integers(0, 256, (9, 11, 3), np.uint8)
+
+    def noisy(pixels: Any = image, **options: Any) -> Any:
+        how = caffe_pb2.NoiseParameter(**options)
+        return add_noise(pixels, how, np.random.default_rng(0)).astype(int)
+
+    grey = image.astype(float) @ [0.114, 0.587, 0.299]
+    assert abs(noisy(decolorize=True) - grey[:, :, None]).max() <= 0.51
+    assert (noisy(inverse=True) == 255 - image).all()
+    assert (noisy(posterize=True) == image // 64 * 64 + 32).all()
+    assert (noisy(convert_to_hsv=True) == np.stack(hsv(image), -1)).all()
+    crosses = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0))
+    weights = np.exp(-(np.arange(-3, 4) ** 2) / 4.5)
+    weights /= weights.sum()
+    wide = np.pad(image.astype(float), ((3, 3), (3, 3), (0, 0)), "reflect")
+    eroded, blurred = noisy(erode=True), noisy(gauss_blur=True)
+    for y, x in np.ndindex(9, 11):
+        near = [image[y + j, x + i] for j, i in crosses if 0 <= y + j < 9 and 0 <= x + i < 11]
+        assert (eroded[y, x] == np.min(near, 0)).all()
+        part = wide[y : y + 7, x : x + 7] * np.outer(weights, weights)[:, :, None]
+        assert abs(blurred[y, x] - part.sum((0, 1))).max() <= 0.51
+    plane = np.array([[10, 10, 20, 30]], np.uint8)[:, :, None]
+    assert noisy(plane, hist_eq=True).ravel().tolist() == [0, 0, 128, 255]
+    flat = np.full((4, 4, 3), 90, np.uint8)
+    assert abs(noisy(flat, hist_eq=True) - 90).max() <= 1
+    assert abs(noisy(flat, jpeg=80) - 90).max() <= 2
+    salted = noisy(flat, saltpepper=True, saltpepper_param={"fraction": 0.5, "value": [1, 2, 3]})
+    marked = (salted == [1, 2, 3]).all(-1)
+    assert 4 <= marked.sum() <= 8
+    assert (salted[~marked] == 90).all()
+
+
 @pytest.mark.parametrize(
     ("transform", "options", "message"),
     [
-        ("noise_param { prob: 1 }", "", "noise_param is not supported"),
+        ("noise_param { clahe: true }", "", "clahe and convert_to_lab are not supported"),
+        (
+            "noise_param { saltpepper: true saltpepper_param { value: 1 value: 2 } }",
+            "",
+            "one for each of 3 channels; there are 2",
+        ),
+        (
+            "noise_param { saltpepper: true saltpepper_param { value: 1 fraction: 2 } }",
+            "",
+            "fraction must be from 0 to 1; it is 2",
+        ),
         ("resize_param { height: 3 }", "", "needs height and width; they are 3, 0"),
         ("expand_param { max_expand_ratio: 0.5 }", "", "max_expand_ratio 0.5 is below 1"),
         ("", "batch_sampler { sampler { max_scale: 2 } }", "batch_sampler 0: scales"),
