@@ -139,6 +139,7 @@ MODULES: dict[str, str] = {
     "ReLU6": "relu6",
     "RNN": "rnn",
     "ScaleRoute": "scale_route",
+    "SegAccuracy": "seg_accuracy",
     "SegData": "seg_data",
     "Sigmoid": "sigmoid",
     "SigmoidCrossEntropyLoss": "sigmoid_cross_entropy_loss",

@@ -93,7 +93,7 @@ def _by_jpeg(image: Array, quality: int) -> Array:
     pixels = image[:, :, 0] if grey else image[:, :, ::-1]
     Image.fromarray(np.ascontiguousarray(pixels)).save(packed, "JPEG", quality=quality)
     found = np.asarray(Image.open(packed))
-    return found[:, :, None] if grey else found[:, :, ::-1]
+    return np.asarray(found[:, :, None] if grey else found[:, :, ::-1])
 
 
 def _salted(image: Array, how: caffe_pb2.SaltPepperParameter, rng: np.random.Generator) -> Array:
@@ -103,7 +103,7 @@ def _salted(image: Array, how: caffe_pb2.SaltPepperParameter, rng: np.random.Gen
     found = image.copy()
     value = np.array(how.value, np.float64) % 256
     found[rows, columns] = np.broadcast_to(value.astype(np.uint8), (channels,))
-    return found
+    return np.asarray(found)
 
 
 def check(how: caffe_pb2.NoiseParameter, channels: int) -> str | None:

@@ -119,7 +119,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "LayerParameter": "adaptive_bias_channel_param domain_transform_param unique_label_param",
         "type": (
             "AdaptiveBiasChannel BiasChannel DomainTransform "
-            "DomainTransformForwardOnly MatRead MatWrite SegAccuracy SpatialProduct UniqueLabel"
+            "DomainTransformForwardOnly MatRead MatWrite SpatialProduct UniqueLabel"
         ),
     },
     "intel/caffe": {

@@ -102,6 +102,26 @@ SN_API sn_status sn_resample_image(void* out, sn_record_kind out_kind, const sn_
 /* Decodes snappy's elements, without the length before them, to exactly `size` bytes. */
 SN_API sn_status sn_snappy_decode(uint8_t* out, int64_t size, const uint8_t* in, int64_t in_size);
 
+/*
+ * Places of a permutohedral lattice: where the corners of each point's simplex are, and how much of
+ * the point each has (corners x points), and of each axis the neighbours before and after each
+ * place (corners x 2 x size); `size` stands for a neighbour that is not there.
+ */
+typedef struct sn_lattice {
+    int64_t corners, points, size;
+    const int32_t* places;
+    const double* shares;
+    const int32_t* neighbours;
+    double scale;
+} sn_lattice;
+
+/*
+ * Rows of a value for each point, blurred: shared among the corners, blurred along the axes, read
+ * where the points lie. `transposed` blurs along the axes in the other order: the adjoint.
+ */
+SN_API sn_status sn_lattice_filter(double* out, const double* in, int64_t rows,
+                                   const sn_lattice* lattice, int transposed);
+
 /* CRC-32C of some bytes. */
 SN_API uint32_t sn_crc32c(const uint8_t* in, int64_t size);
 

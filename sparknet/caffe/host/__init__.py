@@ -59,6 +59,7 @@ HOSTS = {
     "Python": "python",
     "RegionLoss": "region_loss",
     "ScaleRoute": "scale_route",
+    "SegAccuracy": "seg_accuracy",
     "SegData": "seg_data",
     "TripletLoss": "triplet_loss",
     "VideoData": "video_data",

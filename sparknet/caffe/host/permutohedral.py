@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.native.lattice import NativeLattice
+
 Array = np.ndarray[Any, Any]
 
 MOST = 1 << 62
@@ -28,30 +30,25 @@ class Lattice:
         many, d = features.shape
         if not (np.abs(features) < FAR).all():
             raise ValueError("the deviations are too small for the extent of the features")
-        nearest, rank, self.shares = _simplex(features)
+        nearest, rank, shares = _simplex(features)
         keys = np.empty((d + 1, many, d), np.int64)
         for corner in range(d + 1):
             step = np.where(np.arange(d + 1) <= d - corner, corner, corner - d - 1)
             keys[corner] = (nearest + step[rank])[:, :d]
         codes, base = _codes(keys.reshape(-1, d), d)
         known, places = np.unique(codes, return_inverse=True)
-        self.places = places.reshape(d + 1, many)
-        self.size = len(known)
-        self.neighbours = [_neighbours(known, axis, d, base) for axis in range(d + 1)]
-        self.scale = 1 / (1 + 2.0**-d)
+        if (d + 1) * max(many, len(known)) >= 1 << 31:
+            raise ValueError("there are too many points")
+        self.native = NativeLattice(
+            places.reshape(d + 1, many),
+            shares,
+            np.array([_neighbours(known, axis, d, base) for axis in range(d + 1)], np.int32),
+            1 / (1 + 2.0**-d),
+        )
 
     def filter(self, values: Array, transposed: bool = False) -> Array:
         """Values (rows x points) blurred; `transposed` is the adjoint, for gradients."""
-        return np.stack([self._one(row, transposed) for row in values])
-
-    def _one(self, row: Array, transposed: bool) -> Array:
-        shared = (self.shares * row).ravel()
-        # One more place, which stays 0, stands for neighbours that are not there.
-        held: Array = np.bincount(self.places.ravel(), shared, self.size + 1)
-        for before, after in reversed(self.neighbours) if transposed else self.neighbours:
-            blurred = held[:-1] + 0.5 * (held[before] + held[after])
-            held[:-1] = blurred
-        return np.asarray((self.shares * held[self.places]).sum(0) * self.scale)
+        return self.native.filter(values, transposed)
 
 
 def _simplex(features: Array) -> tuple[Array, Array, Array]:

@@ -41,8 +41,38 @@ def test_filters_are_nearly_gaussian(kind: str) -> None:
     assert np.corrcoef(got.ravel(), want.ravel())[0, 1] > 0.95
     assert np.abs(got - want).max() < 0.06
     # Shares of the corners of a simplex are shares.
-    assert lattice.shares.min() > -1e-9
-    np.testing.assert_allclose(lattice.shares.sum(0), 1)
+    assert lattice.native.shares.min() > -1e-9
+    np.testing.assert_allclose(lattice.native.shares.sum(0), 1)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("rows", [1, 4, 6])
+@pytest.mark.parametrize("kind", ["places", "colours"])
+def test_the_native_filter(kind: str, rows: int, transposed: bool) -> None:
+    """Sharing, blurring and reading, a loop for each."""
+    lattice = Lattice(grid(*SIZE, 1.5) if kind == "places" else coloured(picture(), 2, 5))
+    native, values = lattice.native, draw(rows, SIZE[0] * SIZE[1]).astype(np.float64)
+    corners, points = native.places.shape
+    size = native.neighbours.shape[2]
+    for row, got in zip(values, lattice.filter(values, transposed), strict=True):
+        held = np.zeros(size + 1)
+        for corner in range(corners):
+            for point in range(points):
+                held[native.places[corner, point]] += native.shares[corner, point] * row[point]
+        for axis in reversed(range(corners)) if transposed else range(corners):
+            before, after = native.neighbours[axis]
+            held[:-1] = [held[i] + (held[before[i]] + held[after[i]]) / 2 for i in range(size)]
+        read = (native.shares * held[native.places]).sum(0) / (1 + 2.0 ** (1 - corners))
+        np.testing.assert_allclose(got, read, rtol=1e-12, atol=1e-12)
+
+
+def test_places_outside_a_lattice() -> None:
+    native = Lattice(grid(4, 4, 2.0)).native
+    native.places[0, 0] = 99
+    with pytest.raises(IndexError, match="outside the lattice"):
+        native.filter(np.ones((1, 16)), False)
+    with pytest.raises(ValueError, match="no rows of 16 points"):
+        native.filter(np.ones((1, 15)), False)
 
 
 def test_the_adjoint_of_a_filter() -> None:
