@@ -11,12 +11,18 @@ from functools import cache
 
 LACKED: Mapping[str, Mapping[str, str]] = {
     # forks: a message type, or "type" (of a layer) or "value" (of an enumeration): its names
+    "ChenYingpeng/caffe-yolov3": {
+        "type": "Mish",
+    },
     "LisaAnne/lisa-caffe-public": {
         "AccuracyParameter": "denominator",
         "EltwiseParameter": "coeff_blob",
     },
     "LisaAnne/lisa-caffe-public intel/caffe": {
         "ImageDataParameter": "min_height min_width",
+    },
+    "LisaAnne/lisa-caffe-public alexgkendall/caffe-segnet tianzhi0549/CTPN": {
+        "SolverParameter": "stepearly",
     },
     "NVIDIA/caffe": {
         "AnnotatedDatum": "record_id",
@@ -33,6 +39,14 @@ LACKED: Mapping[str, Mapping[str, str]] = {
     },
     "NVIDIA/caffe intel/caffe": {
         "LossParameter": "label_smoothing",
+    },
+    "ZheC/Realtime_Multi-Person_Pose_Estimation": {
+        "LayerParameter": "cpm_transform_param",
+        "type": "CPMData",
+    },
+    "daijifeng001/MNC": {
+        "LayerParameter": "mask_pooling_param mask_resize_param roi_warping_param",
+        "type": "MaskPooling MaskResize ROIWarping",
     },
     "eric612/MobileNet-YOLO": {
         "AnnotatedDataParameter": "difficult_label_warmup",
@@ -52,7 +66,10 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "DataParameter": "show_data",
         "ImageDataParameter": "clip_max clip_min",
         "LayerParameter": "blobs_lr down_sampling_param layer weight_decay",
-        "type": "BlackHole L2Normalize",
+        "type": (
+            "BlackHole L2Normalize VideoSegmentationData VideoWithVoxelTruthData VoxelSoftmax "
+            "VoxelSoftmaxWithLoss"
+        ),
         "value": "DOWN_SAMPLING ELTWISE_PRODUCT",
     },
     "gklz1982/caffe-yolov2": {
@@ -144,12 +161,42 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "LayerParameter": "scalar_param",
         "type": "Scalar",
     },
+    "senlinuc/caffe_ocr": {
+        "LayerParameter": "ctc_decoder_param denseblock_param",
+        "type": "CTCGreedyDecoder DenseBlock WarpCTCLoss",
+    },
+    "senlinuc/caffe_ocr tianzhi0549/CTPN": {
+        "LayerParameter": "lstm_param",
+        "type": "Lstm",
+    },
+    "soeaver/caffe-model": {
+        "InterpParameter": "use_blob_size",
+        "LayerParameter": "selu_dropout_param",
+        "type": "SeLu SeLuDropout",
+    },
+    "wenwei202/caffe": {
+        "LayerParameter": "sparsify_param",
+        "ParamSpec": "force_mult",
+        "SolverParameter": "force_iter",
+        "type": "Sparsify",
+    },
+    "xiaolonw/caffe-video_triplet": {
+        "ImageDataParameter": "pair_size",
+        "type": "RankHardLoss",
+    },
+    "yahoo/CaffeOnSpark": {
+        "LayerParameter": "cos_data_param",
+        "type": "CoSData",
+    },
     "yjxiong/caffe": {
         "ReductionParameter": "k",
         "SolverParameter": "group_id",
         "VideoDataParameter": "length_first rand_step step",
         "type": "BatchReduction Scatter SyncBN",
         "value": "STOCHASTIC_SUM TOPK",
+    },
+    "zhaoweicai/mscnn": {
+        "type": "ImageGtData",
     },
 }
 
