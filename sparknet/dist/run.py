@@ -124,9 +124,9 @@ class Run:
         self.driver.close()
 
     @property
-    def history(self) -> list[Event]:
+    def history(self) -> History:
         """The events; of a long run the older rounds are thinned out."""
-        return self._history.events
+        return self._history
 
     def link(self, host: str = "127.0.0.1") -> Link:
         """The link for workers that reach the driver under the name ``host``."""

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
-from sparknet.dist.events import Event, OnEvent
+from sparknet.dist.events import OnEvent
 from sparknet.dist.identity import sampled
 from sparknet.dist.local_launcher import LocalWorkers, Place
 from sparknet.dist.run import Run
@@ -35,7 +35,7 @@ class Trained:
     """The result of training."""
 
     weights: WeightCollection
-    history: list[Event] = field(repr=False)
+    history: History = field(repr=False)
     """The events (`sparknet.dist.events`); of more than 1024 of a kind, older ones are thinned."""
     net: Net
     """The net, with the trained weights."""
@@ -50,8 +50,7 @@ class Trained:
         rows = "".join(
             f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in cells
         )
-        drawn = History(self.history)._repr_html_()
-        return f"{drawn}<table>{rows}</table>{self.net._repr_html_()}"
+        return f"{self.history._repr_html_()}<table>{rows}</table>{self.net._repr_html_()}"
 
 
 def train(

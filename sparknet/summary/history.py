@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from sparknet.errors import FileError, MissingExtra
 from sparknet.summary.events import KINDS, Event, blob_name, number, seconds
@@ -24,8 +24,8 @@ Series = tuple[list[int], list[float]]
 """Iterations, and a value at each."""
 
 
-class History:
-    """A listener that remembers events, in order.
+class History(Sequence[dict[str, Any]]):
+    """A listener that remembers events, in order, and the sequence of them.
 
     Of each kind it keeps the newest ``most``, and up to as many of the older ones, equally far
     apart: a curve of a million rounds keeps its shape in a few megabytes.  `JsonLines` writes all
@@ -44,6 +44,29 @@ class History:
         kept = self._kinds.setdefault(event["event"], Thinned(most))
         kept.add((self._count, dict(event)))
         self._count += 1
+
+    def __len__(self) -> int:
+        return sum(len(kept.values) for kept in self._kinds.values())
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.events)
+
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        return self.events[place]
+
+    def __repr__(self) -> str:
+        told = [f"{len(self.of_kind(kind))} {kind}s" for kind in ("round", "validation")]
+        values = {"training loss": self.loss, **self.metrics}
+        told += [
+            f"{name} {found[-1]:.4g}"
+            for name, (_, found) in values.items()
+            if found and not name.endswith("]")
+        ]
+        return f"<History: {', '.join(told)}>"
 
     @property
     def events(self) -> list[dict[str, Any]]:

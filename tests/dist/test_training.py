@@ -169,6 +169,7 @@ def test_what_it_gives(tmp_path: Path) -> None:
     assert begun(trained)["records"] == 2 * small.RECORDS
     assert trained.outcome.iteration == 2 * small.RECORDS // (2 * small.BATCH) == 24
     assert trained.history[-2]["metrics"] == trained.outcome.metrics
+    assert trained.history.metrics["loss"][1][-1] == trained.outcome.metrics["loss"]
     assert trained.history[-2]["records"] == small.RECORDS
     trained.net.set_validation_data(ARRAYS)
     assert trained.net.test() == pytest.approx(trained.outcome.metrics, rel=1e-5)

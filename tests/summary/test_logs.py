@@ -52,6 +52,18 @@ def test_history() -> None:
     }
 
 
+def test_a_history_is_the_sequence_of_its_events() -> None:
+    history = History(TRAINING)
+    assert list(history) == history.events == list(TRAINING)
+    assert (history[-1], history[1:3], len(history)) == (
+        TRAINING[-1],
+        list(TRAINING[1:3]),
+        len(TRAINING),
+    )
+    told = "<History: 4 rounds, 2 validations, training loss 0.5, accuracy 0.9, loss 0.7>"
+    assert repr(history) == told
+
+
 def test_a_million_rounds_stay_a_few_thousand_and_keep_their_shape() -> None:
     history, rounds, validations = History([START]), 1_000_000, 1000
     for number in range(1, rounds + 1):

@@ -66,7 +66,7 @@ class Crew:
 
     def train(
         self, strategy: Strategy, plan: Plan, initial: NDArray, on_event: OnEvent | None
-    ) -> tuple[Outcome, NDArray, list[Event]]:
+    ) -> tuple[Outcome, NDArray, History]:
         """The outcome, the weights and the events of a run."""
         self._history, self._on_event = History(), on_event
         self._stragglers, self._began, self._stage = Stragglers(), time.time(), Stage(self._size)
@@ -84,10 +84,10 @@ class Crew:
         fault = f"a worker was lost {in_vain} times in a row: snapshots come too seldom"
         raise PeerLost(rank, "the virtual cluster", fault)
 
-    def _result(self, outcome: Outcome, weights: NDArray) -> tuple[Outcome, NDArray, list[Event]]:
+    def _result(self, outcome: Outcome, weights: NDArray) -> tuple[Outcome, NDArray, History]:
         if outcome.reason == "interrupted":
             raise KeyboardInterrupt(f"interrupted at iteration {outcome.iteration}")
-        return outcome, weights, self._history.events
+        return outcome, weights, self._history
 
     def _interrupt(self) -> None:
         self._interrupted = True

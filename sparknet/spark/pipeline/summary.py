@@ -12,7 +12,7 @@ class TrainingSummary:
     """The course of a training, as `NetModel.summary`."""
 
     def __init__(self, trained: Trained) -> None:
-        self.events: list[dict[str, Any]] = trained.history
+        self.events: list[dict[str, Any]] = trained.history.events
         """All events of the run: `sparknet.dist.events`."""
         self.outcome: Outcome = trained.outcome
         """Why it ended, and the last metrics."""
