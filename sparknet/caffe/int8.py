@@ -115,16 +115,25 @@ def use(native: NativeNet, graph: Graph, given: caffe_pb2.Int8Parameter) -> None
         raise SpecError("precision='int8' is for the test phase: train in float32 or bf16")
     check(given)
     known = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
-    float32 = set(given.float32_layer)
-    on = [_multiplies(node, known, graph, float32) for node in graph.nodes]
+    on = multiplying(graph, given)
     stored = _stored(graph, on)
-    for number, wanted in enumerate(on):
-        if wanted:
-            native.use_int8(number)
+    for number in on:
+        native.use_int8(number)
     for number, name in enumerate(graph.blob_names):
         if name in known:
             step, is_signed = known[name]
             native.set_step(number, step, is_signed, name in stored)
+
+
+def multiplying(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
+    """The numbers of the layers that multiply numbers of eight bits."""
+    known = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
+    float32 = set(given.float32_layer)
+    return [
+        number
+        for number, node in enumerate(graph.nodes)
+        if _multiplies(node, known, graph, float32)
+    ]
 
 
 def check(given: caffe_pb2.Int8Parameter) -> None:
@@ -177,12 +186,12 @@ def _groups(graph: Graph, found: Mapping[str, tuple[float, bool]]) -> dict[str, 
     }
 
 
-def _stored(graph: Graph, on: list[bool]) -> set[str]:
+def _stored(graph: Graph, on: Collection[int]) -> set[str]:
     """The blobs that all readers take in eight bits; outputs are for people."""
     joined = _joined(graph)
     refused = {joined[name] for name in graph.outputs}
-    for node, multiplies in zip(graph.nodes, on, strict=True):
-        if multiplies or node.layer.passes_int8(node.plan) or node.layer.tolerates_int8:
+    for number, node in enumerate(graph.nodes):
+        if number in on or node.layer.passes_int8(node.plan) or node.layer.tolerates_int8:
             continue
         refused.update(joined[graph.blob_names[blob]] for blob in node.bottom_ids)
     return {name for name, group in joined.items() if group not in refused}
@@ -193,8 +202,12 @@ def mark_weights(
 ) -> None:
     """Note the steps of the weights that a file holds in eight bits, one for each output."""
     float32 = set(net.int8_param.float32_layer)
-    for node, layer, own in zip(graph.nodes, net.layer, arrays, strict=True):
-        if node.name in float32 or not node.layer.multiplies_int8(node.plan) or not own:
+    nodes = {node.name: node for node in graph.nodes}
+    for layer, own in zip(net.layer, arrays, strict=True):
+        node = nodes.get(layer.name)
+        if node is None or node.name in float32 or not own:
+            continue
+        if not node.layer.multiplies_int8(node.plan):
             continue
         rows = own[0]
         if rows is None or not rows.size or not np.isfinite(rows).all():

@@ -30,6 +30,14 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--exclude", metavar="LAYER[,LAYER]", help="layers that multiply in float32 nevertheless"
     )
+    parser.add_argument(
+        "--most-loss",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="layers whose values are further off, as a share of their norm, multiply in float32 "
+        "(0.1)",
+    )
     parser.add_argument("out", metavar="OUT.caffemodel")
     image_flags.add(parser)
 
@@ -45,6 +53,7 @@ def _execute(chosen: Namespace) -> int:
         method=chosen.method,
         float32=chosen.exclude.split(",") if chosen.exclude else (),
         records_used=chosen.records,
+        most_loss=chosen.most_loss,
     )
     net.save(chosen.out)
     print(f"{chosen.out}: {Path(chosen.out).stat().st_size:,} bytes", file=sys.stderr)

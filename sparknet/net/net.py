@@ -24,7 +24,7 @@ from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.fed import FedNet
 from sparknet.net.feed import Preparation
 from sparknet.net.metrics import Means, flattened
-from sparknet.net.quantising import RECORDS, calibrate
+from sparknet.net.quantising import MOST_LOSS, RECORDS, calibrate
 from sparknet.net.rows import Array, default_columns
 from sparknet.net.scores import Scores, check_names, finished, judged_blobs
 from sparknet.onnx import is_onnx
@@ -322,12 +322,15 @@ class Net:
         method: str = "mse",
         float32: Iterable[str] = (),
         records_used: int = RECORDS,
+        most_loss: float = MOST_LOSS,
     ) -> None:
         """Multiply numbers of eight bits from now on; `save` then writes them.
 
         ``records``, of any kind that `set_validation_data` takes, show how large the values are;
         without them the net reads its own data.  Layers named in ``float32`` stay as they are.
-        ``method`` "max" keeps the largest values, "mse" clips rare ones: docs/precision.md.
+        ``method`` "max" keeps the largest values, "mse" clips rare ones.  A layer whose values are
+        further from float32's than ``most_loss`` of their norm stays in float32 too, and a warning
+        names it: docs/precision.md.
         """
         if self.settings is not None:
             raise SpecError("quantize a net without a solver: Net(net, weights=…)")
@@ -336,7 +339,7 @@ class Net:
         if not isinstance(self._backend, Embedded):
             raise SpecError("quantize needs the embedded backend")
         copy = self._copy(Embedded("float32", keep_blobs=True))
-        found = calibrate(copy, records, method, float32, records_used)
+        found = calibrate(copy, records, method, float32, records_used, most_loss)
         self._description.main.int8_param.CopyFrom(found)
         self._backend = Embedded("int8", self._backend.keeps_blobs)
         self.net.use_int8(found)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from sparknet.errors import SpecError
 from sparknet.proto import caffe_pb2
@@ -14,11 +17,16 @@ if TYPE_CHECKING:
 RECORDS = 512
 """The records that a calibration looks at, unless told otherwise."""
 
+MOST_LOSS = 0.1
+"""How far from float32's a layer's values may be in eight bits, as a share of their norm."""
+
 
 def calibrate(
-    net: Net, records: Any, method: str, float32: Iterable[str], most: int
+    net: Net, records: Any, method: str, float32: Iterable[str], most: int, most_loss: float
 ) -> caffe_pb2.Int8Parameter:
-    """Run a net of float32 that keeps its blobs over some records."""
+    """Run a net of float32 that keeps its blobs over some records.
+
+    A warning names each layer that loses more than ``most_loss``, and stays in float32."""
     from sparknet.caffe.int8 import Calibration
 
     if most < 1:
@@ -34,4 +42,66 @@ def calibrate(
         looked += rows
     if calibration is None:
         raise SpecError("there are no records to calibrate on")
-    return calibration.done(method, float32)
+    made = calibration.done(method, float32)
+    lossy = {name: loss for name, loss in losses(fed.net, made).items() if not loss <= most_loss}
+    for name, loss in lossy.items():
+        warnings.warn(
+            f"layer '{name}' stays in float32: in eight bits its values are {loss:.0%} off, more "
+            f"than {most_loss:.0%}",
+            stacklevel=3,
+        )
+    return calibration.done(method, {*float32, *lossy})
+
+
+def losses(net: Any, given: caffe_pb2.Int8Parameter) -> dict[str, float]:
+    """How far each layer of eight bits, alone, is from a net of float32 after a pass, as a share of
+    the norm of its values; nothing where the processor has no such numbers."""
+    from sparknet.caffe import Net as CaffeNet
+    from sparknet.caffe.int8 import multiplying
+
+    message = caffe_pb2.NetParameter()
+    message.CopyFrom(net.graph.parameter)
+    message.int8_param.CopyFrom(given)
+    narrow = CaffeNet.from_proto(message, precision="int8")
+    if narrow.precision != "int8":
+        return {}
+    narrow.flat_params[...] = net.flat_params
+    found, numbers = {}, multiplying(net.graph, given)
+    nodes = [net.graph.nodes[number] for number in numbers]
+    # Each layer runs alone, and what stands behind it in place does not run again.
+    names = net.graph.blob_names
+    read = {names[blob] for node in nodes for blob in node.bottom_ids}
+    values = {name: np.array(net.blobs[name].data) for name in read}
+    for number, node in zip(numbers, nodes, strict=True):
+        for one in (net, narrow):
+            for name in (names[blob] for blob in node.bottom_ids):
+                one.blobs[name].reshape(*values[name].shape)
+                one.blobs[name].data[...] = values[name]
+            one._forward(number, number)
+        tops = [names[blob] for blob in node.top_ids]
+        want = np.concatenate([np.ravel(net.blobs[name].data) for name in tops])
+        made = np.concatenate([np.ravel(narrow.blobs[name].data) for name in tops])
+        norm = float(np.linalg.norm(want))
+        found[node.name] = float(np.linalg.norm(made - want)) / norm if norm > 0 else 0.0
+    return found
+
+
+def in_int8(
+    described: caffe_pb2.NetParameter, net: Any, arrays: Sequence[Sequence[Any]]
+) -> caffe_pb2.NetParameter:
+    """A description that says what its net is rounded to, if it is quantised; `write_model` then
+    writes eight bits."""
+    given = getattr(net, "int8_param", None)
+    if given is None:
+        return described
+    from sparknet.caffe.int8 import mark_weights
+
+    made = caffe_pb2.NetParameter()
+    made.CopyFrom(described)
+    made.int8_param.CopyFrom(given)
+    for layer, own in zip(made.layer, arrays, strict=True):
+        del layer.blobs[:]
+        for array in own:
+            layer.blobs.add().shape.dim.extend(array.shape)
+    mark_weights(net.graph, made, arrays)
+    return made

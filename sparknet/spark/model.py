@@ -17,6 +17,7 @@ from sparknet.net import Net
 from sparknet.net.fed import FedNet
 from sparknet.net.flow import dependent, predictions
 from sparknet.net.heads import Head
+from sparknet.net.quantising import in_int8
 from sparknet.onnx import is_onnx, open_model
 from sparknet.proto import Model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean
@@ -285,7 +286,7 @@ class SparkModel:
             [np.asarray(blob.data) for blob in params.get(layer.name, ())]
             for layer in tested.described.layer
         ]
-        return Model(tested.described, arrays)
+        return Model(in_int8(tested.described, tested.net, arrays), arrays)
 
 
 def _net(

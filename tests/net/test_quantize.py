@@ -80,3 +80,20 @@ def test_what_cannot_be_quantised_is_refused() -> None:
     with pytest.raises(SpecError, match="1 record or more, not 0"):
         net.quantize({"data": images(4)}, records_used=0)
     assert net.precision == "float32"
+
+
+@needs_int8
+def test_a_layer_that_loses_too_much_stays_in_float32_and_a_warning_names_it() -> None:
+    net = Net(parse_net(NET), seed=1)
+    data = images()
+    # One channel of a hundred times the size of the others takes all steps of the blob.
+    net.net.params["conv"][0].data[3] *= 1000
+    net.net.params["next"][0].data[:, 3] *= 1e-4
+    want = net.forward({"data": data})["scores"]
+    with pytest.warns(UserWarning, match="layer 'next' stays in float32: in eight bits .* more"):
+        net.quantize({"data": data}, method="max", most_loss=0.05)
+    assert list(net.net.int8_param.float32_layer) == ["next"]
+    assert distance(net.forward({"data": data})["scores"], want) < 2 * CLOSE
+    again = Net(parse_net(NET), seed=1)
+    again.quantize({"data": data}, method="max", most_loss=1e9)
+    assert not again.net.int8_param.float32_layer
