@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, shown
+from sparknet.onnx.detections import Detections
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.limits import LARGEST
 from sparknet.onnx.source import Array, Node, Source
@@ -37,6 +38,7 @@ def _simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
     graph.drop_unused()
     graph.index()
     graph.find_places()
+    graph.find_detections()
     graph.find_activations()
     graph.find_normalisations()
     graph.drop_unused()
@@ -147,6 +149,14 @@ class _Graph:
                 for one in readers:
                     one.inputs = [places if it in node.outputs else it for it in one.inputs]
         self.index()
+
+    def find_detections(self) -> None:
+        """Find what a detector ends with."""
+        detections = Detections(self.makers, self.constants)
+        for end in [node for node in self.nodes if node.op == "Reshape" and len(node.inputs) > 1]:
+            found = detections.found(end)
+            if found is not None:
+                self._replace(end, found)
 
     # -- activations ---------------------------------------------------------------------
 
