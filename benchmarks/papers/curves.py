@@ -45,7 +45,7 @@ class Setting:
     """Iterations between validations, or a round where that is longer."""
 
 
-LONG = Setting("mlp", 0.9, 12000, rate=0.001, every=100)
+LONG = Setting("mlp", 0.945, 20000, rate=0.004, every=100)
 """One that needs more iterations, with longer rounds."""
 SETTINGS = {"mlp": Setting("mlp", 0.91, 4000), "lenet": Setting("lenet", 0.95, 1500)}
 
