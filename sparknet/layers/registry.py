@@ -42,6 +42,7 @@ MODULES: dict[str, str] = {
     "MVN": "mvn",
     "MatMul": "matmul",
     "MMDLoss": "mmd_loss",
+    "Mish": "mish",
     "Normalize": "normalize",
     "Permute": "permute",
     "PSROIPooling": "psroi_pooling",

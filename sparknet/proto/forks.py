@@ -11,9 +11,6 @@ from functools import cache
 
 LACKED: Mapping[str, Mapping[str, str]] = {
     # forks: a message type, or "type" (of a layer) or "value" (of an enumeration): its names
-    "ChenYingpeng/caffe-yolov3": {
-        "type": "Mish",
-    },
     "LisaAnne/lisa-caffe-public": {
         "AccuracyParameter": "denominator",
         "EltwiseParameter": "coeff_blob",

@@ -60,6 +60,7 @@ CASES: dict[str, tuple[str, Function, Any, tuple[float, ...]]] = {
         ANY,
         (),
     ),
+    "mish": ('type: "Mish"', lambda x: x * np.tanh(np.log1p(np.exp(x))), ANY, ()),
     "gelu": ('type: "GELU"', lambda x: x * (1 + np.vectorize(math.erf)(x / 2**0.5)) / 2, ANY, ()),
     "gelu_tanh": (
         'type: "GELU" gelu_param { approximate: TANH }',
