@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparknet.onnx.detections import OP
+from sparknet.onnx.limits import bounded
 from sparknet.onnx.operators.moving import turned
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -16,7 +17,7 @@ def detections(step: Step) -> Outputs:
     if len(boxes.shape) != 3 or boxes.shape[0] != 1 or boxes.shape[2] != 4:
         step.refuse(f"boxes of the shape {list(boxes.shape)}: they are read for one image")
     count, classes = boxes.shape[1], scores.shape[2]
-    zeros = np.zeros((1, 2, 4 * count), np.float32)
+    zeros = np.zeros(bounded((1, 2, 4 * count)), np.float32)
     priors = step.layer("Parameter", [], [zeros], part="priors", shape={"dim": [1, 2, 4 * count]})
     return step.layer(
         "DetectionOutput",
