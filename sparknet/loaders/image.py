@@ -120,17 +120,22 @@ def recolored(planes: Pixels, color: bool) -> Pixels:
     return grey[np.newaxis]
 
 
-def encode(pixels: Pixels, kind: str, name: str) -> bytes:
-    """An image as `decode` gives it, as a file of a kind such as "png" or "jpg"."""
-    from PIL import Image
+def encode(pixels: Pixels, kind: str, name: str, quality: int = 95) -> bytes:
+    """An image as `decode` gives it, as a file of a kind such as "png" or "jpg".
+
+    The quality of JPEGs is OpenCV's unless another is given.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingExtra("pillow", "images", "writing images") from error
 
     form = Image.registered_extensions().get(f".{kind}")
     if form not in Image.SAVE:
         raise FileError(name, f"cannot be encoded as '{kind}'")
     planes = pixels[0] if len(pixels) == 1 else pixels[::-1].transpose(1, 2, 0)
     file = io.BytesIO()
-    # OpenCV's quality of JPEGs.
-    Image.fromarray(np.ascontiguousarray(planes)).save(file, form, quality=95)
+    Image.fromarray(np.ascontiguousarray(planes)).save(file, form, quality=quality)
     return file.getvalue()
 
 

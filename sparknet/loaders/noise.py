@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 
 from sparknet.loaders.distortion import hsv
+from sparknet.loaders.image import decode, encode
 from sparknet.proto import caffe_pb2
 
 Array = np.ndarray[Any, Any]
@@ -86,14 +86,9 @@ def eroded(image: Array) -> Array:
 
 
 def _by_jpeg(image: Array, quality: int) -> Array:
-    from PIL import Image
-
-    grey = image.shape[2] == 1
-    packed = io.BytesIO()
-    pixels = image[:, :, 0] if grey else image[:, :, ::-1]
-    Image.fromarray(np.ascontiguousarray(pixels)).save(packed, "JPEG", quality=quality)
-    found = np.asarray(Image.open(packed))
-    return np.asarray(found[:, :, None] if grey else found[:, :, ::-1])
+    name = "an image of noise_param's jpeg"
+    packed = encode(image.transpose(2, 0, 1), "jpg", name, quality)
+    return np.asarray(decode(packed, name, None).transpose(1, 2, 0))
 
 
 def _salted(image: Array, how: caffe_pb2.SaltPepperParameter, rng: np.random.Generator) -> Array:
