@@ -200,6 +200,12 @@ class Step:
             self.refuse(f"{list(blob.shape)} does not become {list(wanted)}")
         if len(blob.shape) > 1 and wanted == (blob.shape[0], prod(blob.shape[1:])):
             return self.layer("Flatten", [blob], part=part)
+        first = _alike(blob.shape, wanted)
+        last = _alike(blob.shape[first:][::-1], wanted[first:][::-1])
+        old, new = blob.shape[first : len(blob.shape) - last], wanted[first : len(wanted) - last]
+        if last and set(old + new) == {1}:  # The sizes around them stay free.
+            span = {"axis": first, "num_axes": len(old)}
+            return self.layer("Reshape", [blob], part=part, shape={"dim": list(new)}, **span)
         dims: list[int] = []
         for place, size in enumerate(wanted):
             same = place < len(blob.shape) and blob.shape[place] == size
@@ -219,3 +225,9 @@ class Step:
                 if np.array_equal(np.broadcast_to(first, array.shape), array, equal_nan=True):
                     array = first
         return array
+
+
+def _alike(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many first sizes are the same."""
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

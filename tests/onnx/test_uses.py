@@ -137,3 +137,23 @@ def test_the_net_is_not_trusted(model: Path) -> None:
     net.layer[-1].python_param.module, net.layer[-1].python_param.layer = "os", "Layer"
     with pytest.raises(SparkNetError, match="trusted"):
         caffe.Net.from_proto(net, caffe.TEST)
+
+
+@pytest.mark.parametrize("records", [2, 5])
+def test_sequences_of_a_fixed_number_of_records_take_any(tmp_path: Path, records: int) -> None:
+    """As PyTorch exports an LSTM whose first axis is that of the records."""
+    nodes = [
+        node("Transpose", "x", "t", perm=[1, 0, 2]),
+        node("LSTM", "t w r", "a", hidden_size=4, direction="bidirectional"),
+        node("Transpose", "a", "b", perm=[2, 0, 1, 3]),
+        node("Reshape", "b shape", "y"),
+    ]
+    constants = {"w": draw(2, 16, 3), "r": draw(2, 16, 4, seed=1), "shape": np.array([2, 9, 8])}
+    made = graph(nodes, {"x": [2, 9, 3]}, ["y"], constants)
+    path = tmp_path / "sequences.onnx"
+    onnx.save(made, str(path))
+    x = draw(2, 9, 3, seed=2)
+    want = run(path, {"x": x})["y"]
+    rows = np.arange(records) % 2
+    got = Net(path).forward({"x": x[rows]})["y"]
+    np.testing.assert_allclose(got, want[rows], atol=1e-5)
