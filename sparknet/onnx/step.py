@@ -204,8 +204,10 @@ class Step:
         last = _alike(blob.shape[first:][::-1], wanted[first:][::-1])
         old, new = blob.shape[first : len(blob.shape) - last], wanted[first : len(wanted) - last]
         if last and set(old + new) == {1}:  # The sizes around them stay free.
-            span = {"axis": first, "num_axes": len(old)}
-            return self.layer("Reshape", [blob], part=part, shape={"dim": list(new)}, **span)
+            dim = {"dim": list(new)}
+            return self.layer(
+                "Reshape", [blob], part=part, shape=dim, axis=first, num_axes=len(old)
+            )
         dims: list[int] = []
         for place, size in enumerate(wanted):
             same = place < len(blob.shape) and blob.shape[place] == size
