@@ -13,16 +13,28 @@ class BoxedSource(SourceLayer):
 
     fields = ("transform_param",)
     reads = batches = True
+    facts = 3
+    """Numbers of a box before its corners, in the window file."""
+
+    @property
+    def settings(self) -> Any:
+        """The options that say how pictures are prepared."""
+        return self.options
+
+    @property
+    def scale(self) -> float:
+        """What pixels are multiplied by."""
+        return float(self.parameter.transform_param.scale)
 
     def first(self) -> tuple[int, int, int]:
         """The shape of the first picture, as the window file says."""
         with self.reading(f"the window file '{self.options.source}'"):
-            return read_listed(self.options.source, 1)[0].shape
+            return read_listed(self.options.source, 1, self.facts)[0].shape
 
     def both(self, high: str, wide: str) -> tuple[int, int] | None:
         """Two options that go together; None where they are not given."""
-        given = [self.options.HasField(name) for name in (high, wide)]
-        found = getattr(self.options, high), getattr(self.options, wide)
+        given = [self.settings.HasField(name) for name in (high, wide)]
+        found = getattr(self.settings, high), getattr(self.settings, wide)
         if not all(given) and not any(found):
             return None
         if not all(given) or min(found) < 1:
@@ -40,5 +52,5 @@ class BoxedSource(SourceLayer):
             "root_folder": options.root_folder,
             "batch_size": options.batch_size,
             "mean": tuple(transform.mean_value),
-            "scale": transform.scale,
+            "scale": self.scale,
         }

@@ -23,10 +23,12 @@ class DetectionData(BoxedSource):
     type = "DetectionData"
     field = "detection_data_param"
     tops = at_least(1)
+    row = 8
+    """Numbers of a box of the last top."""
 
     def survey(self) -> Plan:
-        options = self.options
-        batch = self.batch(options.batch_size)
+        options = self.settings
+        batch = self.batch(self.options.batch_size)
         self._check()
         channels, *stored = self.first()
         high, wide = (
@@ -40,7 +42,7 @@ class DetectionData(BoxedSource):
         for stride in options.stride:
             tops.append((batch, 6, rounded(high / stride), rounded(wide / stride)))
         if options.output_gt_boxes:
-            tops.append((1, 8, 1, 1))
+            tops.append((1, self.row, 1, 1))
         if len(self.parameter.top) != len(tops):
             self.fail(
                 f"needs a top for the pictures, one for each of the {len(options.stride)} strides "
@@ -50,13 +52,13 @@ class DetectionData(BoxedSource):
         return Plan(tuple(tops), values=values)
 
     def _by_ratio(self, stored: list[int]) -> tuple[int, int]:
-        ratio = self.options.resize_ratio if self.options.HasField("resize_ratio") else 1
+        ratio = self.settings.resize_ratio if self.settings.HasField("resize_ratio") else 1
         high, wide = rounded(stored[0] * ratio), rounded(stored[1] * ratio)
         return max(high, 1), max(wide, 1)
 
     def _check(self) -> None:
         """Refuse settings that no picture can be prepared by."""
-        options = self.options
+        options = self.settings
         anchors = [len(getattr(options, name)) for name in ("stride", "field_h", "field_w")]
         if len(set(anchors)) > 1:
             self.fail(
@@ -78,7 +80,7 @@ class DetectionData(BoxedSource):
         self._check_scales()
 
     def _check_scales(self) -> None:
-        options = self.options
+        options = self.settings
         pairs = (
             ("min_scale", "max_scale"),
             ("low_scale_ratio", "high_scale_ratio"),

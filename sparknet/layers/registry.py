@@ -111,6 +111,7 @@ MODULES: dict[str, str] = {
     "HDF5Output": "hdf5_output",
     "HingeLoss": "hinge_loss",
     "ImageData": "image_data",
+    "ImageGtData": "image_gt_data",
     "ImageLabelmapData": "image_labelmap_data",
     "ImageSegData": "image_seg_data",
     "InfogainLoss": "infogain_loss",

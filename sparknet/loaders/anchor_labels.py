@@ -1,4 +1,5 @@
-"""Which anchors hold which boxes (Cascade R-CNN: detection_data_layer.cpp)."""
+"""Which anchors hold which boxes (Cascade R-CNN: detection_data_layer.cpp; MS-CNN:
+image_gt_data_layer.cpp)."""
 
 from __future__ import annotations
 
@@ -33,14 +34,34 @@ class Labels:
     hits: Array
 
 
+@dataclass(frozen=True)
+class Way:
+    """What the two forks do not do alike."""
+
+    edge: int
+    """What a side has beyond the difference of its corners."""
+    hides: bool
+    """A place in a region without labels holds no box."""
+    marks: bool
+    """A box that is picked up says its overlap too."""
+
+
+CASCADE = Way(1, hides=False, marks=True)
+MSCNN = Way(0, hides=True, marks=False)
+
+
 def label_maps(
-    picture: Picture, canvas: Size, place: Place, options: caffe_pb2.DetectionDataParameter
+    picture: Picture,
+    canvas: Size,
+    place: Place,
+    options: caffe_pb2.DetectionDataParameter,
+    way: Way = CASCADE,
 ) -> list[Array]:
     """Of each anchor a map of class, centre, size and overlap."""
     anchors = list(zip(options.stride, options.field_h, options.field_w, strict=True))
-    maps = [_one_map(picture, canvas, place, options, *anchor) for anchor in anchors]
+    maps = [_one_map(picture, canvas, place, options, way, *anchor) for anchor in anchors]
     if maps and len(picture.boxes):
-        _pick_up(picture, maps, [stride for stride, _, _ in anchors], options.pickup_iou_thr)
+        _pick_up(picture, maps, [stride for stride, _, _ in anchors], options.pickup_iou_thr, way)
     return [one.values for one in maps]
 
 
@@ -49,6 +70,7 @@ def _one_map(
     canvas: Size,
     place: Place,
     options: caffe_pb2.DetectionDataParameter,
+    way: Way,
     stride: int,
     field_h: int,
     field_w: int,
@@ -59,23 +81,26 @@ def _one_map(
     centres = np.stack([x, y], -1)
     fields = np.concatenate([centres - half, centres + half], -1)
     used = _inside(fields, place, stride, options)
+    hidden = np.zeros((high, wide))
+    for box in picture.outside:
+        hidden += overlap(fields, box, of_first=True, edge=way.edge)
+    hides = hidden >= options.ignore_fg_threshold
+    if way.hides:
+        used = used & ~hides
     found = np.zeros((6, high, wide))
     best, hits = np.zeros(len(picture.boxes)), np.zeros(len(picture.boxes), np.int64)
     most, which = np.zeros((high, wide)), np.full((high, wide), -1)
     for number, box in enumerate(picture.boxes):
-        shared = np.where(used, overlap(fields, box), 0)
+        shared = np.where(used, overlap(fields, box, edge=way.edge), 0)
         best[number] = shared.max(initial=0)
         better = shared > most
         most[better], which[better] = shared[better], number
-    hidden = np.zeros((high, wide))
-    for box in picture.outside:
-        hidden += overlap(fields, box, of_first=True)
     real = used & (most > options.fg_threshold)
     boxes, facts = picture.boxes[which[real]], picture.facts[which[real]]
     found[0, real] = np.where(facts[:, 1] != 0, 0, facts[:, 0])
-    found[1:5, real] = _centred(boxes)
+    found[1:5, real] = _centred(boxes, way.edge)
     found[5] = most
-    found[5, (used & ~real & (hidden >= options.ignore_fg_threshold)) | ~used] = 1
+    found[5, (used & ~real & hides) | ~used] = 1
     np.add.at(hits, which[real], 1)
     return Labels(found, best, hits)
 
@@ -100,12 +125,14 @@ def _inside(
     return used
 
 
-def _pick_up(picture: Picture, maps: list[Labels], strides: list[int], least: float) -> None:
+def _pick_up(
+    picture: Picture, maps: list[Labels], strides: list[int], least: float, way: Way
+) -> None:
     """A box that no anchor holds goes to the place of its centre, on the map that fits best."""
     best = np.stack([one.best for one in maps])
     hits = np.stack([one.hits for one in maps]).sum(0)
     for number, box in enumerate(picture.boxes):
-        label, ignored, _ = picture.facts[number]
+        label, ignored = picture.facts[number, :2]
         place = int(best[:, number].argmax())
         if ignored or hits[number] or best[place, number] < least:
             continue
@@ -118,18 +145,19 @@ def _pick_up(picture: Picture, maps: list[Labels], strides: list[int], least: fl
         )
         if found[0, row, column] <= 0:
             found[0, row, column] = label
-            found[1:5, row, column] = _centred(box[None])[:, 0]
-            found[5, row, column] = best[place, number]
+            found[1:5, row, column] = _centred(box[None], way.edge)[:, 0]
+            if way.marks:
+                found[5, row, column] = best[place, number]
 
 
-def _centred(boxes: Array) -> Array:
+def _centred(boxes: Array, edge: int) -> Array:
     """Centres and sizes, 4 x N."""
     low, high = boxes[:, :2], boxes[:, 2:]
-    found: Array = np.concatenate([(low + high) / 2, high - low + 1], 1).T
+    found: Array = np.concatenate([(low + high) / 2, high - low + edge], 1).T
     return found
 
 
-def overlap(fields: Array, box: Array, of_first: bool = False) -> Array:
+def overlap(fields: Array, box: Array, of_first: bool = False, edge: int = 1) -> Array:
     """What fields (… x 4) share with a box, of the union or of the field itself.
 
     A box whose corners are in no order shares nothing.
@@ -138,10 +166,12 @@ def overlap(fields: Array, box: Array, of_first: bool = False) -> Array:
     high = np.minimum(fields[..., 2:], box[2:])
     # The fork asks for a strict order of rows, not of columns.
     common = np.where(
-        (low[..., 0] <= high[..., 0]) & (low[..., 1] < high[..., 1]), (high - low + 1).prod(-1), 0
+        (low[..., 0] <= high[..., 0]) & (low[..., 1] < high[..., 1]),
+        (high - low + edge).prod(-1),
+        0,
     )
-    own = (fields[..., 2:] - fields[..., :2] + 1).prod(-1)
+    own = (fields[..., 2:] - fields[..., :2] + edge).prod(-1)
     if (box[2:] < box[:2]).any():
         return np.zeros(own.shape)
-    whole = own if of_first else own + (box[2:] - box[:2] + 1).prod() - common
+    whole = own if of_first else own + (box[2:] - box[:2] + edge).prod() - common
     return np.asarray(common / whole)

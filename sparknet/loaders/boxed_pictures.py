@@ -1,6 +1,7 @@
-"""Pictures with boxes for Cascade R-CNN: its window files, and how the two go together.
+"""Pictures with boxes for MS-CNN and Cascade R-CNN: window files, and how the two go together.
 
-zhaoweicai/cascade-rcnn: detection_data_layer.cpp, eval_data_layer.cpp, bbox_util.cpp.
+zhaoweicai/cascade-rcnn: detection_data_layer.cpp, eval_data_layer.cpp, bbox_util.cpp;
+zhaoweicai/mscnn: image_gt_data_layer.cpp.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ LARGEST = 1 << 28
 class Listed:
     """A picture of a window file: its path, channels, height and width, and its boxes.
 
-    Boxes are rows of x1, y1, x2, y2; facts are rows of class, ignored and difficult; `outside`
-    are boxes in which nothing is labelled.
+    Boxes are rows of x1, y1, x2, y2; facts are rows of class, ignored and, for Cascade R-CNN,
+    difficult; `outside` are boxes in which nothing is labelled.
     """
 
     path: str
@@ -38,11 +39,12 @@ class Listed:
     outside: Array
 
 
-def read_listed(path: str, most: int | None = None) -> list[Listed]:
+def read_listed(path: str, most: int | None = None, facts: int = 3) -> list[Listed]:
     """The pictures of a window file, at most so many.
 
     A picture is ``# number``, file name, channels, height, width, the number of boxes, these as
-    class, ignored, difficult and corners, then the number of regions without labels, and these.
+    class, ignored, difficult (with three facts) and corners, then the number of regions without
+    labels, and these.
     """
     words = Words(path)
     found: list[Listed] = []
@@ -58,11 +60,13 @@ def read_listed(path: str, most: int | None = None) -> list[Listed]:
             raise words.wrong(
                 "image", number, f"is {channels} x {high} x {wide}; it needs 3 colours"
             )
-        rows = _rows(words, 7)
+        rows = _rows(words, facts + 4)
         outside = _rows(words, 4)
         if (rows[:, 0] < 1).any():
             raise words.wrong("image", number, "has a box of a class below 1")
-        found.append(Listed(name, (channels, high, wide), rows[:, 3:], rows[:, :3], outside))
+        found.append(
+            Listed(name, (channels, high, wide), rows[:, facts:], rows[:, :facts], outside)
+        )
     if not found:
         raise FileError(path, "is empty")
     return found
@@ -134,12 +138,14 @@ def planes(pixels: Array, mean: Sequence[float], scale: float) -> Array:
     return np.asarray(values)
 
 
-def box_rows(made: Sequence[tuple[Array, Array]]) -> Array:
-    """A row (item, corners, class, ignored, difficult) for each box of a batch; one of -1 where
-    there is none."""
+NO_BOX = (-1,) * 8
+
+
+def box_rows(made: Sequence[tuple[Array, Array]], none: Sequence[float] = NO_BOX) -> Array:
+    """A row (item, corners, facts) for each box of a batch; `none` where there is none."""
     parts = [
         np.concatenate([np.full((len(boxes), 1), item), boxes, facts], 1)
         for item, (boxes, facts) in enumerate(made)
     ]
     rows: Array = np.concatenate(parts).astype(np.float32)
-    return (rows if len(rows) else np.full((1, 8), -1, np.float32))[:, :, None, None]
+    return (rows if len(rows) else np.array([none], np.float32))[:, :, None, None]

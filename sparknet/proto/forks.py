@@ -192,9 +192,6 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "type": "BatchReduction Scatter SyncBN",
         "value": "STOCHASTIC_SUM TOPK",
     },
-    "zhaoweicai/mscnn": {
-        "type": "ImageGtData",
-    },
 }
 
 

@@ -181,7 +181,7 @@ def test_layers_of_forks() -> None:
             assert set(re.findall(r"\w+", named)) <= types
     absent = section.split("Not there, among others:")[1].split(". ")[0]
     kinds = re.findall(r"\w+", re.sub(r"\(.*?\)| and ", " ", absent))
-    assert len(kinds) == 11
+    assert len(kinds) == 10
     for kind in kinds:
         with pytest.raises(SpecError, match=f"unknown type '{kind}'"):
             make(layer(kind, "", "y"))

@@ -116,6 +116,11 @@ def boxed(folder: Path) -> str:
     return source("DetectionData", "detection_data_param", folder, tops=1)
 
 
+def boxed_first(folder: Path) -> str:
+    anchor = "downsample_rate: 8 field_h: 8 field_w: 8"
+    return source("ImageGtData", "image_gt_data_param", folder, anchor)
+
+
 def boxed_test(folder: Path) -> str:
     return source("EvalData", "eval_data_param", folder)
 
@@ -168,6 +173,7 @@ TRAPS = {
     segmented_images: "ImageSegData: the list '.*' cannot be read",
     annotated: "AnnotatedData: the database '.*' cannot be read",
     boxed: "DetectionData: the window file '.*' cannot be read",
+    boxed_first: "ImageGtData: the window file '.*' cannot be read",
     boxed_test: "EvalData: the window file '.*' cannot be read",
     edges: "ImageLabelmapData: the list '.*' cannot be read",
     strided_images: "SegData: the list '.*' cannot be read",

@@ -45,6 +45,7 @@ HOSTS = {
     "HDF5Data": "hdf5_data",
     "HDF5Output": "hdf5_output",
     "ImageData": "image_data",
+    "ImageGtData": "image_gt_data",
     "ImageLabelmapData": "image_labelmap_data",
     "ImageSegData": "image_seg_data",
     "InnerDistance": "inner_distance",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from sparknet.caffe.host.batches import BatchHost
 from sparknet.layers.detection_data import DetectionData
-from sparknet.loaders.anchor_labels import Place, label_maps
+from sparknet.loaders.anchor_labels import CASCADE, Place, label_maps
 from sparknet.loaders.boxed_pictures import (
+    NO_BOX,
     Listed,
     Picture,
     Size,
@@ -43,13 +44,16 @@ class DetectionDataHost(BatchHost):
 class DetectionMaker:
     """Item n is picture n of the window file, around it, in the order that `shuffle` asks for."""
 
+    way = CASCADE
+    no_box: Sequence[float] = NO_BOX
+
     def __init__(self, layer: DetectionData, values: Any, seed: int, first: int) -> None:
-        self.options, self.values, self.seed = layer.options, values, seed
+        self.options, self.values, self.seed = layer.settings, values, seed
         self.canvas = layer.both("crop_height", "crop_width")
         self.fixed = layer.both("resize_height", "resize_width")
         self.sides = layer.both("long_size", "short_size")
         self.crop_sides = layer.both("crop_long_size", "crop_short_size")
-        self.listed = read_listed(values["source"])
+        self.listed = read_listed(values["source"], facts=layer.facts)
         self.turn = -1
         self.order: Any = ()
         self.decoders = Decoders()
@@ -74,7 +78,11 @@ class DetectionMaker:
         ]
         if not self.options.output_gt_boxes:
             return [images, *maps]
-        return [images, *maps, box_rows([(one.boxes, one.facts) for _, _, one in made])]
+        return [
+            images,
+            *maps,
+            box_rows([(one.boxes, one.facts) for _, _, one in made], self.no_box),
+        ]
 
     def close(self) -> None:
         self.decoders.close()
@@ -151,7 +159,7 @@ class DetectionMaker:
         image[:, top : top + high, left : left + wide] = values
         self._ignore(picture, canvas)
         place = Place(top, left, high, wide)
-        return image, label_maps(picture, canvas, place, self.options), picture
+        return image, label_maps(picture, canvas, place, self.options, self.way), picture
 
     def _rescaled(
         self, picture: Picture, rng: np.random.Generator, canvas: Size, path: str
@@ -161,13 +169,13 @@ class DetectionMaker:
         stored: Size = picture.pixels.shape[:2]
         if len(picture.boxes):
             box = picture.boxes[rng.integers(len(picture.boxes))]
-            middle, area = (box[1::-1] + box[:1:-1]) / 2, float((box[2:] - box[:2] + 1).prod())
+            middle, sides = (box[1::-1] + box[:1:-1]) / 2, box[2:] - box[:2]
         else:
             free = [max(have - room, 0) for have, room in zip(stored, canvas, strict=True)]
             middle = np.array([rng.integers(more + 1) for more in free])
             middle = middle + np.minimum(stored, canvas) / 2
-            area = 0.0
-        factors = self._factors(area, rng)
+            sides = None
+        factors = self._factors(sides, rng)
         if max(factors) > LARGE:
             middle = middle - _cut(picture, middle, factors)
         if factors != (1, 1):
@@ -176,8 +184,8 @@ class DetectionMaker:
             picture.resize(size, path, factors)
         return np.asarray(middle * factors)
 
-    def _factors(self, area: float, rng: np.random.Generator) -> tuple[float, float]:
-        """By which height and width change."""
+    def _factors(self, sides: Array | None, rng: np.random.Generator) -> tuple[float, float]:
+        """By which height and width change; a box's width and height, where there is one."""
         options = self.options
         by_object = options.HasField("min_scale")
         if not by_object and not options.HasField("low_scale_ratio"):
@@ -186,6 +194,7 @@ class DetectionMaker:
             return 1, 1
         least, most = options.low_scale_ratio, options.high_scale_ratio
         if by_object:
+            area = 0.0 if sides is None else float((sides + 1).prod())
             scales = (options.min_scale, options.max_scale)
             least, most = (scale / np.sqrt(area) if area > 0 else 2 for scale in scales)
         factor = 2 ** rng.uniform(np.log2(least), np.log2(most))
