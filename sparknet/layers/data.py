@@ -19,7 +19,7 @@ class Data(SourceLayer):
     Values: source, backend ("leveldb" or "lmdb"), batch_size, labels (a second top is
     there), shuffle, and those of `TransformParam`.
 
-    ``shuffle``, of several forks, gives each round through an LMDB an order of its own.
+    ``shuffle``, of several forks, gives each round an order of its own.
     """
 
     type = "Data"
@@ -32,8 +32,6 @@ class Data(SourceLayer):
     def survey(self) -> Plan:
         options = self.options
         batch = self.batch(options.batch_size)
-        if options.shuffle and self.choice("backend") != "lmdb":
-            self.fail("shuffle is for LMDB: records of a LevelDB are read in the order of keys")
         transform = TransformParam(self, self.parameter.transform_param, sized=True)
         channels, height, width = transform.output(self._record_shape(transform))
         labels = len(self.parameter.top) > 1

@@ -20,13 +20,14 @@ Record = TypeVar("Record")
 class Cursor:
     """A place in a LevelDB or LMDB; after the last record comes the first.
 
-    With a seed to shuffle by, each round through an LMDB has an order of its own.
+    With a seed to shuffle by, each round has an order of its own; the keys, not the values, are
+    kept in memory for it.
     """
 
     def __init__(
         self, source: str, backend: str, skip: int = 0, shuffle: int | None = None
     ) -> None:
-        self.source = source
+        self.source, self.shuffle = source, shuffle
         self.database: LMDB | LevelDB = LMDB(source) if backend == "lmdb" else LevelDB(source)
         try:
             skip = skip and skip % max(len(self.database), 1) if shuffle is None else skip
@@ -47,7 +48,8 @@ class Cursor:
             records = scan(self.source, keys, self.database.memory, rest[0], rest[1])
             self.database.check()
             return keys, records
-        return keys, scan(self.source, keys, *joined(rest[0]))
+        values = rest[0] if self.shuffle is None else fetched(self.database, keys, rest[0])
+        return keys, scan(self.source, keys, *joined(values))
 
     def blame(self, keys: list[bytes], error: RecordError) -> FileError:
         """An error of one record, under its name."""
@@ -61,13 +63,22 @@ class Cursor:
         return rounds(self.source, lambda: database)
 
     def _shuffled(self, seed: int) -> Iterator[Any]:
-        assert isinstance(self.database, LMDB)
-        places = list(self.database.places())
+        """LMDB: as in turn.  LevelDB: keys and the numbers of their tables."""
+        places: list[Any] = list(self.database.places())
         if not places:
             raise FileError(self.source, "is empty")
         for turn in count():
             order = np.random.default_rng([seed, 1 + turn]).permutation(len(places))
             yield from (places[place] for place in order)
+
+
+def fetched(database: LevelDB, keys: Sequence[bytes], tables: Sequence[int]) -> list[bytes]:
+    """The values of keys, of which it is known in which tables they lie."""
+    found: dict[bytes, bytes] = {}
+    for table in set(tables):
+        own = [key for key, number in zip(keys, tables, strict=True) if number == table]
+        found.update(zip(own, database.fetch(own, table), strict=True))
+    return [found[key] for key in keys]
 
 
 def rounds(source: str, records: Callable[[], Iterable[Record]]) -> Iterator[Record]:

@@ -176,3 +176,29 @@ def test_a_crop_needs_room_in_every_record(tmp_path: Path) -> None:
     records = [_encoded(images(1, *size, 3)[0]) for size in ((8, 8), (3, 9))]
     with pytest.raises(LayerError, match=r"record b'00001' is 3 x 3 x 9; the crop is 3 x 5 x 5"):
         net(lmdb(database(tmp_path, records), 2, "crop_size: 5")).forward()
+
+
+def test_a_shuffled_leveldb(tmp_path: Path) -> None:
+    """Each round has all records of tables and log, with their labels, in an order of its own."""
+    pixels = images(9, 1, 2, 2)
+    rows = [
+        (b"%05d" % n, n + 1, datum(channels=1, height=2, width=2, data=image.tobytes(), label=n))
+        for n, image in enumerate(pixels)
+    ]
+    path = leveldb(tmp_path / "db", [rows[:4], rows[4:7]], rows[7:])
+    text = lmdb(str(path), 3).replace("LMDB", "LEVELDB shuffle: true")
+    made = net(text)
+    turns = []
+    for _ in range(4):
+        labels: list[int] = []
+        for _ in range(3):
+            made.forward()
+            own = made.blobs["label"].data.astype(int).tolist()
+            np.testing.assert_array_equal(made.blobs["data"].data, pixels[own])
+            labels += own
+        assert sorted(labels) == list(range(9))
+        turns.append(tuple(labels))
+    assert len(set(turns)) == 4
+    again, other = net(text), net(text, seed=2)
+    assert passes(again, 3, "label").ravel().tolist() == list(turns[0])
+    assert passes(other, 3, "label").ravel().tolist() != list(turns[0])
