@@ -32,6 +32,8 @@ Kind: TypeAlias = "dict[int, Kind | None]"
 BLOB_FIELDS = {5: ("data", 4), 6: ("diff", 4), 8: ("double_data", 8), 9: ("double_diff", 8)}
 INT8 = 5300
 BLOB_FIELDS[INT8] = ("int8_data", 1)
+VOLUME = 5
+"""Sizes of a blob of C3D."""
 NET: Kind = {100: {7: None}, 2: {6: None, 1: {50: None}}}
 STATE: Kind = {3: None}
 
@@ -149,25 +151,54 @@ class _Walker:
         payload = Payload()
         out = [header(5, 4), struct.pack("<f", len(self.payloads))]
         self.payloads.append(payload)
-        kept = position = start
+        shift, position = 0, start
+        volume = self.volume(start, stop)
+        if volume:
+            (shape, position), shift = volume, 1
+            out.append(shape)
+        kept = position
         while position < stop:
             entry = self.field(position, stop)
-            piece = self.piece(entry, stop)
+            piece = self.piece(entry, stop, shift)
             position = entry.stop
             if piece is None:
                 continue
-            payload.pieces.setdefault(BLOB_FIELDS[entry.number][0], []).append(piece)
+            payload.pieces.setdefault(BLOB_FIELDS[entry.number - shift][0], []).append(piece)
             out.append(self.keep(kept, entry.start))
             position = max(position, piece.start + piece.size * (piece.lead + piece.width))
             kept = position
         out.append(self.keep(kept, stop))
         return b"".join(out)
 
-    def piece(self, entry: Field, stop: int) -> Piece | None:
-        """The numbers in a field of a blob, with those of the same tag that follow it."""
-        if entry.number not in BLOB_FIELDS:
+    def volume(self, start: int, stop: int) -> tuple[bytes, int] | None:
+        """The shape of a blob of C3D, as others write it, and where its numbers begin.
+
+        C3D's sizes are num, channels, length, height and width, and its `data` and `diff` are
+        numbered one higher.
+        """
+        sizes, position, last = [0] * VOLUME, start, 0
+        while position < stop and last < VOLUME:
+            entry = self.field(position, stop)
+            if entry.wire != VARINT or not last < entry.number <= VOLUME:
+                return None
+            last, position = entry.number, entry.stop
+            digits = self.source.read(entry.body, entry.stop - entry.body)
+            sizes[last - 1] = _varint(self.source, digits, 0)[0]
+        if last < VOLUME:
             return None
-        width = BLOB_FIELDS[entry.number][1]
+        if sizes[:3] == [1, 1, 1]:
+            # A matrix or a vector: in Caffe's old spelling, which fits fewer axes too.
+            pairs = zip((1, 2, 3, 4), (1, 1, *sizes[3:]), strict=True)
+            return b"".join(encode_varint(n << 3) + encode_varint(s) for n, s in pairs), position
+        dims = b"".join(map(encode_varint, sizes))
+        inner = header(1, len(dims)) + dims
+        return header(7, len(inner)) + inner, position
+
+    def piece(self, entry: Field, stop: int, shift: int = 0) -> Piece | None:
+        """The numbers in a field of a blob, with those of the same tag that follow it."""
+        if entry.number - shift not in BLOB_FIELDS:
+            return None
+        width = BLOB_FIELDS[entry.number - shift][1]
         if width == 1 and entry.wire != BYTES:
             return None
         if entry.wire == BYTES:

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparknet import caffe
 from sparknet.errors import ArrayError, FileError
-from sparknet.proto import caffe_pb2
+from sparknet.proto import caffe_pb2, parse_net
 from sparknet.proto.blob_file import array_bytes, checked_count, read_blob, write_blob
+from sparknet.proto.wire import encode_varint, header
 from tests.goldens import GOLDENS
 
 
@@ -96,3 +98,67 @@ def test_array_bytes_copies_only_what_it_must() -> None:
     assert np.shares_memory(np.asarray(array_bytes(array)), array)
     assert bytes(array_bytes(array.T)) == array.T.copy().tobytes()
     assert checked_count("x", "blob", (2, 3, 0)) == 0
+
+
+def of_c3d(array: np.ndarray, diff: bool = False) -> bytes:
+    """As C3D's first version writes it: num, channels, length, height, width, data, diff."""
+    sizes = b"".join(
+        encode_varint(number << 3) + encode_varint(size)
+        for number, size in enumerate(array.shape, 1)
+    )
+    values = array.astype("<f4").tobytes()
+    parts = [header(number, len(values)) + values for number in (6, 7)[: 1 + diff]]
+    return sizes + b"".join(parts)
+
+
+@pytest.mark.parametrize("diff", [False, True])
+def test_blobs_of_c3d(tmp_path: Path, diff: bool) -> None:
+    rng = np.random.default_rng(0)
+    for shape, want in (
+        ((1, 3, 4, 2, 5), (1, 3, 4, 2, 5)),
+        ((7, 3, 1, 2, 5), (7, 3, 1, 2, 5)),
+        ((1, 1, 1, 6, 300), (1, 1, 6, 300)),
+    ):
+        array = rng.standard_normal(shape).astype(np.float32)
+        (tmp_path / "x").write_bytes(of_c3d(array, diff))
+        read = read_blob(tmp_path / "x")
+        assert read.shape == want
+        assert read.tobytes() == array.tobytes()
+    for damaged, says in (
+        (of_c3d(array)[:-4], "is cut short"),
+        (of_c3d(array).replace(b"\x20\x06", b"\x20\x07"), "its shape .* needs 2100"),
+        (b"\x08\x01\x10\x01\x18\x01\x20\x01\x28" + b"\xff" * 9 + b"\x01", "negative size"),
+    ):
+        (tmp_path / "x").write_bytes(damaged)
+        with pytest.raises(FileError, match=says):
+            read_blob(tmp_path / "x")
+
+
+def test_weights_of_c3d(tmp_path: Path) -> None:
+    """A convolution over time, and a matrix and a bias, which lie in five axes too."""
+    text = """
+    input: "x" input_shape { dim: 1 dim: 2 dim: 3 dim: 4 dim: 4 }
+    layers { name: "c" type: CONVOLUTION3D bottom: "x" top: "c"
+      convolution_param { num_output: 5 kernel_size: 3 kernel_depth: 2 } }
+    layers { name: "f" type: INNER_PRODUCT bottom: "c" top: "f"
+      inner_product_param { num_output: 4 } }
+    """
+    rng = np.random.default_rng(0)
+    shapes = {"c": [(5, 2, 2, 3, 3), (1, 1, 1, 1, 5)], "f": [(1, 1, 1, 4, 40), (1, 1, 1, 1, 4)]}
+    arrays = {
+        name: [rng.standard_normal(shape).astype(np.float32) for shape in own]
+        for name, own in shapes.items()
+    }
+    layers = []
+    for name, own in arrays.items():
+        body = header(4, 1) + name.encode()
+        for array in own:
+            blob = of_c3d(array)
+            body += header(6, len(blob)) + blob
+        layers.append(header(2, len(body)) + body)
+    (tmp_path / "x.caffemodel").write_bytes(b"".join(layers))
+    net = caffe.Net.from_proto(parse_net(text), caffe.TEST, seed=1)
+    net.copy_from(str(tmp_path / "x.caffemodel"))
+    for name, own in arrays.items():
+        for blob, array in zip(net.params[name], own, strict=True):
+            np.testing.assert_array_equal(blob.data.ravel(), array.ravel())
