@@ -368,12 +368,15 @@ class Net:
         """Use another net's parameter memory for layers of the same name."""
         weights_io.share(self._runtime, other._runtime)
 
-    def set_input_arrays(self, data: Any, labels: Any) -> None:
-        """Hand arrays to the MemoryData layer that the net begins with."""
+    def set_input_arrays(self, data: Any, labels: Any, sizes: Any = None) -> None:
+        """Hand arrays to the MemoryData layer that the net begins with.
+
+        `sizes` is for its third top: the height and width of each picture.
+        """
         host = self._runtime.segments[0].host if self._runtime.segments else None
         if host is None or not hasattr(host, "set_arrays"):
             raise SpecError("set_input_arrays needs a net whose first layer is MemoryData")
-        host.set_arrays(data, labels)
+        host.set_arrays(data, labels, sizes)
 
     _set_input_arrays = set_input_arrays
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Layer, Plan, Shape, between, shape_text
+from sparknet.layers.layer import Layer, Plan, Shape, between, count, shape_text
 from sparknet.layers.legacy_shape import legacy_shape
 from sparknet.layers.multi_stage_meanfield import MOST
 
@@ -28,7 +28,7 @@ class DenseCRF(Layer):
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options, scores = self.options, bottoms[0]
         sizes = legacy_shape(self, bottoms[1], "the sizes")
-        if len(scores) != 4 or not scores[1] or sizes != (scores[0], 2, 1, 1):
+        if len(scores) != 4 or not scores[1] or sizes[0] != scores[0] or count(sizes[1:]) != 2:
             self.fail(
                 "takes scores of N x C x H x W, and N x 2 sizes; they are "
                 f"{shape_text(scores)} and {shape_text(bottoms[1])}"

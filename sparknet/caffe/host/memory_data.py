@@ -23,7 +23,7 @@ class MemoryDataHost(Host):
         self.arrays: tuple[Any, ...] = ()
         self.position = 0
 
-    def set_arrays(self, data: Any, labels: Any) -> None:
+    def set_arrays(self, data: Any, labels: Any, sizes: Any = None) -> None:
         """Start again with these arrays (Caffe: _caffe.cpp, Net_SetInputArrays; pycaffe.py)."""
         values = self.node.plan.values
         shape = (values["channels"], values["height"], values["width"])
@@ -39,7 +39,22 @@ class MemoryDataHost(Host):
         if len(data) == 0 or len(data) % self.batch:
             self._refuse(f"{len(data)} items are not a multiple of the batch size {self.batch}")
         # Four axes, whatever the label's shape was before the first pass (Forward_cpu).
-        self.arrays, self.position = (data, labels.reshape(-1, 1, 1, 1)), 0
+        arrays = (data, labels.reshape(-1, 1, 1, 1), self._sizes(sizes, data))
+        self.arrays, self.position = arrays[: len(self.node.tops)], 0
+
+    def _sizes(self, sizes: Any, data: Any) -> Any:
+        """The height and width of each picture, for a third top."""
+        if sizes is None:
+            return np.full((len(data), 1, 1, 2), data.shape[2:], np.float32)
+        self._check_floats(sizes, "sizes")
+        if len(self.node.tops) < 3:
+            self._refuse("sizes need a third top")
+        if sizes.size != 2 * len(data):
+            self._refuse(
+                f"{len(data)} items need as many sizes, each of height and width; "
+                f"they are {shape_text(sizes.shape)}"
+            )
+        return np.ascontiguousarray(sizes).reshape(-1, 1, 1, 2)
 
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         if not self.arrays:

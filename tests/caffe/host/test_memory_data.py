@@ -72,3 +72,41 @@ def test_arrays_of_other_numbers_are_refused() -> None:
         made.set_input_arrays(data, labels.astype(np.int64))
     made.set_input_arrays(data.transpose(0, 1, 3, 2).copy().transpose(0, 1, 3, 2), labels)
     made.forward()
+
+
+def test_sizes_of_pictures() -> None:
+    """DeepLab's third top."""
+    text = TEXT.replace("top: 'label'", "top: 'label' top: 'data_dim'")
+    made = net(text)
+    data, labels = np.zeros((4, 1, 2, 3), np.float32), np.zeros(4, np.float32)
+    made.set_input_arrays(data, labels)
+    made.forward()
+    assert made.blobs["data_dim"].shape == (2, 1, 1, 2)
+    assert made.blobs["data_dim"].data.reshape(2, 2).tolist() == [[2, 3], [2, 3]]
+    sizes = np.array([[1, 3], [2, 2], [1, 1], [2, 1]], np.float32)
+    made.set_input_arrays(data, labels, sizes)
+    for part in (sizes[:2], sizes[2:], sizes[:2]):
+        made.forward()
+        assert made.blobs["data_dim"].data.reshape(2, 2).tolist() == part.tolist()
+    with pytest.raises(LayerError, match=r"4 items need as many sizes.*; they are 3 x 2"):
+        made.set_input_arrays(data, labels, sizes[:3])
+    with pytest.raises(LayerError, match="sizes need a third top"):
+        net(TEXT).set_input_arrays(data, labels, sizes)
+
+
+def test_sizes_for_a_dense_crf() -> None:
+    """A CRF of a picture that fills a part of its canvas is that of the part alone."""
+    rng = np.random.default_rng(0)
+    shape = "memory_data_param { batch_size: 1 channels: 3 height: 6 width: 8 }"
+    tops = "".join(f"top: '{name}' " for name in ("data", "label", "data_dim"))
+    crf = "layer { name: 'crf' type: 'DenseCRF' bottom: 'data' bottom: 'data_dim' top: 'crf' }"
+    made = net(f"layer {{ name: 'src' type: 'MemoryData' {tops} {shape} }} {crf}")
+    data = rng.uniform(0, 1, (1, 3, 6, 8)).astype(np.float32)
+    made.set_input_arrays(data, np.zeros(1, np.float32), np.array([[5, 4]], np.float32))
+    made.forward()
+    small = net(
+        "layer { name: 'in' type: 'Input' top: 'data' top: 'data_dim' input_param { "
+        "shape { dim: 1 dim: 3 dim: 5 dim: 4 } shape { dim: 1 dim: 2 } } } " + crf
+    )
+    out = small.forward(data=data[:, :, :5, :4], data_dim=[[5, 4]])["crf"]
+    np.testing.assert_allclose(made.blobs["crf"].data[:, :, :5, :4], out, rtol=1e-5, atol=1e-6)
