@@ -10,11 +10,13 @@ import pytest
 
 from sparknet import caffe
 from sparknet.proto import parse_net
-from tests.caffe import cascade_nets, fork_nets
+from tests.caffe import cascade_nets, detector_nets, fork_nets
 from tests.caffe.fork_nets import Writer
+from tests.caffe.host.test_boxed_data import listing
 
-TRAINED = {**fork_nets.TRAINED, "Cascade R-CNN": cascade_nets.trained}
-TESTED = {**fork_nets.TESTED, "Cascade R-CNN": cascade_nets.tested}
+MORE = {"RefineDet": detector_nets.refinedet, "DetectNet": detector_nets.detectnet}
+TRAINED = {**fork_nets.TRAINED, **MORE, "Cascade R-CNN": cascade_nets.trained}
+TESTED = {**fork_nets.TESTED, **MORE, "Cascade R-CNN": cascade_nets.tested}
 
 
 def feed(net: Any, written: Writer) -> None:
@@ -41,7 +43,17 @@ def test_forward(name: str) -> None:
 @pytest.mark.parametrize("name", TRAINED)
 def test_training(name: str, tmp_path: Path) -> None:
     """Every weight of a net that learns changes, and the losses stay numbers."""
-    written = TRAINED[name]()
+    train(TRAINED[name](), tmp_path)
+
+
+def test_mscnn(tmp_path: Path) -> None:
+    """From a window file and its pictures."""
+    boxes = [[(1, 0, 10, 10, 30, 32), (2, 0, 30, 20, 66, 60)], [(2, 0, 12, 14, 44, 50)]]
+    source, _ = listing(tmp_path, boxes, [(64, 80), (70, 60)])
+    train(detector_nets.mscnn(source), tmp_path)
+
+
+def train(written: Writer, tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(written.text)
     (tmp_path / "solver.prototxt").write_text(
         f'net: "{tmp_path / "net.prototxt"}" base_lr: 0.001 momentum: 0.9 random_seed: 3 '
