@@ -44,7 +44,7 @@ test-cluster: setup
 
 # Each application with one worker and two, in a classic session and under Connect.
 test-applications: setup
-	@$(PY) -m pytest -m long tests/examples
+	@$(PY) -m pytest -m long --durations=0 --durations-min=1 tests/examples
 
 bench: setup
 	@$(PY) -m benchmarks.ndarray

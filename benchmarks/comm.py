@@ -5,8 +5,9 @@ The copy goes through the same loopback, between as many processes: in a mean ov
 and receives 2 (K - 1) / K of the buffer, half before and half after the averaging.  In the copy
 each process sends as much to the next one in a circle, and receives as much at the same time,
 without computing.  Gloo is `torch.distributed.all_reduce`, where torch is installed; it sums, and
-does not divide.  The mean is measured with each seal; all take turns, and the ratios compare turns
-of the same round.
+does not divide.  The mean is measured through shared memory, as workers of one machine take it, and
+over TCP with each seal, as workers of several do.  All take turns, and the ratios compare turns of
+the same round.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from sparknet.dist.comm import Comm, raw_bytes
 from sparknet.dist.handshake import make_secret
 from sparknet.dist.mesh import Listener
 from sparknet.dist.seal import AES_GCM, GMAC, HMAC, NONE
+from sparknet.dist.shared_memory import SWITCH
 from sparknet.dist.tcp import TcpComm
 from sparknet.native import NDArray, set_threads
 
@@ -36,7 +38,9 @@ FLOATS = 61_000_000
 PIECE = 1 << 20
 WARM_UP = 2
 
-SEALS = [NONE, GMAC, HMAC, AES_GCM]
+MEMORY = "through memory"
+SEALS = {MEMORY: GMAC, **{f"over TCP, {seal}": seal for seal in (NONE, GMAC, HMAC, AES_GCM)}}
+BARE = f"mean over TCP, {NONE}"
 
 
 class Circle:
@@ -96,16 +100,15 @@ def worker(
     views = [raw_bytes(one[part]) for one in (buffer, target)]
     circle = Circle(server, servers[(rank + 1) % size], *views)
     with ExitStack() as stack:
-        comms = [
-            stack.enter_context(
-                TcpComm.connect(
-                    listener, rank, [one[number] for one in addresses], secret, seal=SEALS[number]
-                )
-            )
-            for number, listener in enumerate(listeners)
-        ]
+        comms = []
+        for number, (way, seal) in enumerate(SEALS.items()):
+            os.environ[SWITCH] = str(int(way == MEMORY))
+            places = [one[number] for one in addresses]
+            comm = TcpComm.connect(listeners[number], rank, places, secret, seal=seal)
+            comms.append(stack.enter_context(comm))
         works = {"copy": circle.copy, "gloo": gloo(rank, size, store, target)}
-        works |= {f"mean, {SEALS[n]}": partial(comm.mean, buffer) for n, comm in enumerate(comms)}
+        means = [partial(comm.mean, buffer) for comm in comms]
+        works |= {f"mean {way}": mean for way, mean in zip(SEALS, means, strict=True)}
         turns: list[dict[str, float]] = []
         for _ in range(rounds + WARM_UP):
             comms[0].barrier()
@@ -125,7 +128,7 @@ def _seconds(work: Callable[[], None], comm: Comm) -> float:
 
 
 def measured(size: int, floats: int, rounds: int) -> list[dict[str, float]]:
-    """Seconds of a copy, of gloo and of a mean with each seal, by round, measured by worker 0."""
+    """Seconds of a copy, of gloo and of a mean each way, by round, measured by worker 0."""
     context, secret = get_context("spawn"), make_secret()
     ends, processes = [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -163,7 +166,7 @@ def main() -> None:
         turns = measured(size, options.floats, options.rounds)
         for name in turns[0]:
             cells = [spread([turn[name] for turn in turns])]
-            for other in ("copy", "gloo", f"mean, {NONE}"):
+            for other in ("copy", "gloo", BARE):
                 known = [turn[name] / turn[other] for turn in turns if other in turn]
                 cells.append(spread(known, 2) if known and name != other else "")
             print(f"| {size} | {name} | {' | '.join(cells)} |", flush=True)

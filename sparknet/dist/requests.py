@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sparknet.dist.comm import raw_bytes
 from sparknet.dist.shard import Shard, ShardedServer
 from sparknet.dist.threads import start
-from sparknet.dist.wire import Wire
+from sparknet.dist.wire import Pipe
 from sparknet.errors import CommError, PeerLost
 from sparknet.native import NDArray
 
@@ -26,18 +26,18 @@ _ANSWER = struct.Struct("!QQ")
 _PUSH, _PULL, _END = b"+", b"-", b"."
 
 
-def fill(wire: Wire, into: memoryview, rank: int, where: str) -> None:
+def fill(pipe: Pipe, into: memoryview, rank: int, where: str) -> None:
     """Fill a buffer from a connection."""
     try:
-        wire.receive(into)
+        pipe.receive(into)
     except (OSError, EOFError) as error:
         raise PeerLost(rank, where, _reason(error)) from None
 
 
-def drain(wire: Wire, data: bytes | memoryview, rank: int, where: str) -> None:
+def drain(pipe: Pipe, data: bytes | memoryview, rank: int, where: str) -> None:
     """Send all of a buffer."""
     try:
-        wire.send(data)
+        pipe.send(data)
     except OSError as error:
         raise PeerLost(rank, where, _reason(error)) from None
 
@@ -54,22 +54,22 @@ class TcpServer(ShardedServer):
         comm: TcpComm,
         size: int,
         shard: Shard,
-        asking: Mapping[int, Wire],
-        serving: Mapping[int, Wire],
+        asking: Mapping[int, Pipe],
+        serving: Mapping[int, Pipe],
     ) -> None:
         super().__init__(comm.bounds(size))
         self._comm, self._shard, self._asking = comm, shard, asking
         self._threads = [
-            threading.Thread(target=self._serve, args=(one, wire), daemon=True)
-            for one, wire in serving.items()
+            threading.Thread(target=self._serve, args=(one, pipe), daemon=True)
+            for one, pipe in serving.items()
         ]
         for thread in self._threads:
             start(thread)
 
     def close(self) -> None:
-        for wire in self._asking.values():
+        for pipe in self._asking.values():
             with suppress(OSError):
-                wire.send(_REQUEST.pack(_END, 0, 0))
+                pipe.send(_REQUEST.pack(_END, 0, 0))
         for thread in self._threads:
             thread.join()
 
@@ -97,12 +97,12 @@ class TcpServer(ShardedServer):
 
     def _ask(self, owner: int, what: bytes, version: int, data: memoryview) -> tuple[int, int]:
         begun = perf_counter()
-        wire, where = self._asking[owner], self._comm.where(owner)
+        pipe, where = self._asking[owner], self._comm.where(owner)
         with self._comm.guarded("pushing" if what == _PUSH else "pulling"):
-            drain(wire, _REQUEST.pack(what, version, data.nbytes), owner, where)
-            drain(wire, data, owner, where)
+            drain(pipe, _REQUEST.pack(what, version, data.nbytes), owner, where)
+            drain(pipe, data, owner, where)
             answer = memoryview(bytearray(_ANSWER.size))
-            fill(wire, answer, owner, where)
+            fill(pipe, answer, owner, where)
         self._comm.traffic.sent += data.nbytes
         self._comm.traffic.seconds += perf_counter() - begun
         number, length = _ANSWER.unpack(answer)
@@ -110,23 +110,23 @@ class TcpServer(ShardedServer):
 
     # -- answering -----------------------------------------------------------------------
 
-    def _serve(self, one: int, wire: Wire) -> None:
+    def _serve(self, one: int, pipe: Pipe) -> None:
         """Answer a worker's requests until it ends or is lost."""
         begin, end = self._shard.span
         values = NDArray.empty((end - begin,))
         with suppress(OSError):
             while True:
                 request = memoryview(bytearray(_REQUEST.size))
-                fill(wire, request, one, "")
+                fill(pipe, request, one, "")
                 what, version, length = _REQUEST.unpack(request)
                 if what == _PUSH and length == values.nbytes:
-                    fill(wire, raw_bytes(values), one, "")
-                    wire.send(_ANSWER.pack(self._shard.add(values, version), 0))
+                    fill(pipe, raw_bytes(values), one, "")
+                    pipe.send(_ANSWER.pack(self._shard.add(values, version), 0))
                 elif what == _PULL and not length:
                     version = self._shard.copy(values)
-                    wire.send(_ANSWER.pack(version, values.nbytes))
-                    wire.send(raw_bytes(values))
+                    pipe.send(_ANSWER.pack(version, values.nbytes))
+                    pipe.send(raw_bytes(values))
                 elif what == _END:
                     return
                 else:
-                    wire.end()
+                    pipe.end()

@@ -16,14 +16,15 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
-from sparknet.dist.comm import Accept, Comm, Server, raw_bytes
+from sparknet.dist.comm import Accept, Comm, Server, Traffic, raw_bytes
 from sparknet.dist.heartbeat import Heartbeats
 from sparknet.dist.mesh import DOWNWARD, HEARTBEATS, TOGETHER, UPWARD, Address, Listener
 from sparknet.dist.requests import TcpServer, fill
 from sparknet.dist.seal import HMAC
 from sparknet.dist.shard import Shard
+from sparknet.dist.shared_memory import SharedFile, machine, make_offer, neighbours, open_offer
 from sparknet.dist.threads import start
-from sparknet.dist.wire import RECORD, Wire
+from sparknet.dist.wire import RECORD, Pipe, Wire
 from sparknet.errors import CommError, PeerLost
 from sparknet.native import NDArray
 
@@ -41,9 +42,9 @@ Piece = memoryview | threading.Event
 class _Sender(threading.Thread):
     """Sends what is put in its queue to one worker, while the main thread receives."""
 
-    def __init__(self, wire: Wire, rank: int) -> None:
+    def __init__(self, pipe: Pipe, rank: int) -> None:
         super().__init__(name=f"sparknet-send-{rank}", daemon=True)
-        self._wire = wire
+        self.pipe = pipe
         self.queue: SimpleQueue[Piece | None] = SimpleQueue()
         self.failed = False
         start(self)
@@ -54,7 +55,7 @@ class _Sender(threading.Thread):
                 piece.set()
             elif not self.failed:
                 try:
-                    self._wire.send(piece)
+                    self.pipe.send(piece)
                 except OSError:
                     self.failed = True
 
@@ -70,7 +71,8 @@ class TcpComm(Comm):
         deadline: float,
     ) -> None:
         super().__init__(rank, len(addresses), deadline)
-        self._addresses, self._wires = addresses, wires
+        self._addresses = addresses
+        self._pipes: list[list[Pipe]] = [list(one) for one in wires]
         self._others = [one for one in range(self.size) if one != rank]
         self._number = 0
         self._lost: dict[int, str] = {}
@@ -93,14 +95,21 @@ class TcpComm(Comm):
     ) -> TcpComm:
         """Connect to the other workers; ``addresses`` are their listeners', by rank."""
         wires = listener.connect(rank, addresses, secret, deadline, run, seal)
-        return cls(rank, addresses, wires, deadline)
+        comm = cls(rank, addresses, wires, deadline)
+        try:
+            comm._share_memory()
+            comm.traffic = Traffic()
+        except BaseException:
+            comm.close()
+            raise
+        return comm
 
     def server(self, buffer: NDArray, accept: Accept) -> Server:
         asking, serving = {}, {}
         for one in self._others:
             lower = one < self.rank
-            asking[one] = self._wires[one][DOWNWARD if lower else UPWARD]
-            serving[one] = self._wires[one][UPWARD if lower else DOWNWARD]
+            asking[one] = self._pipes[one][DOWNWARD if lower else UPWARD]
+            serving[one] = self._pipes[one][UPWARD if lower else DOWNWARD]
         shard = Shard(buffer, self.bounds(buffer.size)[self.rank], accept)
         return TcpServer(self, buffer.size, shard, asking, serving)
 
@@ -112,13 +121,49 @@ class TcpComm(Comm):
         for sender in self._senders.values():
             sender.queue.put(None)
         for one in self._others:
-            for wire in self._wires[one]:
-                wire.end(socket.SHUT_RDWR if self._lost else socket.SHUT_WR)
+            for pipe in self._pipes[one]:
+                pipe.end(socket.SHUT_RDWR if self._lost else socket.SHUT_WR)
         for sender in self._senders.values():
             sender.join()
         for one in self._others:
-            for wire in self._wires[one]:
-                wire.close()
+            for pipe in self._pipes[one]:
+                pipe.close()
+
+    def _share_memory(self) -> None:
+        """Let what goes to workers on this machine go through memory."""
+        machines = [str(one) for one in self._gather(machine())]
+        near = [neighbours(machines, rank) for rank in self._all]
+        if not any(near):
+            return
+        above = [[one for one in near[rank] if one > rank] for rank in self._all]
+        offer = make_offer(len(above[self.rank]))
+        try:
+            told = self._gather(offer and offer.told)
+            files: dict[int, SharedFile | None] = {
+                one: open_offer(told[one], len(above[one]))
+                for one in near[self.rank]
+                if one < self.rank
+            }
+            opened = self._gather([one for one, file in files.items() if file])
+        finally:
+            if offer:
+                offer.close()
+        for one, file in files.items():
+            if file:
+                self._take_pipes(one, file.pipes(above[one].index(self.rank), made=False))
+        for place, one in enumerate(above[self.rank]):
+            if offer and self.rank in opened[one]:
+                self._take_pipes(one, offer.file.pipes(place, made=True))
+
+    def _take_pipes(self, one: int, pipes: Sequence[Pipe]) -> None:
+        """Replace the connections to a worker, which both have read to their end."""
+        for old in self._pipes[one][:HEARTBEATS]:
+            old.close()
+        self._pipes[one][:HEARTBEATS] = pipes
+        self._senders[one].pipe = pipes[TOGETHER]
+        if self._lost:
+            for pipe in pipes:
+                pipe.end()
 
     # -- what goes over the wire -----------------------------------------------------------
 
@@ -212,8 +257,8 @@ class TcpComm(Comm):
         self._lost.setdefault(rank, reason)
         self._known.set()
         for one in self._others:
-            for wire in self._wires[one][:HEARTBEATS]:
-                wire.end()
+            for pipe in self._pipes[one][:HEARTBEATS]:
+                pipe.end()
 
     def _send(self, one: int, data: memoryview) -> None:
         """Announce and send bytes, after those still being sent."""
@@ -260,4 +305,4 @@ class TcpComm(Comm):
         self._fill(one, into)
 
     def _fill(self, one: int, into: memoryview) -> None:
-        fill(self._wires[one][TOGETHER], into, one, self.where(one))
+        fill(self._pipes[one][TOGETHER], into, one, self.where(one))

@@ -1,4 +1,4 @@
-"""Wire: a connection whose bytes travel as sealed records.
+"""Pipe: bytes between two workers; Wire: a connection on which they travel as sealed records.
 
 A piece is sent as records of `RECORD` bytes each, the last one shorter.  It is received as one
 piece, or as several that begin and end at records.
@@ -7,6 +7,7 @@ piece, or as several that begin and end at records.
 from __future__ import annotations
 
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -21,8 +22,28 @@ _SMALL = 1 << 14
 Buffer = bytes | bytearray | memoryview
 
 
-class Wire:
-    """A sealed connection.  One thread may send while another one receives."""
+class Pipe(ABC):
+    """Both directions between two workers.  One thread may send while another one receives."""
+
+    @abstractmethod
+    def send(self, data: Buffer) -> None:
+        """Send a buffer; OSError if the other end is gone."""
+
+    @abstractmethod
+    def receive(self, into: memoryview) -> None:
+        """Fill a buffer; EOFError if the other end hung up, OSError if the connection breaks."""
+
+    @abstractmethod
+    def end(self, how: int = socket.SHUT_RDWR) -> None:
+        """End one direction or both, which wakes all that wait for it at both ends."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End both directions for good."""
+
+
+class Wire(Pipe):
+    """A sealed connection."""
 
     def __init__(self, connection: socket.socket, keys: Keys, seal: str) -> None:
         self.connection = connection
@@ -30,12 +51,10 @@ class Wire:
         self._tag = memoryview(bytearray(self._seal.size))
 
     def send(self, data: Buffer) -> None:
-        """Send a buffer; OSError if the connection breaks."""
         for record in _records(data):
             self._send(record)
 
     def receive(self, into: memoryview) -> None:
-        """Fill a buffer; EOFError if the other end hung up, OSError if the connection breaks."""
         for record in _records(into):
             self._fill(record)
             self._fill(self._tag)
@@ -60,7 +79,6 @@ class Wire:
         return size + self._seal.size
 
     def end(self, how: int = socket.SHUT_RDWR) -> None:
-        """Shut the connection down, which wakes all that wait for it at both ends."""
         with suppress(OSError):
             self.connection.shutdown(how)
 

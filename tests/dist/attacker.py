@@ -1,7 +1,8 @@
 """An attacker between the machines of a run: it sees, changes and opens what it likes.
 
 It knows no secret.  Whoever opens a port of the run tells it, and gives the others the port that
-the attacker answers with: the attacker's own, or the same.
+the attacker answers with: the attacker's own, or the same.  The workers take themselves to be on
+different machines, so that they share no memory.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparknet.dist import worker_main
+from sparknet.dist import tcp, worker_main
 from sparknet.dist.handshake import MAGIC, NONCE, SAID
 from sparknet.dist.line import Line, Link
 from sparknet.dist.mesh import Listener
@@ -38,10 +39,15 @@ class TappedLink(Link):
     """Descriptors that the worker's process may have, if not 0."""
 
     def dial(self, rank: int, *purpose: int) -> Line:
-        listener = worker_main._listener
+        listener, machine = worker_main._listener, tcp.machine
+
+        def alone() -> str:
+            tcp.machine = machine
+            return ""
 
         def tapped(*given: Any) -> tuple[Listener, str]:
-            worker_main._listener = listener  # a process may work for other runs after this one
+            # A process may work for other runs after this one.
+            worker_main._listener, tcp.machine = listener, alone
             found, host = listener(*given)
             if self.files:
                 limit = (self.files, resource.getrlimit(resource.RLIMIT_NOFILE)[1])

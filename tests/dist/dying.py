@@ -46,9 +46,7 @@ def last(
 def halfway(phase: str, method: Callable[..., Any]) -> Callable[..., None]:
     """What is still done: a part of the message or of the file."""
     if phase == "sending":
-        return lambda comm, one, data: comm._wires[one][0].connection.sendall(
-            data[: len(data) // 2]
-        )
+        return lambda comm, one, data: comm._pipes[one][0].send(data[: len(data) // 2])
     if phase == "snapshotting":
         return lambda store, round, name, parts: method(store, round, name, parts[:-1])
     return lambda *arguments: None
