@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "../engine/int8.hpp"
+#include "../engine/matmul/few_rows.hpp"
 #include "../engine/matmul/gemm.hpp"
 #include "../engine/matmul/int8_product.hpp"
 #include "../engine/matmul/product.hpp"
@@ -27,6 +28,7 @@ class InnerProduct final : public Kernel {
         bias_ = layer.options.flag("bias_term");
         normalize_ = layer.options.flag("normalize", false);
         product_ = {};
+        few_ = false;
         turned_.reset(), turned_data_.reset();
         const bool empty = rows_ == 0 || inputs_ == 0 || outputs_ == 0;
         int8_.reset();
@@ -49,6 +51,9 @@ class InnerProduct final : public Kernel {
         if (turned_)
             return turned_->run(layer.param(0), layer.bottom(), bias_ ? layer.param(1) : nullptr,
                                 layer.top());
+        if (few_)
+            return multiply_few_rows(rows_, outputs_, inputs_, layer.bottom(), layer.param(0),
+                                     bias_ ? layer.param(1) : nullptr, layer.top());
         if (!product_) return fill_bias(layer);
         Arguments arguments = {
             {DNNL_ARG_SRC,
@@ -117,6 +122,8 @@ class InnerProduct final : public Kernel {
     }
 
     void make_products(const Layer& layer) {
+        few_ = rows_ <= few_rows && !transpose_;
+        if (few_) return;
         const bool few =
             TransposedProduct::fewest <= rows_ && rows_ <= TransposedProduct::most && !transpose_;
         if (few)
@@ -210,7 +217,7 @@ class InnerProduct final : public Kernel {
     }
 
     int64_t rows_ = 0, inputs_ = 0, outputs_ = 0;
-    bool transpose_ = false, bias_ = false, narrow_ = false, normalize_ = false;
+    bool transpose_ = false, bias_ = false, narrow_ = false, normalize_ = false, few_ = false;
     dnnl::memory::desc weights_, plain_weights_;
     dnnl::matmul product_;
     std::optional<TransposedProduct> turned_, turned_data_;

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from sparknet.native import set_threads, threads
 from tests.caffe.layers.passing import backward, build, draw, same, set_params
 
 
@@ -37,3 +42,42 @@ def test_any_number_of_rows(
     same(net.params["ip"][0].diff, gradient.T if transpose else gradient, **close)
     if bias:
         same(net.params["ip"][1].diff, dy.sum(0), **close)
+
+
+def product(x: Any, matrix: Any, shift: Any) -> Any:
+    net = build(
+        'layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { '
+        f"num_output: {len(matrix)} bias_term: {str(shift is not None).lower()} }} }}",
+        {"x": x},
+    )
+    set_params(net, {"ip": [matrix] if shift is None else [matrix, shift]})
+    net.forward()
+    return net.blobs["y"].data.copy()
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(1, 7), st.integers(1, 150), st.integers(1, 40), st.booleans())
+def test_few_rows_of_any_size(rows: int, inputs: int, outputs: int, bias: bool) -> None:
+    x, matrix = draw(rows, inputs), draw(outputs, inputs, seed=1)
+    shift = draw(outputs, seed=2) if bias else None
+    found = product(x, matrix, shift)
+    whole = x.astype(np.float64) @ matrix.T.astype(np.float64) + (shift if bias else 0)
+    sizes = np.abs(x).astype(np.float64) @ np.abs(matrix.T) + 1
+    assert (np.abs(found - whole) <= 1e-6 * sizes).all()
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(2051, 1003), (64, 4096)])
+def test_the_bits_of_few_rows_depend_on_neither_threads_nor_rows(inputs: int, outputs: int) -> None:
+    x, matrix, shift = draw(7, inputs), draw(outputs, inputs, seed=1), draw(outputs, seed=2)
+    before = threads()
+    try:
+        found = []
+        for count in (1, 2, 5):
+            set_threads(count)
+            found.append(product(x, matrix, shift))
+        for rows in range(1, 7):
+            found.append(np.vstack([product(x[:rows], matrix, shift), found[0][rows:]]))
+    finally:
+        set_threads(before)
+    for one in found:
+        assert np.array_equal(one, found[0])
