@@ -24,7 +24,7 @@ from sparknet.graph import Graph, Node, build, build_in_state
 from sparknet.layers.user_layer import BlobVec, UserLayer
 from sparknet.native import NDArray
 from sparknet.onnx import is_onnx, open_model
-from sparknet.proto import caffe_pb2, read_net
+from sparknet.proto import Model, caffe_pb2, read_net
 from sparknet.proto.trust import with_trust
 
 StrPath = str | os.PathLike[str]
@@ -81,11 +81,10 @@ class Net:
             raise SpecError(f"phase must be caffe.TRAIN or caffe.TEST; it is {phase!r}")
         model = open_model(network_file) if is_onnx(network_file) else None
         net = model.net if model else with_trust(read_net(network_file), trusted)
-        self._start(build(net, int(phase), level, stages or ()), None, precision, keep_blobs)
+        graph = build(net, int(phase), level, stages or ())
         if isinstance(weights, (str, os.PathLike)):
-            self.copy_from(weights)
-        elif model:
-            weights_io.copy_model(self._runtime, model)
+            model = open_model(weights)
+        self._start(graph, None, precision, keep_blobs, models=[model] if model else [])
 
     @classmethod
     def from_proto(
@@ -100,14 +99,16 @@ class Net:
         keep_blobs: bool = True,
         trusted: bool | None = None,
         params: NDArray | None = None,
+        models: Sequence[Model] = (),
     ) -> Net:
         """A net from a message; without a phase it is built in exactly the state it holds.
 
-        ``params`` are all parameters' values in one buffer, which is used where it lies."""
+        ``params`` are all parameters' values in one buffer, which is used where it lies.  The
+        weights of ``models`` are copied; where they hold all, no filler runs."""
         made = cls.__new__(cls)
         net = with_trust(net, trusted)
         graph = build_in_state(net) if phase is None else build(net, phase, level, stages)
-        made._start(graph, seed, precision, keep_blobs, params)
+        made._start(graph, seed, precision, keep_blobs, params, models)
         return made
 
     def _start(
@@ -117,10 +118,14 @@ class Net:
         precision: str,
         keep_blobs: bool = True,
         params: NDArray | None = None,
+        models: Sequence[Model] = (),
     ) -> None:
         self._name: str | None = None
         seed = next_seed() if seed is None else seed
-        self._runtime = Runtime(graph, seed, precision, keep_blobs, params)
+        filled = params is not None or (bool(models) and weights_io.hold_all(graph, models))
+        self._runtime = Runtime(graph, seed, precision, keep_blobs, params, fills=not filled)
+        for model in models:
+            self.copy_model(model)
         self._callbacks = Callbacks()
         self._name_lists()
 
@@ -352,6 +357,10 @@ class Net:
     def copy_from(self, weights_file: StrPath) -> None:
         """Copy the parameters of layers with the same names; ``.h5`` means HDF5."""
         weights_io.copy_from(self._runtime, weights_file)
+
+    def copy_model(self, model: Model) -> None:
+        """`copy_from` of a file that `sparknet.read_model` has read."""
+        weights_io.copy_model(self._runtime, model)
 
     def load_hdf5(self, weights_file: StrPath) -> None:
         self.copy_from(weights_file)

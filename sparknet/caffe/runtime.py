@@ -62,9 +62,10 @@ class Runtime:
         precision: str = "float32",
         keep_blobs: bool = True,
         params: NDArray | None = None,
+        fills: bool = True,
     ) -> None:
-        """``params`` are the parameters' values, which are used where they lie; unless given, the
-        fillers make them."""
+        """``params`` are the parameters' values, which are used where they lie; else the fillers
+        make them, or where ``fills`` is false they are 0."""
         self._lock = RLock()
         self.nodes = list(graph.nodes)
         self._graph: Graph | None = graph
@@ -76,6 +77,8 @@ class Runtime:
         self.precision = available(precision)
         self.native = NativeNet(graph.phase == TRAIN, seed, self.precision == "bf16")
         self._make_params(params)
+        if fills:
+            self._fill_params()
         self._make_blobs()
         self._note_shapes()
         self._make_layers()
@@ -109,8 +112,6 @@ class Runtime:
         self.flat_data = NDArray.zeros((sum(sizes),)) if given is None else given
         self.flat_diff = NDArray.zeros((sum(sizes),))
         self.offsets = [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
-        if given is None:
-            self._fill_params()
         self._native_params: dict[tuple[int, Shape], int] = {}
         self._param_blobs: dict[tuple[int, Shape], ParamBlob] = {}
         self._apart: set[ParamBlob] = set()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sparknet.caffe import int8
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.runtime import Runtime
 from sparknet.errors import WeightsError
-from sparknet.layers.layer import shape_text
+from sparknet.graph import Graph
+from sparknet.layers.layer import count, shape_text
 from sparknet.onnx import open_model
 from sparknet.proto import Model, caffe_pb2, write_model
 from sparknet.proto.hdf5 import write_hdf5_model
@@ -23,7 +24,24 @@ def copy_from(runtime: Runtime, path: StrPath) -> None:
     copy_model(runtime, open_model(path))
 
 
+def hold_all(graph: Graph, models: Iterable[Model]) -> bool:
+    """Whether models hold all parameters of a net, so that no filler need make them."""
+    held: dict[str, LayerArrays] = {}
+    for model in models:
+        held |= model.by_name()
+    return all(
+        ref.index < len(arrays)
+        and (array := arrays[ref.index]) is not None
+        and array.size == count(ref.shape)
+        for node in graph.nodes
+        for arrays in (held.get(node.name, ()),)
+        for ref in node.params
+        if ref.owned
+    )
+
+
 def copy_model(runtime: Runtime, model: Model) -> None:
+    """Copy the weights of layers with the same names."""
     graph = runtime.graph
     targets = {
         node.name: [blob.shape for blob in own]

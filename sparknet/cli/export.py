@@ -47,7 +47,7 @@ def _execute(chosen: Namespace) -> int:
     from sparknet.caffe.weights_io import as_model
     from sparknet.graph.batch import set_batch
     from sparknet.onnx import write_model
-    from sparknet.weights import copy_from
+    from sparknet.weights import check_layers, open_weights
 
     if not chosen.weights and Path(chosen.net).suffix not in net_file.MODELS:
         raise WrongUse("give -weights")
@@ -57,8 +57,10 @@ def _execute(chosen: Namespace) -> int:
     transform = _transform(described) if chosen.preprocessing else None
     if chosen.batch:
         set_batch(described, chosen.batch)
-    net = Net.from_proto(described, TEST, chosen.level, flags.stages(chosen))
-    copy_from(net, chosen.weights or chosen.net)
+    opened = open_weights([chosen.weights or chosen.net])
+    models = list(opened.values())
+    net = Net.from_proto(described, TEST, chosen.level, flags.stages(chosen), models=models)
+    check_layers(net, opened)
     write_model(
         chosen.out,
         as_model(net._runtime),

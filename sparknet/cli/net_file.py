@@ -73,10 +73,10 @@ def add_model(parser: ArgumentParser) -> None:
 def test_net(chosen: Namespace) -> Net:
     """The net of -model with -weights in the test phase, reading its own data."""
     from sparknet.caffe import TEST, Net
-    from sparknet.weights import copy_from
+    from sparknet.weights import check_layers, open_weights
 
     flags.use_threads(chosen)
-    weights = _weights(chosen)
+    opened = open_weights([_weights(chosen)])
     net = Net.from_proto(
         read(chosen.model, chosen.trusted),
         TEST,
@@ -84,8 +84,9 @@ def test_net(chosen: Namespace) -> Net:
         flags.stages(chosen),
         precision=chosen.precision,
         keep_blobs=False,
+        models=list(opened.values()),
     )
-    copy_from(net, weights)
+    check_layers(net, opened)
     return net
 
 

@@ -29,14 +29,14 @@ def train(chosen: Namespace) -> int:
     from sparknet.caffe.modes import NO_GPU
     from sparknet.caffe.solvers.nets import weight_files
     from sparknet.caffe.solvers.report import say
-    from sparknet.weights import check_names
+    from sparknet.weights import check_layers, open_weights
 
     settings = read_settings(chosen)
     if not chosen.gpu and settings.HasField("solver_mode") and settings.solver_mode == settings.GPU:
         say(f"solver_mode is GPU: {NO_GPU}")
     _check_snapshots(settings)
     solver = get_solver(settings, precision=chosen.precision, keep_blobs=False)
-    check_names(solver.net, weight_files(settings))
+    check_layers(solver.net, open_weights(weight_files(settings)))
     with Interrupts(chosen.sigint_effect, chosen.sighup_effect) as interrupts:
         _check_inputs(solver)
         _obey(solver, interrupts)

@@ -12,6 +12,7 @@ from sparknet.errors import SpecError, shown
 from sparknet.native import NDArray
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, write_text
+from sparknet.weights import NOTHING, Opened, copy_weights
 
 NetMessage = caffe_pb2.NetParameter
 SolverMessage = caffe_pb2.SolverParameter
@@ -49,9 +50,16 @@ class Backend(Protocol):
         """Let a worker's net, which was made with ``seed``, draw other numbers than the others."""
 
     def net(
-        self, net: NetMessage, phase: int, seed: int | None, params: NDArray | None = None
+        self,
+        net: NetMessage,
+        phase: int,
+        seed: int | None,
+        params: NDArray | None = None,
+        weights: Opened = NOTHING,
     ) -> Any:
-        """A net; ``params`` are its weights in one buffer, which is used where it lies."""
+        """A net; ``params`` are its weights in one buffer, which is used where it lies.
+
+        Of ``weights``, layers of the same names are copied."""
 
     def solver(self, solver: SolverMessage) -> Any: ...
 
@@ -81,11 +89,17 @@ class Embedded:
         net.random_state = (own + rank, draws)
 
     def net(
-        self, net: NetMessage, phase: int, seed: int | None, params: NDArray | None = None
+        self,
+        net: NetMessage,
+        phase: int,
+        seed: int | None,
+        params: NDArray | None = None,
+        weights: Opened = NOTHING,
     ) -> Any:
         from sparknet.caffe import Net
 
-        return Net.from_proto(net, phase, seed=seed, params=params, **self._options)
+        models = list(weights.values())
+        return Net.from_proto(net, phase, seed=seed, params=params, models=models, **self._options)
 
     def solver(self, solver: SolverMessage) -> Any:
         from sparknet.caffe import get_solver
@@ -119,11 +133,18 @@ class Pycaffe:
         self.seed(seed + rank)
 
     def net(
-        self, net: NetMessage, phase: int, seed: int | None, params: NDArray | None = None
+        self,
+        net: NetMessage,
+        phase: int,
+        seed: int | None,
+        params: NDArray | None = None,
+        weights: Opened = NOTHING,
     ) -> Any:
         if params is not None:
             raise SpecError("weights in one buffer need the embedded backend")
-        return _from_file(net, lambda path: self.module.Net(path, phase))
+        made = _from_file(net, lambda path: self.module.Net(path, phase))
+        copy_weights(made, weights)
+        return made
 
     def solver(self, solver: SolverMessage) -> Any:
         return _from_file(solver, self.module.get_solver)

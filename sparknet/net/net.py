@@ -28,7 +28,13 @@ from sparknet.net.quantising import MOST_LOSS, RECORDS, calibrate
 from sparknet.net.rows import Array, default_columns
 from sparknet.net.scores import Scores, check_names, finished, judged_blobs
 from sparknet.onnx import is_onnx
-from sparknet.weights import WeightCollection, copy_from
+from sparknet.weights import (
+    WeightCollection,
+    check_layers,
+    copy_from,
+    copy_weights,
+    open_weights,
+)
 
 StrPath = str | os.PathLike[str]
 
@@ -390,15 +396,17 @@ class Net:
         )
 
     def _make_main(self, net: NetMessage) -> Any:
+        opened = open_weights(self._files)
         if self.settings is None:
-            made = self._backend.net(net, self._main.phase, self._given_seed, self._flat)
+            made = self._backend.net(net, self._main.phase, self._given_seed, self._flat, opened)
         else:
             bare = self._description.bare_solver(net)
             if self._given_seed is not None:
                 bare.random_seed = self._given_seed
             self._solver = self._backend.solver(bare)
             made = self._solver.net
-        copy_from(made, *self._files)
+            copy_weights(made, opened)
+        check_layers(made, opened)
         if getattr(made, "int8_param", None) is not None:
             self._description.main.int8_param.CopyFrom(made.int8_param)
         if self._given is not None:

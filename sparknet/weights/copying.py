@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sparknet.errors import WeightsError, shown
 from sparknet.onnx import open_model
+from sparknet.proto import Model
 from sparknet.weights.files import StrPath
+
+Opened = Mapping[str, Model]
+"""Files of weights, by their paths; later ones override earlier."""
+NOTHING: Opened = {}
 
 _MOST = 5
 """Names that a message lists."""
@@ -26,35 +31,64 @@ def copy_from(net: Any, *paths: StrPath) -> None:
     Unlike in Caffe, a file with none of the layers is refused, and a warning names the layers that
     no file has, which keep their weights.
     """
-    check_names(net, paths)
-    for path in paths:
-        net.copy_from(os.fspath(path))
+    opened = open_weights(paths)
+    check_layers(net, opened)
+    copy_weights(net, opened)
 
 
-def check_names(net: Any, paths: Sequence[StrPath]) -> None:
+def open_weights(paths: Iterable[StrPath]) -> Opened:
+    """Read the files of weights."""
+    return {os.fspath(path): open_model(path) for path in paths}
+
+
+def copy_weights(net: Any, opened: Opened) -> None:
+    """Copy weights into a pycaffe net; any but ours reads the files itself."""
+    for path, model in opened.items():
+        if hasattr(net, "copy_model"):
+            net.copy_model(model)
+        else:
+            net.copy_from(path)
+
+
+def check_layers(net: Any, opened: Opened) -> None:
     """Refuse a file with none of a net's layers; warn about layers that no file has."""
     layers = list(net.params)
-    if not layers or not paths:
+    if not layers or not opened:
         return
     missing, unused = dict.fromkeys(layers), dict[str, None]()
-    for path in paths:
-        held = list(open_model(path).by_name())
+    for path, model in opened.items():
+        held = list(model.by_name())
         if not set(held).intersection(layers):
             said = f"it has {_names(held)}" if held else "it has no weights"
             raise WeightsError(
                 layers[0],
-                f"{shown(os.fspath(path))} has no weights for this layer nor any other of the "
+                f"{shown(path)} has no weights for this layer nor any other of the "
                 f"net, which has {_names(layers)}; {said}",
             )
         unused |= dict.fromkeys(name for name in held if name not in layers)
         for name in held:
             missing.pop(name, None)
-    if missing:
-        _warn(paths, list(missing), list(unused))
+    if lacking := _without_shared(net, missing):
+        _warn(list(opened), lacking, list(unused))
 
 
-def _warn(paths: Sequence[StrPath], missing: Sequence[str], unused: Sequence[str]) -> None:
-    files = " and ".join(shown(os.fspath(path)) for path in paths)
+def _without_shared(net: Any, missing: Iterable[str]) -> list[str]:
+    """The layers whose parameters do not all belong to layers that are not missing."""
+    apart = list(missing)
+    given = {
+        _address(blob) for name in net.params if name not in apart for blob in net.params[name]
+    }
+    return [
+        name for name in apart if not {_address(blob) for blob in net.params[name]}.issubset(given)
+    ]
+
+
+def _address(blob: Any) -> int:
+    return int(blob.data.__array_interface__["data"][0])
+
+
+def _warn(paths: Sequence[str], missing: Sequence[str], unused: Sequence[str]) -> None:
+    files = " and ".join(shown(path) for path in paths)
     said = f"{files}: no weights for {_names(missing)}, which keep those they begin with"
     if unused:
         said += f"; nothing takes those of {_names(unused)}"

@@ -37,7 +37,9 @@ def test_lmdb_of_the_nets_own_data(task: Task, run: Run, tmp_path: Path) -> None
     database.close()
     assert [key for key, _ in found] == [b"%010d" % number for number in range(60)]
     assert (found[0][1].channels, found[0][1].height, found[0][1].width) == (3, 1, 1)
-    np.testing.assert_allclose([datum.float_data for _, datum in found], expected(task), rtol=1e-5)
+    np.testing.assert_allclose(
+        [datum.float_data for _, datum in found], expected(task), rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "h5"])
@@ -53,7 +55,7 @@ def test_files_of_given_records(kind: str, task: Task, tmp_path: Path) -> None:
         h5py = pytest.importorskip("h5py")
         with h5py.File(out) as file:
             found = {name: values[:] for name, values in file.items()}
-    np.testing.assert_allclose(found["ip"], expected(task), rtol=1e-5)
+    np.testing.assert_allclose(found["ip"], expected(task), rtol=1e-5, atol=1e-6)
     if kind != "npy":
         np.testing.assert_allclose(found["data"], task.images / 256)
 

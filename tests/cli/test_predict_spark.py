@@ -115,7 +115,7 @@ def test_a_table(task: Task, tmp_path: Path) -> None:
     assert main(words("features", task, "-blobs", "prob", str(tmp_path / "in.parquet"), *more)) == 0
     rows = sorted(written(tmp_path / "out"), key=lambda row: row["id"])
     assert rows[0].keys() == {"id", "prob"}
-    np.testing.assert_allclose([row["prob"] for row in rows], expected(task), rtol=1e-5)
+    np.testing.assert_allclose([row["prob"] for row in rows], expected(task), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -143,5 +143,5 @@ def test_parquet_without_spark(task: Task, tmp_path: Path) -> None:
     more = ["-blobs", "ip,prob", "-out", str(out), "--batch", "7"]
     assert main(words("features", task, task.path("lmdb"), *more)) == 0
     rows = written(out)
-    np.testing.assert_allclose([row["prob"] for row in rows], expected(task), rtol=1e-5)
+    np.testing.assert_allclose([row["prob"] for row in rows], expected(task), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose([row["ip"] for row in rows], expected(task, "ip"), rtol=1e-4)
