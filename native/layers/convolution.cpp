@@ -6,6 +6,7 @@
 #include "../engine/net.hpp"
 #include "depthwise.hpp"
 #include "int8_convolution.hpp"
+#include "learned_weights.hpp"
 #include "nd_convolution.hpp"
 #include "picture_convolution.hpp"
 #include "winograd.hpp"
@@ -232,6 +233,8 @@ template <class Family>
 void WindowKernel<Family>::make_weights(const Window& window) {
     fast_weights_ = fast(window, WindowPass::Pass::weights);
     if (fast_weights_) return;
+    if (!Family::reverse) learned_ = LearnedWeights::make(window);
+    if (learned_) return;
     weights_desc_ = best(window.may_be_last, [&](memory::format_tag images, bool or_none) {
         return typename BackwardWeights::primitive_desc(
             cpu(), Family::algorithm, {window.source, window.factors, images},
@@ -250,6 +253,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     fast_forward_.reset(), fast_data_.reset(), fast_weights_.reset();
     int8_.reset(), int8_fused_.reset();
     picture_.reset(), picture_fused_.reset();
+    learned_.reset();
     has_fused_ = false;
     if (layer.options.integers("kernel").size() > 3) {
         many_axes_ = make_nd_convolution(Family::reverse);
@@ -308,6 +312,13 @@ void WindowKernel<Family>::forward(Layer& layer) {
 
 template <class Family>
 void WindowKernel<Family>::backward_weights(Layer& layer, size_t i) {
+    if (learned_) {
+        const memory from = layer.bottoms[i]->data.read(learned_->source());
+        const memory slopes = layer.tops[i]->diff.read(learned_->slopes());
+        bool adds = true;
+        float* rows = layer.param_diff(0, adds);
+        return learned_->run(from, slopes, rows, adds);
+    }
     const bool few = fast_weights_ != nullptr;
     const auto& direct = weights_desc_;
     const memory from =
