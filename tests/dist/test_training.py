@@ -235,7 +235,7 @@ def test_a_silent_worker(monkeypatch: pytest.MonkeyPatch) -> None:
         train(SOLVER, ARRAYS, workers=2, steps=40, deadline=2.0)
 
 
-PLACES = ["computing:1:9", "computing:0:9", "sending:1:14", "receiving:1:14", "receiving:0:31",
+PLACES = ["computing:1:9", "computing:0:9", "sending:1:17", "receiving:1:17", "receiving:0:34",
           "snapshotting:1:2", "snapshotting:0:4", "committing:0:2"]  # fmt: skip
 
 
