@@ -2,10 +2,13 @@
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
+
+#include "narrow_weights.hpp"
 
 namespace sn {
 
-// A reorder that is kept from one pass to the next.
+// A reorder, or what is faster, that is kept from one pass to the next.
 class Move {
    public:
     void run(const dnnl::memory& from, const dnnl::memory& to) { run(from, 1, to, 1); }
@@ -17,6 +20,7 @@ class Move {
     bool steps_ = false;
     int threads_ = 0;
     dnnl::reorder primitive_;
+    std::optional<NarrowWeights> weights_;
 };
 
 }  // namespace sn

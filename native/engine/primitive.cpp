@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "bfloat16.hpp"
 #include "move.hpp"
 #include "parallel.hpp"
 #include "pass.hpp"
@@ -52,8 +53,10 @@ void Move::run(const dnnl::memory& from, float from_step, const dnnl::memory& to
         if (steps) with.set_scales_mask(DNNL_ARG_SRC, 0);
         primitive_ =
             dnnl::reorder(dnnl::reorder::primitive_desc(cpu(), before, cpu(), after, with));
+        weights_ = steps ? std::nullopt : NarrowWeights::of(before, after);
         from_ = before, to_ = after, threads_ = threads(), steps_ = steps;
     }
+    if (weights_) return weights_->run(values_of<float>(from), to.get_data_handle());
     Arguments arguments = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
     float by = from_step / to_step;
     if (steps)
