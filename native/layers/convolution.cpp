@@ -9,6 +9,7 @@
 #include "learned_weights.hpp"
 #include "nd_convolution.hpp"
 #include "picture_convolution.hpp"
+#include "spread_points.hpp"
 #include "winograd.hpp"
 
 namespace sn {
@@ -219,6 +220,8 @@ template <class Family>
 void WindowKernel<Family>::make_data(const Window& window) {
     fast_data_ = fast(window, WindowPass::Pass::data);
     if (fast_data_) return;
+    if (!Family::reverse) spread_ = SpreadPoints::make(window);
+    if (spread_) return;
     data_desc_ = best(window.may_be_last, [&](memory::format_tag images, bool or_none) {
         return typename BackwardData::primitive_desc(
             cpu(), Family::algorithm, {window.source, window.factors, images},
@@ -253,7 +256,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     fast_forward_.reset(), fast_data_.reset(), fast_weights_.reset();
     int8_.reset(), int8_fused_.reset();
     picture_.reset(), picture_fused_.reset();
-    learned_.reset();
+    learned_.reset(), spread_.reset();
     has_fused_ = false;
     if (layer.options.integers("kernel").size() > 3) {
         many_axes_ = make_nd_convolution(Family::reverse);
@@ -348,6 +351,10 @@ void WindowKernel<Family>::backward_data(Layer& layer, size_t i) {
         return fast_data_->run(layer.tops[i]->diff.read(fast_data_->source()),
                                weights.read(fast_data_->weights(), window_->plain_weights), {},
                                layer.bottoms[i]->diff.write(fast_data_->target()));
+    if (spread_)
+        return spread_->run(layer.tops[i]->diff.read(spread_->slopes()),
+                            weights.read(spread_->weights(), window_->plain_weights),
+                            layer.bottoms[i]->diff.write(spread_->data()));
     run(data_, {{DNNL_ARG_DIFF_DST, layer.tops[i]->diff.read(data_desc_.diff_dst_desc())},
                 {DNNL_ARG_WEIGHTS, weights.read(data_desc_.weights_desc(), window_->plain_weights)},
                 {DNNL_ARG_DIFF_SRC, layer.bottoms[i]->diff.write(data_desc_.diff_src_desc())}});

@@ -63,6 +63,7 @@ class WindowPass;
 class Int8Convolution;
 class PictureConvolution;
 class LearnedWeights;
+class SpreadPoints;
 
 // Gives the top of a fused sum the values of the other blob, to which the sum adds.
 void take_over(const Layer& layer, Tensor& top);
@@ -111,8 +112,9 @@ class WindowKernel final : public Kernel {
     std::unique_ptr<Int8Convolution> int8_, int8_fused_;
     // The same for pictures of few channels.
     std::unique_ptr<PictureConvolution> picture_, picture_fused_;
-    // The gradients of the weights alone, where that is faster.
+    // The gradients of the weights alone, or of the data, where that is faster.
     std::unique_ptr<LearnedWeights> learned_;
+    std::unique_ptr<SpreadPoints> spread_;
     Accumulator weight_sum_, bias_sum_;
 };
 
