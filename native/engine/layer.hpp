@@ -121,6 +121,11 @@ class Kernel {
     virtual bool scales_channels(const Layer&) const { return false; }
     // The slope below zero of a ReLU; nothing for any other function.
     virtual std::optional<float> relu_slope(const Layer&) const { return std::nullopt; }
+    // Whether a pass computes, with the layers that are fused into this one, `product` behind them.
+    virtual bool joins(const Layer& layer, const Layer& product) const {
+        static_cast<void>(layer), static_cast<void>(product);
+        return false;
+    }
     // Whether it is the sum of two blobs as they are.
     virtual bool adds_two(const Layer&) const { return false; }
     // Whether the bottoms are not changed, and the tops have memory of their own.
@@ -179,6 +184,8 @@ struct Layer {
     std::vector<Layer*> fused_affine;
     Layer* fused_sum = nullptr;
     Blob* fused_other = nullptr;
+    // Behind all that: a convolution that is computed with this one, and what is fused into that.
+    Layer* fused_product = nullptr;
     // The layer that computes this one together with itself when all of them run.
     Layer* fused_into = nullptr;
     // Whether the last forward pass computed them together.

@@ -72,6 +72,7 @@ struct Net {
     bool goes_on(const Layer& before, const Layer& layer) const;
     bool can_add(const Layer& head, const Layer& before, const Layer& sum) const;
     void fuse_inference(Layer& head);
+    void fuse_product(Layer& head);
     // plan/fuse_train.cpp
     void fuse_train(Layer& head, bool scale_too);
     // plan/fusions.cpp

@@ -9,6 +9,7 @@
 #include "learned_weights.hpp"
 #include "nd_convolution.hpp"
 #include "picture_convolution.hpp"
+#include "separable.hpp"
 #include "spread_points.hpp"
 #include "winograd.hpp"
 
@@ -256,7 +257,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     fast_forward_.reset(), fast_data_.reset(), fast_weights_.reset();
     int8_.reset(), int8_fused_.reset();
     picture_.reset(), picture_fused_.reset();
-    learned_.reset(), spread_.reset();
+    learned_.reset(), spread_.reset(), separable_.reset();
     has_fused_ = false;
     if (layer.options.integers("kernel").size() > 3) {
         many_axes_ = make_nd_convolution(Family::reverse);
@@ -267,6 +268,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     folded_ = {};
     if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
     if (!Family::reverse && make_int8(layer, *window_)) return;
+    if (layer.fused_product) separable_ = std::make_unique<Separable>(layer, *window_);
     make_forward(layer, *window_);
     if (layer.backward && is_any(layer.propagate)) make_data(*window_);
     if (layer.backward && is_any(layer.learns)) make_weights(*window_);
@@ -302,6 +304,7 @@ template <class Family>
 void WindowKernel<Family>::forward(Layer& layer) {
     if (many_axes_) return many_axes_->forward(layer);
     const bool fuse = has_fused_ && layer.fused;
+    if (fuse && separable_) return separable_->run(layer);
     if (fuse && !int8_ && !picture_ && !layer.fused_affine.empty()) folded_.follow(layer);
     for (size_t i = 0; i < layer.bottoms.size(); ++i) {
         if (layer.tops[i]->count() == 0) continue;
@@ -385,6 +388,12 @@ Kernel::Followers WindowKernel<Family>::followers(const Layer& layer) const {
     const bool folds = !Family::reverse && !layer.train && layer.tops.size() == 1 &&
                        layer.options.integer("axis") == 1;
     return folds ? Followers::affine_sum_and_relu : Followers::none;
+}
+
+template <class Family>
+bool WindowKernel<Family>::joins(const Layer& layer, const Layer& product) const {
+    return !Family::reverse && dynamic_cast<const WindowKernel*>(product.kernel.get()) &&
+           Separable::suits(layer, product);
 }
 
 template class WindowKernel<Convolutions>;

@@ -64,6 +64,7 @@ class Int8Convolution;
 class PictureConvolution;
 class LearnedWeights;
 class SpreadPoints;
+class Separable;
 
 // Gives the top of a fused sum the values of the other blob, to which the sum adds.
 void take_over(const Layer& layer, Tensor& top);
@@ -79,6 +80,7 @@ class WindowKernel final : public Kernel {
     bool looks_back(const Layer& layer, const Blob& blob) const override;
     bool fuses() const override { return has_fused_; }
     Followers followers(const Layer& layer) const override;
+    bool joins(const Layer& layer, const Layer& product) const override;
     bool only_reads() const override { return true; }
 
    private:
@@ -115,6 +117,8 @@ class WindowKernel final : public Kernel {
     // The gradients of the weights alone, or of the data, where that is faster.
     std::unique_ptr<LearnedWeights> learned_;
     std::unique_ptr<SpreadPoints> spread_;
+    // With the convolution that follows.
+    std::unique_ptr<Separable> separable_;
     Accumulator weight_sum_, bias_sum_;
 };
 

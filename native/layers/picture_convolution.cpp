@@ -7,6 +7,7 @@
 #include "../engine/net.hpp"
 #include "../engine/parallel.hpp"
 #include "int8_convolution.hpp"
+#include "tiles.hpp"
 
 namespace sn {
 
@@ -14,16 +15,6 @@ using dnnl::memory;
 using Type = PictureJob::Type;
 
 namespace {
-bool has_amx() {
-#if defined(SPARKNET_AMX)
-    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-    const auto amx = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx);
-    return (isa & amx) == amx;
-#else
-    return false;
-#endif
-}
-
 Type type_of(memory::data_type type) {
     switch (type) {
         case memory::data_type::s8:

@@ -10,23 +10,13 @@
 #include <cstring>
 
 #include "picture_rows.hpp"
+#include "tiles.hpp"
 
 namespace sn {
 
 namespace {
 using Type = PictureJob::Type;
 constexpr int64_t lanes = PictureJob::lanes;
-
-// Values are stored before tiles are loaded: compilers do not know what a tile's load reads.
-inline void finish_stores() {
-    __asm__ volatile("" ::: "memory");
-}
-
-struct alignas(64) TileShapes {
-    uint8_t palette = 1, start = 0, reserved[14] = {};
-    uint16_t bytes[16] = {};
-    uint8_t rows[16] = {};
-};
 
 // Tiles 0 to 3 are sums, 4 and 5 windows, 6 and 7 weights.
 void configure(int64_t windows, int64_t bytes) {
@@ -100,7 +90,7 @@ void fill_lines(const PictureJob& job, __m512i order, const float* image, int64_
         else
             fill_line(job, order, image + (row + i) * job.width, line);
     }
-    finish_stores();
+    SN_FINISH_STORES();
 }
 
 template <Type type>

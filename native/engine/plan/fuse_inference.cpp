@@ -66,4 +66,16 @@ void Net::fuse_inference(Layer& head) {
     }
 }
 
+// Two convolutions with what is fused into each; the first computes the second too.
+void Net::fuse_product(Layer& head) {
+    const Layer& last = head.fused_last ? *head.fused_last : head;
+    Layer* product = next(last);
+    if (head.fused_into || !product || !continues(last, *product) || !is_hidden(*last.tops[0]) ||
+        !head.kernel->joins(head, *product))
+        return;
+    head.fused_product = product;
+    head.fused_last = product->fused_last ? product->fused_last : product;
+    product->fused_into = &head;
+}
+
 }  // namespace sn

@@ -23,7 +23,7 @@ void Net::find_fusions() {
     for (auto& layer : layers) {
         layer.fused_relu = layer.fused_scale = layer.fused_into = layer.fused_last = nullptr;
         layer.fused_affine.clear();
-        layer.fused_sum = nullptr, layer.fused_other = nullptr;
+        layer.fused_sum = nullptr, layer.fused_other = nullptr, layer.fused_product = nullptr;
     }
     for (auto& head : layers) {
         if (head.fused_into) continue;
@@ -40,6 +40,7 @@ void Net::find_fusions() {
                 fuse_inference(head);
         }
     }
+    for (auto& head : layers) fuse_product(head);
 }
 
 // A caller wants the values of a blob that fusing left out.
@@ -53,7 +54,8 @@ void Net::follow_wants() {
 void Net::follow_fusions() {
     const auto chain = [](const Layer& layer) {
         return std::make_tuple(layer.fused_scale, layer.fused_relu, layer.fused_last,
-                               layer.fused_sum, layer.fused_other, layer.fused_affine);
+                               layer.fused_sum, layer.fused_other, layer.fused_product,
+                               layer.fused_affine);
     };
     std::vector<decltype(chain(layers[0]))> before;
     for (const Layer& layer : layers) before.push_back(chain(layer));
@@ -105,6 +107,7 @@ void Net::unfuse(Layer& head) {
     Tensor result;
     if (!is_gone) result.copy(top);
     head.fused = false;
+    if (head.fused_product) head.fused_product->fused = false;
     const Repeating repeating(head);
     for (size_t i = head.index; i <= head.fused_last->index; ++i)
         guarded(layers[i], [&] { layers[i].kernel->forward(layers[i]); });
@@ -117,7 +120,7 @@ void Net::unfuse(Layer& head) {
 // Whether a layer before this one has computed it, or its gradient, too.
 bool Net::is_fused(const Layer& layer, size_t first) const {
     const Layer* head = layer.fused_into;
-    return head && head->fused && head->index >= first;
+    return head && ((head->fused && head->index >= first) || is_fused(*head, first));
 }
 
 }  // namespace sn

@@ -1,0 +1,21 @@
+// AMX, which multiplies tiles of narrow numbers.
+#pragma once
+
+#include <cstdint>
+
+namespace sn {
+
+// Whether the processor and the compiler have it, for eight bits and for bfloat16.
+bool has_amx();
+
+// Values are stored before tiles are loaded: compilers do not know what a tile's load reads.
+#define SN_FINISH_STORES() __asm__ volatile("" ::: "memory")
+
+// What the processor reads to configure its eight tiles.
+struct alignas(64) TileShapes {
+    uint8_t palette = 1, start = 0, reserved[14] = {};
+    uint16_t bytes[16] = {};
+    uint8_t rows[16] = {};
+};
+
+}  // namespace sn
