@@ -32,6 +32,7 @@ from sparknet.loaders import MNIST
 from sparknet.models.blocks import inputs
 from sparknet.models.lenet.net import net as lenet
 from sparknet.models.resnet50.net import conv
+from sparknet.proto import parse_net
 
 FAST = ("caffenet", "resnet50", "vgg16")
 
@@ -85,7 +86,7 @@ def residual(blocks: int = 3, filters: int = 16) -> NetParams:
         layers.append(Eltwise(total, [last, f"res{second}"]))
         layers.append(ActivationLayer(f"relu{number}", total, activation="relu", in_place=True))
         last = total
-    return NetParams(
+    net = NetParams(
         "residual",
         inputs(64, 100, (1, 28, 28)),
         *layers,
@@ -94,6 +95,12 @@ def residual(blocks: int = 3, filters: int = 16) -> NetParams:
         Accuracy("accuracy", ["scores", "label"], include="TEST"),
         SoftmaxWithLoss("loss", ["scores", "label"]),
     )
+    # Caffe's 0.999 remembers weights of a thousand steps ago: these trainings are too short for it.
+    described = parse_net(str(net))
+    for layer in described.layer:
+        if layer.type == "BatchNorm":
+            layer.batch_norm_param.moving_average_fraction = 0.9
+    return NetParams.from_proto(described)
 
 
 def accuracies(described: NetParams, seed: int, iterations: int) -> dict[str, float]:

@@ -12,7 +12,16 @@ from pathlib import Path
 
 import cffi
 
-HEADERS = ("status.h", "ndarray.h", "codes.h", "ring.h", "engine.h", "net.h", "solver.h", "transform.h")
+HEADERS = (
+    "status.h",
+    "ndarray.h",
+    "codes.h",
+    "ring.h",
+    "engine.h",
+    "net.h",
+    "solver.h",
+    "transform.h",
+)
 
 # Called by the core when borrowed memory is free again; the body is in Python.
 CALLBACKS = 'extern "Python" void sn_release_owner(void *context);'
