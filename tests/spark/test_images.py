@@ -49,7 +49,7 @@ def test_every_way_in_scores_as_caffe_io(
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
     bare = session.createDataFrame([(path.read_bytes(),) for path in paths], "content binary")
     rows = model.transform(bare.coalesce(1), ["prob"]).select("prob").collect()
-    np.testing.assert_array_equal(np.array([row.prob for row in rows]), got)
+    np.testing.assert_allclose(np.array([row.prob for row in rows]), got, rtol=0, atol=1e-6)
 
 
 def test_sparks_own_images_score_as_their_files(
