@@ -54,7 +54,7 @@ def test_the_demo(tmp_path: Path) -> None:
         pytest.param("mnist_spark.py", (), 0.95, marks=pytest.mark.slow),
         pytest.param("cifar10_spark.py", (), 0.8, marks=pytest.mark.slow),
         pytest.param(
-            "imagenet_tars.py", ("--workers", "2", "--seconds", "60"), 0.7, marks=pytest.mark.slow
+            "imagenet_tars.py", ("--workers", "2", "--seconds", "90"), 0.7, marks=pytest.mark.slow
         ),
         pytest.param("featurize.py", (), 0.9, marks=pytest.mark.slow),
         pytest.param("finetune.py", (), 0.95, marks=pytest.mark.slow),
