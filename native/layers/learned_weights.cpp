@@ -4,6 +4,7 @@
 
 #include "../engine/net.hpp"
 #include "../engine/parallel.hpp"
+#include "tiles.hpp"
 
 namespace sn {
 
@@ -11,16 +12,6 @@ using dnnl::memory;
 
 namespace {
 constexpr int64_t step = WeightJob::step;
-
-bool has_amx() {
-#if defined(SPARKNET_AMX)
-    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-    const auto amx = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx);
-    return (isa & amx) == amx;
-#else
-    return false;
-#endif
-}
 
 int64_t round_up(int64_t value, int64_t to) {
     return (value + to - 1) / to * to;

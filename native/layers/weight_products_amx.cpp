@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../engine/turn.hpp"
+#include "tiles.hpp"
 #include "weight_products.hpp"
 
 namespace sn {
@@ -11,17 +12,6 @@ namespace {
 constexpr int64_t lanes = WeightJob::lanes, step = WeightJob::step, row = 32, tile = lanes * row;
 // Steps of which the slopes of 32 outputs stay in the nearest cache.
 constexpr int64_t most_steps = 16;
-
-// Values are stored before tiles are loaded: compilers do not know what a tile's load reads.
-inline void finish_stores() {
-    __asm__ volatile("" ::: "memory");
-}
-
-struct alignas(64) TileShapes {
-    uint8_t palette = 1, start = 0, reserved[14] = {};
-    uint16_t bytes[16] = {};
-    uint8_t rows[16] = {};
-};
 
 void configure() {
     TileShapes shapes;
@@ -173,7 +163,7 @@ void multiply_panels(const WeightJob& job, const WeightPanels& panels, bool adds
     const int64_t inputs = job.source.channels, across = inputs / step, taps = job.taps;
     const int64_t copy = inputs / lanes * panels.pairs * row, width = inputs * taps;
     alignas(64) float sums[9 * step * step];
-    finish_stores();
+    SN_FINISH_STORES();
     configure();
     for (int64_t first = 0; first < job.steps; first += most_steps) {
         const int64_t last = taps > 1 ? job.steps : std::min(job.steps, first + most_steps);
@@ -191,7 +181,7 @@ void multiply_panels(const WeightJob& job, const WeightPanels& panels, bool adds
                 multiply(job, panels, a, b + shift % 2 * copy + shift / 2 * row, first, last, false,
                          {sums + tap * step * step, step});
             }
-            finish_stores();
+            SN_FINISH_STORES();
             give(sums, taps, adds, to, width);
         }
         if (taps > 1) break;
