@@ -41,9 +41,8 @@ bool suits(const Window& window) {
         return false;
     if (window.source[1] % step > 0 || window.outputs % step > 0) return false;
     if (is_point(window)) return all_are(window.before, 0) && all_are(window.after, 0);
-    constexpr int64_t most_taps = 9;
-    return window.weights[2] * window.weights[3] <= most_taps && all_are(window.strides, 1) &&
-           all_are(window.dilations, 0);
+    return window.weights[2] * window.weights[3] <= WeightJob::most_taps &&
+           all_are(window.strides, 1) && all_are(window.dilations, 0);
 }
 }  // namespace
 

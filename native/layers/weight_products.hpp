@@ -18,7 +18,7 @@ struct WeightImages {
 };
 
 struct WeightJob {
-    static constexpr int64_t lanes = 16, step = 32;
+    static constexpr int64_t lanes = 16, step = 32, most_taps = 9;
 
     WeightImages source, slopes;
     // The places of the source that a tap meets lie `shifts` behind those of the slopes.

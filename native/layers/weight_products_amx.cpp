@@ -10,6 +10,7 @@ namespace sn {
 
 namespace {
 constexpr int64_t lanes = WeightJob::lanes, step = WeightJob::step, row = 32, tile = lanes * row;
+constexpr int64_t most_taps = WeightJob::most_taps;
 // Steps of which the slopes of 32 outputs stay in the nearest cache.
 constexpr int64_t most_steps = 16;
 
@@ -107,9 +108,10 @@ void give(const float* sums, int64_t taps, bool adds, float* to, int64_t width) 
     for (int64_t o = 0; o < step; ++o)
         for (int64_t i = 0; i < step; i += lanes) {
             __m512i x[lanes];
-            for (int64_t tap = 0; tap < lanes; ++tap)
+            for (int64_t tap = 0; tap < most_taps; ++tap)
                 x[tap] = tap < taps ? _mm512_load_si512(sums + (tap * step + o) * step + i)
                                     : _mm512_setzero_si512();
+            for (int64_t l = most_taps; l < lanes; ++l) x[l] = _mm512_setzero_si512();
             turn(x);
             float* at = to + o * width + i * taps;
             for (int64_t l = 0; l < lanes; ++l, at += taps) {
@@ -162,7 +164,7 @@ void multiply_panels(const WeightJob& job, const WeightPanels& panels, bool adds
                      int64_t begin, int64_t end) {
     const int64_t inputs = job.source.channels, across = inputs / step, taps = job.taps;
     const int64_t copy = inputs / lanes * panels.pairs * row, width = inputs * taps;
-    alignas(64) float sums[9 * step * step];
+    alignas(64) float sums[most_taps * step * step];
     SN_FINISH_STORES();
     configure();
     for (int64_t first = 0; first < job.steps; first += most_steps) {

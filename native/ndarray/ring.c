@@ -82,17 +82,25 @@ sn_status sn_ring_open(sn_ring* ring, void* memory, int64_t capacity) {
     return SN_OK;
 }
 
-/* Copies between the ring at a position and `outside`, around the ring's end. */
-static void copy(const sn_ring* ring, char* out, const char* in, uint64_t count) {
-    const uint64_t at = ring->position % ring->capacity, before = ring->capacity - at;
-    const uint64_t first = count < before ? count : before;
-    if (out != NULL) {
-        memcpy(out, bytes(ring) + at, first);
-        memcpy(out + first, bytes(ring), count - first);
-    } else {
-        memcpy(bytes(ring) + at, in, first);
-        memcpy(bytes(ring), in + first, count - first);
-    }
+/* Where the ring goes on, and how many of the next `count` bytes come before its end. */
+static char* here(const sn_ring* ring, uint64_t count, uint64_t* before_end) {
+    const uint64_t at = ring->position % ring->capacity, rest = ring->capacity - at;
+    *before_end = count < rest ? count : rest;
+    return bytes(ring) + at;
+}
+
+static void copy_in(const sn_ring* ring, const char* in, uint64_t count) {
+    uint64_t first;
+    char* const at = here(ring, count, &first);
+    memcpy(at, in, first);
+    memcpy(bytes(ring), in + first, count - first);
+}
+
+static void copy_out(const sn_ring* ring, char* out, uint64_t count) {
+    uint64_t first;
+    const char* const at = here(ring, count, &first);
+    memcpy(out, at, first);
+    memcpy(out + first, bytes(ring), count - first);
 }
 
 static uint64_t least(uint64_t a, uint64_t b, uint64_t c) {
@@ -120,7 +128,7 @@ int64_t sn_ring_write(sn_ring_state* state, sn_ring* ring, const void* data, int
             continue;
         }
         const uint64_t count = least(ring->capacity - unread, (uint64_t)(size - done), PIECE);
-        copy(ring, NULL, (const char*)data + done, count);
+        copy_in(ring, (const char*)data + done, count);
         ring->position += count;
         done += (int64_t)count;
         move_to(&shared->written, ring->position);
@@ -150,7 +158,7 @@ int64_t sn_ring_read(sn_ring_state* state, sn_ring* ring, void* out, int64_t siz
             continue;
         }
         const uint64_t count = least(unread, (uint64_t)(size - done), PIECE);
-        copy(ring, (char*)out + done, NULL, count);
+        copy_out(ring, (char*)out + done, count);
         ring->position += count;
         done += (int64_t)count;
         move_to(&shared->taken, ring->position);
