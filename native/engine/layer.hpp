@@ -126,6 +126,9 @@ class Kernel {
         static_cast<void>(layer), static_cast<void>(product);
         return false;
     }
+    // About how many products, or operations as short, a forward pass takes; nothing for a kernel
+    // whose loops choose their threads themselves.
+    virtual std::optional<double> products(const Layer&) const { return std::nullopt; }
     // Whether it is the sum of two blobs as they are.
     virtual bool adds_two(const Layer&) const { return false; }
     // Whether the bottoms are not changed, and the tops have memory of their own.
@@ -177,6 +180,8 @@ struct Layer {
     bool backward = false;
     // Whether it multiplies numbers of eight bits.
     bool int8 = false;
+    // Whether it has so little to do that waking a second thread would take longer.
+    bool alone = false;
     // Layers that follow and may be computed together with this one, and the last of them.
     Layer *fused_scale = nullptr, *fused_relu = nullptr, *fused_last = nullptr;
     // Behind a convolution in the test phase: layers that multiply and shift channels, and the sum

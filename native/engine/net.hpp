@@ -120,6 +120,8 @@ template <class F>
 inline void Net::guarded(Layer& layer, F&& run) {
     running = layer.index;
     pages.turn();
+    std::optional<Team> team;
+    if (layer.alone) team.emplace(1);
     try {
         run();
     } catch (const Refusal& refusal) {

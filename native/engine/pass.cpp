@@ -31,22 +31,25 @@ PagePool& pages() {
 }
 
 // oneDNN takes as many threads as OpenMP says; the caller's own setting returns afterwards.
+Team::Team(int threads) : before_(team_now), openmp_before_(omp_get_max_threads()) {
+    team_now = threads;
+    omp_set_num_threads(threads);
+}
+
+Team::~Team() {
+    team_now = before_;
+    omp_set_num_threads(openmp_before_);
+}
+
 Pass::Pass(int team, Scratch& scratch, PagePool& pages)
-    : team_before_(team_now),
-      openmp_before_(omp_get_max_threads()),
-      scratch_before_(scratch_now),
-      pages_before_(pages_now) {
-    team_now = team;
+    : team_(team), scratch_before_(scratch_now), pages_before_(pages_now) {
     scratch_now = &scratch;
     pages_now = &pages;
-    omp_set_num_threads(team);
 }
 
 Pass::~Pass() {
-    team_now = team_before_;
     scratch_now = scratch_before_;
     pages_now = pages_before_;
-    omp_set_num_threads(openmp_before_);
 }
 
 }  // namespace sn

@@ -6,6 +6,18 @@
 
 namespace sn {
 
+// While it exists, this thread's team has so many threads, for our loops and for oneDNN's.
+class Team {
+   public:
+    explicit Team(int threads);
+    ~Team();
+    Team(const Team&) = delete;
+    Team& operator=(const Team&) = delete;
+
+   private:
+    int before_, openmp_before_;
+};
+
 // While it exists, threads(), scratch() and pages() in this thread are those of one net.
 class Pass {
    public:
@@ -15,7 +27,7 @@ class Pass {
     Pass& operator=(const Pass&) = delete;
 
    private:
-    int team_before_, openmp_before_;
+    Team team_;
     Scratch* scratch_before_;
     PagePool* pages_before_;
 };

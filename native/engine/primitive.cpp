@@ -25,16 +25,14 @@ size_t scratch_bytes(const dnnl::primitive& primitive) {
 }  // namespace
 
 void run(const dnnl::primitive& primitive, const Arguments& arguments) {
-    const size_t bytes = scratch_bytes(primitive);
-    if (bytes == 0) {
-        primitive.execute(stream(), arguments);
-    } else {
-        const dnnl::memory::desc desc({static_cast<int64_t>(bytes)}, dnnl::memory::data_type::u8,
-                                      dnnl::memory::format_tag::x);
-        Arguments all = arguments;
-        all.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(desc, cpu(), scratch().room(bytes)));
-        primitive.execute(stream(), all);
-    }
+    std::vector<dnnl_exec_arg_t> all;
+    all.reserve(arguments.size() + 1);
+    for (const auto& [name, memory] : arguments) all.push_back({name, memory.get(true)});
+    if (const size_t bytes = scratch_bytes(primitive); bytes > 0)
+        all.push_back({DNNL_ARG_SCRATCHPAD, scratch().memory(bytes).get()});
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), stream().get(),
+                                                   static_cast<int>(all.size()), all.data()),
+                            "could not execute a primitive");
     stream().wait();
 }
 
@@ -59,8 +57,7 @@ void Move::run(const dnnl::memory& from, float from_step, const dnnl::memory& to
     if (weights_) return weights_->run(values_of<float>(from), to.get_data_handle());
     Arguments arguments = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
     float by = from_step / to_step;
-    if (steps)
-        arguments[DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC] = dnnl::memory(plain_desc({1}), cpu(), &by);
+    if (steps) arguments.add(DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, {plain_desc({1}), cpu(), &by});
     sn::run(primitive_, arguments);
 }
 

@@ -1,14 +1,28 @@
 // Running oneDNN primitives.
 #pragma once
 
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tensor.hpp"
 
 namespace sn {
 
-using Arguments = std::unordered_map<int, dnnl::memory>;
+// What a primitive reads and writes, by the names of oneDNN's arguments.
+class Arguments {
+   public:
+    using Argument = std::pair<int, dnnl::memory>;
+
+    Arguments() = default;
+    Arguments(std::initializer_list<Argument> all) : all_(all) {}
+    void add(int name, dnnl::memory memory) { all_.emplace_back(name, std::move(memory)); }
+    size_t size() const { return all_.size(); }
+    std::vector<Argument>::const_iterator begin() const { return all_.begin(); }
+    std::vector<Argument>::const_iterator end() const { return all_.end(); }
+
+   private:
+    std::vector<Argument> all_;
+};
 
 // The attributes of all primitives: their temporary memory belongs to the net, and all share it.
 // Otherwise each primitive would keep its own, or use that of the thread that created it, which

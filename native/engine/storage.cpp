@@ -21,6 +21,17 @@ bool is_int8(const dnnl::memory::desc& desc) {
     return type == dnnl::memory::data_type::s8 || type == dnnl::memory::data_type::u8;
 }
 
+// Without copies of both.
+bool have_same_dims(const dnnl::memory::desc& a, const dnnl::memory::desc& b) {
+    const auto dims = [](const dnnl::memory::desc& of) {
+        const dnnl_dims_t* found = nullptr;
+        dnnl_memory_desc_query(of.get(), dnnl_query_dims, &found);
+        return *found;
+    };
+    const int axes = a.get_ndims();
+    return axes == b.get_ndims() && std::equal(dims(a), dims(a) + axes, dims(b));
+}
+
 void clear(char* bytes, int64_t count) {
     parallel(count, [=](int64_t begin, int64_t end) {
         std::memset(bytes + begin, 0, static_cast<size_t>(end - begin));
@@ -187,8 +198,12 @@ float* Storage::edit() {
     return plain_.get();
 }
 
+bool Storage::is_rows(const dnnl::memory::desc& wanted) const {
+    return plain_view_.is_of(wanted) || is_plain(wanted);
+}
+
 dnnl::memory Storage::read(const dnnl::memory::desc& wanted) {
-    if (is_plain(wanted)) return {wanted, cpu(), read()};
+    if (is_rows(wanted)) return plain_view_.of(wanted, read());
     return filled(copy(wanted));
 }
 
@@ -201,9 +216,9 @@ dnnl::memory Storage::filled(Copy& found) {
     if (is_current(found)) return found.memory();
     const uint64_t version_now = version();
     if (!found.pages) found.take_pages();
-    const auto dims = found.desc.get_dims();
     const Copy* source = plain_valid_ ? nullptr : written_copy();
-    if (source && source->desc.get_dims() == dims)
+    const auto dims = found.desc.get_dims();
+    if (source && have_same_dims(source->desc, found.desc))
         found.fill.run(source->memory(), source->step, found.memory(), found.step);
     else
         found.fill.run({plain_desc({dims.begin(), dims.end()}), cpu(), read()}, 1, found.memory(),
@@ -214,7 +229,8 @@ dnnl::memory Storage::filled(Copy& found) {
 }
 
 dnnl::memory Storage::read(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows) {
-    if (wanted == rows) return {wanted, cpu(), read()};
+    if (ordered_view_.is_of(wanted) ? ordered_view_.is_of(rows) : wanted == rows)
+        return ordered_view_.of(wanted, read());
     auto& found = copy(wanted, rows);
     if (is_current(found)) return found.memory();
     const uint64_t version_now = version();
@@ -226,7 +242,7 @@ dnnl::memory Storage::read(const dnnl::memory::desc& wanted, const dnnl::memory:
 }
 
 dnnl::memory Storage::write(const dnnl::memory::desc& wanted) {
-    if (is_plain(wanted)) return {wanted, cpu(), write()};
+    if (is_rows(wanted)) return plain_view_.of(wanted, write());
     if (lender_) throw std::logic_error("the memory of others is written in rows");
     auto& found = copy(wanted);
     overwrite(found, false);
@@ -234,7 +250,7 @@ dnnl::memory Storage::write(const dnnl::memory::desc& wanted) {
 }
 
 dnnl::memory Storage::edit(const dnnl::memory::desc& wanted) {
-    if (is_plain(wanted)) return {wanted, cpu(), edit()};
+    if (is_rows(wanted)) return plain_view_.of(wanted, edit());
     if (lender_) throw std::logic_error("the memory of others is written in rows");
     read(wanted);
     auto& found = copy(wanted);
@@ -314,7 +330,7 @@ dnnl::memory::desc Storage::newest(const dnnl::memory::desc& plain) const {
     if (lender_) return plain;
     const Copy* found = nullptr;
     for (const auto& copy : copies_)
-        if (copy.valid && copy.desc.get_dims() == plain.get_dims() && (!found || copy.written))
+        if (copy.valid && have_same_dims(copy.desc, plain) && (!found || copy.written))
             found = &copy;
     if (!found) return plain;
     // Values that were rounded for another reader are not the newest.
@@ -325,7 +341,7 @@ dnnl::memory::desc Storage::newest(const dnnl::memory::desc& plain) const {
 
 std::optional<Int8> Storage::int8(const dnnl::memory::desc& plain) const {
     for (const auto& copy : copies_)
-        if (copy.written && is_int8(copy.desc) && copy.desc.get_dims() == plain.get_dims())
+        if (copy.written && is_int8(copy.desc) && have_same_dims(copy.desc, plain))
             return Int8{copy.desc, copy.step};
     return std::nullopt;
 }

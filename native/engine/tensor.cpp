@@ -9,12 +9,23 @@ namespace sn {
 void Tensor::reshape(const Shape& shape) {
     if (storage_.use_count() > 1) return extend(shape);
     storage_->resize(static_cast<size_t>(sn::count(shape)));
-    shape_ = shape;
+    take(shape);
 }
 
 void Tensor::extend(const Shape& shape) {
     storage_->extend(static_cast<size_t>(sn::count(shape)));
+    take(shape);
+}
+
+void Tensor::take(const Shape& shape) {
+    if (shape == shape_) return;
     shape_ = shape;
+    plain_.reset();
+}
+
+const dnnl::memory::desc& Tensor::plain() const {
+    if (!plain_) plain_ = plain_desc(shape_);
+    return *plain_;
 }
 
 Storage& Tensor::values() const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "move.hpp"
+#include "view.hpp"
 
 namespace sn {
 
@@ -22,7 +23,6 @@ using Shape = std::vector<int64_t>;
 int64_t count(const Shape& shape);
 int64_t count(const Shape& shape, size_t from, size_t to);
 
-dnnl::engine& cpu();
 dnnl::stream& stream();
 
 // How values lie in eight bits: each is a whole number times the step.
@@ -119,11 +119,13 @@ class Storage {
         // The version of the memory that it was made from, if others write that.
         uint64_t version = 0;
         Move fill;
+        mutable View view;
 
-        dnnl::memory memory() const { return {desc, cpu(), pages.get()}; }
+        const dnnl::memory& memory() const { return view.of(desc, pages.get()); }
         void take_pages();
     };
 
+    bool is_rows(const dnnl::memory::desc& wanted) const;
     void allocate(bool zeros);
     void own_rows(bool with_values);
     void invalidate();
@@ -136,6 +138,8 @@ class Storage {
     void drop_one();
 
     std::shared_ptr<float> plain_;
+    // Over the rows: as they are, and as `read(wanted, rows)` names them.
+    View plain_view_, ordered_view_;
     size_t size_ = 0;
     size_t capacity_ = 0;
     bool plain_valid_ = true;
@@ -182,7 +186,7 @@ class Tensor {
     }
     std::optional<Int8> int8() const { return storage_->int8(plain()); }
 
-    dnnl::memory::desc plain() const { return plain_desc(shape_); }
+    const dnnl::memory::desc& plain() const;
     // The layout of the newest values, as an n-d layout of this shape if that is possible.
     dnnl::memory::desc newest() const;
     // The same order in float32, for layers that compute in float32.
@@ -195,10 +199,13 @@ class Tensor {
     const std::shared_ptr<Storage>& share_storage() const { return storage_; }
 
    private:
+    void take(const Shape& shape);
     // The storage, with room for this shape, because another tensor may have resized it.
     Storage& values() const;
 
     Shape shape_;
+    // Of this shape, once somebody has asked for it.
+    mutable std::optional<dnnl::memory::desc> plain_;
     std::shared_ptr<Storage> storage_;
 };
 

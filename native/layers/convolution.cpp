@@ -208,13 +208,19 @@ void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window
     };
     forward_desc_ = describe(attributes(), window.bias);
     fast_forward_ = fast(window, WindowPass::Pass::forward);
-    if (fast_forward_) return;
+    if (fast_forward_) {
+        layouts_ = {fast_forward_->source(), fast_forward_->weights(), fast_forward_->target()};
+        fused_layouts_ = layouts_;
+        return;
+    }
     forward_ = Forward(forward_desc_);
+    layouts_ = layouts_of(forward_desc_);
     if (!has_fused_) return;
     auto fusing = attributes();
     fusing.set_post_ops(post_ops(layer));
     fused_desc_ = describe(fusing, window.bias || !layer.fused_affine.empty());
     fused_ = Forward(fused_desc_);
+    fused_layouts_ = layouts_of(fused_desc_);
 }
 
 template <class Family>
@@ -279,14 +285,12 @@ void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
     if (picture_) return (fuse ? picture_fused_ : picture_)->run(layer, i);
     if (int8_) return (fuse ? int8_fused_ : int8_)->run(layer, i);
     const bool folds = fuse && !layer.fused_affine.empty();
-    const auto& direct = fuse ? fused_desc_ : forward_desc_;
-    const auto order = fast_forward_ ? fast_forward_->weights() : direct.weights_desc();
-    const memory weights = folds ? folded_.weights(layer, order, window_->plain_weights)
-                                 : layer.params[0]->data.read(order, window_->plain_weights);
-    const memory from =
-        layer.bottoms[i]->data.read(fast_forward_ ? fast_forward_->source() : direct.src_desc());
-    const auto wanted = fast_forward_ ? fast_forward_->target() : direct.dst_desc();
-    const memory to = fuse ? target(layer, wanted) : layer.tops[i]->data.write(wanted);
+    const Layouts& order = fuse ? fused_layouts_ : layouts_;
+    const memory weights = folds
+                               ? folded_.weights(layer, order.weights, window_->plain_weights)
+                               : layer.params[0]->data.read(order.weights, window_->plain_weights);
+    const memory from = layer.bottoms[i]->data.read(order.source);
+    const memory to = fuse ? target(layer, order.target) : layer.tops[i]->data.write(order.target);
     const float* bias = nullptr;
     if (folds)
         bias = folded_.bias();
@@ -296,7 +300,7 @@ void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
         return fast_forward_->run(from, weights,
                                   {bias, fuse && layer.fused_sum, fuse && layer.fused_relu}, to);
     Arguments arguments = {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, to}};
-    if (bias) arguments[DNNL_ARG_BIAS] = {window_->plain_bias, cpu(), const_cast<float*>(bias)};
+    if (bias) arguments.add(DNNL_ARG_BIAS, bias_view_.of(window_->plain_bias, bias));
     run(fuse ? fused_ : forward_, arguments);
 }
 
@@ -339,7 +343,7 @@ void WindowKernel<Family>::backward_weights(Layer& layer, size_t i) {
     } else {
         Arguments arguments = {
             {DNNL_ARG_SRC, from}, {DNNL_ARG_DIFF_DST, slopes}, {DNNL_ARG_DIFF_WEIGHTS, to}};
-        if (bias) arguments[DNNL_ARG_DIFF_BIAS] = bias;
+        if (bias) arguments.add(DNNL_ARG_DIFF_BIAS, bias);
         run(weights_, arguments);
     }
     if (layer.learns[0]) weight_sum_.give(layer, 0, window_->plain_weights);
@@ -388,6 +392,18 @@ Kernel::Followers WindowKernel<Family>::followers(const Layer& layer) const {
     const bool folds = !Family::reverse && !layer.train && layer.tops.size() == 1 &&
                        layer.options.integer("axis") == 1;
     return folds ? Followers::affine_sum_and_relu : Followers::none;
+}
+
+template <class Family>
+std::optional<double> WindowKernel<Family>::products(const Layer& layer) const {
+    const Blob& windows = Family::reverse ? *layer.bottoms[0] : *layer.tops[0];
+    const int64_t channels = Family::reverse
+                                 ? layer.shape()[static_cast<size_t>(layer.options.integer("axis"))]
+                                 : layer.options.integer("num_output");
+    if (channels == 0) return 0.0;
+    return static_cast<double>(windows.count() / channels) *
+           static_cast<double>(layer.params[0]->count()) *
+           static_cast<double>(layer.bottoms.size());
 }
 
 template <class Family>

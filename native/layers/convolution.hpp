@@ -82,6 +82,7 @@ class WindowKernel final : public Kernel {
     Followers followers(const Layer& layer) const override;
     bool joins(const Layer& layer, const Layer& product) const override;
     bool only_reads() const override { return true; }
+    std::optional<double> products(const Layer& layer) const override;
 
    private:
     using Forward = typename Family::Forward;
@@ -100,7 +101,17 @@ class WindowKernel final : public Kernel {
     // More spatial axes than oneDNN has.
     std::unique_ptr<Kernel> many_axes_;
     std::optional<Window> window_;
+    // How a forward pass takes its values and weights, and how its results lie.
+    struct Layouts {
+        dnnl::memory::desc source, weights, target;
+    };
+    static Layouts layouts_of(const typename Forward::primitive_desc& desc) {
+        return {desc.src_desc(), desc.weights_desc(), desc.dst_desc()};
+    }
+
     typename Forward::primitive_desc forward_desc_, fused_desc_;
+    Layouts layouts_, fused_layouts_;
+    View bias_view_;
     Forward forward_, fused_;
     bool has_fused_ = false;
     FoldedWeights folded_;

@@ -18,6 +18,11 @@ namespace {
 class InnerProduct final : public Kernel {
    public:
     bool only_reads() const override { return true; }
+    std::optional<double> products(const Layer& layer) const override {
+        const auto axis = static_cast<size_t>(layer.options.integer("axis"));
+        return static_cast<double>(count(layer.shape(), 0, axis)) *
+               static_cast<double>(layer.params[0]->count());
+    }
 
     void reshape(Layer& layer) override {
         const auto axis = static_cast<size_t>(layer.options.integer("axis"));
@@ -32,8 +37,12 @@ class InnerProduct final : public Kernel {
         turned_.reset(), turned_data_.reset();
         const bool empty = rows_ == 0 || inputs_ == 0 || outputs_ == 0;
         int8_.reset();
-        narrow_ = layer.net->narrow() && !empty;
-        if (layer.int8 && !layer.train && !layer.backward && !normalize_ && !empty &&
+        // With so few weights a product takes no longer than rounding its values.
+        constexpr int64_t little = 1 << 13;
+        const bool tests = !layer.train && !layer.backward;
+        const bool is_little = tests && inputs_ * outputs_ <= little;
+        narrow_ = layer.net->narrow() && !empty && !is_little;
+        if (layer.int8 && tests && !is_little && !normalize_ && !empty &&
             layer.bottoms[0]->step > 0)
             make_int8(layer);
         else if (narrow_)
@@ -61,8 +70,8 @@ class InnerProduct final : public Kernel {
             {DNNL_ARG_WEIGHTS, {weights_, cpu(), const_cast<float*>(layer.param(0))}},
             {DNNL_ARG_DST, {plain_desc({rows_, outputs_}), cpu(), layer.top()}}};
         if (bias_)
-            arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(plain_desc({1, outputs_}), cpu(),
-                                                          const_cast<float*>(layer.param(1))));
+            arguments.add(DNNL_ARG_BIAS, dnnl::memory(plain_desc({1, outputs_}), cpu(),
+                                                      const_cast<float*>(layer.param(1))));
         run(product_, arguments);
     }
 

@@ -84,6 +84,8 @@ Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool 
     if (!description_ || std::string(description_.impl_info_str()).find("ref") != std::string::npos)
         return;
     primitive_ = dnnl::convolution_forward(description_);
+    packed_ = description_.weights_desc(), results_ = description_.dst_desc();
+    one_ = plain_desc({1}), each_ = plain_desc({outputs_});
     source_ = {values, bottom->step};
     if (!narrow) return;
     target_ = stored;
@@ -97,8 +99,8 @@ memory Int8Convolution::weights(const Layer& layer) {
         folded_.follow(layer);
     else
         folded_.follow_alone(layer);
-    if (!pages_) pages_ = pages().take(description_.weights_desc().get_size());
-    memory made(description_.weights_desc(), cpu(), pages_.get());
+    if (!pages_) pages_ = pages().take(packed_.get_size());
+    const memory& made = packed_view_.of(packed_, pages_.get());
     if (!folded_.is_stale(layer)) return made;
     const auto rows = folded_.rows(layer);
     const int64_t row = layer.params[0]->count() / outputs_;
@@ -110,7 +112,7 @@ memory Int8Convolution::weights(const Layer& layer) {
 
 memory Int8Convolution::target(const Layer& layer, size_t i) {
     Tensor& top = fuse_ ? layer.fused_last->tops[0]->data : layer.tops[i]->data;
-    const auto wanted = description_.dst_desc();
+    const memory::desc& wanted = results_;
     if (!fuse_ || !layer.fused_sum) return target_ ? top.write(*target_) : top.write(wanted);
     take_over(layer, top);
     return target_ ? top.replace(*other_, *target_) : top.edit(wanted);
@@ -119,17 +121,15 @@ memory Int8Convolution::target(const Layer& layer, size_t i) {
 void Int8Convolution::run(Layer& layer, size_t i) {
     const memory packed = weights(layer);
     const memory from = layer.bottoms[i]->data.read(source_), to = target(layer, i);
-    const auto floats = [](const float* values, int64_t count) {
-        return memory(plain_desc({count}), cpu(), const_cast<float*>(values));
-    };
     Arguments arguments = {
         {DNNL_ARG_SRC, from},
         {DNNL_ARG_WEIGHTS, packed},
-        {DNNL_ARG_BIAS, floats(folded_.bias(), outputs_)},
+        {DNNL_ARG_BIAS, bias_.of(each_, folded_.bias())},
         {DNNL_ARG_DST, to},
-        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, floats(&source_.step, 1)},
-        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, floats(steps_.data(), outputs_)}};
-    if (target_) arguments[DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST] = floats(&target_->step, 1);
+        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, source_step_.of(one_, &source_.step)},
+        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, weight_steps_.of(each_, steps_.data())}};
+    if (target_)
+        arguments.add(DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, target_step_.of(one_, &target_->step));
     sn::run(primitive_, arguments);
 }
 

@@ -29,7 +29,8 @@ class Int8Convolution {
     bool fuse_;
     dnnl::convolution_forward::primitive_desc description_;
     dnnl::convolution_forward primitive_;
-    dnnl::memory::desc order_;
+    dnnl::memory::desc order_, packed_, results_, one_, each_;
+    View packed_view_, bias_, source_step_, weight_steps_, target_step_;
     int64_t outputs_ = 0;
     // How values come in; how they go out, where not in float32; and how the other blob of a sum
     // is read before it is overwritten.

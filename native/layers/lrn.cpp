@@ -59,7 +59,7 @@ class LRN final : public Kernel {
         if (found != desc_ && !is_plain(found) && !make(layer, found)) make(layer, usual_);
         Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
                                {DNNL_ARG_DST, layer.tops[0]->data.write(desc_)}};
-        if (workspace_) arguments[DNNL_ARG_WORKSPACE] = workspace_;
+        if (workspace_) arguments.add(DNNL_ARG_WORKSPACE, workspace_);
         run(forward_, arguments);
     }
 
@@ -69,7 +69,7 @@ class LRN final : public Kernel {
         Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
                                {DNNL_ARG_DIFF_DST, layer.tops[0]->diff.read(desc_)},
                                {DNNL_ARG_DIFF_SRC, layer.bottoms[0]->diff.write(desc_)}};
-        if (workspace_) arguments[DNNL_ARG_WORKSPACE] = workspace_;
+        if (workspace_) arguments.add(DNNL_ARG_WORKSPACE, workspace_);
         run(backward_, arguments);
     }
 

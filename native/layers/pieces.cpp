@@ -63,8 +63,8 @@ bool Pieces::join_blocked(const std::vector<Tensor*>& parts, Tensor& whole) {
     if (target_.is_zero()) return false;
     Arguments arguments;
     for (size_t i = 0; i < parts.size(); ++i)
-        arguments[DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i)] = parts[i]->read(sources_[i]);
-    arguments[DNNL_ARG_DST] = whole.write(target_);
+        arguments.add(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), parts[i]->read(sources_[i]));
+    arguments.add(DNNL_ARG_DST, whole.write(target_));
     run(concat_, arguments);
     return true;
 }
@@ -85,8 +85,8 @@ bool Pieces::join_int8(const std::vector<Tensor*>& parts, Tensor& whole) {
     if (target_.is_zero()) return false;
     Arguments arguments;
     for (size_t i = 0; i < parts.size(); ++i)
-        arguments[DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i)] = parts[i]->read(found[i]);
-    arguments[DNNL_ARG_DST] = whole.write(Int8{target_, found[0].step});
+        arguments.add(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), parts[i]->read(found[i]));
+    arguments.add(DNNL_ARG_DST, whole.write(Int8{target_, found[0].step}));
     run(concat_, arguments);
     return true;
 }

@@ -39,7 +39,7 @@ class Pooling final : public Kernel {
     void reshape(Layer& layer) override {
         const Shape& top = layer.tops[0]->shape();
         pool_ = PlanePool(layer, "", top[2], top[3]);
-        desc_ = {};
+        desc_ = int8_in_ = {};
         workspace_ = {};
         const bool nothing = layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0;
         algorithm_ =
@@ -60,6 +60,10 @@ class Pooling final : public Kernel {
     bool gates(const Layer& layer) const override {
         return clips_ && pool_.method() == PlanePool::Method::max && layer.tops.size() == 1 &&
                !layer.tops[0]->data.storage().is_exposed();
+    }
+
+    std::optional<double> products(const Layer& layer) const override {
+        return static_cast<double>(layer.bottoms[0]->count() + layer.tops[0]->count());
     }
 
     Followers followers(const Layer& layer) const override {
@@ -89,7 +93,7 @@ class Pooling final : public Kernel {
         if (!primitive_) return backward_plain(layer, diff.read());
         Arguments arguments = {{DNNL_ARG_DIFF_DST, diff.read(out_)},
                                {DNNL_ARG_DIFF_SRC, layer.bottoms[0]->diff.write(desc_)}};
-        if (workspace_) arguments[DNNL_ARG_WORKSPACE] = workspace_;
+        if (workspace_) arguments.add(DNNL_ARG_WORKSPACE, workspace_);
         run(backward_, arguments);
     }
 
@@ -100,7 +104,7 @@ class Pooling final : public Kernel {
         if (found != desc_ && !make(layer, found)) make(layer, layer.bottoms[0]->data.plain());
         Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
                                {DNNL_ARG_DST, layer.tops[0]->data.write(out_)}};
-        if (workspace_) arguments[DNNL_ARG_WORKSPACE] = workspace_;
+        if (workspace_) arguments.add(DNNL_ARG_WORKSPACE, workspace_);
         run(forward_, arguments);
     }
 
@@ -110,12 +114,14 @@ class Pooling final : public Kernel {
         const auto found = layer.bottoms[0]->data.int8();
         if (!found) return false;
         const auto type = found->desc.get_data_type();
-        const auto last = memory::format_tag::nhwc;
-        if (found->desc != memory::desc(found->desc.get_dims(), type, last)) return false;
-        const Shape& shape = layer.tops[0]->shape();
-        const memory::desc out({shape.begin(), shape.end()}, type, last);
+        if (int8_in_ != found->desc) {
+            const auto last = memory::format_tag::nhwc;
+            if (found->desc != memory::desc(found->desc.get_dims(), type, last)) return false;
+            const Shape& shape = layer.tops[0]->shape();
+            int8_in_ = found->desc, int8_out_ = {{shape.begin(), shape.end()}, type, last};
+        }
         const memory from = layer.bottoms[0]->data.read(*found);
-        const memory to = layer.tops[0]->data.write(Int8{out, found->step});
+        const memory to = layer.tops[0]->data.write(Int8{int8_out_, found->step});
         if (type == memory::data_type::s8)
             join<int8_t>(layer, from, to);
         else
@@ -219,7 +225,7 @@ class Pooling final : public Kernel {
     bool primitive_ = false, clips_ = false;
     // The part of the gradient that passes the ReLU before this layer.
     Tensor passed_;
-    memory::desc desc_, out_;
+    memory::desc desc_, out_, int8_in_, int8_out_;
     memory workspace_;
     pooling_forward forward_;
     pooling_backward backward_;

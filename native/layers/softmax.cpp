@@ -30,6 +30,11 @@ class Softmax final : public Kernel {
                        {DNNL_ARG_DST, layer.tops[0]->data.write(desc_)}});
     }
 
+    std::optional<double> products(const Layer& layer) const override {
+        constexpr double exponential = 16;
+        return static_cast<double>(layer.bottoms[0]->count()) * exponential;
+    }
+
     void backward(Layer& layer) override {
         if (!layer.propagate[0] || layer.bottoms[0]->count() == 0) return;
         if (desc_.is_zero()) prepare(layer);

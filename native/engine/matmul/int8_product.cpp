@@ -18,14 +18,16 @@ void Int8Product::reshape(int64_t rows, int64_t inputs, int64_t outputs, bool tr
     const memory::desc weights({inputs, outputs}, memory::data_type::s8, memory::format_tag::any);
     description_ = {cpu(), x_.desc, weights, bias_, y_, with};
     primitive_ = dnnl::matmul(description_);
+    packed_ = description_.weights_desc();
+    one_ = plain_desc({1}), each_ = plain_desc({outputs});
     pages_.reset();
     version_ = 0;
 }
 
 memory Int8Product::packed(const Tensor& weights) {
     const uint64_t version = weights.storage().version();
-    if (!pages_) pages_ = pages().take(description_.weights_desc().get_size());
-    memory made(description_.weights_desc(), cpu(), pages_.get());
+    if (!pages_) pages_ = pages().take(packed_.get_size());
+    const memory& made = packed_view_.of(packed_, pages_.get());
     if (version_ != 0 && version_ == version) return made;
     version_ = version;
     const float* rows = weights.read();
@@ -45,16 +47,13 @@ memory Int8Product::packed(const Tensor& weights) {
 
 void Int8Product::run(const Tensor& x, const Tensor& weights, const float* bias, float* y) {
     const memory b = packed(weights), a = x.read(x_);
-    const auto floats = [](const float* values, int64_t count) {
-        return memory(plain_desc({count}), cpu(), const_cast<float*>(values));
-    };
     Arguments arguments = {
         {DNNL_ARG_SRC, a},
         {DNNL_ARG_WEIGHTS, b},
-        {DNNL_ARG_DST, {y_, cpu(), y}},
-        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, floats(&x_.step, 1)},
-        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, floats(steps_.data(), outputs_)}};
-    if (bias) arguments[DNNL_ARG_BIAS] = {bias_, cpu(), const_cast<float*>(bias)};
+        {DNNL_ARG_DST, y_view_.of(y_, y)},
+        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, x_step_.of(one_, &x_.step)},
+        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, weight_steps_.of(each_, steps_.data())}};
+    if (bias) arguments.add(DNNL_ARG_BIAS, bias_view_.of(bias_, bias));
     sn::run(primitive_, arguments);
 }
 

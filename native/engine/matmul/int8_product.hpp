@@ -19,7 +19,8 @@ class Int8Product {
     int64_t inputs_ = 0, outputs_ = 0;
     bool transposed_ = false;
     Int8 x_;
-    dnnl::memory::desc y_, bias_;
+    dnnl::memory::desc y_, bias_, packed_, one_, each_;
+    View y_view_, bias_view_, packed_view_, x_step_, weight_steps_;
     dnnl::matmul::primitive_desc description_;
     dnnl::matmul primitive_;
     Move pack_;

@@ -50,14 +50,14 @@ dnnl::matmul Product::make(bool adds) const {
 void Product::run(const memory& a, const memory& b, float* c, const float* bias) {
     if (!product_) product_ = make(false);
     Arguments arguments = {
-        {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, {c_, cpu(), c}}};
-    if (bias) arguments.emplace(DNNL_ARG_BIAS, memory(bias_, cpu(), const_cast<float*>(bias)));
+        {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c_view_.of(c_, c)}};
+    if (bias) arguments.add(DNNL_ARG_BIAS, bias_view_.of(bias_, bias));
     sn::run(product_, arguments);
 }
 
 void Product::add(const memory& a, const memory& b, float* c) {
     if (!adding_) adding_ = make(true);
-    sn::run(adding_, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, {c_, cpu(), c}}});
+    sn::run(adding_, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c_view_.of(c_, c)}});
 }
 
 }  // namespace sn

@@ -30,6 +30,7 @@ class Product {
     dnnl::matmul make(bool adds) const;
 
     dnnl::memory::desc a_, b_, c_, bias_;
+    View c_view_, bias_view_;
     bool rounds_ = false;
     dnnl::matmul product_, adding_;
 };

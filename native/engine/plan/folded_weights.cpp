@@ -24,7 +24,8 @@ void FoldedWeights::follow(const Layer& head, const std::vector<Layer*>& affine_
     const auto channels = static_cast<size_t>(head.options.integer("num_output"));
     Affine affine(channels, head.params.size() > 1 ? head.param(1) : nullptr);
     for (const Layer* layer : affine_layers) layer->kernel->fold_into(affine, *layer);
-    shifts_ = floats(affine.shifts);
+    // Shifts stay where they are for those who have noted that.
+    if (auto shifts = floats(affine.shifts); shifts != shifts_) shifts_ = std::move(shifts);
     auto factors = floats(affine.factors);
     if (factors == factors_) return;
     factors_ = std::move(factors);
@@ -57,7 +58,7 @@ bool FoldedWeights::is_stale(const Layer& head) {
 dnnl::memory FoldedWeights::weights(const Layer& head, const dnnl::memory::desc& wanted,
                                     const dnnl::memory::desc& rows) {
     if (!pages_) pages_ = pages().take(wanted.get_size());
-    dnnl::memory made(wanted, cpu(), pages_.get());
+    const dnnl::memory& made = view_.of(wanted, pages_.get());
     if (is_stale(head)) {
         const auto scaled = this->rows(head);
         fill_.run({rows, cpu(), scaled.get()}, made);

@@ -33,6 +33,7 @@ class FoldedWeights {
 
     std::vector<float> factors_, shifts_;
     std::shared_ptr<float> pages_;
+    View view_;
     // The version of the weights that the pages were made from; 0 if they must not be kept.
     uint64_t version_ = 0;
     Move fill_;
