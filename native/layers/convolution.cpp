@@ -177,12 +177,17 @@ template <class Family>
 WindowKernel<Family>::~WindowKernel() = default;
 
 template <class Family>
-bool WindowKernel<Family>::make_int8(const Layer& layer, const Window& window) {
-    if (!Int8Convolution::suits(layer, window)) return false;
+bool WindowKernel<Family>::make_picture(const Layer& layer, const Window& window) {
     picture_ = PictureConvolution::make(layer, window, false);
     if (picture_ && has_fused_) picture_fused_ = PictureConvolution::make(layer, window, true);
     if (picture_ && (picture_fused_ || !has_fused_)) return true;
     picture_.reset(), picture_fused_.reset();
+    return false;
+}
+
+template <class Family>
+bool WindowKernel<Family>::make_int8(const Layer& layer, const Window& window) {
+    if (!Int8Convolution::suits(layer, window)) return false;
     int8_ = Int8Convolution::make(layer, window, false);
     if (int8_ && has_fused_) int8_fused_ = Int8Convolution::make(layer, window, true);
     if (int8_ && (int8_fused_ || !has_fused_)) return true;
@@ -273,7 +278,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     has_fused_ = !Family::reverse && layer.fused_last != nullptr;
     folded_ = {};
     if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
-    if (!Family::reverse && make_int8(layer, *window_)) return;
+    if (!Family::reverse && (make_picture(layer, *window_) || make_int8(layer, *window_))) return;
     if (layer.fused_product) separable_ = std::make_unique<Separable>(layer, *window_);
     make_forward(layer, *window_);
     if (layer.backward && is_any(layer.propagate)) make_data(*window_);

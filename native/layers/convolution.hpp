@@ -89,7 +89,8 @@ class WindowKernel final : public Kernel {
     using BackwardData = typename Family::BackwardData;
     using BackwardWeights = typename Family::BackwardWeights;
 
-    // Whether the forward pass is computed by one of the kernels of eight bits.
+    // Whether the forward pass is computed by the kernels of pictures, or by those of eight bits.
+    bool make_picture(const Layer& layer, const Window& window);
     bool make_int8(const Layer& layer, const Window& window);
     void make_forward(const Layer& layer, const Window& window);
     void make_data(const Window& window);

@@ -1,8 +1,10 @@
 #include "picture_convolution.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
+#include "../engine/bfloat16.hpp"
 #include "../engine/int8.hpp"
 #include "../engine/net.hpp"
 #include "../engine/parallel.hpp"
@@ -21,15 +23,22 @@ Type type_of(memory::data_type type) {
             return Type::s8;
         case memory::data_type::u8:
             return Type::u8;
+        case memory::data_type::bf16:
+            return Type::bf16;
         default:
             return Type::f32;
     }
 }
 
+bool is_narrow(const Layer& layer, const Window& window) {
+    return window.factors == memory::data_type::bf16 && !layer.train && !layer.backward;
+}
+
 bool suits(const Layer& layer, const Window& window, bool fuse) {
-    return has_amx() && window.weights.size() == 4 &&
-           window.source[1] <= PictureJob::most_channels && window.dilations[1] == 0 &&
-           !(fuse && layer.fused_sum);
+    return has_amx() && (Int8Convolution::suits(layer, window) || is_narrow(layer, window)) &&
+           window.source.size() == 4 && layer.options.integer("axis") == 1 &&
+           window.weights.size() == 4 && window.source[1] <= PictureJob::most_channels &&
+           window.dilations[1] == 0 && !(fuse && layer.fused_sum);
 }
 }  // namespace
 
@@ -37,8 +46,13 @@ std::unique_ptr<PictureConvolution> PictureConvolution::make(const Layer& layer,
                                                              const Window& window, bool fuse) {
     if (!suits(layer, window, fuse)) return nullptr;
     std::unique_ptr<PictureConvolution> made(new PictureConvolution(layer, window, fuse));
-    const bool fits = made->job_.window_bytes() <= PictureJob::row_bytes;
-    return fits ? std::move(made) : nullptr;
+    const PictureJob& job = made->job_;
+    const bool fits = job.window_bytes() <= PictureJob::row_bytes;
+    // In bfloat16 oneDNN's patches are as fast where a window has short rows, or many.
+    constexpr int64_t least_bytes = 16, most_rows = 5;
+    const bool pays = job.factors != Type::bf16 ||
+                      (job.window_bytes() >= least_bytes && job.kernel_rows <= most_rows);
+    return fits && pays ? std::move(made) : nullptr;
 }
 
 PictureConvolution::PictureConvolution(const Layer& layer, const Window& window, bool fuse)
@@ -50,17 +64,23 @@ PictureConvolution::PictureConvolution(const Layer& layer, const Window& window,
     job.stride_y = window.strides[0], job.stride_x = window.strides[1];
     job.pad_y = window.before[0], job.pad_x = window.before[1];
     job.dilation_y = window.dilations[0] + 1;
-    const Blob& bottom = *layer.bottoms[0];
-    step_ = bottom.step, job.inverse = 1 / step_, job.is_signed = bottom.is_signed;
-    narrow_target_ = stored_in_int8(layer, window, fuse);
-    target_ = {window.target, memory::data_type::f32, memory::format_tag::nhwc};
+    const bool int8 = Int8Convolution::suits(layer, window);
+    const auto type = int8 ? memory::data_type::f32 : memory::data_type::bf16;
+    target_ = {window.target, type, memory::format_tag::nhwc};
+    job.factors = Type::bf16;
+    if (int8) {
+        const Blob& bottom = *layer.bottoms[0];
+        step_ = bottom.step, job.inverse = 1 / step_;
+        job.factors = bottom.is_signed ? Type::s8 : Type::u8;
+        narrow_target_ = stored_in_int8(layer, window, fuse);
+    }
     if (narrow_target_) target_ = narrow_target_->desc, job.inverse_out = 1 / narrow_target_->step;
     job.type = type_of(target_.get_data_type());
     job.least = fuse && layer.fused_relu ? 0.0F : -std::numeric_limits<float>::infinity();
     // Windows at the right end of a line are read in whole fours of bytes.
     constexpr int64_t line = 64, cached = int64_t{1} << 14;
     const int64_t reach = (job.columns - 1) * job.stride_x + job.kernel_columns;
-    const int64_t bytes = reach * job.channels + 3;
+    const int64_t bytes = reach * job.channels * job.number_bytes() + 3;
     job.line_bytes = (bytes + line - 1) / line * line;
     const int64_t more = cached / job.line_bytes - job.input_rows(1);
     job.block_rows =
@@ -68,26 +88,39 @@ PictureConvolution::PictureConvolution(const Layer& layer, const Window& window,
     job.blocks = (job.rows + job.block_rows - 1) / job.block_rows;
 }
 
-// In each tile four bytes of the window's row lie beside each other for sixteen outputs.
 void PictureConvolution::pack(const Layer& layer) {
-    const PictureJob& job = job_;
+    constexpr int64_t lanes = PictureJob::lanes;
+    factors_.assign(static_cast<size_t>((job_.outputs + lanes - 1) / lanes * lanes), 1.0F);
     const auto rows = folded_.rows(layer);
-    const int64_t bytes = job.window_bytes(), area = job.kernel_rows * job.kernel_columns;
-    const int64_t row = area * job.channels, lanes = PictureJob::lanes;
-    const int64_t panels = (job.outputs + lanes - 1) / lanes;
+    const int64_t row = layer.params[0]->count() / job_.outputs;
+    if (job_.factors == Type::bf16) {
+        std::vector<BFloat16> numbers(static_cast<size_t>(job_.outputs * row));
+        for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = rows.get()[i];
+        return pack(numbers);
+    }
     std::vector<float> steps;
-    const auto numbers = round_rows(rows.get(), job.outputs, row, steps);
-    factors_.assign(static_cast<size_t>(panels * lanes), 0.0F);
+    const auto numbers = round_rows(rows.get(), job_.outputs, row, steps);
     for (size_t o = 0; o < steps.size(); ++o) factors_[o] = steps[o] * step_;
-    weights_.assign(static_cast<size_t>(panels * lanes * job.kernel_rows * bytes), 0);
+    pack(numbers);
+}
+
+// In each tile four bytes of the window's row lie beside each other for sixteen outputs.
+template <class T>
+void PictureConvolution::pack(const std::vector<T>& numbers) {
+    const PictureJob& job = job_;
+    constexpr int64_t lanes = PictureJob::lanes, few = 4 / static_cast<int64_t>(sizeof(T));
+    const int64_t bytes = job.window_bytes(), area = job.kernel_rows * job.kernel_columns;
+    weights_.assign(factors_.size() * static_cast<size_t>(job.kernel_rows * bytes), 0);
+    auto number = numbers.begin();
     for (int64_t o = 0; o < job.outputs; ++o)
         for (int64_t c = 0; c < job.channels; ++c)
-            for (int64_t k = 0; k < area; ++k) {
+            for (int64_t k = 0; k < area; ++k, ++number) {
                 const int64_t at = k % job.kernel_columns * job.channels + c;
                 const int64_t line = o / lanes * job.kernel_rows + k / job.kernel_columns;
-                const int64_t to = (line * bytes + at / 4 * 4) * lanes + o % lanes * 4 + at % 4;
-                weights_[static_cast<size_t>(to)] =
-                    numbers[static_cast<size_t>(o * row + c * area + k)];
+                const int64_t four = (line * bytes / 4 + at / few) * lanes + o % lanes;
+                std::memcpy(&weights_[static_cast<size_t>(four * 4) +
+                                      static_cast<size_t>(at % few) * sizeof(T)],
+                            &*number, sizeof(T));
             }
 }
 

@@ -1,5 +1,5 @@
-// Convolutions of pictures, of up to four channels, in eight bits on processors with AMX: oneDNN's
-// kernels do without AMX there.
+// Convolutions of pictures, of up to four channels, in the test phase on processors with AMX, in
+// eight bits or in bfloat16: oneDNN's kernels do without AMX there, or copy patches.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace sn {
 
 class PictureConvolution {
    public:
-    // For a layer that suits Int8Convolution; nothing where the shape or the processor does not.
+    // Nothing where the type, the shape or the processor does not suit.
     static std::unique_ptr<PictureConvolution> make(const Layer& layer, const Window& window,
                                                     bool fuse);
 
@@ -20,6 +20,9 @@ class PictureConvolution {
    private:
     PictureConvolution(const Layer& layer, const Window& window, bool fuse);
     void pack(const Layer& layer);
+    // Rounded weights in Caffe's order.
+    template <class T>
+    void pack(const std::vector<T>& numbers);
 
     bool fuse_;
     PictureJob job_{};
@@ -30,7 +33,7 @@ class PictureConvolution {
     float step_ = 1;
     FoldedWeights folded_;
     std::vector<float> factors_, bias_;
-    std::vector<int8_t> weights_;
+    std::vector<uint8_t> weights_;
 };
 
 }  // namespace sn

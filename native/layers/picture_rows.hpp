@@ -1,5 +1,5 @@
-// The innermost loops of convolutions of pictures, which have up to four channels, in eight bits,
-// for processors with AMX.
+// The innermost loops of convolutions of pictures, which have up to four channels, in eight bits or
+// in bfloat16, for processors with AMX.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@ namespace sn {
 
 struct PictureJob {
     static constexpr int64_t most_channels = 4, lanes = 16, row_bytes = 64;
-    enum class Type { s8, u8, f32 };
+    enum class Type { s8, u8, bf16, f32 };
 
     // Planes of float32 come in; values with their channels last go out.
     int64_t channels, height, width, outputs, rows, columns;
     int64_t kernel_rows, kernel_columns, stride_y, stride_x, pad_y, pad_x, dilation_y;
-    // Inputs are rounded to multiples of 1 / inverse, some of them below zero or none.
+    // What inputs are rounded to: in eight bits to multiples of 1 / inverse.
+    Type factors;
     float inverse;
-    bool is_signed;
     // A block is so many rows of outputs of one image, for which the rows of the input, rounded and
     // with channels last, are kept in lines of so many bytes.
     int64_t block_rows, blocks, line_bytes;
@@ -24,15 +24,19 @@ struct PictureJob {
     // For each 16 outputs and each row of the window, 64 bytes for each 4 bytes of that row.
     const void* weights;
     // Of each output: y = sum * factor + bias, at least `least`; rounded to multiples of
-    // 1 / inverse_out in eight bits.  There are numbers for whole sixteens of outputs.
+    // 1 / inverse_out in eight bits.  Factors are 1 in bfloat16.  There are numbers for whole
+    // sixteens of outputs.
     const float *factor, *bias;
     float least;
     Type type;
     float inverse_out;
     void* to;
 
-    // The bytes of one row of a window, in whole fours.
-    int64_t window_bytes() const { return (kernel_columns * channels + 3) / 4 * 4; }
+    // The bytes of one number, and those of one row of a window in whole fours.
+    int64_t number_bytes() const { return factors == Type::bf16 ? 2 : 1; }
+    int64_t window_bytes() const {
+        return (kernel_columns * channels * number_bytes() + 3) / 4 * 4;
+    }
     int64_t input_rows(int64_t outputs_rows) const {
         return (outputs_rows - 1) * stride_y + (kernel_rows - 1) * dilation_y + 1;
     }

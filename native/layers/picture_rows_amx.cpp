@@ -3,6 +3,7 @@
 #if defined(__GNUC__) && !defined(__clang__)
 // GCC 12 takes the undefined registers of its own header for a mistake.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 #include <immintrin.h>
 
@@ -40,35 +41,70 @@ inline __m512i rounded(__m512 values, float inverse, Type type) {
     return _mm512_cvtps_epi32(values);
 }
 
-// Where the channels of sixteen pixels, four bytes each, come to lie side by side.
-__m512i interleaved(int64_t channels) {
-    alignas(64) uint8_t at[64];
-    for (int64_t i = 0; i < 64; ++i)
-        at[i] = static_cast<uint8_t>(4 * (i / channels % lanes) + i % channels);
-    return _mm512_load_si512(at);
+inline __m256i narrow(__m512 values) {
+    const __m256bh rounded = _mm512_cvtneps_pbh(values);
+    __m256i words;
+    __builtin_memcpy(&words, &rounded, sizeof words);
+    return words;
 }
+
+// Where the channels of sixteen pixels come to lie side by side: four bytes each in eight bits, and
+// in bfloat16 the words of one channel behind those of another.
+struct Order {
+    explicit Order(int64_t channels) {
+        alignas(64) uint8_t at[64];
+        alignas(64) uint16_t first[32], second[32];
+        for (int64_t i = 0; i < 64; ++i) {
+            const int64_t pixel = i / channels % lanes, channel = i % channels;
+            at[i] = static_cast<uint8_t>(4 * pixel + channel);
+            (i < 32 ? first : second)[i % 32] = static_cast<uint16_t>(channel * lanes + pixel);
+        }
+        bytes = _mm512_load_si512(at);
+        words[0] = _mm512_load_si512(first), words[1] = _mm512_load_si512(second);
+    }
+    __m512i bytes, words[2];
+};
 
 inline uint64_t bits(int64_t count) {
     return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << std::max<int64_t>(count, 0)) - 1;
 }
 
-void store_bytes(const PictureJob& job, __m512i order, const float* from, int64_t plane,
+// Sixteen pixels or, by the mask, fewer.
+void store_bytes(const PictureJob& job, const Order& order, const float* from, int64_t plane,
                  __mmask16 mask, int64_t count, uint8_t* to) {
     __m512i all = _mm512_setzero_si512();
     for (int64_t c = 0; c < job.channels; ++c) {
         const __m512 values = _mm512_maskz_loadu_ps(mask, from + c * plane);
         const __m512i one =
-            _mm512_and_si512(rounded(values, job.inverse, job.is_signed ? Type::s8 : Type::u8),
-                             _mm512_set1_epi32(255));
+            _mm512_and_si512(rounded(values, job.inverse, job.factors), _mm512_set1_epi32(255));
         all = _mm512_or_si512(all,
                               _mm512_sllv_epi32(one, _mm512_set1_epi32(8 * static_cast<int>(c))));
     }
-    _mm512_mask_storeu_epi8(to, bits(count), _mm512_permutexvar_epi8(order, all));
+    _mm512_mask_storeu_epi8(to, bits(count), _mm512_permutexvar_epi8(order.bytes, all));
+}
+
+void store_words(const PictureJob& job, const Order& order, const float* from, int64_t plane,
+                 __mmask16 mask, int64_t count, uint8_t* to) {
+    __m256i channels[PictureJob::most_channels] = {};
+    for (int64_t c = 0; c < job.channels; ++c)
+        channels[c] = narrow(_mm512_maskz_loadu_ps(mask, from + c * plane));
+    const auto both = [&](int c) {
+        return _mm512_inserti64x4(_mm512_castsi256_si512(channels[c]), channels[c + 1], 1);
+    };
+    const __m512i low = both(0), high = both(2);
+    for (int half = 0; half < 2; ++half) {
+        const int64_t rest = count - 32 * half;
+        if (rest <= 0) break;
+        const auto kept = static_cast<__mmask32>(bits(std::min<int64_t>(rest, 32)));
+        _mm512_mask_storeu_epi16(to + 64 * half, kept,
+                                 _mm512_permutex2var_epi16(low, order.words[half], high));
+    }
 }
 
 // One row of the input, with the padding beside it.
-void fill_line(const PictureJob& job, __m512i order, const float* row, uint8_t* line) {
-    const int64_t plane = job.height * job.width, pixel = job.channels;
+void fill_line(const PictureJob& job, const Order& order, const float* row, uint8_t* line) {
+    const int64_t plane = job.height * job.width, pixel = job.channels * job.number_bytes();
+    const auto store = job.factors == Type::bf16 ? store_words : store_bytes;
     const int64_t reach = (job.columns - 1) * job.stride_x + job.kernel_columns;
     const int64_t wide = std::clamp<int64_t>(reach - job.pad_x, 0, job.width);
     const int64_t left = std::min(job.pad_x, reach) * pixel, right = left + wide * pixel;
@@ -77,11 +113,11 @@ void fill_line(const PictureJob& job, __m512i order, const float* row, uint8_t* 
     for (int64_t x = 0; x < wide; x += lanes) {
         const __mmask16 mask = first(wide - x);
         const int64_t count = std::min(lanes, wide - x) * job.channels;
-        store_bytes(job, order, row + x, plane, mask, count, line + left + x * pixel);
+        store(job, order, row + x, plane, mask, count, line + left + x * pixel);
     }
 }
 
-void fill_lines(const PictureJob& job, __m512i order, const float* image, int64_t row,
+void fill_lines(const PictureJob& job, const Order& order, const float* image, int64_t row,
                 int64_t count, uint8_t* lines) {
     for (int64_t i = 0; i < count; ++i) {
         uint8_t* line = lines + i * job.line_bytes;
@@ -97,6 +133,8 @@ template <Type type>
 inline void store(const PictureJob& job, __m512 values, int64_t at, __mmask16 mask) {
     if constexpr (type == Type::f32)
         _mm512_mask_storeu_ps(static_cast<float*>(job.to) + at, mask, values);
+    else if constexpr (type == Type::bf16)
+        _mm256_mask_storeu_epi16(static_cast<uint16_t*>(job.to) + at, mask, narrow(values));
     else if constexpr (type == Type::s8)
         _mm512_mask_cvtsepi32_storeu_epi8(static_cast<int8_t*>(job.to) + at, mask,
                                           rounded(values, job.inverse_out, type));
@@ -106,25 +144,28 @@ inline void store(const PictureJob& job, __m512 values, int64_t at, __mmask16 ma
 }
 
 // Sixteen outputs of some windows: from their sums to what is stored.
-template <Type type>
+template <Type factors, Type type>
 void give(const PictureJob& job, const int32_t* sums, int64_t windows, int64_t at, int64_t output) {
     const __m512 factor = _mm512_loadu_ps(job.factor + output);
     const __m512 bias = _mm512_loadu_ps(job.bias + output), least = _mm512_set1_ps(job.least);
     const __mmask16 mask = first(job.outputs - output);
     for (int64_t w = 0; w < windows; ++w) {
-        const int32_t* row = sums + w * lanes;
-        const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(row));
-        const __m512 values = _mm512_fmadd_ps(sum, factor, bias);
+        const __m512i sum = _mm512_load_si512(sums + w * lanes);
+        const __m512 values = factors == Type::bf16
+                                  ? _mm512_add_ps(_mm512_castsi512_ps(sum), bias)
+                                  : _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), factor, bias);
         store<type>(job, _mm512_max_ps(least, values), at + w * job.outputs + output, mask);
     }
 }
 
-#define SN_MULTIPLY(sum, windows, weights)       \
-    do {                                         \
-        if constexpr (factors == Type::s8)       \
-            _tile_dpbssd(sum, windows, weights); \
-        else                                     \
-            _tile_dpbusd(sum, windows, weights); \
+#define SN_MULTIPLY(sum, windows, weights)         \
+    do {                                           \
+        if constexpr (factors == Type::bf16)       \
+            _tile_dpbf16ps(sum, windows, weights); \
+        else if constexpr (factors == Type::s8)    \
+            _tile_dpbssd(sum, windows, weights);   \
+        else                                       \
+            _tile_dpbusd(sum, windows, weights);   \
     } while (false)
 
 // Up to twice sixteen outputs of two times sixteen windows, which begin at two places of lines.
@@ -132,7 +173,7 @@ template <Type factors, bool two, bool wide>
 void multiply(const PictureJob& job, const uint8_t* line, int64_t a, int64_t b,
               const uint8_t* weights, int64_t panel, int32_t* sums) {
     const int64_t bytes = job.window_bytes(), step = job.dilation_y * job.line_bytes;
-    const int64_t apart = job.stride_x * job.channels;
+    const int64_t apart = job.stride_x * job.channels * job.number_bytes();
     _tile_zero(0);
     if constexpr (wide) _tile_zero(1);
     if constexpr (two) _tile_zero(2);
@@ -178,8 +219,9 @@ void give_row(const PictureJob& job, const uint8_t* line, int64_t at) {
             for (int64_t tile = 0; tile < 4; ++tile) {
                 const bool right = tile % 2 > 0, lower = tile > 1;
                 if ((right && !wide) || (lower && !two)) continue;
-                give<type>(job, sums + tile * lanes * lanes, windows,
-                           at + (lower ? b : a) * job.outputs, output + (right ? lanes : 0));
+                give<factors, type>(job, sums + tile * lanes * lanes, windows,
+                                    at + (lower ? b : a) * job.outputs,
+                                    output + (right ? lanes : 0));
             }
         }
     }
@@ -194,15 +236,28 @@ Row row_of(Type type) {
             return give_row<factors, Type::s8>;
         case Type::u8:
             return give_row<factors, Type::u8>;
+        case Type::bf16:
+            return give_row<factors, Type::bf16>;
         default:
             return give_row<factors, Type::f32>;
+    }
+}
+
+Row row_of(const PictureJob& job) {
+    switch (job.factors) {
+        case Type::s8:
+            return row_of<Type::s8>(job.type);
+        case Type::u8:
+            return row_of<Type::u8>(job.type);
+        default:
+            return row_of<Type::bf16>(job.type);
     }
 }
 }  // namespace
 
 void picture_rows(const PictureJob& job, void* lines, int64_t begin, int64_t end) {
-    const Row give_one = job.is_signed ? row_of<Type::s8>(job.type) : row_of<Type::u8>(job.type);
-    const __m512i order = interleaved(job.channels);
+    const Row give_one = row_of(job);
+    const Order order(job.channels);
     auto* bytes = static_cast<uint8_t*>(lines);
     configure(std::min(lanes, job.columns), job.window_bytes());
     for (int64_t i = begin; i < end; ++i) {

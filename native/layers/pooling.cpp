@@ -39,7 +39,7 @@ class Pooling final : public Kernel {
     void reshape(Layer& layer) override {
         const Shape& top = layer.tops[0]->shape();
         pool_ = PlanePool(layer, "", top[2], top[3]);
-        desc_ = int8_in_ = {};
+        desc_ = narrow_ = {};
         workspace_ = {};
         const bool nothing = layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0;
         algorithm_ =
@@ -74,7 +74,7 @@ class Pooling final : public Kernel {
     bool fuses() const override { return true; }
 
     void forward(Layer& layer) override {
-        if (forward_int8(layer)) return;
+        if (forward_narrow(layer)) return;
         forward_wide(layer);
         if (layer.fused) layer.fused_relu->kernel->forward(*layer.fused_relu);
     }
@@ -108,24 +108,34 @@ class Pooling final : public Kernel {
         run(forward_, arguments);
     }
 
-    // The maximum of numbers of eight bits is one of them.
-    bool forward_int8(Layer& layer) {
+    // The maximum of narrow numbers is one of them.
+    bool forward_narrow(Layer& layer) {
         if (algorithm_ != dnnl::algorithm::pooling_max || layer.backward) return false;
-        const auto found = layer.bottoms[0]->data.int8();
-        if (!found) return false;
-        const auto type = found->desc.get_data_type();
-        if (int8_in_ != found->desc) {
-            const auto last = memory::format_tag::nhwc;
-            if (found->desc != memory::desc(found->desc.get_dims(), type, last)) return false;
-            const Shape& shape = layer.tops[0]->shape();
-            int8_in_ = found->desc, int8_out_ = {{shape.begin(), shape.end()}, type, last};
+        const Tensor& bottom = layer.bottoms[0]->data;
+        Tensor& top = layer.tops[0]->data;
+        if (const auto found = bottom.int8()) {
+            if (!may_join(layer, found->desc)) return false;
+            const memory from = bottom.read(*found), to = top.write(Int8{joined_, found->step});
+            if (joined_.get_data_type() == memory::data_type::s8)
+                join<int8_t>(layer, from, to);
+            else
+                join<uint8_t>(layer, from, to);
+            return true;
         }
-        const memory from = layer.bottoms[0]->data.read(*found);
-        const memory to = layer.tops[0]->data.write(Int8{int8_out_, found->step});
-        if (type == memory::data_type::s8)
-            join<int8_t>(layer, from, to);
-        else
-            join<uint8_t>(layer, from, to);
+        const auto found = bottom.newest();
+        if (!is_narrow(found) || !may_join(layer, found)) return false;
+        join<uint16_t>(layer, bottom.read(found), top.write(joined_));
+        return true;
+    }
+
+    // Whether channels lie last, in what comes in and then in what goes out.
+    bool may_join(const Layer& layer, const memory::desc& found) {
+        if (narrow_ == found) return true;
+        const auto type = found.get_data_type();
+        const auto last = memory::format_tag::nhwc;
+        if (found != memory::desc(found.get_dims(), type, last)) return false;
+        const Shape& shape = layer.tops[0]->shape();
+        narrow_ = found, joined_ = {{shape.begin(), shape.end()}, type, last};
         return true;
     }
 
@@ -225,7 +235,7 @@ class Pooling final : public Kernel {
     bool primitive_ = false, clips_ = false;
     // The part of the gradient that passes the ReLU before this layer.
     Tensor passed_;
-    memory::desc desc_, out_, int8_in_, int8_out_;
+    memory::desc desc_, out_, narrow_, joined_;
     memory workspace_;
     pooling_forward forward_;
     pooling_backward backward_;

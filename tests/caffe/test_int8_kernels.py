@@ -30,18 +30,35 @@ def int8_net(text: str, data: Any, steps: dict[str, tuple[float, bool]], seed: i
 
 
 def window_sums(
-    values: Any, weights: Any, stride: tuple[int, int], pad: tuple[int, int], dilation: int
+    values: Any,
+    weights: Any,
+    stride: tuple[int, int],
+    pad: tuple[int, int],
+    dilation: int,
+    numbers: Any = np.int64,
 ) -> Any:
-    """The sums of products of all windows, in whole numbers."""
+    """The sums of products of all windows, in whole numbers or others."""
     rows, columns = weights.shape[2:]
-    padded = np.pad(values, ((0, 0), (0, 0), (pad[0],) * 2, (pad[1],) * 2)).astype(np.int64)
+    padded = np.pad(values, ((0, 0), (0, 0), (pad[0],) * 2, (pad[1],) * 2)).astype(numbers)
     high = (padded.shape[2] - (dilation * (rows - 1) + 1)) // stride[0] + 1
     wide = (padded.shape[3] - columns) // stride[1] + 1
-    made = np.zeros((len(values), len(weights), high, wide), np.int64)
+    made = np.zeros((len(values), len(weights), high, wide), numbers)
     for y in range(rows):
         for x in range(columns):
             part = padded[:, :, y * dilation :: stride[0], x :: stride[1]][:, :, :high, :wide]
-            made += np.einsum("nchw,oc->nohw", part, weights[:, :, y, x].astype(np.int64))
+            made += np.einsum("nchw,oc->nohw", part, weights[:, :, y, x].astype(numbers))
+    return made
+
+
+def largest(values: Any, kernel: int, stride: int, pad: int, shape: tuple[int, ...]) -> Any:
+    """The largest value of each window."""
+    made = np.full(shape, -np.inf, np.float32)
+    padded = np.pad(values, ((0, 0), (0, 0), (pad,) * 2, (pad,) * 2), constant_values=-np.inf)
+    padded = np.pad(padded, ((0, 0), (0, 0), (0, kernel), (0, kernel)), constant_values=-np.inf)
+    for y in range(shape[2]):
+        for x in range(shape[3]):
+            at = padded[:, :, y * stride :, x * stride :][:, :, :kernel, :kernel]
+            made[:, :, y, x] = at.max((2, 3))
     return made
 
 
@@ -136,13 +153,7 @@ def test_the_maximum_of_windows(
     np.testing.assert_allclose(
         values / np.float32(0.05), np.rint(values / np.float32(0.05)), atol=1e-3
     )
-    want = np.full(found["pool"].shape, -np.inf, np.float32)
-    padded = np.pad(values, ((0, 0), (0, 0), (pad,) * 2, (pad,) * 2), constant_values=-np.inf)
-    padded = np.pad(padded, ((0, 0), (0, 0), (0, kernel), (0, kernel)), constant_values=-np.inf)
-    for y in range(want.shape[2]):
-        for x in range(want.shape[3]):
-            at = padded[:, :, y * stride :, x * stride :][:, :, :kernel, :kernel]
-            want[:, :, y, x] = at.max((2, 3))
+    want = largest(values, kernel, stride, pad, found["pool"].shape)
     if slope is not None:
         want = np.where(want > 0, want, slope * want)
     np.testing.assert_allclose(found["pool"], want, atol=0.05 if slope else 0, rtol=0)
