@@ -37,13 +37,11 @@ class InnerProduct final : public Kernel {
         turned_.reset(), turned_data_.reset();
         const bool empty = rows_ == 0 || inputs_ == 0 || outputs_ == 0;
         int8_.reset();
+        const bool tests = !layer.train && !layer.backward;
         // With so few weights a product takes no longer than rounding its values.
         constexpr int64_t little = 1 << 13;
-        const bool tests = !layer.train && !layer.backward;
-        const bool is_little = tests && inputs_ * outputs_ <= little;
-        narrow_ = layer.net->narrow() && !empty && !is_little;
-        if (layer.int8 && tests && !is_little && !normalize_ && !empty &&
-            layer.bottoms[0]->step > 0)
+        narrow_ = layer.net->narrow() && !empty && !(tests && inputs_ * outputs_ <= little);
+        if (layer.int8 && tests && !normalize_ && !empty && layer.bottoms[0]->step > 0)
             make_int8(layer);
         else if (narrow_)
             make_narrow(layer);

@@ -1,5 +1,8 @@
 #include "folded_weights.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "../affine.hpp"
 #include "../parallel.hpp"
 #include "../pass.hpp"
@@ -20,7 +23,32 @@ void FoldedWeights::follow_alone(const Layer& head) {
     follow(head, {});
 }
 
+// Comparing the values takes a tenth of the time that roots and quotients of each channel take.
+bool FoldedWeights::note(const Layer& layer, size_t first, size_t& at) {
+    bool changed = false;
+    for (size_t i = first; i < layer.params.size(); ++i) {
+        const auto count = static_cast<size_t>(layer.params[i]->count());
+        if (count == 0) continue;
+        const float* values = layer.param(i);
+        if (seen_.size() < at + count) seen_.resize(at + count), changed = true;
+        if (changed || std::memcmp(&seen_[at], values, count * sizeof(float)) != 0) {
+            std::copy_n(values, count, &seen_[at]);
+            changed = true;
+        }
+        at += count;
+    }
+    return changed;
+}
+
+bool FoldedWeights::note_all(const Layer& head, const std::vector<Layer*>& affine_layers) {
+    size_t at = 0;
+    bool changed = note(head, 1, at);
+    for (const Layer* layer : affine_layers) changed = note(*layer, 0, at) || changed;
+    return changed || factors_.empty();
+}
+
 void FoldedWeights::follow(const Layer& head, const std::vector<Layer*>& affine_layers) {
+    if (!note_all(head, affine_layers)) return;
     const auto channels = static_cast<size_t>(head.options.integer("num_output"));
     Affine affine(channels, head.params.size() > 1 ? head.param(1) : nullptr);
     for (const Layer* layer : affine_layers) layer->kernel->fold_into(affine, *layer);

@@ -30,8 +30,12 @@ class FoldedWeights {
 
    private:
     void follow(const Layer& head, const std::vector<Layer*>& affine);
+    // Whether parameters have other values than at the last call: all of them, or those of a layer
+    // from the `first` on, whose values are noted from `at` on.
+    bool note_all(const Layer& head, const std::vector<Layer*>& affine);
+    bool note(const Layer& layer, size_t first, size_t& at);
 
-    std::vector<float> factors_, shifts_;
+    std::vector<float> factors_, shifts_, seen_;
     std::shared_ptr<float> pages_;
     View view_;
     // The version of the weights that the pages were made from; 0 if they must not be kept.
