@@ -53,14 +53,14 @@ inline __m256i narrow(__m512 values) {
 struct Order {
     explicit Order(int64_t channels) {
         alignas(64) uint8_t at[64];
-        alignas(64) uint16_t first[32], second[32];
+        alignas(64) uint16_t word[64];
         for (int64_t i = 0; i < 64; ++i) {
             const int64_t pixel = i / channels % lanes, channel = i % channels;
             at[i] = static_cast<uint8_t>(4 * pixel + channel);
-            (i < 32 ? first : second)[i % 32] = static_cast<uint16_t>(channel * lanes + pixel);
+            word[i] = static_cast<uint16_t>(channel * lanes + pixel);
         }
         bytes = _mm512_load_si512(at);
-        words[0] = _mm512_load_si512(first), words[1] = _mm512_load_si512(second);
+        words[0] = _mm512_load_si512(word), words[1] = _mm512_load_si512(word + 32);
     }
     __m512i bytes, words[2];
 };
