@@ -47,8 +47,8 @@ def test_a_convolution_of_a_picture(case: Picture) -> None:
     # A layer with a tap that always lies outside the picture stays in float32.
     axes = zip(case.kernel, (case.dilation, 1), case.stride, case.pad, case.size, strict=True)
     idle = any(is_idle(*axis) for axis in axes)
-    factors = (data, weights) if idle else (narrow(data), narrow(weights))
-    want = case.finished(case.sums(*factors, np.float64), bias)
+    values, taps = (data, weights) if idle else (narrow(data), narrow(weights))
+    want = case.finished(case.sums(values, taps, np.float64), bias)
     # The sum is rounded once, to eight bits.
     np.testing.assert_allclose(found, want, rtol=2**-8, atol=1e-5 * np.abs(want).max())
     np.testing.assert_array_equal(net.forward(data=data)["conv"], found)
