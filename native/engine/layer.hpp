@@ -126,8 +126,8 @@ class Kernel {
         static_cast<void>(layer), static_cast<void>(product);
         return false;
     }
-    // About how many products, or operations as short, a forward pass takes; nothing for a kernel
-    // whose loops choose their threads themselves.
+    // About how many products of float32, or operations as short, take as long as a forward pass;
+    // nothing for a kernel whose loops choose their threads themselves.
     virtual std::optional<double> products(const Layer&) const { return std::nullopt; }
     // Whether it is the sum of two blobs as they are.
     virtual bool adds_two(const Layer&) const { return false; }
@@ -178,8 +178,12 @@ struct Layer {
     std::vector<bool> learns;         // per parameter
     std::vector<float> loss_weights;  // per top
     bool backward = false;
+    // Whether a backward pass may follow a forward one.
+    bool has_gradients() const { return train || backward; }
     // Whether it multiplies numbers of eight bits.
     bool int8 = false;
+    // How many products of float32 take as long as so many of the numbers that it multiplies.
+    double in_float32(double products) const;
     // Whether it has so little to do that waking a second thread would take longer.
     bool alone = false;
     // Layers that follow and may be computed together with this one, and the last of them.

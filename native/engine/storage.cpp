@@ -32,6 +32,11 @@ bool have_same_dims(const dnnl::memory::desc& a, const dnnl::memory::desc& b) {
     return axes == b.get_ndims() && std::equal(dims(a), dims(a) + axes, dims(b));
 }
 
+// Values of this type in row-major order, by these axes.
+dnnl::memory::desc rows(const dnnl::memory::dims& dims, dnnl::memory::data_type type) {
+    return retyped(plain_desc({dims.begin(), dims.end()}), type);
+}
+
 void clear(char* bytes, int64_t count) {
     parallel(count, [=](int64_t begin, int64_t end) {
         std::memset(bytes + begin, 0, static_cast<size_t>(end - begin));
@@ -114,6 +119,15 @@ size_t Storage::layout_bytes(std::set<const float*>& counted) const {
 void Storage::Copy::take_pages() {
     pages = sn::pages().take(desc.get_size());
     if (desc.get_padded_dims() != desc.get_dims()) clear_padding(desc, pages.get());
+}
+
+bool Storage::Copy::takes_rows_of(const dnnl::memory::desc& source) {
+    if (by_axes && have_same_dims(by_axes, source)) return true;
+    const auto type = desc.get_data_type();
+    const auto made = sn::rows(source.get_dims(), type);
+    if (desc != sn::rows(desc.get_dims(), type) || made.get_size() != desc.get_size()) return false;
+    by_axes = made;
+    return true;
 }
 
 void Storage::invalidate() {
@@ -217,12 +231,16 @@ dnnl::memory Storage::filled(Copy& found) {
     const uint64_t version_now = version();
     if (!found.pages) found.take_pages();
     const Copy* source = plain_valid_ ? nullptr : written_copy();
-    const auto dims = found.desc.get_dims();
-    if (source && have_same_dims(source->desc, found.desc))
+    if (source && have_same_dims(source->desc, found.desc)) {
         found.fill.run(source->memory(), source->step, found.memory(), found.step);
-    else
+    } else if (source && found.takes_rows_of(source->desc)) {
+        found.fill.run(source->memory(), source->step,
+                       found.other_axes.of(found.by_axes, found.pages.get()), found.step);
+    } else {
+        const auto dims = found.desc.get_dims();
         found.fill.run({plain_desc({dims.begin(), dims.end()}), cpu(), read()}, 1, found.memory(),
                        found.step);
+    }
     found.valid = true;
     found.version = version_now;
     return found.memory();

@@ -120,9 +120,15 @@ class Storage {
         uint64_t version = 0;
         Move fill;
         mutable View view;
+        // The same memory by the axes of the copy whose values it took last, if those were others.
+        dnnl::memory::desc by_axes;
+        View other_axes;
 
         const dnnl::memory& memory() const { return view.of(desc, pages.get()); }
         void take_pages();
+        // Whether its rows are those of `source` in one row-major order, whatever axes either has:
+        // one reorder fills them.
+        bool takes_rows_of(const dnnl::memory::desc& source);
     };
 
     bool is_rows(const dnnl::memory::desc& wanted) const;

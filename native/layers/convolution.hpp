@@ -7,6 +7,7 @@
 #include "../engine/layer.hpp"
 #include "../engine/plan/folded_weights.hpp"
 #include "../engine/primitive.hpp"
+#include "window.hpp"
 
 namespace sn {
 
@@ -38,25 +39,6 @@ struct Deconvolutions {
     using BackwardWeights = dnnl::deconvolution_backward_weights;
     static constexpr auto algorithm = dnnl::algorithm::deconvolution_direct;
     static constexpr bool reverse = true;
-};
-
-// The geometry that both share, as oneDNN wants it.
-struct Window {
-    explicit Window(const Layer& layer, bool reverse);
-
-    dnnl::memory::dims source, target, weights, strides, dilations, before, after;
-    dnnl::memory::desc plain_weights, plain_bias;
-    bool bias = false;
-    // Whether channels may lie innermost: for images of two axes that are no pictures.  In bfloat16
-    // oneDNN chooses that itself, but for depthwise convolutions.
-    bool is_plane = false, may_be_last = false;
-    // Whether passes with fewer products are used even where they are slower: tests ask for that.
-    bool few_products = false;
-    // Whether each channel has a window of two axes of its own, whose weights may be learned.
-    bool learns_depthwise = false;
-    int64_t outputs = 0;
-    // The type of the factors; weights' gradients are float32.
-    dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
 };
 
 class WindowPass;

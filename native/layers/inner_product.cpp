@@ -20,8 +20,8 @@ class InnerProduct final : public Kernel {
     bool only_reads() const override { return true; }
     std::optional<double> products(const Layer& layer) const override {
         const auto axis = static_cast<size_t>(layer.options.integer("axis"));
-        return static_cast<double>(count(layer.shape(), 0, axis)) *
-               static_cast<double>(layer.params[0]->count());
+        return layer.in_float32(static_cast<double>(count(layer.shape(), 0, axis)) *
+                                static_cast<double>(layer.params[0]->count()));
     }
 
     void reshape(Layer& layer) override {
@@ -37,7 +37,7 @@ class InnerProduct final : public Kernel {
         turned_.reset(), turned_data_.reset();
         const bool empty = rows_ == 0 || inputs_ == 0 || outputs_ == 0;
         int8_.reset();
-        const bool tests = !layer.train && !layer.backward;
+        const bool tests = !layer.has_gradients();
         // With so few weights a product takes no longer than rounding its values.
         constexpr int64_t little = 1 << 13;
         narrow_ = layer.net->narrow() && !empty && !(tests && inputs_ * outputs_ <= little);
@@ -167,8 +167,7 @@ class InnerProduct final : public Kernel {
         // Weights that change are packed on the way.
         const Matrix weights = {inputs_, outputs_, !transpose_};
         plain_weights_ = describe(weights, dnnl::memory::data_type::f32);
-        const bool keeps =
-            !layer.train && !layer.backward && layer.params[0]->data.storage().version() != 0;
+        const bool keeps = !layer.has_gradients() && layer.params[0]->data.storage().version() != 0;
         forward_.reshape({rows_, inputs_}, weights, bias_, factors, keeps);
         if (layer.propagate[0])
             data_.reshape({rows_, outputs_}, {outputs_, inputs_, transpose_}, false, factors);

@@ -34,7 +34,7 @@ std::optional<Int8> stored_in_int8(const Layer& layer, const Window& window, boo
 }
 
 bool Int8Convolution::suits(const Layer& layer, const Window& window) {
-    return layer.int8 && !layer.train && !layer.backward && window.source.size() == 4 &&
+    return layer.int8 && !layer.has_gradients() && window.source.size() == 4 &&
            layer.options.integer("axis") == 1 &&
            std::all_of(layer.bottoms.begin(), layer.bottoms.end(),
                        [](const Blob* bottom) { return bottom->step > 0; });

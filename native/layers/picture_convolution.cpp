@@ -31,7 +31,7 @@ Type type_of(memory::data_type type) {
 }
 
 bool is_narrow(const Layer& layer, const Window& window) {
-    return window.factors == memory::data_type::bf16 && !layer.train && !layer.backward;
+    return window.factors == memory::data_type::bf16 && !layer.has_gradients();
 }
 
 bool suits(const Layer& layer, const Window& window, bool fuse) {

@@ -67,7 +67,7 @@ class Pooling final : public Kernel {
     }
 
     Followers followers(const Layer& layer) const override {
-        const bool joins = !layer.train && !layer.backward && layer.tops.size() == 1 &&
+        const bool joins = !layer.has_gradients() && layer.tops.size() == 1 &&
                            layer.options.has("method") && layer.options.text("method") == "max";
         return joins ? Followers::relu : Followers::none;
     }

@@ -28,7 +28,7 @@ bool are(const std::vector<int64_t>& values, int64_t wanted) {
 }
 
 bool is_inference(const Layer& layer) {
-    return !layer.train && !layer.backward && !layer.int8 && layer.bottoms.size() == 1 &&
+    return !layer.has_gradients() && !layer.int8 && layer.bottoms.size() == 1 &&
            layer.options.integer("axis") == 1 && !layer.fused_sum;
 }
 

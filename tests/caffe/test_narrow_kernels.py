@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sparknet.caffe as caffe
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
 from tests.caffe.kernel_cases import Maxima, Picture, draw_weights, maxima, pictures
-from tests.caffe.test_precision import needs_bf16
+from tests.caffe.test_precision import convolution, layer, needs_bf16
 
 
 def narrow(values: Any) -> Any:
@@ -65,3 +66,27 @@ def test_the_maximum_of_windows(case: Maxima) -> None:
     want = case.of(found["conv"], found["pool"].shape)
     rtol = 2**-8 if case.slope else 0
     np.testing.assert_allclose(found["pool"], want, rtol=rtol, atol=0)
+
+
+@needs_bf16
+@settings(max_examples=40, deadline=None)
+@given(
+    images=st.integers(1, 20),
+    channels=st.integers(1, 40),
+    size=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+)
+def test_an_inner_product_of_planes(images: int, channels: int, size: tuple[int, int]) -> None:
+    """Whatever layout a convolution leaves, its channels are multiplied one after the other."""
+    width = channels * size[0] * size[1]
+    outputs = 8200 // width + 1  # with fewer weights it is one of float32
+    text = convolution("conv", "data", f"num_output: {channels} kernel_size: 1") + layer(
+        "ip", "InnerProduct", "conv", f"inner_product_param {{ num_output: {outputs} }}"
+    )
+    rng = np.random.default_rng(channels)
+    data = rng.standard_normal((images, 3, *size)).astype(np.float32)
+    net = narrow_net(text, data, channels)
+    planes = narrow(net.forward(["conv"], data=data)["conv"])
+    weights, bias = (np.array(blob.data) for blob in net.params["ip"])
+    want = planes.reshape(images, width).astype(np.float64) @ narrow(weights).T + bias
+    found = net.forward(data=data)["ip"]
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())

@@ -1,0 +1,84 @@
+#include "window.hpp"
+
+#include <algorithm>
+
+#include "../engine/net.hpp"
+
+namespace sn {
+
+using dnnl::memory;
+
+namespace {
+// Whether, along one axis, some tap lies outside wherever the window is put: a window of taps
+// `dilation` apart, put `places` times every `stride` values, over `size` values after the padding.
+bool is_idle(int64_t taps, int64_t dilation, int64_t places, int64_t stride, int64_t size,
+             int64_t pad) {
+    for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t first = tap * dilation - pad;
+        const int64_t place = first < 0 ? (stride - 1 - first) / stride : 0;
+        if (place >= places || first + place * stride >= size) return true;
+    }
+    return false;
+}
+}  // namespace
+
+Window::Window(const Layer& layer, bool reverse) {
+    const Options& options = layer.options;
+    const Shape& in = layer.bottoms[0]->shape();
+    const Shape& out = layer.tops[0]->shape();
+    const auto axis = static_cast<size_t>(options.integer("axis"));
+    const int64_t group = options.integer("group"), outer = count(in, 0, axis);
+    auto kernel = options.integers("kernel"), stride = options.integers("stride");
+    auto pad = options.integers("pad"), dilation = options.integers("dilation");
+    outputs = options.integer("num_output");
+    const bool depthwise = group > 1 && group == outputs && group == in[axis];
+    learns_depthwise = depthwise && !reverse && layer.has_gradients() && kernel.size() == 2;
+    const bool wide = depthwise && (reverse || (layer.has_gradients() && !learns_depthwise));
+    factors = wide ? memory::data_type::f32 : layer.net->factors;
+    source = {outer, in[axis]};
+    target = {outer, outputs};
+    source.insert(source.end(), in.begin() + static_cast<long>(axis) + 1, in.end());
+    target.insert(target.end(), out.begin() + static_cast<long>(axis) + 1, out.end());
+    if (kernel.empty()) {  // no spatial axes: a window of one value
+        source.push_back(1), target.push_back(1);
+        kernel = stride = dilation = {1}, pad = {0};
+    }
+    strides = stride;
+    before = pad;
+    bool is_partly_idle = false;
+    for (size_t i = 0; i < kernel.size(); ++i) {
+        dilations.push_back(dilation[i] - 1);
+        // Caffe's truncating division may need more zeros at the end than `pad` names.
+        const int64_t extent = dilation[i] * (kernel[i] - 1) + 1;
+        const int64_t need = (target[i + 2] - 1) * stride[i] + extent - source[i + 2] - pad[i];
+        after.push_back(reverse ? pad[i] : std::max(pad[i], need));
+        const auto &few = reverse ? source : target, &many = reverse ? target : source;
+        is_partly_idle = is_partly_idle || is_idle(kernel[i], dilation[i], few[i + 2], stride[i],
+                                                   many[i + 2], pad[i]);
+    }
+    // In bfloat16 oneDNN leaves the gradients of such taps uninitialised.
+    if (is_partly_idle) factors = memory::data_type::f32;
+    const int64_t rows = outputs / group, columns = in[axis] / group;
+    weights = {group, rows, columns};
+    weights.insert(weights.end(), kernel.begin(), kernel.end());
+    // Caffe keeps (outputs, inputs / group, …); for Deconvolution (inputs, outputs / group, …).
+    int64_t area = 1;
+    for (int64_t size : kernel) area *= size;
+    memory::dims steps = {rows * columns * area, columns * area, area};
+    if (reverse) steps[1] = area, steps[2] = rows * area;
+    for (size_t i = 0; i < kernel.size(); ++i) {
+        area /= kernel[i];
+        steps.push_back(area);
+    }
+    if (group == 1) weights.erase(weights.begin()), steps.erase(steps.begin());
+    plain_weights = {weights, memory::data_type::f32, steps};
+    // The few channels of a picture are read in the layout that they have.
+    constexpr int64_t picture = 4;
+    is_plane = !reverse && source.size() == 4 && (depthwise || factors == memory::data_type::f32);
+    may_be_last = is_plane && source[1] > picture;
+    few_products = options.flag("few_products", false);
+    bias = options.flag("bias_term");
+    plain_bias = {{outputs}, memory::data_type::f32, memory::format_tag::x};
+}
+
+}  // namespace sn

@@ -1,0 +1,27 @@
+// Where the windows of Convolution and Deconvolution lie, and in which type they are multiplied.
+#pragma once
+
+#include "../engine/layer.hpp"
+
+namespace sn {
+
+// The geometry of a convolution or, in reverse, of a deconvolution, as oneDNN wants it.
+struct Window {
+    explicit Window(const Layer& layer, bool reverse);
+
+    dnnl::memory::dims source, target, weights, strides, dilations, before, after;
+    dnnl::memory::desc plain_weights, plain_bias;
+    bool bias = false;
+    // Whether channels may lie innermost: for images of two axes that are no pictures.  In bfloat16
+    // oneDNN chooses that itself, but for depthwise convolutions.
+    bool is_plane = false, may_be_last = false;
+    // Whether passes with fewer products are used even where they are slower: tests ask for that.
+    bool few_products = false;
+    // Whether each channel has a window of two axes of its own, whose weights may be learned.
+    bool learns_depthwise = false;
+    int64_t outputs = 0;
+    // The type of the factors; weights' gradients are float32.
+    dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
+};
+
+}  // namespace sn
