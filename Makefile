@@ -93,46 +93,46 @@ wheel: setup
 	@rm -rf dist
 	@$(PY) .ci/wheel.py dist
 
-sanitize: setup
-	@echo '==> C tests under AddressSanitizer and UBSan'
-	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake -S . -B build/sanitize -G Ninja \
-		-DCMAKE_BUILD_TYPE=Debug -DSPARKNET_SANITIZE=ON -DSPARKNET_WERROR=ON \
-		-DPython_EXECUTABLE="$(abspath $(PY))" > build/sanitize.log 2>&1 || { cat build/sanitize.log; exit 1; }
-	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build build/sanitize
-	@PATH="$(abspath $(VENV))/bin:$$PATH" ctest --test-dir build/sanitize --output-on-failure
-
 # $(call own_extension,FOLDER,OPTIONS): a copy of the tree in FOLDER/tree, with a sanitized extension.
 define own_extension
 	@mkdir -p $(1)/tree
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -upt $(1)/tree
 	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake -S $(1)/tree -B $(1)/native -G Ninja \
-		-DCMAKE_BUILD_TYPE=Debug -DSPARKNET_SANITIZE=ON -DSPARKNET_EXTENSION=ON -DSPARKNET_TESTS=OFF \
+		-DCMAKE_BUILD_TYPE=Debug -DSPARKNET_SANITIZE=ON -DSPARKNET_EXTENSION=ON \
 		-DPython_EXECUTABLE="$(abspath $(PY))" $(2) > $(1)/build.log 2>&1 || { cat $(1)/build.log; exit 1; }
 	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build $(1)/native
 endef
+
+# One build for the C tests, the Python tests and the fuzzing.
+sanitized_extension = $(call own_extension,build/sanitized,-DSPARKNET_WERROR=ON)
 
 # $(call sanitized,OPTIONS): what runs a module on that extension.
 sanitized = LD_PRELOAD="$(SANITIZERS)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64:$(1) \
 	$(abspath $(PY)) .ci/sanitized.py
 
+sanitize: setup
+	@echo '==> C tests under AddressSanitizer and UBSan'
+	$(sanitized_extension)
+	@PATH="$(abspath $(VENV))/bin:$$PATH" ctest --test-dir build/sanitized/native --output-on-failure
+
 # Left out: a test whose process may have 160 MB more, which AddressSanitizer takes for itself.
 sanitize-python: setup
 	@echo '==> Python tests of loaders/ and caffe/ on an extension under AddressSanitizer and UBSan'
-	$(call own_extension,build/sanitized)
+	$(sanitized_extension)
 	@cd build/sanitized/tree && $(call sanitized,handle_segv=0:handle_sigbus=0) pytest -m 'not slow' \
 		--deselect tests/loaders/test_blocks.py::test_files_larger_than_memory_are_streamed $(or $(TESTS),tests/loaders tests/caffe)
 
 # The readers, net building, transforms, Datums and snappy; findings land in tests/fuzz/seeds.
 fuzz: setup
 	@echo '==> damaged files into every reader, on an extension under AddressSanitizer and UBSan'
-	$(call own_extension,build/sanitized)
+	$(sanitized_extension)
 	@cd build/sanitized/tree && $(call sanitized,hard_rss_limit_mb=4096:max_allocation_size_mb=4096) \
 		tests.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND)) --keep $(abspath tests/fuzz/seeds)
 
 # Coverage of the native code needs clang and Atheris' own build of its sanitizers.
 fuzz-guided: setup
 	@$(PY) -m pip install --quiet --disable-pip-version-check 'atheris>=2.3'
-	$(call own_extension,build/guided,-DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(subst clang,clang++,$(CLANG)) \
+	$(call own_extension,build/guided,-DSPARKNET_TESTS=OFF -DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(subst clang,clang++,$(CLANG)) \
 		-DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link -DCMAKE_CXX_FLAGS=-fsanitize=fuzzer-no-link)
 	@cd build/guided/tree && GUIDED_PRELOAD="$$($(abspath $(PY)) -c \
 		'import sysconfig; print(sysconfig.get_path("purelib"))')/asan_with_fuzzer.so" \

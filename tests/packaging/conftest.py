@@ -1,18 +1,80 @@
 from __future__ import annotations
 
+import fcntl
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.goldens import ROOT
+from tests.packaging.venvs import run
+
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", "bench-results"
+)
+
+
+def copy_source(to: Path) -> Path:
+    """A copy of the source tree, with whatever an editable build has put into it."""
+    return Path(shutil.copytree(ROOT, to, ignore=LEFT_OUT, symlinks=True))
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[..., Path]:
+    """Fills a folder by a function, once for all processes of a run: compiling takes minutes."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base if worker_id == "master" else base.parent
+
+    def fill(name: str, make: Callable[[Path], object]) -> Path:
+        folder = shared / name
+        with (shared / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                making = shared / f"{name}.making"
+                shutil.rmtree(making, ignore_errors=True)
+                making.mkdir()
+                make(making)
+                making.rename(folder)
+        return folder
+
+    return fill
+
+
+@pytest.fixture(scope="session")
+def wheel(built: Callable[..., Path]) -> Path:
     """What `make wheel` makes."""
-    out = tmp_path_factory.mktemp("wheel") / "dist"
-    subprocess.run([sys.executable, ROOT / ".ci" / "wheel.py", out], check=True, cwd=out.parent)
-    (made,) = out.iterdir()
+
+    def make(out: Path) -> None:
+        words = [sys.executable, str(ROOT / ".ci" / "wheel.py"), str(out)]
+        subprocess.run(words, check=True, cwd=out.parent)
+
+    (made,) = built("wheel", make).iterdir()
+    return made
+
+
+@pytest.fixture(scope="session")
+def sdist(built: Callable[..., Path]) -> Path:
+    """The archive of a tree that an editable build has left its files in."""
+    pytest.importorskip("build")
+
+    def make(out: Path) -> None:
+        source = copy_source(out.with_name("source"))
+        run(sys.executable, "-m", "build", "--sdist", "--outdir", out, source, cwd=out)
+        shutil.rmtree(source)
+
+    (made,) = built("sdist", make).iterdir()
+    return made
+
+
+@pytest.fixture(scope="session")
+def plain_wheel(built: Callable[..., Path], sdist: Path) -> Path:
+    """What pip makes of that archive, in an environment of its own, and installs."""
+
+    def make(out: Path) -> None:
+        run(sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", out, sdist, cwd=out)
+
+    (made,) = built("plain_wheel", make).iterdir()
     return made

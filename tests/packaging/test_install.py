@@ -9,25 +9,17 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests.goldens import ROOT
+from tests.packaging.conftest import copy_source
 from tests.packaging.venvs import make_venv, probe, run
 
 pytestmark = pytest.mark.slow
-
-LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", "bench-results"
-)
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    """A copy of the source tree, with whatever an editable build has put into it."""
-    return Path(shutil.copytree(ROOT, tmp_path / "source", ignore=LEFT_OUT, symlinks=True))
 
 
 @pytest.fixture
@@ -38,10 +30,9 @@ def elsewhere(tmp_path: Path) -> Path:
     return folder
 
 
-def test_into_a_venv_that_moves(tmp_path: Path, source: Path, elsewhere: Path) -> None:
+def test_into_a_venv_that_moves(tmp_path: Path, plain_wheel: Path, elsewhere: Path) -> None:
     python = make_venv(tmp_path / "venv")
-    run(python, "-m", "pip", "install", source, cwd=elsewhere)
-    shutil.rmtree(source)
+    run(python, "-m", "pip", "install", plain_wheel, cwd=elsewhere)
     assert tmp_path / "venv" in probe(python, elsewhere).parents
     packed = tmp_path / "venv.tar"
     with tarfile.open(packed, "w") as archive:
@@ -52,7 +43,8 @@ def test_into_a_venv_that_moves(tmp_path: Path, source: Path, elsewhere: Path) -
     assert elsewhere / "moved" in probe(elsewhere / "moved/bin/python", elsewhere).parents
 
 
-def test_editable(tmp_path: Path, source: Path, elsewhere: Path) -> None:
+def test_editable(tmp_path: Path, elsewhere: Path) -> None:
+    source = copy_source(tmp_path / "source")
     for made in ("sparknet/native/*.so*", "sparknet/proto/_descriptor.py", "sparknet/proto/*.pyi"):
         for file in source.glob(made):
             file.unlink()
@@ -62,11 +54,12 @@ def test_editable(tmp_path: Path, source: Path, elsewhere: Path) -> None:
     assert (source / "sparknet/proto/caffe_pb2.pyi").is_file()
 
 
-def test_into_a_target_folder_that_moves(tmp_path: Path, source: Path, elsewhere: Path) -> None:
+def test_into_a_target_folder_that_moves(
+    tmp_path: Path, plain_wheel: Path, elsewhere: Path
+) -> None:
     python = make_venv(tmp_path / "venv")
     target = tmp_path / "target"
-    run(python, "-m", "pip", "install", "--target", target, source, cwd=elsewhere)
-    shutil.rmtree(source)
+    run(python, "-m", "pip", "install", "--target", target, plain_wheel, cwd=elsewhere)
     assert target in probe(python, elsewhere, target).parents
     packed = shutil.make_archive(str(tmp_path / "target"), "zip", target)
     shutil.rmtree(target)
@@ -86,26 +79,23 @@ def other_pythons() -> list[str]:
     ]
 
 
-def test_one_wheel_for_every_python(tmp_path: Path, source: Path, elsewhere: Path) -> None:
-    pytest.importorskip("build")
-    run(sys.executable, "-m", "build", "--outdir", tmp_path / "dist", source, cwd=elsewhere)
-    shutil.rmtree(source)
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
-    (sdist,) = (tmp_path / "dist").glob("*.tar.gz")
-    assert "-cp310-abi3-" in wheel.name
+def test_one_wheel_for_every_python(
+    tmp_path: Path, sdist: Path, plain_wheel: Path, elsewhere: Path
+) -> None:
+    assert "-cp310-abi3-" in plain_wheel.name
     assert sdist.stat().st_size < 10 << 20
     with tarfile.open(sdist) as archive:
         assert not [name for name in archive.getnames() if ".so" in name or ".venv" in name]
-    with zipfile.ZipFile(wheel) as contents:
+    with zipfile.ZipFile(plain_wheel) as contents:
         names = contents.namelist()
         extension = contents.read("sparknet/native/_sparknet.abi3.so")
     assert {"sparknet/native/libdnnl.so.3", "sparknet/proto/_descriptor.py"} <= set(names)
     assert not [name for name in names if name.startswith(("tests/", "native/"))]
-    assert str(tmp_path).encode() not in extension
+    assert tempfile.gettempdir().encode() not in extension
     assert b"pip-build-env" not in extension
     for number, python in enumerate(other_pythons() or [sys.executable]):
         installed = make_venv(tmp_path / f"venv{number}", python)
-        run(installed, "-m", "pip", "install", wheel, cwd=elsewhere)
+        run(installed, "-m", "pip", "install", plain_wheel, cwd=elsewhere)
         probe(installed, elsewhere)
 
 

@@ -12,28 +12,25 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("grpc")
 
-pytestmark = pytest.mark.slow
+FILES = [
+    "test_trainer.py",
+    "test_model.py",
+    "test_stragglers.py",
+    "test_stages.py",
+    "test_sequences.py",
+    "test_row_weights.py",
+    "test_invalid.py",
+    "test_column_function.py",
+    "test_pictures.py",
+    "test_cutting.py",
+]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "test_trainer.py",
-        "test_model.py",
-        "test_stragglers.py",
-        "test_stages.py",
-        "test_sequences.py",
-        "test_row_weights.py",
-        "test_invalid.py",
-        "test_column_function.py",
-        "test_pictures.py",
-        "test_cutting.py",
-    ],
-)
-def test_under_connect(tmp_path: Path, name: str) -> None:
-    """The tests of that file once more, in a process that has no classic session."""
-    tests = Path(__file__).with_name(name)
-    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", str(tests)]
+@pytest.mark.slow
+def test_under_connect(tmp_path: Path) -> None:
+    """The tests of these files once more, in a process that has no classic session."""
+    tests = [str(Path(__file__).with_name(name)) for name in FILES]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests]
     options = ["--basetemp", str(tmp_path / "pytest")]
     variables = {**os.environ, "SPARKNET_TEST_SESSION": "connect"}
     ran = subprocess.run([*command, *options], env=variables, capture_output=True, text=True)
