@@ -16,6 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("pyspark")
 pytest.importorskip("sklearn")
 
+LATE = "ERROR ErrorUtils: Spark Connect RPC error during: releaseExecute"
+"""PySpark's client releases results in a thread, sometimes after `stop` has closed the session;
+the server, which lies in the same process here, logs that."""
+
 
 def output(name: str, *words: str, connect: bool = False) -> str:
     """What an example prints, in a classic session or in one of Spark Connect."""
@@ -30,7 +34,7 @@ def output(name: str, *words: str, connect: bool = False) -> str:
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    assert "ERROR" not in done.stderr
+    assert not [line for line in done.stderr.splitlines() if "ERROR" in line and LATE not in line]
     return done.stdout
 
 
