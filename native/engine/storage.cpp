@@ -33,7 +33,7 @@ bool have_same_dims(const dnnl::memory::desc& a, const dnnl::memory::desc& b) {
 }
 
 // Values of this type in row-major order, by these axes.
-dnnl::memory::desc rows(const dnnl::memory::dims& dims, dnnl::memory::data_type type) {
+dnnl::memory::desc row_major(const dnnl::memory::dims& dims, dnnl::memory::data_type type) {
     return retyped(plain_desc({dims.begin(), dims.end()}), type);
 }
 
@@ -124,8 +124,8 @@ void Storage::Copy::take_pages() {
 bool Storage::Copy::takes_rows_of(const dnnl::memory::desc& source) {
     if (by_axes && have_same_dims(by_axes, source)) return true;
     const auto type = desc.get_data_type();
-    const auto made = sn::rows(source.get_dims(), type);
-    if (desc != sn::rows(desc.get_dims(), type) || made.get_size() != desc.get_size()) return false;
+    const auto made = row_major(source.get_dims(), type);
+    if (desc != row_major(desc.get_dims(), type) || made.get_size() != desc.get_size()) return false;
     by_axes = made;
     return true;
 }

@@ -30,9 +30,11 @@ def elsewhere(tmp_path: Path) -> Path:
     return folder
 
 
-def test_into_a_venv_that_moves(tmp_path: Path, plain_wheel: Path, elsewhere: Path) -> None:
+def test_into_a_venv_that_moves(tmp_path: Path, elsewhere: Path) -> None:
+    source = copy_source(tmp_path / "source")
     python = make_venv(tmp_path / "venv")
-    run(python, "-m", "pip", "install", plain_wheel, cwd=elsewhere)
+    run(python, "-m", "pip", "install", source, cwd=elsewhere)
+    shutil.rmtree(source)
     assert tmp_path / "venv" in probe(python, elsewhere).parents
     packed = tmp_path / "venv.tar"
     with tarfile.open(packed, "w") as archive:
