@@ -34,7 +34,7 @@ bool is_any(const std::vector<bool>& of) {
 }
 
 std::unique_ptr<WindowPass> fast(const Window& window, WindowPass::Pass pass) {
-    if (Winograd::suits(window, pass)) return std::make_unique<Winograd>(window, pass);
+    if (auto made = make_winograd(window, pass)) return made;
     if (Depthwise::suits(window)) return std::make_unique<Depthwise>(window, pass);
     return nullptr;
 }

@@ -74,7 +74,8 @@ Window::Window(const Layer& layer, bool reverse) {
     plain_weights = {weights, memory::data_type::f32, steps};
     // The few channels of a picture are read in the layout that they have.
     constexpr int64_t picture = 4;
-    is_plane = !reverse && source.size() == 4 && (depthwise || factors == memory::data_type::f32);
+    is_image = !reverse && source.size() == 4;
+    is_plane = is_image && (depthwise || factors == memory::data_type::f32);
     may_be_last = is_plane && source[1] > picture;
     few_products = options.flag("few_products", false);
     bias = options.flag("bias_term");

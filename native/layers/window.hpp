@@ -12,6 +12,8 @@ struct Window {
     dnnl::memory::dims source, target, weights, strides, dilations, before, after;
     dnnl::memory::desc plain_weights, plain_bias;
     bool bias = false;
+    // Whether these are images of two axes, and no deconvolution.
+    bool is_image = false;
     // Whether channels may lie innermost: for images of two axes that are no pictures.  In bfloat16
     // oneDNN chooses that itself, but for depthwise convolutions.
     bool is_plane = false, may_be_last = false;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "../engine/bfloat16.hpp"
 #include "../engine/parallel.hpp"
 #include "../engine/pass.hpp"
+#include "tiles.hpp"
 
 namespace sn {
 
@@ -21,7 +23,7 @@ constexpr int64_t line = 64 / sizeof(float);
 const WinogradTile* tile_of(const Window& window) {
     const WinogradLoops* loops = winograd_loops();
     const memory::dims ones = {1, 1}, none = {0, 0}, &size = window.weights;
-    if (!loops || !window.may_be_last || window.strides != ones || window.dilations != none)
+    if (!loops || !window.is_image || window.strides != ones || window.dilations != none)
         return nullptr;
     const int64_t rows = size[size.size() - 2], columns = size[size.size() - 1];
     for (const WinogradTile* tile : {&loops->three, &loops->five})
@@ -39,9 +41,6 @@ int64_t whole(int64_t values, int64_t part) {
     return (values + part - 1) / part * part;
 }
 
-float* floats(const memory& of) {
-    return static_cast<float*>(of.get_data_handle());
-}
 }  // namespace
 
 // Rows and matrices begin an odd number of cache lines apart, so that values that are used together
@@ -57,47 +56,57 @@ int64_t tiles_of(const memory::dims& made, int64_t side) {
     return made[0] * up(made[2], side) * up(made[3], side);
 }
 
+bool is_narrow(const Window& window) {
+    return window.factors == memory::data_type::bf16;
+}
+
 // Whether backward to the data takes fewer tiles as the transposed forward pass: without padding
-// there are fewer outputs than inputs.  Threads share the images then.
+// there are fewer outputs than inputs.  Threads share the images then.  Pixels to which several
+// tiles add would be rounded several times in bfloat16.
 bool spreads(const Window& window, const WinogradTile& tile) {
     constexpr int64_t fewest_images = 8;
-    return window.source[0] >= fewest_images &&
+    return !is_narrow(window) && window.source[0] >= fewest_images &&
            tiles_of(window.target, tile.side) < tiles_of(window.source, tile.side);
 }
-}  // namespace
 
 // Products of both ways, in whole vectors and blocks of them.  Transforms cost about what 16 more
 // channels on either side would, that of the weights as much as 64 or 96 more tiles: what is left
-// must be clearly less.  For little work the start of the threads costs more.  (Measured on two
-// cores with AVX-512; docs/decisions/0010.)
-bool Winograd::suits(const Window& window, Pass pass) {
+// must be clearly less.  For little work the start of the threads costs more.  Direct sums in
+// bfloat16 take half the time, those in AMX's tiles next to none.  (Measured on two cores with
+// AVX-512; docs/decisions/0010.)
+bool suits(const Window& window, WindowPass::Pass pass) {
     const WinogradTile* tile = tile_of(window);
     if (!tile) return false;
     const size_t axes = window.weights.size();
     int64_t made = window.weights[axes - 4], read = window.weights[axes - 3];
     if (std::min(made, read) < line) return false;
     if (window.few_products) return true;
+    if (is_narrow(window) && has_amx()) return false;
     constexpr int64_t fewest_products = 1 << 26, transform = 16;
-    if (pass == Pass::data) std::swap(made, read);
-    const bool is_larger = pass == Pass::data && !spreads(window, *tile);
+    const bool to_data = pass == WindowPass::Pass::data;
+    if (to_data) std::swap(made, read);
+    const bool is_larger = to_data && !spreads(window, *tile);
     const int64_t tiles = tiles_of(is_larger ? window.source : window.target, tile->side);
     const int64_t pixels = std::min(tiles_of(window.source, 1), tiles_of(window.target, 1));
     const int64_t weights = 46 + 2 * tile->taps();
     const int64_t direct = tile->taps() * pixels * read * whole(made, line);
+    const int64_t half = is_narrow(window) ? 2 : 1;
     const int64_t few = positions * (tiles + weights) * (read + transform) *
                         (whole(made, most_columns) + transform);
-    return direct >= fewest_products && 11 * few <= 10 * direct;
+    return direct >= fewest_products && 11 * few * half <= 10 * direct;
 }
+}  // namespace
 
-Winograd::Winograd(const Window& window, Pass pass)
+template <class T>
+Winograd<T>::Winograd(const Window& window, Pass pass)
     : loops_(*winograd_loops()),
       tile_(*tile_of(window)),
       images_(window.source[0]),
       groups_(window.weights.size() == 5 ? window.weights[0] : 1),
       top_(window.before[0]),
       left_(window.before[1]) {
-    source_ = {window.source, memory::data_type::f32, memory::format_tag::nhwc};
-    target_ = {window.target, memory::data_type::f32, memory::format_tag::nhwc};
+    source_ = {window.source, window.factors, memory::format_tag::nhwc};
+    target_ = {window.target, window.factors, memory::format_tag::nhwc};
     const auto plane = [&](const memory::dims& dims) {
         return Plane{dims[2], dims[3], dims[1], dims[1] / groups_};
     };
@@ -117,25 +126,29 @@ Winograd::Winograd(const Window& window, Pass pass)
     zeros_.resize(static_cast<size_t>(std::max({in_.group, out_.group, loops_.block_columns})));
 }
 
-void Winograd::clear(float* values, int64_t count) {
+template <class T>
+void Winograd<T>::clear(float* values, int64_t count) {
     parallel(count,
              [=](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
 }
 
 // The upper left of a tile's outputs.
-Winograd::Place Winograd::place(int64_t tile) const {
+template <class T>
+typename Winograd<T>::Place Winograd<T>::place(int64_t tile) const {
     return {tile / across_ / down_, tile / across_ % down_ * tile_.side,
             tile % across_ * tile_.side};
 }
 
 // The channels that are written, in whole blocks of the product.
-int64_t Winograd::padded() const {
+template <class T>
+int64_t Winograd<T>::padded() const {
     return whole(out_.group, loops_.block_columns);
 }
 
 // In panels as wide as a block of the product; a window that is turned around has its last tap
 // first.
-void Winograd::transform_weights(const float* weights, const Stack& to) const {
+template <class T>
+void Winograd<T>::transform_weights(const float* weights, const Stack& to) const {
     const int64_t depth = in_.group, width = loops_.block_columns;
     const int64_t tap = turns_ ? -matrix() : matrix();
     const float* first = turns_ ? weights + (tile_.taps() - 1) * matrix() : weights;
@@ -155,35 +168,39 @@ void Winograd::transform_weights(const float* weights, const Stack& to) const {
 }
 
 // A panel that the channels fill only in part.
-void Winograd::transform_last_weights(const float* from, int64_t tap, int64_t real, float* to,
-                                      int64_t step) const {
+template <class T>
+void Winograd<T>::transform_last_weights(const float* from, int64_t tap, int64_t real, float* to,
+                                         int64_t step) const {
     constexpr int64_t width = most_columns;
     float panel[most_taps * width] = {};
     for (int64_t t = 0; t < tile_.taps(); ++t) std::copy_n(from + t * tap, real, panel + t * width);
     tile_.weight(panel, width, to, step, loops_.block_columns);
 }
 
-void Winograd::read_tile(int64_t tile, const float* from, float* to, int64_t step) const {
+template <class T>
+void Winograd<T>::read_tile(int64_t tile, const T* from, float* to, int64_t step) const {
     if (spreads_) return read_slope(in_, tile, from, to, step);
-    const float* at[positions];
+    const T* at[positions];
     const auto [image, row, column] = place(tile);
     in_.look(from + image * in_.size(), row - top_, column - left_, reach, zeros_.data(), at);
     loops_.image(at, to, step, in_.group);
 }
 
-void Winograd::read_slope(const Plane& slopes, int64_t tile, const float* from, float* to,
-                          int64_t step) const {
-    const float* at[most_outputs];
+template <class T>
+void Winograd<T>::read_slope(const Plane& slopes, int64_t tile, const T* from, float* to,
+                             int64_t step) const {
+    const T* at[most_outputs];
     const auto [image, row, column] = place(tile);
     slopes.look(from + image * slopes.size(), row, column, tile_.side, zeros_.data(), at);
     tile_.slope(at, to, step, slopes.group);
 }
 
-void Winograd::write_tile(int64_t tile, const float* from, int64_t step, const Group& group,
-                          float* spare) const {
-    float* at[positions];
+template <class T>
+void Winograd<T>::write_tile(int64_t tile, const float* from, int64_t step, const Group& group,
+                             T* spare) const {
+    T* at[positions];
     const auto [image, row, column] = place(tile);
-    float* to = group.to + image * out_.size();
+    T* to = group.to + image * out_.size();
     const float lowest = -std::numeric_limits<float>::infinity();
     if (spreads_) {
         out_.look(to, row - top_, column - left_, reach, spare, at);
@@ -195,8 +212,9 @@ void Winograd::write_tile(int64_t tile, const float* from, int64_t step, const G
     }
 }
 
-void Winograd::run_tiles(int64_t begin, int64_t end, const Group& group, const Stack& image,
-                         const Stack& result, float* spare) const {
+template <class T>
+void Winograd<T>::run_tiles(int64_t begin, int64_t end, const Group& group, const Stack& image,
+                            const Stack& result, T* spare) const {
     for (int64_t t = begin; t < end; ++t)
         read_tile(t, group.from, image.at + (t - begin) * image.row, image.step);
     for (int p = 0; p < positions; ++p)
@@ -209,12 +227,14 @@ void Winograd::run_tiles(int64_t begin, int64_t end, const Group& group, const S
 }
 
 // The first tile of a thread: of an image where tiles add to those beside them.
-int64_t Winograd::begin_of(int64_t part, int64_t parts) const {
+template <class T>
+int64_t Winograd<T>::begin_of(int64_t part, int64_t parts) const {
     return spreads_ ? images_ * part / parts * down_ * across_ : tiles() * part / parts;
 }
 
-void Winograd::run(const memory& source, const memory& weights, const End& with,
-                   const memory& target) const {
+template <class T>
+void Winograd<T>::run(const memory& source, const memory& weights, const End& with,
+                      const memory& target) const {
     const int64_t blocks = (tiles() + loops_.block_rows - 1) / loops_.block_rows;
     const int64_t parts = std::min<int64_t>(threads(), blocks);
     Stack factors(in_.group, padded());
@@ -223,10 +243,11 @@ void Winograd::run(const memory& source, const memory& weights, const End& with,
     const auto floats_needed = static_cast<size_t>(factors.size() + parts * own);
     factors.at = static_cast<float*>(scratch().room(floats_needed * sizeof(float)));
     float* const room = factors.at + factors.size();
-    if (spreads_) clear(floats(target), images_ * out_.size());
+    if (spreads_) clear(values_of<float>(target), images_ * out_.size());
     for (int64_t g = 0; g < groups_; ++g) {
-        transform_weights(floats(weights) + g * tile_.taps() * matrix(), factors);
-        Group group{floats(source) + g * in_.group, factors, floats(target) + g * out_.group, with};
+        transform_weights(values_of<float>(weights) + g * tile_.taps() * matrix(), factors);
+        Group group{values_of<T>(source) + g * in_.group, factors,
+                    values_of<T>(target) + g * out_.group, with};
         if (with.bias) group.end.bias += g * out_.group;
         parallel(
             parts,
@@ -238,10 +259,19 @@ void Winograd::run(const memory& source, const memory& weights, const End& with,
                 const int64_t times = (all + chunk - 1) / chunk;
                 for (int64_t i = 0; i < times; ++i)
                     run_tiles(first + all * i / times, first + all * (i + 1) / times, group, here,
-                              there, there.at + there.size());
+                              there, reinterpret_cast<T*>(there.at + there.size()));
             },
             tiles() * positions * out_.group);
     }
+}
+
+template class Winograd<float>;
+template class Winograd<BFloat16>;
+
+std::unique_ptr<WindowPass> make_winograd(const Window& window, WindowPass::Pass pass) {
+    if (!suits(window, pass)) return nullptr;
+    if (is_narrow(window)) return std::make_unique<Winograd<BFloat16>>(window, pass);
+    return std::make_unique<Winograd<float>>(window, pass);
 }
 
 }  // namespace sn

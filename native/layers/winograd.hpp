@@ -2,9 +2,10 @@
 // Lavin and Gray brought it to convolutional nets (docs/decisions/0010).
 #pragma once
 
+#include <memory>
 #include <vector>
 
-#include "convolution.hpp"
+#include "window.hpp"
 #include "window_pass.hpp"
 #include "winograd_loops.hpp"
 
@@ -37,11 +38,10 @@ struct WinogradPlane {
     }
 };
 
-// One of the passes of a layer.
+// One of the passes of a layer whose pixels are float or BFloat16; it computes in float32.
+template <class T>
 class Winograd final : public WindowPass {
    public:
-    // Whether it is faster for these sizes on this processor.
-    static bool suits(const Window& window, Pass pass);
     Winograd(const Window& window, Pass pass);
 
     void run(const dnnl::memory& source, const dnnl::memory& weights, const End& end,
@@ -54,9 +54,9 @@ class Winograd final : public WindowPass {
     using Stack = WinogradStack;
     // What one group of channels reads and writes.
     struct Group {
-        const float* from;
+        const T* from;
         Stack factors;
-        float* to;
+        T* to;
         End end;
     };
     struct Place {
@@ -70,13 +70,13 @@ class Winograd final : public WindowPass {
     void transform_weights(const float* weights, const Stack& to) const;
     void transform_last_weights(const float* from, int64_t tap, int64_t real, float* to,
                                 int64_t step) const;
-    void read_tile(int64_t tile, const float* from, float* to, int64_t step) const;
-    void read_slope(const Plane& slopes, int64_t tile, const float* from, float* to,
+    void read_tile(int64_t tile, const T* from, float* to, int64_t step) const;
+    void read_slope(const Plane& slopes, int64_t tile, const T* from, float* to,
                     int64_t step) const;
     void write_tile(int64_t tile, const float* from, int64_t step, const Group& group,
-                    float* spare) const;
+                    T* spare) const;
     void run_tiles(int64_t begin, int64_t end, const Group& group, const Stack& image,
-                   const Stack& result, float* spare) const;
+                   const Stack& result, T* spare) const;
     int64_t begin_of(int64_t part, int64_t parts) const;
     int64_t slices() const;
     void read_tiles(int64_t begin, int64_t first, int64_t last, const Group& group,
@@ -89,7 +89,7 @@ class Winograd final : public WindowPass {
                      const Stack& slope, const Stack& sums) const;
     void learn_apart(int64_t parts, const Group& group, const Stack& image,
                      const Stack& slope) const;
-    void sum_bias(const float* slopes, float* bias) const;
+    void sum_bias(const T* slopes, float* bias) const;
 
     const WinogradLoops& loops_;
     const WinogradTile& tile_;
@@ -98,7 +98,10 @@ class Winograd final : public WindowPass {
     bool turns_ = false, spreads_ = false;
     int64_t images_, groups_, down_, across_, top_, left_;
     Plane in_, out_;
-    std::vector<float> zeros_;
+    std::vector<T> zeros_;
 };
+
+// A pass of this layer, if it is faster for these sizes on this processor.
+std::unique_ptr<WindowPass> make_winograd(const Window& window, WindowPass::Pass pass);
 
 }  // namespace sn

@@ -56,15 +56,22 @@ void multiply(const WinogradProduct& p) {
                                      p.c + begin * p.c_row + column);
         }
 }
+
+template <class Line>
+constexpr WinogradGather gathers = {gather<Line, float>, gather<Line, BFloat16>};
+template <class Line>
+constexpr WinogradScatter scatters = {scatter<Line, float>, scatter<Line, BFloat16>};
 }  // namespace
 
 const WinogradLoops SN_TABLE = {
     most_rows,
     columns,
-    {3, 4, gather<SlopeLine3>, convert<WeightLine3>, scatter<ResultLine3>, convert<GradientLine3>},
-    {5, 2, gather<SlopeLine5>, convert<WeightLine5>, scatter<ResultLine5>, convert<GradientLine5>},
-    gather<ImageLine>,
-    scatter<SpreadLine>,
+    {3, 4, gathers<SlopeLine3>, convert<WeightLine3>, scatters<ResultLine3>,
+     convert<GradientLine3>},
+    {5, 2, gathers<SlopeLine5>, convert<WeightLine5>, scatters<ResultLine5>,
+     convert<GradientLine5>},
+    gathers<ImageLine>,
+    scatters<SpreadLine>,
     multiply<true>,
     multiply<false>,
 };

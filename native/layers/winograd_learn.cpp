@@ -1,6 +1,7 @@
 // The gradients of the weights: sums over all tiles, which do not depend on the number of threads.
 #include <algorithm>
 
+#include "../engine/bfloat16.hpp"
 #include "../engine/parallel.hpp"
 #include "../engine/pass.hpp"
 #include "winograd.hpp"
@@ -19,15 +20,12 @@ constexpr int64_t alone = 64;
 // Pixels whose gradients are added up in float.
 constexpr int64_t few = 1024;
 constexpr int64_t line = 16;
-
-float* floats(const memory& of) {
-    return static_cast<float*>(of.get_data_handle());
-}
 }  // namespace
 
 // Small sums are kept separately for several slices of the tiles and added up at the end, so that
 // threads share nothing before.  Slices depend on shapes alone, and so do results.
-int64_t Winograd::slices() const {
+template <class T>
+int64_t Winograd<T>::slices() const {
     constexpr int64_t most_floats = 1 << 20;
     const int64_t fit =
         std::min(tiles() / fewest, most_floats / (positions * in_.group * padded()));
@@ -37,8 +35,9 @@ int64_t Winograd::slices() const {
 }
 
 // Tiles first ... last - 1 of those from `begin` on.
-void Winograd::read_tiles(int64_t begin, int64_t first, int64_t last, const Group& group,
-                          const Stack& image, const Stack& slope) const {
+template <class T>
+void Winograd<T>::read_tiles(int64_t begin, int64_t first, int64_t last, const Group& group,
+                             const Stack& image, const Stack& slope) const {
     for (int64_t t = first; t < last; ++t) {
         read_tile(begin + t, group.from, image.at + t * image.row, image.step);
         read_slope(out_, begin + t, group.to, slope.at + t * slope.row, slope.step);
@@ -46,8 +45,9 @@ void Winograd::read_tiles(int64_t begin, int64_t first, int64_t last, const Grou
 }
 
 // Panels first ... last - 1 of the sums of all positions.
-void Winograd::multiply_panels(int64_t first, int64_t last, int64_t count, bool adds,
-                               const Stack& image, const Stack& slope, const Stack& sums) const {
+template <class T>
+void Winograd<T>::multiply_panels(int64_t first, int64_t last, int64_t count, bool adds,
+                                  const Stack& image, const Stack& slope, const Stack& sums) const {
     const int64_t width = loops_.block_columns, panels = padded() / width;
     for (int64_t i = first; i < last; ++i) {
         const int64_t p = i / panels, column = i % panels * width;
@@ -57,8 +57,9 @@ void Winograd::multiply_panels(int64_t first, int64_t last, int64_t count, bool 
     }
 }
 
-void Winograd::learn_together(int64_t rows, const Group& group, const Stack& image,
-                              const Stack& slope) const {
+template <class T>
+void Winograd<T>::learn_together(int64_t rows, const Group& group, const Stack& image,
+                                 const Stack& slope) const {
     const int64_t panels = positions * padded() / loops_.block_columns;
     for (int64_t begin = 0; begin < tiles(); begin += rows) {
         const int64_t count = std::min(rows, tiles() - begin);
@@ -77,8 +78,9 @@ void Winograd::learn_together(int64_t rows, const Group& group, const Stack& ima
     }
 }
 
-void Winograd::learn_slice(int64_t begin, int64_t end, const Group& group, const Stack& image,
-                           const Stack& slope, const Stack& sums) const {
+template <class T>
+void Winograd<T>::learn_slice(int64_t begin, int64_t end, const Group& group, const Stack& image,
+                              const Stack& slope, const Stack& sums) const {
     const int64_t panels = positions * padded() / loops_.block_columns;
     for (int64_t at = begin; at < end; at += alone) {
         const int64_t count = std::min(alone, end - at);
@@ -87,8 +89,9 @@ void Winograd::learn_slice(int64_t begin, int64_t end, const Group& group, const
     }
 }
 
-void Winograd::learn_apart(int64_t parts, const Group& group, const Stack& image,
-                           const Stack& slope) const {
+template <class T>
+void Winograd<T>::learn_apart(int64_t parts, const Group& group, const Stack& image,
+                              const Stack& slope) const {
     const int64_t count = slices(), size = group.factors.size();
     parallel(
         parts,
@@ -111,8 +114,9 @@ void Winograd::learn_apart(int64_t parts, const Group& group, const Stack& image
         count);
 }
 
-void Winograd::learn(const memory& source, const memory& slopes, const memory& weights,
-                     const memory& bias) const {
+template <class T>
+void Winograd<T>::learn(const memory& source, const memory& slopes, const memory& weights,
+                        const memory& bias) const {
     const int64_t count = slices(), parts = std::min<int64_t>(threads(), count);
     const int64_t chunk = std::max(fewest, shared / (positions * (in_.group + out_.group)));
     const int64_t rows = count > 1 ? alone : std::min(chunk, tiles());
@@ -124,12 +128,13 @@ void Winograd::learn(const memory& source, const memory& slopes, const memory& w
     // The part of the last panel that the channels do not fill stays zero.
     if (padded() > out_.group) clear(slope.at, parts * slope.size());
     for (int64_t g = 0; g < groups_; ++g) {
-        const Group read{floats(source) + g * in_.group, sums, floats(slopes) + g * out_.group, {}};
+        const Group read{
+            values_of<T>(source) + g * in_.group, sums, values_of<T>(slopes) + g * out_.group, {}};
         if (count > 1)
             learn_apart(parts, read, image, slope);
         else
             learn_together(rows, read, image, slope);
-        float* to = floats(weights) + g * tile_.taps() * matrix();
+        float* to = values_of<float>(weights) + g * tile_.taps() * matrix();
         parallel(
             in_.group,
             [&](int64_t begin, int64_t end) {
@@ -139,12 +144,13 @@ void Winograd::learn(const memory& source, const memory& slopes, const memory& w
             },
             positions * out_.group);
     }
-    if (bias) sum_bias(floats(slopes), floats(bias));
+    if (bias) sum_bias(values_of<T>(slopes), values_of<float>(bias));
 }
 
 // Sixteen channels at a time, in an order that is the same for any number of threads.  The last
 // sixteen may begin among those before.
-void Winograd::sum_bias(const float* slopes, float* bias) const {
+template <class T>
+void Winograd<T>::sum_bias(const T* slopes, float* bias) const {
     const int64_t pixels = images_ * out_.rows * out_.columns, channels = out_.channels;
     parallel((channels + line - 1) / line,
              [=](int64_t begin, int64_t end) {
@@ -167,5 +173,10 @@ void Winograd::sum_bias(const float* slopes, float* bias) const {
              },
              pixels * line);
 }
+
+template void Winograd<float>::learn(const memory&, const memory&, const memory&,
+                                     const memory&) const;
+template void Winograd<BFloat16>::learn(const memory&, const memory&, const memory&,
+                                        const memory&) const;
 
 }  // namespace sn

@@ -6,6 +6,8 @@
 // less than twice (docs/decisions/0010).
 #pragma once
 
+#include <cstring>
+
 #include "winograd_loops.hpp"
 
 namespace sn {
@@ -30,6 +32,23 @@ SN_ALWAYS Floats load(const float* from) {
 }
 SN_ALWAYS void store(float* to, Floats x) {
     *reinterpret_cast<Unaligned*>(to) = x;
+}
+
+typedef uint32_t Words __attribute__((vector_size(lanes * sizeof(uint32_t))));
+typedef uint16_t Halves __attribute__((vector_size(lanes * sizeof(uint16_t))));
+
+SN_ALWAYS Floats load(const BFloat16* from) {
+    Halves halves;
+    std::memcpy(&halves, from, sizeof halves);
+    return reinterpret_cast<Floats>(__builtin_convertvector(halves, Words) << 16);
+}
+// Rounds as BFloat16 does.
+SN_ALWAYS void store(BFloat16* to, Floats x) {
+    const auto whole = reinterpret_cast<Words>(x);
+    const Words rounded = whole + 0x7fffU + ((whole >> 16) & 1U);
+    const Words kept = (whole & 0x7fffffffU) > 0x7f800000U ? whole | 0x400000U : rounded;
+    const auto halves = __builtin_convertvector(kept >> 16, Halves);
+    std::memcpy(static_cast<void*>(to), &halves, sizeof halves);
 }
 
 constexpr float a = 0.625F, b = 1.5F;
@@ -197,8 +216,8 @@ SN_ALWAYS void vectors(int64_t channels, F body) {
     }
 }
 
-template <class Line>
-void gather(const float* const* from, float* to, int64_t step, int64_t channels) {
+template <class Line, class T>
+void gather(const T* const* from, float* to, int64_t step, int64_t channels) {
     vectors(channels, [=](int64_t c, int) __attribute__((always_inline)) {
         transform<Line>([=](int i) __attribute__((always_inline)) { return load(from[i] + c); },
                         [=](int i, Floats y)
@@ -223,8 +242,8 @@ SN_ALWAYS Floats keep(Floats x, Floats y, int done) {
     return numbers >= done ? y : x;
 }
 
-template <class Line>
-void scatter(const float* from, int64_t step, float* const* to, const float* bias, bool adds,
+template <class Line, class T>
+void scatter(const float* from, int64_t step, T* const* to, const float* bias, bool adds,
              float least, int64_t channels) {
     vectors(channels, [=](int64_t c, int done) __attribute__((always_inline)) {
         const Floats start = bias ? load(bias + c) : Floats{};

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "../engine/bfloat16.hpp"
+
 namespace sn {
 
 namespace winograd {
@@ -25,18 +27,50 @@ struct WinogradProduct {
     bool adds;
 };
 
+// One function for pixels of each type, called by the type of its arguments.
+struct WinogradGather {
+    // From pixels to 36 positions, `step` apart.
+    template <class T>
+    using Of = void (*)(const T* const* from, float* to, int64_t step, int64_t channels);
+    Of<float> wide;
+    Of<BFloat16> narrow;
+
+    void operator()(const float* const* from, float* to, int64_t step, int64_t channels) const {
+        wide(from, to, step, channels);
+    }
+    void operator()(const BFloat16* const* from, float* to, int64_t step, int64_t channels) const {
+        narrow(from, to, step, channels);
+    }
+};
+struct WinogradScatter {
+    // From 36 positions to pixels: plus a bias (if any), plus the old values if it `adds`, and at
+    // least `least`.
+    template <class T>
+    using Of = void (*)(const float* from, int64_t step, T* const* to, const float* bias, bool adds,
+                        float least, int64_t channels);
+    Of<float> wide;
+    Of<BFloat16> narrow;
+
+    void operator()(const float* from, int64_t step, float* const* to, const float* bias, bool adds,
+                    float least, int64_t channels) const {
+        wide(from, step, to, bias, adds, least, channels);
+    }
+    void operator()(const float* from, int64_t step, BFloat16* const* to, const float* bias,
+                    bool adds, float least, int64_t channels) const {
+        narrow(from, step, to, bias, adds, least, channels);
+    }
+};
+
 // What depends on the size of the window.  Values of many channels lie side by side: 16 or more.
 struct WinogradTile {
     // The sides of the window and of a tile of outputs.
     int window, side;
-    // From the gradients of a tile's outputs to 36 positions, `step` apart: A dY A^T.
-    void (*slope)(const float* const* from, float* to, int64_t step, int64_t channels);
+    // From the gradients of a tile's outputs to 36 positions: A dY A^T.
+    WinogradGather slope;
     // From the taps to 36 positions: G g G^T.
     void (*weight)(const float* from, int64_t tap, float* to, int64_t step, int64_t channels);
-    // From 36 positions to the outputs: A^T M A, plus a bias (if any), plus the old values if it
-    // `adds`, and at least `least`.
-    void (*result)(const float* from, int64_t step, float* const* to, const float* bias, bool adds,
-                   float least, int64_t channels);
+    // From 36 positions to the outputs: A^T M A.
+    WinogradScatter result;
     // From 36 positions to the gradients of the taps: G^T M G.
     void (*gradient)(const float* from, int64_t step, float* to, int64_t tap, int64_t channels);
 
@@ -49,12 +83,10 @@ struct WinogradLoops {
     int64_t block_rows, block_columns;
     // For windows of 3 x 3 and of 5 x 5.
     WinogradTile three, five;
-    // From 36 inputs of a tile to 36 positions, `step` apart: B^T d B.
-    void (*image)(const float* const* from, float* to, int64_t step, int64_t channels);
-    // What follows from it for the gradients, from 36 positions to 36 inputs: B M B^T; the other
-    // arguments are those of `result`.
-    void (*spread)(const float* from, int64_t step, float* const* to, const float* bias, bool adds,
-                   float least, int64_t channels);
+    // From 36 inputs of a tile to 36 positions: B^T d B.
+    WinogradGather image;
+    // What follows from it for the gradients, from 36 positions to 36 inputs: B M B^T.
+    WinogradScatter spread;
     // Products where A's rows, or A's columns, are contiguous.
     void (*multiply)(const WinogradProduct& product);
     void (*multiply_across)(const WinogradProduct& product);

@@ -25,10 +25,13 @@ def build(
     force: bool = True,
     phase: int = 0,
     precision: str = "float32",
+    keep_blobs: bool = True,
 ) -> Any:
     text = "force_backward: true\n" if force else ""
     text += "".join(input_layer(name, np.shape(value)) for name, value in inputs.items())
-    net = caffe.Net.from_proto(parse_net(text + layers), phase, precision=precision)
+    net = caffe.Net.from_proto(
+        parse_net(text + layers), phase, precision=precision, keep_blobs=keep_blobs
+    )
     for name, value in inputs.items():
         net.blobs[name].data[...] = value
     return net

@@ -1,4 +1,6 @@
-"""Convolutions of 3 x 3 and 5 x 5 windows with fewer products, against sums in double precision."""
+"""Convolutions of 3 x 3 and 5 x 5 windows with fewer products, against sums in double precision.
+
+In bfloat16 they multiply in float32, so that only values that are stored are rounded."""
 
 from __future__ import annotations
 
@@ -19,8 +21,12 @@ from sparknet.layers.convolution import Convolution, plan_convolution
 from tests.caffe.gradient import check_gradients
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import backward, build, draw
+from tests.caffe.layers.test_narrow import rounded
 
 Pair = tuple[int, int]
+
+PRECISIONS = ["float32", "bf16"] if native.has_bf16() else ["float32"]
+each_precision = pytest.mark.parametrize("precision", PRECISIONS)
 
 
 @pytest.fixture
@@ -77,20 +83,27 @@ class Direct:
         self.bias = slopes.sum((0, 2, 3), dtype=np.float64)
 
 
-def near(got: Any, want: Any) -> None:
-    """To a hundred thousandth of the largest value: what the transforms may lose."""
-    np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
+def near(got: Any, want: Any, narrow: bool = False) -> None:
+    """To a hundred thousandth of the largest value: what the transforms may lose.  In bfloat16
+    half a step of the value more."""
+    half = 2.0**-8 if narrow else 0
+    np.testing.assert_allclose(got, want, rtol=half, atol=1e-5 * np.abs(want).max())
 
 
 def check(net: Any, x: Any, pad: Pair, group: int) -> None:
+    x = rounded(x)
     net.blobs["x"].data[...] = x
     net.forward()
     y = net.blobs["y"].data.copy()
-    slopes = backward(net)["y"]
+    slopes = rounded(draw(*y.shape, seed=1))
+    net.clear_param_diffs()
+    net.blobs["y"].diff[...] = slopes
+    net.backward()
     weights, bias = net.params["l"]
+    narrow = net.precision == "bf16"
     want = Direct(x, weights.data, bias.data, slopes, pad, group)
-    near(y, want.y)
-    near(net.blobs["x"].diff, want.x)
+    near(y, want.y, narrow)
+    near(net.blobs["x"].diff, want.x, narrow)
     near(weights.diff, want.weights)
     near(bias.diff, want.bias)
 
@@ -109,7 +122,7 @@ def check(net: Any, x: Any, pad: Pair, group: int) -> None:
         ((5, 96, 6, 5), 64, (2, 2), 2),
         ((2, 16, 11, 11), 16, (5, 3), 1),
         ((1, 512, 8, 8), 64, (1, 1), 1),
-        ((40, 64, 8, 9), 32, (1, 1), 4),  # several chunks of tiles
+        ((40, 64, 8, 9), 64, (1, 1), 4),  # several chunks of tiles
         ((2, 20, 12, 12), 50, (0, 0), 1),  # channels that fill no whole vectors
         ((1, 17, 9, 8), 31, (2, 3), 1),
         ((2, 66, 6, 7), 99, (1, 1), 3),
@@ -117,10 +130,14 @@ def check(net: Any, x: Any, pad: Pair, group: int) -> None:
     ],
 )
 @pytest.mark.parametrize("window", [3, 5])
-def test_all_passes(shape: Shape, outputs: int, pad: Pair, group: int, window: int) -> None:
+@each_precision
+def test_all_passes(
+    shape: Shape, outputs: int, pad: Pair, group: int, window: int, precision: str
+) -> None:
     pad = (pad[0] + (window - 3) // 2, pad[1] + (window - 3) // 2)
     x = draw(*shape)
-    check(build(conv(outputs, pad, group, window=window), {"x": x}), x, pad, group)
+    text = conv(outputs, pad, group, window=window)
+    check(build(text, {"x": x}, precision=precision), x, pad, group)
 
 
 @pytest.mark.usefixtures("few_products")
@@ -134,14 +151,18 @@ def test_all_passes(shape: Shape, outputs: int, pad: Pair, group: int, window: i
         ((8, 64, 5, 6), 32, 2, 3),
     ],
 )
-def test_all_passes_without_padding(shape: Shape, outputs: int, group: int, window: int) -> None:
+@each_precision
+def test_all_passes_without_padding(
+    shape: Shape, outputs: int, group: int, window: int, precision: str
+) -> None:
     x = draw(*shape)
-    check(build(conv(outputs, (0, 0), group, window=window), {"x": x}), x, (0, 0), group)
+    text = conv(outputs, (0, 0), group, window=window)
+    check(build(text, {"x": x}, precision=precision), x, (0, 0), group)
 
 
 @pytest.mark.usefixtures("few_products")
 @settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.data())
 def test_all_passes_of_any_shape(data: st.DataObject) -> None:
@@ -153,7 +174,9 @@ def test_all_passes_of_any_shape(data: st.DataObject) -> None:
     plane = [number(max(1, window - 2 * p), 9) for p in pad]
     shape = (number(1, 9), group * number(16, 70), *plane)
     x = draw(*shape)
-    check(build(conv(group * number(16, 70), pad, group, window=window), {"x": x}), x, pad, group)
+    text = conv(group * number(16, 70), pad, group, window=window)
+    precision = data.draw(st.sampled_from(PRECISIONS))
+    check(build(text, {"x": x}, precision=precision), x, pad, group)
 
 
 def test_all_passes_where_they_are_chosen() -> None:
@@ -201,32 +224,48 @@ def test_gradients() -> None:
 
 
 @pytest.mark.usefixtures("few_products")
-def test_with_a_fused_relu() -> None:
-    x = draw(2, 32, 10, 7)
+@each_precision
+def test_with_a_fused_relu(precision: str) -> None:
+    x = rounded(draw(2, 32, 10, 7))
     relu = 'layer { name: "r" type: "ReLU" bottom: "y" top: "y" }'
-    net = build(conv(48) + relu, {"x": x}, force=False, phase=caffe.TEST)
+    net = build(
+        conv(48) + relu,
+        {"x": x},
+        force=False,
+        phase=caffe.TEST,
+        precision=precision,
+        keep_blobs=False,
+    )
     net.forward()
     weights, bias = (blob.data for blob in net.params["l"])
     want = Direct(x, weights, bias, np.zeros((2, 48, 10, 7), np.float32), (1, 1), 1)
-    near(net.blobs["y"].data, np.maximum(want.y, 0))
+    near(net.blobs["y"].data, np.maximum(want.y, 0), precision == "bf16")
 
 
 @pytest.mark.usefixtures("few_products")
-def test_with_a_fused_scale_and_a_residual_sum() -> None:
-    x, other = draw(2, 32, 10, 7), draw(2, 48, 10, 7, seed=2)
+@each_precision
+def test_with_a_fused_scale_and_a_residual_sum(precision: str) -> None:
+    x, other = rounded(draw(2, 32, 10, 7)), rounded(draw(2, 48, 10, 7, seed=2))
     behind = """
         layer { name: "s" type: "Scale" bottom: "y" top: "y" scale_param { bias_term: true } }
         layer { name: "e" type: "Eltwise" bottom: "other" bottom: "y" top: "z" }
         layer { name: "r" type: "ReLU" bottom: "z" top: "z" }
     """
-    net = build(conv(48) + behind, {"x": x, "other": other}, force=False, phase=caffe.TEST)
+    net = build(
+        conv(48) + behind,
+        {"x": x, "other": other},
+        force=False,
+        phase=caffe.TEST,
+        precision=precision,
+        keep_blobs=False,
+    )
     factor, shift = draw(48, seed=4), draw(48, seed=5)
     net.params["s"][0].data[...], net.params["s"][1].data[...] = factor, shift
     net.forward()
     weights, bias = (blob.data for blob in net.params["l"])
     want = Direct(x, weights, bias, np.zeros_like(other), (1, 1), 1).y
     want = want * factor[:, None, None] + shift[:, None, None] + other
-    near(net.blobs["z"].data, np.maximum(want, 0))
+    near(net.blobs["z"].data, np.maximum(want, 0), precision == "bf16")
 
 
 @contextmanager
@@ -241,12 +280,13 @@ def threads(count: int) -> Iterator[None]:
 
 @pytest.mark.usefixtures("few_products")
 @pytest.mark.parametrize(("window", "pad"), [(3, 1), (5, 2), (5, 0)])
-def test_any_number_of_threads_gives_the_same(window: int, pad: int) -> None:
+@each_precision
+def test_any_number_of_threads_gives_the_same(window: int, pad: int, precision: str) -> None:
     found = []
     for count in (1, 2, 3):
         with threads(count):
             text = conv(64, (pad, pad), group=2, window=window)
-            net = build(text, {"x": draw(12, 64, 19, 18)})
+            net = build(text, {"x": draw(12, 64, 19, 18)}, precision=precision)
             for number, blob in enumerate(net.params["l"]):
                 blob.data[...] = draw(*blob.data.shape, seed=number)
             net.forward()
@@ -260,10 +300,11 @@ def test_any_number_of_threads_gives_the_same(window: int, pad: int) -> None:
 
 @pytest.mark.usefixtures("few_products")
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_stays_in_the_tiles_that_see_it(value: float) -> None:
+@each_precision
+def test_what_is_not_finite_stays_in_the_tiles_that_see_it(value: float, precision: str) -> None:
     x = draw(2, 16, 16, 16)
     x[1, 3, 6, 6] = value
-    net = build(conv(16), {"x": x})
+    net = build(conv(16), {"x": x}, precision=precision)
     net.forward()
     wrong = ~np.isfinite(net.blobs["y"].data)
     assert wrong[1, :, 5:8, 5:8].all()
