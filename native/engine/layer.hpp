@@ -129,6 +129,14 @@ class Kernel {
     // About how many products of float32, or operations as short, take as long as a forward pass;
     // nothing for a kernel whose loops choose their threads themselves.
     virtual std::optional<double> products(const Layer&) const { return std::nullopt; }
+    // Whether its tops are its bottom.
+    virtual bool only_splits() const { return false; }
+    // With the layers fused into it, of how many pixels of its bottom along each axis it reads one:
+    // 1 if it reads all.
+    virtual int64_t reads_every(const Layer& layer) const {
+        static_cast<void>(layer);
+        return 1;
+    }
     // Whether it is the sum of two blobs as they are.
     virtual bool adds_two(const Layer&) const { return false; }
     // Whether the bottoms are not changed, and the tops have memory of their own.
@@ -195,6 +203,10 @@ struct Layer {
     Blob* fused_other = nullptr;
     // Behind all that: a convolution that is computed with this one, and what is fused into that.
     Layer* fused_product = nullptr;
+    // With the layers fused into it, of how many pixels along each axis it computes one, and of
+    // how many its bottom may have one: readers skip the others (plan/skip_pixels.cpp).
+    int64_t top_every = 1, bottom_every = 1;
+    std::vector<Layer*> skipping_readers;
     // The layer that computes this one together with itself when all of them run.
     Layer* fused_into = nullptr;
     // Whether the last forward pass computed them together.

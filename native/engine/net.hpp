@@ -73,6 +73,11 @@ struct Net {
     bool can_add(const Layer& head, const Layer& before, const Layer& sum) const;
     void fuse_inference(Layer& head);
     void fuse_product(Layer& head);
+    // plan/skip_pixels.cpp
+    bool find_readers(const Layer& head, const Blob& blob, std::vector<Layer*>& found);
+    void skip_pixels(Layer& head);
+    void find_skips();
+    bool may_skip(const Layer& head, size_t last) const;
     // plan/fuse_train.cpp
     void fuse_train(Layer& head, bool scale_too);
     // plan/fusions.cpp

@@ -307,7 +307,7 @@ sn_status sn_net_blob_array(sn_array** out, sn_net* net, int blob, int diff) {
         sn::Blob& from = at(n.blobs, blob, "blob");
         sn::Tensor& tensor = diff != 0 ? from.diff : from.data;
         n.want(from);
-        if (tensor.storage().is_gone())
+        if (tensor.storage().is_gone() || !tensor.storage().has(tensor.count()))
             throw sn::Failure(SN_ERROR_ARRAY,
                               std::string("the ") + (diff != 0 ? "gradients" : "values") +
                                   " of blob '" + from.name +

@@ -80,6 +80,7 @@ void Storage::resize(size_t values) {
         exposed_ = false;
     }
     copies_.clear();
+    only_.clear();
     plain_valid_ = true;
     gone_ = false;
     size_ = values;
@@ -125,12 +126,14 @@ bool Storage::Copy::takes_rows_of(const dnnl::memory::desc& source) {
     if (by_axes && have_same_dims(by_axes, source)) return true;
     const auto type = desc.get_data_type();
     const auto made = row_major(source.get_dims(), type);
-    if (desc != row_major(desc.get_dims(), type) || made.get_size() != desc.get_size()) return false;
+    if (desc != row_major(desc.get_dims(), type) || made.get_size() != desc.get_size())
+        return false;
     by_axes = made;
     return true;
 }
 
 void Storage::invalidate() {
+    only_.clear();
     for (auto& copy : copies_) copy.valid = copy.written = false, copy.pages.reset();
 }
 
@@ -238,6 +241,7 @@ dnnl::memory Storage::filled(Copy& found) {
                        found.other_axes.of(found.by_axes, found.pages.get()), found.step);
     } else {
         const auto dims = found.desc.get_dims();
+        check_has(sn::count(dims));
         found.fill.run({plain_desc({dims.begin(), dims.end()}), cpu(), read()}, 1, found.memory(),
                        found.step);
     }
@@ -332,6 +336,7 @@ void Storage::adopt(Storage& other) {
         invalidate();
         mine.pages = pages;
         mine.valid = mine.written = true;
+        only_ = other.only_;
         plain_valid_ = false;
     } else if (exposed_ || lender_ || other.exposed_ || other.lender_) {
         std::copy_n(other.read(), size_, write());

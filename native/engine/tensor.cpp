@@ -60,4 +60,9 @@ dnnl::memory::desc Tensor::layout() const {
     return retyped(newest(), dnnl::memory::data_type::f32);
 }
 
+void Storage::check_has(int64_t values) const {
+    if (!has(values))
+        throw std::runtime_error("a blob is read of which only some pixels were computed");
+}
+
 }  // namespace sn

@@ -76,6 +76,13 @@ class Storage {
     // The layout and type of the newest values; `plain` is the layout that the caller calls plain.
     // Eight bits are read as float32.
     dnnl::memory::desc newest(const dnnl::memory::desc& plain) const;
+    // The values just written are only those of the pixels that readers look at
+    // (plan/skip_pixels.cpp), an array of these sizes.
+    void note_only(const dnnl::memory::dims& dims) { only_ = dims; }
+    bool has_only(const dnnl::memory::dims& dims) const { return only_ == dims; }
+    // Whether there are so many values, and a refusal to read them if not.
+    bool has(int64_t values) const { return only_.empty() || sn::count(only_) >= values; }
+    void check_has(int64_t values) const;
     // How the newest values lie if they were written in eight bits, by these axes.
     std::optional<Int8> int8(const dnnl::memory::desc& plain) const;
 
@@ -139,6 +146,7 @@ class Storage {
                float step = 1);
     dnnl::memory filled(Copy& found);
     Copy* written_copy();
+    const Copy* written_copy() const;
     void overwrite(Copy& found, bool with_values);
     bool is_current(const Copy& copy) const;
     void drop_one();
@@ -153,6 +161,8 @@ class Storage {
     Move flatten_;
     bool exposed_ = false;
     bool gone_ = false;
+    // If not empty, the sizes of values that are fewer than all.
+    dnnl::memory::dims only_;
     // The owner of the memory, if others write it (parameters).
     std::shared_ptr<const sn_array> lender_;
 };
@@ -175,7 +185,10 @@ class Tensor {
     void copy(const Tensor& other);
 
     // Plain rows: the newest values; all of them to be overwritten; some of them to be changed.
-    const float* read() const { return values().read(); }
+    const float* read() const {
+        storage_->check_has(count());
+        return values().read();
+    }
     float* write() { return values().write(); }
     float* edit() { return values().edit(); }
     // The same in a layout that a primitive asks for.

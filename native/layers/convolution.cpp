@@ -8,7 +8,9 @@
 #include "int8_convolution.hpp"
 #include "learned_weights.hpp"
 #include "nd_convolution.hpp"
+#include "other_term.hpp"
 #include "picture_convolution.hpp"
+#include "pixels.hpp"
 #include "separable.hpp"
 #include "spread_points.hpp"
 #include "winograd.hpp"
@@ -58,23 +60,7 @@ dnnl::post_ops post_ops(const Layer& layer) {
     return made;
 }
 
-// Where the last fused layer has its values; a fused sum adds to these.
-memory target(const Layer& layer, const memory::desc& wanted) {
-    Tensor& top = layer.fused_last->tops[0]->data;
-    if (!layer.fused_sum) return top.write(wanted);
-    take_over(layer, top);
-    return top.edit(wanted);
-}
-
 }  // namespace
-
-void take_over(const Layer& layer, Tensor& top) {
-    const Tensor& other = layer.fused_other->data;
-    top.copy(other);
-    const bool is_read = other.shares(layer.bottoms[0]->data);
-    if (!is_read && layer.net->is_last_reader(*layer.fused_sum, *layer.fused_other))
-        other.storage().give_back();
-}
 
 memory Accumulator::target(const memory::desc& wanted) {
     pages_ = pages().take(wanted.get_size());
@@ -102,55 +88,62 @@ template <class Family>
 WindowKernel<Family>::~WindowKernel() = default;
 
 template <class Family>
-bool WindowKernel<Family>::make_picture(const Layer& layer, const Window& window) {
-    picture_ = PictureConvolution::make(layer, window, false);
-    if (picture_ && has_fused_) picture_fused_ = PictureConvolution::make(layer, window, true);
+bool WindowKernel<Family>::make_picture(const Layer& layer) {
+    picture_ = PictureConvolution::make(layer, *window_, false);
+    if (picture_ && has_fused_)
+        picture_fused_ = PictureConvolution::make(layer, *fused_window_, true);
     if (picture_ && (picture_fused_ || !has_fused_)) return true;
     picture_.reset(), picture_fused_.reset();
     return false;
 }
 
 template <class Family>
-bool WindowKernel<Family>::make_int8(const Layer& layer, const Window& window) {
-    if (!Int8Convolution::suits(layer, window)) return false;
-    int8_ = Int8Convolution::make(layer, window, false);
-    if (int8_ && has_fused_) int8_fused_ = Int8Convolution::make(layer, window, true);
+bool WindowKernel<Family>::make_int8(const Layer& layer) {
+    if (!Int8Convolution::suits(layer, *window_)) return false;
+    int8_ = Int8Convolution::make(layer, *window_, false);
+    if (int8_ && has_fused_) int8_fused_ = Int8Convolution::make(layer, *fused_window_, true);
     if (int8_ && (int8_fused_ || !has_fused_)) return true;
     int8_.reset(), int8_fused_.reset();
     return false;
 }
 
 template <class Family>
-void WindowKernel<Family>::make_forward(const Layer& layer, const Window& window) {
+auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, bool fused) const
+    -> ForwardPass {
     const auto kind = layer.has_gradients() ? dnnl::prop_kind::forward_training
                                             : dnnl::prop_kind::forward_inference;
     // Only a picture's gradients are faster in the layout that it has.
     const bool last =
         kind == dnnl::prop_kind::forward_inference ? window.is_plane : window.may_be_last;
-    const auto describe = [&](const dnnl::primitive_attr& with, bool bias) {
-        return best(last, [&](memory::format_tag images, bool or_none) {
+    const bool bias = window.bias || (fused && !layer.fused_affine.empty());
+    auto with = attributes();
+    if (fused) with.set_post_ops(post_ops(layer));
+    ForwardPass made;
+    made.fast = fast(window, WindowPass::Pass::forward);
+    // Backward passes are described by it, too.
+    if (!made.fast || !fused)
+        made.desc = best(last, [&](memory::format_tag images, bool or_none) {
             return typename Forward::primitive_desc(
                 cpu(), kind, Family::algorithm, {window.source, window.factors, images},
                 any(window.weights, window.factors), bias ? window.plain_bias : memory::desc(),
                 {window.target, window.factors, images}, window.strides, window.dilations,
                 window.before, window.after, with, or_none);
         });
-    };
-    forward_desc_ = describe(attributes(), window.bias);
-    fast_forward_ = fast(window, WindowPass::Pass::forward);
-    if (fast_forward_) {
-        layouts_ = {fast_forward_->source(), fast_forward_->weights(), fast_forward_->target()};
-        fused_layouts_ = layouts_;
-        return;
+    if (made.fast) {
+        made.source = made.fast->source(), made.weights = made.fast->weights();
+        made.target = made.fast->target();
+        return made;
     }
-    forward_ = Forward(forward_desc_);
-    layouts_ = layouts_of(forward_desc_);
-    if (!has_fused_) return;
-    auto fusing = attributes();
-    fusing.set_post_ops(post_ops(layer));
-    fused_desc_ = describe(fusing, window.bias || !layer.fused_affine.empty());
-    fused_ = Forward(fused_desc_);
-    fused_layouts_ = layouts_of(fused_desc_);
+    made.primitive = Forward(made.desc);
+    made.source = made.desc.src_desc(), made.weights = made.desc.weights_desc();
+    made.target = made.desc.dst_desc();
+    return made;
+}
+
+template <class Family>
+void WindowKernel<Family>::make_forward(const Layer& layer) {
+    forward_ = make_pass(layer, *window_, false);
+    if (has_fused_) fused_ = make_pass(layer, *fused_window_, true);
 }
 
 template <class Family>
@@ -163,7 +156,7 @@ void WindowKernel<Family>::make_data(const Window& window) {
         return typename BackwardData::primitive_desc(
             cpu(), Family::algorithm, {window.source, window.factors, images},
             any(window.weights, window.factors), {window.target, window.factors, images},
-            window.strides, window.dilations, window.before, window.after, forward_desc_,
+            window.strides, window.dilations, window.before, window.after, forward_.desc,
             attributes(), or_none);
     });
     data_ = BackwardData(data_desc_);
@@ -181,7 +174,7 @@ void WindowKernel<Family>::make_weights(const Window& window) {
             any(window.weights, memory::data_type::f32),
             window.bias ? window.plain_bias : memory::desc(),
             {window.target, window.factors, images}, window.strides, window.dilations,
-            window.before, window.after, forward_desc_, attributes(), or_none);
+            window.before, window.after, forward_.desc, attributes(), or_none);
     });
     weights_ = BackwardWeights(weights_desc_);
 }
@@ -190,7 +183,8 @@ template <class Family>
 void WindowKernel<Family>::reshape(Layer& layer) {
     many_axes_.reset();
     weight_sum_ = {}, bias_sum_ = {};
-    fast_forward_.reset(), fast_data_.reset(), fast_weights_.reset();
+    forward_ = {}, fused_ = {};
+    fast_data_.reset(), fast_weights_.reset();
     int8_.reset(), int8_fused_.reset();
     picture_.reset(), picture_fused_.reset();
     learned_.reset(), spread_.reset(), separable_.reset();
@@ -199,39 +193,55 @@ void WindowKernel<Family>::reshape(Layer& layer) {
         many_axes_ = make_nd_convolution(Family::reverse);
         return many_axes_->reshape(layer);
     }
-    window_.emplace(layer, Family::reverse);
+    window_.emplace(layer, Family::reverse, false);
+    fused_window_.emplace(layer, Family::reverse, true);
     has_fused_ = !Family::reverse && layer.fused_last != nullptr;
     folded_ = {};
     if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
-    if (!Family::reverse && (make_picture(layer, *window_) || make_int8(layer, *window_))) return;
+    if (!Family::reverse && (make_picture(layer) || make_int8(layer))) return;
     if (layer.fused_product) separable_ = std::make_unique<Separable>(layer, *window_);
-    make_forward(layer, *window_);
+    make_forward(layer);
     if (layer.backward && is_any(layer.propagate)) make_data(*window_);
     if (layer.backward && is_any(layer.learns)) make_weights(*window_);
+}
+
+// A bottom's values; of a whole one, if this layer skips pixels, those that it reads.
+template <class Family>
+const Tensor& WindowKernel<Family>::source(const Layer& layer, size_t i, bool fuse) {
+    const Tensor& bottom = layer.bottoms[i]->data;
+    if (!fuse || layer.bottom_every == 1 || bottom.storage().has_only(fused_window_->source))
+        return bottom;
+    picked_.reshape(fused_window_->source);
+    const auto floats = memory::data_type::f32;
+    const auto to = picked_.write(last_axis(fused_window_->source, floats));
+    move_pixels(bottom.read(last_axis(bottom.shape(), floats)), layer.bottom_every, to);
+    return picked_;
 }
 
 template <class Family>
 void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
     if (picture_) return (fuse ? picture_fused_ : picture_)->run(layer, i);
-    if (int8_) return (fuse ? int8_fused_ : int8_)->run(layer, i);
+    const Tensor& bottom = source(layer, i, fuse);
+    if (int8_) return (fuse ? int8_fused_ : int8_)->run(layer, bottom, i);
     const bool folds = fuse && !layer.fused_affine.empty();
-    const Layouts& order = fuse ? fused_layouts_ : layouts_;
-    const memory weights = folds
-                               ? folded_.weights(layer, order.weights, window_->plain_weights)
-                               : layer.params[0]->data.read(order.weights, window_->plain_weights);
-    const memory from = layer.bottoms[i]->data.read(order.source);
-    const memory to = fuse ? target(layer, order.target) : layer.tops[i]->data.write(order.target);
+    const ForwardPass& pass = fuse ? fused_ : forward_;
+    const memory weights = folds ? folded_.weights(layer, pass.weights, window_->plain_weights)
+                                 : layer.params[0]->data.read(pass.weights, window_->plain_weights);
+    const memory from = bottom.read(pass.source);
+    Tensor& top = fuse ? layer.fused_last->tops[0]->data : layer.tops[i]->data;
+    const memory to =
+        fuse && layer.fused_sum ? edit_other(layer, pass.target) : top.write(pass.target);
     const float* bias = nullptr;
     if (folds)
         bias = folded_.bias();
     else if (window_->bias)
         bias = layer.param(1);
-    if (fast_forward_)
-        return fast_forward_->run(from, weights,
-                                  {bias, fuse && layer.fused_sum, fuse && layer.fused_relu}, to);
+    if (pass.fast)
+        return pass.fast->run(from, weights,
+                              {bias, fuse && layer.fused_sum, fuse && layer.fused_relu}, to);
     Arguments arguments = {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, to}};
     if (bias) arguments.add(DNNL_ARG_BIAS, bias_view_.of(window_->plain_bias, bias));
-    run(fuse ? fused_ : forward_, arguments);
+    run(pass.primitive, arguments);
 }
 
 template <class Family>
@@ -246,6 +256,8 @@ void WindowKernel<Family>::forward(Layer& layer) {
             layer.refuse("has nothing to read but something to write");
         }
         forward(layer, i, fuse);
+        if (fuse && layer.top_every > 1)
+            layer.fused_last->tops[0]->data.storage().note_only(fused_window_->target);
     }
     folded_.drop_unkept();
 }
@@ -340,6 +352,23 @@ template <class Family>
 bool WindowKernel<Family>::joins(const Layer& layer, const Layer& product) const {
     return !Family::reverse && dynamic_cast<const WindowKernel*>(product.kernel.get()) &&
            Separable::suits(layer, product);
+}
+
+// Pictures are read in whole rows.
+template <class Family>
+int64_t WindowKernel<Family>::reads_every(const Layer& layer) const {
+    constexpr int64_t picture = 4;
+    const auto all_are = [&](const char* name, int64_t value) {
+        const auto found = layer.options.integers(name);
+        return found.size() == 2 &&
+               std::all_of(found.begin(), found.end(), [=](int64_t one) { return one == value; });
+    };
+    const auto strides = layer.options.integers("stride");
+    if (Family::reverse || !layer.fused_last || followers(layer) == Followers::none ||
+        layer.bottoms.size() != 1 || layer.shape().size() != 4 || layer.shape()[1] <= picture ||
+        !all_are("kernel", 1) || !all_are("pad", 0) || !all_are("stride", strides[0]))
+        return 1;
+    return strides[0] * layer.top_every;
 }
 
 template class WindowKernel<Convolutions>;

@@ -48,9 +48,6 @@ class LearnedWeights;
 class SpreadPoints;
 class Separable;
 
-// Gives the top of a fused sum the values of the other blob, to which the sum adds.
-void take_over(const Layer& layer, Tensor& top);
-
 template <class Family>
 class WindowKernel final : public Kernel {
    public:
@@ -63,6 +60,7 @@ class WindowKernel final : public Kernel {
     bool fuses() const override { return has_fused_; }
     Followers followers(const Layer& layer) const override;
     bool joins(const Layer& layer, const Layer& product) const override;
+    int64_t reads_every(const Layer& layer) const override;
     bool only_reads() const override { return true; }
     std::optional<double> products(const Layer& layer) const override;
 
@@ -72,38 +70,42 @@ class WindowKernel final : public Kernel {
     using BackwardWeights = typename Family::BackwardWeights;
 
     // Whether the forward pass is computed by the kernels of pictures, or by those of eight bits.
-    bool make_picture(const Layer& layer, const Window& window);
-    bool make_int8(const Layer& layer, const Window& window);
-    void make_forward(const Layer& layer, const Window& window);
+    bool make_picture(const Layer& layer);
+    bool make_int8(const Layer& layer);
+    void make_forward(const Layer& layer);
     void make_data(const Window& window);
     void make_weights(const Window& window);
+    const Tensor& source(const Layer& layer, size_t i, bool fuse);
     void forward(Layer& layer, size_t i, bool fuse);
     void backward_weights(Layer& layer, size_t i);
     void backward_data(Layer& layer, size_t i);
 
     // More spatial axes than oneDNN has.
     std::unique_ptr<Kernel> many_axes_;
-    std::optional<Window> window_;
-    // How a forward pass takes its values and weights, and how its results lie.
-    struct Layouts {
+    // The layer alone, and with those fused into it.
+    std::optional<Window> window_, fused_window_;
+    // A forward pass: how it takes its values and weights, and how its results lie.
+    struct ForwardPass {
+        typename Forward::primitive_desc desc;
+        Forward primitive;
+        // Faster than oneDNN's.
+        std::unique_ptr<WindowPass> fast;
         dnnl::memory::desc source, weights, target;
     };
-    static Layouts layouts_of(const typename Forward::primitive_desc& desc) {
-        return {desc.src_desc(), desc.weights_desc(), desc.dst_desc()};
-    }
+    ForwardPass make_pass(const Layer& layer, const Window& window, bool fused) const;
 
-    typename Forward::primitive_desc forward_desc_, fused_desc_;
-    Layouts layouts_, fused_layouts_;
+    ForwardPass forward_, fused_;
     View bias_view_;
-    Forward forward_, fused_;
     bool has_fused_ = false;
+    // The pixels that this layer reads, of a whole blob.
+    Tensor picked_;
     FoldedWeights folded_;
     typename BackwardData::primitive_desc data_desc_;
     BackwardData data_;
     typename BackwardWeights::primitive_desc weights_desc_;
     BackwardWeights weights_;
     // Passes that are faster than oneDNN's.
-    std::unique_ptr<WindowPass> fast_forward_, fast_data_, fast_weights_;
+    std::unique_ptr<WindowPass> fast_data_, fast_weights_;
     // In eight bits: the layer alone, and with those fused into it.
     std::unique_ptr<Int8Convolution> int8_, int8_fused_;
     // The same for pictures of few channels.

@@ -5,6 +5,7 @@
 
 #include "../engine/int8.hpp"
 #include "../engine/net.hpp"
+#include "other_term.hpp"
 
 namespace sn {
 
@@ -114,13 +115,12 @@ memory Int8Convolution::target(const Layer& layer, size_t i) {
     Tensor& top = fuse_ ? layer.fused_last->tops[0]->data : layer.tops[i]->data;
     const memory::desc& wanted = results_;
     if (!fuse_ || !layer.fused_sum) return target_ ? top.write(*target_) : top.write(wanted);
-    take_over(layer, top);
-    return target_ ? top.replace(*other_, *target_) : top.edit(wanted);
+    return target_ ? replace_other(layer, *other_, *target_) : edit_other(layer, wanted);
 }
 
-void Int8Convolution::run(Layer& layer, size_t i) {
+void Int8Convolution::run(Layer& layer, const Tensor& bottom, size_t i) {
     const memory packed = weights(layer);
-    const memory from = layer.bottoms[i]->data.read(source_), to = target(layer, i);
+    const memory from = bottom.read(source_), to = target(layer, i);
     Arguments arguments = {
         {DNNL_ARG_SRC, from},
         {DNNL_ARG_WEIGHTS, packed},

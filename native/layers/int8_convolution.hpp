@@ -19,7 +19,7 @@ class Int8Convolution {
     static std::unique_ptr<Int8Convolution> make(const Layer& layer, const Window& window,
                                                  bool fuse);
 
-    void run(Layer& layer, size_t i);
+    void run(Layer& layer, const Tensor& bottom, size_t i);
 
    private:
     Int8Convolution(const Layer& layer, const Window& window, bool fuse);

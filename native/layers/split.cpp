@@ -13,6 +13,7 @@ class Split final : public Kernel {
         if (layer.gate) slope_ = *layer.gate->kernel->relu_slope(*layer.gate);
     }
     Sign sign() const override { return Sign::in_bottom; }
+    bool only_splits() const override { return true; }
     bool gates(const Layer& layer) const override { return layer.tops.size() > 1; }
     bool looks_back(const Layer& layer, const Blob& blob) const override {
         return layer.gate && &blob == layer.bottoms[0];

@@ -22,7 +22,7 @@ bool is_idle(int64_t taps, int64_t dilation, int64_t places, int64_t stride, int
 }
 }  // namespace
 
-Window::Window(const Layer& layer, bool reverse) {
+Window::Window(const Layer& layer, bool reverse, bool fused) {
     const Options& options = layer.options;
     const Shape& in = layer.bottoms[0]->shape();
     const Shape& out = layer.tops[0]->shape();
@@ -42,6 +42,14 @@ Window::Window(const Layer& layer, bool reverse) {
     if (kernel.empty()) {  // no spatial axes: a window of one value
         source.push_back(1), target.push_back(1);
         kernel = stride = dilation = {1}, pad = {0};
+    }
+    // Of pixels that are skipped on either side nothing is seen here: the others are neighbours.
+    const int64_t in_every = fused ? layer.bottom_every : 1;
+    const int64_t out_every = fused ? layer.top_every : 1;
+    for (size_t i = 0; i < kernel.size(); ++i) {
+        source[i + 2] = (source[i + 2] + in_every - 1) / in_every;
+        target[i + 2] = (target[i + 2] + out_every - 1) / out_every;
+        stride[i] = stride[i] * out_every / in_every;
     }
     strides = stride;
     before = pad;

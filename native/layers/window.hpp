@@ -7,7 +7,8 @@ namespace sn {
 
 // The geometry of a convolution or, in reverse, of a deconvolution, as oneDNN wants it.
 struct Window {
-    explicit Window(const Layer& layer, bool reverse);
+    // With the layers fused into it, a convolution may skip pixels.
+    Window(const Layer& layer, bool reverse, bool fused);
 
     dnnl::memory::dims source, target, weights, strides, dilations, before, after;
     dnnl::memory::desc plain_weights, plain_bias;

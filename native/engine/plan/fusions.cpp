@@ -41,6 +41,7 @@ void Net::find_fusions() {
         }
     }
     for (auto& head : layers) fuse_product(head);
+    find_skips();
 }
 
 // A caller wants the values of a blob that fusing left out.
@@ -55,7 +56,7 @@ void Net::follow_fusions() {
     const auto chain = [](const Layer& layer) {
         return std::make_tuple(layer.fused_scale, layer.fused_relu, layer.fused_last,
                                layer.fused_sum, layer.fused_other, layer.fused_product,
-                               layer.fused_affine);
+                               layer.top_every, layer.bottom_every, layer.fused_affine);
     };
     std::vector<decltype(chain(layers[0]))> before;
     for (const Layer& layer : layers) before.push_back(chain(layer));
@@ -82,9 +83,11 @@ Layer* Net::next(const Layer& layer) {
 void Net::choose_fusions(size_t first, size_t last) {
     Layer* begun = layers[first].fused_into;
     if (begun && begun->fused && begun->kernel->fuses_backward()) unfuse(*begun);
-    for (size_t i = first; i <= last; ++i)
+    // Backwards: what readers do decides what is computed for them.
+    for (size_t i = last + 1; i-- > first;)
         if (Layer& head = layers[i]; head.fused_last && head.prepared)
-            head.fused = head.kernel->fuses() && head.fused_last->index <= last;
+            head.fused =
+                head.kernel->fuses() && head.fused_last->index <= last && may_skip(head, last);
 }
 
 // Before layers first down to last run: in a part of a fusion, each layer needs its own state.

@@ -1,0 +1,17 @@
+// Every second pixel, or every third, of images.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace sn {
+
+// Images whose channels lie innermost.
+inline dnnl::memory::desc last_axis(const dnnl::memory::dims& dims, dnnl::memory::data_type type) {
+    return {dims, type, dnnl::memory::format_tag::nhwc};
+}
+
+// Copies them to images that have only those.  Channels lie innermost on both sides, as numbers of
+// one type.
+void move_pixels(const dnnl::memory& from, int64_t every, const dnnl::memory& to);
+
+}  // namespace sn
