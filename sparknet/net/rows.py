@@ -228,13 +228,17 @@ def is_batch(columns: Block, entries: Sequence[Entry] | None) -> bool:
     shape, record = columns[entry.name].shape, entry.stored
     if columns[entry.name].dtype.kind in ENCODED:
         return len(shape) > 0
-    if fits(shape, record):
-        return False
-    if fits(shape[1:], record):
-        return True
-    if fits_loosely(shape, record):
-        return False
-    return len(shape) > len(record) or fits_loosely(shape[1:], record)
+    for fit in (fits, fits_loosely, fits_as_list):
+        if fit(shape, record):
+            return False
+        if fit(shape[1:], record):
+            return True
+    # No record of the net: the other columns may say how many there are.
+    return len(shape) > len(record) or any(
+        columns[other.name].ndim == len(other.stored) + 1
+        and fits(columns[other.name].shape[1:], other.stored)
+        for other in known
+    )
 
 
 def fits(shape: Shape, record: Pattern) -> bool:
@@ -250,8 +254,13 @@ def fits_loosely(shape: Shape, record: Pattern) -> bool:
     )
 
 
+def fits_as_list(shape: Shape, record: Pattern) -> bool:
+    """Whether a record is a plain list of as many values as are wanted: it has no other shape."""
+    return len(shape) == 1 and None not in record and shape[0] == prod(size or 0 for size in record)
+
+
 def shaped(name: str, values: Array, record: Pattern) -> Array:
-    """A column's rows in a record's shape; axes of size 1 may differ.
+    """A column's rows in a record's shape; axes of size 1 may differ, and plain lists have none.
 
     Shapes are compared and not only the number of values, because the values of an image of
     another size, or with its channels last, would end up in wrong places.
@@ -261,7 +270,7 @@ def shaped(name: str, values: Array, record: Pattern) -> Array:
         return values
     if record[:1] == (1,) and fits(shape, record[1:]):
         return values[:, np.newaxis]
-    if fits_loosely(shape, record) and None not in record:
+    if None not in record and (fits_loosely(shape, record) or fits_as_list(shape, record)):
         return values.reshape(len(values), *(size for size in record if size is not None))
     raise DataError(misfit(name, shape, record))
 

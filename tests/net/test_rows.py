@@ -419,6 +419,38 @@ def test_as_many_values_in_another_shape_are_other_values(
     assert net.forward({"image": np.zeros((5, 3, 8, 8))})["ip"].shape == (5, 2)
 
 
+@pytest.mark.parametrize("way", ["forward", "forward one", "set data", "records", "batches"])
+def test_a_plain_list_has_the_shape_that_the_net_wants(way: str) -> None:
+    """As columns of lists in Spark: a file's lists have no other shape."""
+    net = Net(picture_net(""))
+    pictures = np.arange(2 * 192, dtype=np.float32).reshape(2, 3, 8, 8)
+    rows = pictures.reshape(2, 192)
+
+    def fed(data: Any) -> None:
+        net.set_validation_data(data)
+        net.fill()
+
+    ways: dict[str, Callable[[], Any]] = {
+        "forward": lambda: net.forward({"image": rows}),
+        "forward one": lambda: net.forward({"image": rows[0]}),
+        "set data": lambda: fed({"image": rows}),
+        "records": lambda: fed([{"image": row} for row in rows]),
+        "batches": lambda: fed(iter([{"image": rows}])),
+    }
+    ways[way]()
+    count = 1 if way == "forward one" else 2
+    np.testing.assert_array_equal(net.net.blobs["image"].data[:count], pictures[:count])
+
+
+def test_the_other_columns_say_how_many_records_there_are() -> None:
+    label = """layer { name: "more" type: "Input" top: "label" input_param { shape { dim: 2 } } }
+        layer { name: "silence" type: "Silence" bottom: "label" }"""
+    net = Net(picture_net(label))
+    net.set_validation_data(iter([{"image": np.zeros((2, 190)), "label": np.zeros(2)}]))
+    with pytest.raises(DataError, match="'image': a record is 190, the net wants 3 x 8 x 8"):
+        net.fill()
+
+
 def test_shapes_are_compared_where_weights_know_each_place() -> None:
     """A net that is all convolution takes pictures of any size, of as many values too."""
     net = Net(
