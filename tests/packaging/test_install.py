@@ -30,11 +30,9 @@ def elsewhere(tmp_path: Path) -> Path:
     return folder
 
 
-def test_into_a_venv_that_moves(tmp_path: Path, elsewhere: Path) -> None:
-    source = copy_source(tmp_path / "source")
+def test_into_a_venv_that_moves(tmp_path: Path, plain_wheel: Path, elsewhere: Path) -> None:
     python = make_venv(tmp_path / "venv")
-    run(python, "-m", "pip", "install", source, cwd=elsewhere)
-    shutil.rmtree(source)
+    run(python, "-m", "pip", "install", plain_wheel, cwd=elsewhere)
     assert tmp_path / "venv" in probe(python, elsewhere).parents
     packed = tmp_path / "venv.tar"
     with tarfile.open(packed, "w") as archive:
