@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
@@ -32,7 +31,7 @@ def scratch(run: str) -> Iterator[Path]:
     remove_abandoned(local_directory())
     folder = local_directory() / f"sparknet-{run}-{owner()}"
     folder.mkdir(parents=True)
-    with _ends_in_order():
+    with _removed_at_signals(folder):
         try:
             yield folder
         finally:
@@ -40,22 +39,28 @@ def scratch(run: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _ends_in_order() -> Iterator[None]:
-    """Turns signals that end the process into exceptions, so that everything is removed."""
+def _removed_at_signals(folder: Path) -> Iterator[None]:
+    """Removes the folder also when a signal ends the process.
+
+    The handler raises no exception: one would be lost in a destructor, and one that arrives while
+    a lock is waited for comes out as "release unlocked lock", which the driver would take for an
+    error of the user's.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+
+    def end(number: int, frame: object) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(128 + number)
+
     signals = signal.SIGHUP, signal.SIGTERM
-    before = [signal.signal(one, _end) for one in signals]
+    before = [signal.signal(one, end) for one in signals]
     try:
         yield
     finally:
         for one, handler in zip(signals, before, strict=True):
             signal.signal(one, handler)
-
-
-def _end(number: int, frame: object) -> None:
-    sys.exit(128 + number)
 
 
 def local_directory() -> Path:

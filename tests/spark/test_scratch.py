@@ -54,6 +54,45 @@ def test_a_process_that_is_ended_tidies_up(place: Path, number: int) -> None:
     assert not end(number).exists()
 
 
+AWKWARD = {
+    "destructor": """
+class Dropped:
+    def __del__(self):
+        os.kill(os.getpid(), number)
+Dropped()
+""",
+    "lock": """
+try:
+    os.kill(os.getpid(), number)
+finally:
+    threading.Lock().release()  # as a Condition does that a handler's exception left unlocked
+""",
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.parametrize("moment", AWKWARD)
+def test_a_signal_at_an_awkward_moment(place: Path, moment: str, number: int) -> None:
+    """A handler's exception was lost, or became another, which the driver took for the user's."""
+    script = f"""
+import os, threading
+from sparknet.spark.scratch import scratch
+number = {int(number)}
+with scratch("9") as folder:
+    print(folder.exists(), flush=True)
+    try:
+        exec({AWKWARD[moment]!r})
+    except Exception as error:
+        print("told the driver:", error, flush=True)
+    print("went on", flush=True)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (128 + number, "True\n", "")
+    assert list(place.iterdir()) == []
+
+
 def test_what_a_killed_process_left_goes_with_the_next(place: Path) -> None:
     left = end(signal.SIGKILL)
     assert (left / "records").exists()
