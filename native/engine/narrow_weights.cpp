@@ -1,26 +1,15 @@
 #include "narrow_weights.hpp"
 
+#include "instructions.hpp"
 #include "parallel.hpp"
 
 namespace sn {
 
 using dnnl::memory;
 
-namespace {
-bool has_conversions() {
-#if defined(SPARKNET_AMX)
-    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-    const auto narrow = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
-    return (isa & narrow) == narrow;
-#else
-    return false;
-#endif
-}
-}  // namespace
-
 std::optional<NarrowWeights> NarrowWeights::of(const memory::desc& from, const memory::desc& to) {
     if (to.get_data_type() != memory::data_type::bf16 ||
-        from.get_data_type() != memory::data_type::f32 || !has_conversions())
+        from.get_data_type() != memory::data_type::f32 || !has_avx512_bf16())
         return std::nullopt;
     const auto dims = to.get_dims(), blocks = to.get_inner_blks(), order = to.get_inner_idxs();
     if (dims.size() != 4 ||

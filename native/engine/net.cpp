@@ -8,6 +8,7 @@ extern "C" {
 #include "../ndarray/threads.h"
 }
 
+#include "instructions.hpp"
 #include "parallel.hpp"
 
 namespace sn {
@@ -125,8 +126,8 @@ bool is_little(const Layer& layer) {
 }  // namespace
 
 double Layer::in_float32(double products) const {
-    constexpr double faster = 8;
-    return net->narrow() || int8 ? products / faster : products;
+    if (!net->narrow() && !int8) return products;
+    return products / (has_amx() ? 8 : int8 ? 4 : 2);
 }
 
 void Net::make_ready(Layer& layer) {

@@ -343,9 +343,12 @@ std::optional<double> WindowKernel<Family>::products(const Layer& layer) const {
                                  ? layer.shape()[static_cast<size_t>(layer.options.integer("axis"))]
                                  : layer.options.integer("num_output");
     if (channels == 0) return 0.0;
-    return layer.in_float32(static_cast<double>(windows.count() / channels) *
+    const double products = static_cast<double>(windows.count() / channels) *
                             static_cast<double>(layer.params[0]->count()) *
-                            static_cast<double>(layer.bottoms.size()));
+                            static_cast<double>(layer.bottoms.size());
+    // Windows of one channel read as much as they multiply, in narrow numbers too.
+    const bool by_channel = layer.options.integer("group") == channels && channels > 1;
+    return by_channel ? 2 * products : layer.in_float32(products);
 }
 
 template <class Family>

@@ -1,7 +1,9 @@
 #include "depthwise.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "../engine/instructions.hpp"
 #include "../engine/parallel.hpp"
 #include "../engine/pass.hpp"
 #include "lanes.hpp"
@@ -72,9 +74,26 @@ SN_KERNEL void add_slopes(const Pairs& pairs, int64_t channels, float* sums) {
 }  // namespace
 
 bool Depthwise::suits(const Window& window) {
-    const auto& weights = window.weights;
-    return window.learns_depthwise && window.factors == memory::data_type::bf16 &&
-           weights.size() == 5;
+    const bool learns = window.learns_depthwise && window.factors == memory::data_type::bf16 &&
+                        window.weights.size() == 5;
+    return learns || job(window);
+}
+
+std::optional<DepthwiseJob> Depthwise::job(const Window& window) {
+    const auto& shape = window.weights;  // groups, their outputs and inputs, rows and columns
+    if (window.learns_depthwise || !window.is_image || !has_avx512_bf16() ||
+        window.factors != memory::data_type::bf16 || shape.size() != 5 ||
+        shape[0] != window.source[1] || shape[1] != 1 || shape[2] != 1 || shape[3] != shape[4] ||
+        (shape[3] != 3 && shape[3] != 5))
+        return std::nullopt;
+    DepthwiseJob made{};
+    made.channels = window.source[1], made.height = window.source[2];
+    made.width = window.source[3];
+    made.rows = window.target[2], made.columns = window.target[3], made.side = shape[3];
+    made.stride_y = window.strides[0], made.stride_x = window.strides[1];
+    made.pad_y = window.before[0], made.pad_x = window.before[1];
+    made.dilation_y = window.dilations[0] + 1, made.dilation_x = window.dilations[1] + 1;
+    return made;
 }
 
 Depthwise::Axis Depthwise::axis(const Window& window, size_t number, bool turned) {
@@ -104,17 +123,32 @@ Depthwise::Depthwise(const Window& window, Pass pass)
     : images_(window.source[0]),
       channels_(window.source[1]),
       rows_(axis(window, 0, pass == Pass::data)),
-      columns_(axis(window, 1, pass == Pass::data)) {
+      columns_(axis(window, 1, pass == Pass::data)),
+      job_(job(window)) {
     source_ = {window.source, memory::data_type::bf16, memory::format_tag::nhwc};
     target_ = {window.target, memory::data_type::bf16, memory::format_tag::nhwc};
     if (pass == Pass::data) std::swap(source_, target_);
     // Tap by tap, a row of channels.
     const memory::dims steps = {1, channels_, channels_, columns_.taps * channels_, channels_};
-    weights_ = {window.weights, memory::data_type::f32, steps};
+    weights_ = {window.weights, job_ ? memory::data_type::bf16 : memory::data_type::f32, steps};
+    if (job_) zeros_.assign(static_cast<size_t>(job_->width * channels_), 0);
+}
+
+void Depthwise::run_job(const memory& source, const memory& weights, const End& end,
+                        const memory& target) const {
+    DepthwiseJob job = *job_;
+    job.images = values_of<uint16_t>(source), job.to = values_of<uint16_t>(target);
+    job.weights = values_of<uint16_t>(weights), job.zeros = zeros_.data();
+    job.bias = end.bias, job.adds = end.adds;
+    job.least = end.relu ? 0.0F : -std::numeric_limits<float>::infinity();
+    parallel(
+        images_ * job.rows, [=](int64_t begin, int64_t stop) { depthwise_rows(job, begin, stop); },
+        job.columns * job.channels * job.side * job.side);
 }
 
 void Depthwise::run(const memory& source, const memory& weights, const End& end,
                     const memory& target) const {
+    if (job_) return run_job(source, weights, end, target);
     const auto* x = values_of<BFloat16>(source);
     const auto* w = values_of<float>(weights);
     auto* y = values_of<BFloat16>(target);

@@ -1,16 +1,20 @@
-// Convolutions of which each channel has a window of its own, in bfloat16, for training: few
-// products meet many values, and oneDNN's gradients in bfloat16 take longer than those in float32.
+// Convolutions of which each channel has a window of its own, in bfloat16: few products meet many
+// values.  oneDNN's gradients in bfloat16 take longer than those in float32, and its forward pass
+// takes each value to float32.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "../engine/bfloat16.hpp"
-#include "convolution.hpp"
+#include "depthwise_rows.hpp"
+#include "window.hpp"
 #include "window_pass.hpp"
 
 namespace sn {
 
-// Channels lie innermost; sums, weights and their gradients are float32.
+// Channels lie innermost; sums, weights and their gradients are float32.  A pass of the test phase
+// takes weights of bfloat16, and runs on depthwise_rows.
 class Depthwise final : public WindowPass {
    public:
     // Whether it computes this window.
@@ -37,12 +41,19 @@ class Depthwise final : public WindowPass {
         std::vector<std::vector<Meeting>> meetings;
         std::vector<Run> runs;
     };
+    // What depthwise_rows computes for this window; nothing where it cannot.
+    static std::optional<DepthwiseJob> job(const Window& window);
     static Axis axis(const Window& window, size_t number, bool turned);
+    void run_job(const dnnl::memory& source, const dnnl::memory& weights, const End& end,
+                 const dnnl::memory& target) const;
     void learn_strip(const BFloat16* x, const BFloat16* dy, int64_t width, bool with_bias,
                      float* sums) const;
 
     int64_t images_, channels_;
     Axis rows_, columns_;
+    std::optional<DepthwiseJob> job_;
+    // A row of an image.
+    std::vector<uint16_t> zeros_;
 };
 
 }  // namespace sn

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "../engine/instructions.hpp"
 #include "../engine/net.hpp"
 #include "../engine/parallel.hpp"
-#include "tiles.hpp"
 
 namespace sn {
 

@@ -5,11 +5,11 @@
 #include <limits>
 
 #include "../engine/bfloat16.hpp"
+#include "../engine/instructions.hpp"
 #include "../engine/int8.hpp"
 #include "../engine/net.hpp"
 #include "../engine/parallel.hpp"
 #include "int8_convolution.hpp"
-#include "tiles.hpp"
 
 namespace sn {
 

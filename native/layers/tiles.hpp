@@ -1,12 +1,9 @@
-// AMX, which multiplies tiles of narrow numbers.
+// What AMX, which multiplies tiles of narrow numbers, needs besides its instructions.
 #pragma once
 
 #include <cstdint>
 
 namespace sn {
-
-// Whether the processor and the compiler have it, for eight bits and for bfloat16.
-bool has_amx();
 
 // Values are stored before tiles are loaded: compilers do not know what a tile's load reads.
 #define SN_FINISH_STORES() __asm__ volatile("" ::: "memory")

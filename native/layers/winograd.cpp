@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "../engine/bfloat16.hpp"
+#include "../engine/instructions.hpp"
 #include "../engine/parallel.hpp"
 #include "../engine/pass.hpp"
-#include "tiles.hpp"
 
 namespace sn {
 

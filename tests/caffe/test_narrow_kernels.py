@@ -90,3 +90,65 @@ def test_an_inner_product_of_planes(images: int, channels: int, size: tuple[int,
     want = planes.reshape(images, width).astype(np.float64) @ narrow(weights).T + bias
     found = net.forward(data=data)["ip"]
     np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+
+
+@needs_bf16
+@settings(max_examples=80, deadline=None)
+@given(
+    channels=st.integers(2, 100),
+    size=st.tuples(st.integers(1, 2), st.integers(1, 12), st.integers(1, 20)),
+    side=st.sampled_from([3, 5]),
+    stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    pad=st.tuples(st.integers(0, 4), st.integers(0, 4)),
+    dilation=st.integers(1, 2),
+    bias=st.booleans(),
+    adds=st.booleans(),
+    relu=st.booleans(),
+)
+def test_windows_of_one_channel(
+    channels: int,
+    size: tuple[int, int, int],
+    side: int,
+    stride: tuple[int, int],
+    pad: tuple[int, int],
+    dilation: int,
+    bias: bool,
+    adds: bool,
+    relu: bool,
+) -> None:
+    """Any window, with what is fused behind it; a sum with the bottom where it is as large."""
+    reach = dilation * (side - 1) + 1
+    if adds:
+        stride, pad = (1, 1), (reach // 2, reach // 2)
+    images, *rest = size
+    height, width = (max(n, reach - 2 * p) for n, p in zip(rest, pad, strict=True))
+    numbers = f"num_output: {channels} group: {channels} kernel_size: {side} dilation: {dilation}"
+    numbers += f" stride_h: {stride[0]} stride_w: {stride[1]} pad_h: {pad[0]} pad_w: {pad[1]}"
+    text = convolution("conv", "data", f"{numbers} bias_term: {str(bias).lower()}")
+    if adds:
+        text += 'layer { name: "sum" type: "Eltwise" bottom: "conv" bottom: "data" top: "sum" }'
+    last = "sum" if adds else "conv"
+    text += f'layer {{ name: "relu" type: "ReLU" bottom: "{last}" top: "{last}" }}' if relu else ""
+    rng = np.random.default_rng(channels)
+    data = rng.standard_normal((images, channels, height, width)).astype(np.float32)
+    net = narrow_net(text, data, channels)
+    found = np.array(net.forward(data=data)[last])
+    weights = np.array(net.params["conv"][0].data)
+    shift = np.array(net.params["conv"][1].data) if bias else np.zeros(channels)
+
+    axes = list(zip(stride, pad, (height, width), strict=True))
+    idle = any(is_idle(side, dilation, *axis) for axis in axes)
+    values, taps = (data, weights) if idle else (narrow(data), narrow(weights))
+    rows, columns = ((n + 2 * p - reach) // s + 1 for s, p, n in axes)
+    wide = np.pad(values.astype(np.float64), ((0, 0), (0, 0), (pad[0],) * 2, (pad[1],) * 2))
+    want = np.zeros((images, channels, rows, columns)) + shift[:, None, None]
+    for y, x in np.ndindex(side, side):
+        seen = wide[:, :, y * dilation :: stride[0], x * dilation :: stride[1]]
+        want += seen[:, :, :rows, :columns] * taps[:, 0, y, x, None, None]
+    if adds:
+        want += data if idle else narrow(data)
+    want = np.maximum(want, 0) if relu else want
+    assert found.shape == want.shape
+    near = 1e-5 * np.abs(want).max()
+    np.testing.assert_allclose(found, want, rtol=2**-8, atol=near)
+    np.testing.assert_array_equal(net.forward(data=data)[last], found)

@@ -1,0 +1,31 @@
+#include "instructions.hpp"
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace sn {
+
+namespace {
+[[maybe_unused]] bool has(dnnl::cpu_isa wanted) {
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto all = static_cast<unsigned>(wanted);
+    return (isa & all) == all;
+}
+}  // namespace
+
+bool has_amx() {
+#if defined(SPARKNET_AMX)
+    return has(dnnl::cpu_isa::avx512_core_amx);
+#else
+    return false;
+#endif
+}
+
+bool has_avx512_bf16() {
+#if defined(SPARKNET_AMX)
+    return has(dnnl::cpu_isa::avx512_core_bf16);
+#else
+    return false;
+#endif
+}
+
+}  // namespace sn

@@ -1,0 +1,11 @@
+// Instructions for narrow numbers that both the processor and the compiler have.
+#pragma once
+
+namespace sn {
+
+// Products of tiles of bfloat16 and of eight bits.
+bool has_amx();
+// Products of pairs of bfloat16 in vectors of 512 bits.
+bool has_avx512_bf16();
+
+}  // namespace sn

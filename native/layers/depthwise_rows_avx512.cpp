@@ -1,0 +1,178 @@
+// Two taps are multiplied and added at once.  Their values are interleaved, which takes 32 channels
+// to two vectors of sums: one with the channels 0 to 3, 8 to 11 and so on, one with the others.
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12 takes the undefined registers of its own header for a mistake.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+
+#include <algorithm>
+
+#include "depthwise_rows.hpp"
+
+namespace sn {
+
+namespace {
+constexpr int64_t lanes = 16, strip = 2 * lanes;
+
+inline __m512bh factors(__m512i words) {
+    __m512bh made;
+    __builtin_memcpy(&made, &words, sizeof made);
+    return made;
+}
+
+inline __mmask32 first_words(int64_t count) {
+    return count >= strip ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
+}
+
+inline __mmask16 first_floats(int64_t count) {
+    return count >= lanes ? __mmask16(~0U) : __mmask16((1U << std::max<int64_t>(count, 0)) - 1U);
+}
+
+// The sums of 32 channels in the order in which they are computed, and in that of memory.
+struct Sums {
+    __m512 low, high;
+
+    static Sums of(__m512 first, __m512 second) {
+        const __m512i even =
+            _mm512_set_epi32(27, 26, 25, 24, 19, 18, 17, 16, 11, 10, 9, 8, 3, 2, 1, 0);
+        const __m512i odd =
+            _mm512_set_epi32(31, 30, 29, 28, 23, 22, 21, 20, 15, 14, 13, 12, 7, 6, 5, 4);
+        return {_mm512_permutex2var_ps(first, even, second),
+                _mm512_permutex2var_ps(first, odd, second)};
+    }
+    static Sums widened(__m512i words) {
+        const __m512i none = _mm512_setzero_si512();
+        return {_mm512_castsi512_ps(_mm512_unpacklo_epi16(none, words)),
+                _mm512_castsi512_ps(_mm512_unpackhi_epi16(none, words))};
+    }
+    __m512i narrowed() const {
+        const __m512bh joined = _mm512_cvtne2ps_pbh(high, low);
+        __m512i words;
+        __builtin_memcpy(&words, &joined, sizeof words);
+        return _mm512_permutexvar_epi64(_mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0), words);
+    }
+};
+
+// What the channels of a strip have in common for all pixels of a row: 32 of them, if it is whole.
+template <int side, bool whole>
+struct Strip {
+    static constexpr int taps = side * side, pairs = (taps + 1) / 2;
+
+    Strip(const DepthwiseJob& job, int64_t at)
+        : mask(first_words(job.channels - at)), bias{_mm512_setzero_ps(), _mm512_setzero_ps()} {
+        if (job.bias) {
+            const int64_t left = job.channels - at;
+            bias =
+                Sums::of(_mm512_maskz_loadu_ps(first_floats(left), job.bias + at),
+                         _mm512_maskz_loadu_ps(first_floats(left - lanes), job.bias + at + lanes));
+        }
+        each_pair([&](int64_t tap) { return load(job.weights + tap * job.channels + at); },
+                  [&](int pair, __m512i a, __m512i b) { low[pair] = a, high[pair] = b; });
+    }
+
+    // take(pair, a, b) for each two taps, whose values are interleaved.
+    template <class Value, class Take>
+    [[gnu::always_inline]] static inline void each_pair(Value&& value, Take&& take) {
+#pragma GCC unroll 13
+        for (int pair = 0; pair < pairs; ++pair) {
+            const __m512i a = value(2 * pair);
+            const __m512i b = 2 * pair + 1 < taps ? value(2 * pair + 1) : _mm512_setzero_si512();
+            take(pair, _mm512_unpacklo_epi16(a, b), _mm512_unpackhi_epi16(a, b));
+        }
+    }
+
+    // One pixel: value(tap) are the channels that a tap sees.
+    template <class Value>
+    [[gnu::always_inline]] inline void sum(const DepthwiseJob& job, Value&& value,
+                                           uint16_t* to) const {
+        Sums sums = bias;
+        each_pair(value, [&](int pair, __m512i a, __m512i b) {
+            sums.low = _mm512_dpbf16_ps(sums.low, factors(a), factors(low[pair]));
+            sums.high = _mm512_dpbf16_ps(sums.high, factors(b), factors(high[pair]));
+        });
+        if (job.adds) {
+            const Sums old = Sums::widened(load(to));
+            sums.low = _mm512_add_ps(sums.low, old.low);
+            sums.high = _mm512_add_ps(sums.high, old.high);
+        }
+        const __m512 least = _mm512_set1_ps(job.least);
+        sums = {_mm512_max_ps(least, sums.low), _mm512_max_ps(least, sums.high)};
+        // Masks slow a store down.
+        if (whole)
+            _mm512_storeu_si512(to, sums.narrowed());
+        else
+            _mm512_mask_storeu_epi16(to, mask, sums.narrowed());
+    }
+
+    __m512i load(const uint16_t* from) const {
+        return whole ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi16(mask, from);
+    }
+
+    __mmask32 mask;
+    Sums bias;
+    __m512i low[pairs], high[pairs];
+};
+
+template <int side, bool whole>
+void sum_row(const DepthwiseJob& job, const uint16_t* const (&rows)[side], int64_t at,
+             uint16_t* to) {
+    const Strip<side, whole> weights(job, at);
+    const int64_t apart = job.dilation_x * job.channels;
+    const int64_t reach = (side - 1) * job.dilation_x, space = job.width - 1 - reach + job.pad_x;
+    // The first pixel whose window lies inside, and the one behind the last.
+    const int64_t left = std::min(job.columns, (job.pad_x + job.stride_x - 1) / job.stride_x);
+    const int64_t right =
+        space < 0 ? left : std::clamp(space / job.stride_x + 1, left, job.columns);
+    const auto sum_edges = [&](int64_t begin, int64_t end) {
+        for (int64_t x = begin; x < end; ++x) {
+            const int64_t from = x * job.stride_x - job.pad_x;
+            weights.sum(
+                job,
+                [&](int64_t tap) {
+                    const int64_t column = from + tap % side * job.dilation_x;
+                    const bool inside = column >= 0 && column < job.width;
+                    return inside ? weights.load(rows[tap / side] + column * job.channels)
+                                  : _mm512_setzero_si512();
+                },
+                to + x * job.channels);
+        }
+    };
+    sum_edges(0, left);
+    for (int64_t x = left; x < right; ++x) {
+        const int64_t from = (x * job.stride_x - job.pad_x) * job.channels;
+        weights.sum(
+            job,
+            [&](int64_t tap) __attribute__((always_inline)) {
+                return weights.load(rows[tap / side] + from + tap % side * apart);
+            },
+            to + x * job.channels);
+    }
+    sum_edges(right, job.columns);
+}
+
+template <int side>
+void sum_rows(const DepthwiseJob& job, int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+        const int64_t y = row % job.rows, image = row / job.rows;
+        const uint16_t* rows[side];
+        for (int64_t at = 0; at < job.channels; at += strip) {
+            for (int64_t i = 0; i < side; ++i) {
+                const int64_t line = y * job.stride_y - job.pad_y + i * job.dilation_y;
+                const bool inside = line >= 0 && line < job.height;
+                const int64_t place = (image * job.height + line) * job.width * job.channels;
+                rows[i] = (inside ? job.images + place : job.zeros) + at;
+            }
+            uint16_t* to = job.to + row * job.columns * job.channels + at;
+            at + strip <= job.channels ? sum_row<side, true>(job, rows, at, to)
+                                       : sum_row<side, false>(job, rows, at, to);
+        }
+    }
+}
+}  // namespace
+
+void depthwise_rows(const DepthwiseJob& job, int64_t begin, int64_t end) {
+    job.side == 3 ? sum_rows<3>(job, begin, end) : sum_rows<5>(job, begin, end);
+}
+
+}  // namespace sn
