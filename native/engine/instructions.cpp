@@ -28,4 +28,13 @@ bool has_avx512_bf16() {
 #endif
 }
 
+bool has_avx512_bytes() {
+#if defined(SPARKNET_AMX)
+    return has_avx512_bf16() && __builtin_cpu_supports("avx512vnni") &&
+           __builtin_cpu_supports("avx512vbmi");
+#else
+    return false;
+#endif
+}
+
 }  // namespace sn

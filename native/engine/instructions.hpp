@@ -7,5 +7,7 @@ namespace sn {
 bool has_amx();
 // Products of pairs of bfloat16 in vectors of 512 bits.
 bool has_avx512_bf16();
+// The same, products of four bytes, and bytes in any order.
+bool has_avx512_bytes();
 
 }  // namespace sn

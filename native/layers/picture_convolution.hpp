@@ -1,5 +1,6 @@
-// Convolutions of pictures, of up to four channels, in the test phase on processors with AMX, in
-// eight bits or in bfloat16: oneDNN's kernels do without AMX there, or copy patches.
+// Convolutions of pictures, of up to four channels, in the test phase, in eight bits or in
+// bfloat16: oneDNN's kernels do without AMX there, or copy patches, or multiply four channels for
+// each one.
 #pragma once
 
 #include <optional>
@@ -33,6 +34,7 @@ class PictureConvolution {
     float step_ = 1;
     FoldedWeights folded_;
     std::vector<float> factors_, bias_;
+    std::vector<int32_t> starts_;
     std::vector<uint8_t> weights_;
 };
 

@@ -1,5 +1,5 @@
 // The innermost loops of convolutions of pictures, which have up to four channels, in eight bits or
-// in bfloat16, for processors with AMX.
+// in bfloat16, for processors with AMX, or with products of narrow numbers in vectors.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,8 @@ struct PictureJob {
     // What inputs are rounded to: in eight bits to multiples of 1 / inverse.
     Type factors;
     float inverse;
+    // The byte that stands for zero: 128 where numbers with a sign are kept as such without one.
+    uint8_t zero;
     // A block is so many rows of outputs of one image, for which the rows of the input, rounded and
     // with channels last, are kept in lines of so many bytes.
     int64_t block_rows, blocks, line_bytes;
@@ -23,6 +25,8 @@ struct PictureJob {
     const float* images;
     // For each 16 outputs and each row of the window, 64 bytes for each 4 bytes of that row.
     const void* weights;
+    // What the sums of vectors of eight bits begin with.
+    const int32_t* starts;
     // Of each output: y = sum * factor + bias, at least `least`; rounded to multiples of
     // 1 / inverse_out in eight bits.  Factors are 1 in bfloat16.  There are numbers for whole
     // sixteens of outputs.
@@ -43,11 +47,13 @@ struct PictureJob {
 };
 
 // Computes blocks `begin` to `end`, counted through all images; `lines` has room for one block's
-// lines.  Only for processors with AMX, and compilers that know it.
+// lines.  Only for processors, and compilers, of which has_amx() or has_avx512_bytes() is true.
 #if defined(SPARKNET_AMX)
-void picture_rows(const PictureJob& job, void* lines, int64_t begin, int64_t end);
+void picture_rows_amx(const PictureJob& job, void* lines, int64_t begin, int64_t end);
+void picture_rows_avx512(const PictureJob& job, void* lines, int64_t begin, int64_t end);
 #else
-inline void picture_rows(const PictureJob&, void*, int64_t, int64_t) {}
+inline void picture_rows_amx(const PictureJob&, void*, int64_t, int64_t) {}
+inline void picture_rows_avx512(const PictureJob&, void*, int64_t, int64_t) {}
 #endif
 
 }  // namespace sn
