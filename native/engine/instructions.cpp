@@ -5,12 +5,16 @@
 namespace sn {
 
 namespace {
-[[maybe_unused]] bool has(dnnl::cpu_isa wanted) {
+bool has(dnnl::cpu_isa wanted) {
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
     const auto all = static_cast<unsigned>(wanted);
     return (isa & all) == all;
 }
 }  // namespace
+
+bool has_avx512() {
+    return has(dnnl::cpu_isa::avx512_core);
+}
 
 bool has_amx() {
 #if defined(SPARKNET_AMX)

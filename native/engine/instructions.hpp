@@ -1,8 +1,10 @@
-// Instructions for narrow numbers that both the processor and the compiler have.
+// Instructions that the processor has and, for narrow numbers, the compiler knows.
 #pragma once
 
 namespace sn {
 
+// Vectors of 512 bits.
+bool has_avx512();
 // Products of tiles of bfloat16 and of eight bits.
 bool has_amx();
 // Products of pairs of bfloat16 in vectors of 512 bits.

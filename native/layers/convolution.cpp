@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "../engine/instructions.hpp"
 #include "../engine/net.hpp"
 #include "depthwise.hpp"
 #include "int8_convolution.hpp"
@@ -50,6 +51,20 @@ auto best(bool may_be_last, F&& describe) {
         if (last && !is_slow(last)) return last;
     }
     return describe(memory::format_tag::any, false);
+}
+
+// Whether a layer gives each channel a window of its own.
+bool is_depthwise(const Layer& layer) {
+    return layer.type == "Convolution" && layer.options.integer("group") > 1 &&
+           layer.options.integer("group") == layer.options.integer("num_output");
+}
+
+// Whether images are kept in blocks of sixteen channels: float32's depthwise convolutions, and the
+// products between them, read and write those faster than channels last.
+bool blocks_channels(const Layer& layer, const Window& window) {
+    const auto& layers = layer.net->layers;
+    return has_avx512() && window.is_image && window.factors == memory::data_type::f32 &&
+           !layer.has_gradients() && std::any_of(layers.begin(), layers.end(), is_depthwise);
 }
 
 // The fused layers that follow, as operations of the primitive on its result.
@@ -120,14 +135,23 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
     if (fused) with.set_post_ops(post_ops(layer));
     ForwardPass made;
     made.fast = fast(window, WindowPass::Pass::forward);
+    const auto describe = [&](memory::format_tag from, memory::format_tag to, bool or_none) {
+        return typename Forward::primitive_desc(
+            cpu(), kind, Family::algorithm, {window.source, window.factors, from},
+            any(window.weights, window.factors), bias ? window.plain_bias : memory::desc(),
+            {window.target, window.factors, to}, window.strides, window.dilations, window.before,
+            window.after, with, or_none);
+    };
+    const bool is_direct = !made.fast || !fused;
+    if (is_direct && blocks_channels(layer, window)) {
+        constexpr auto blocks = memory::format_tag::nChw16c;
+        const auto from = window.may_be_last ? blocks : memory::format_tag::any;
+        if (auto found = describe(from, blocks, true); found && !is_slow(found)) made.desc = found;
+    }
     // Backward passes are described by it, too.
-    if (!made.fast || !fused)
+    if (is_direct && !made.desc)
         made.desc = best(last, [&](memory::format_tag images, bool or_none) {
-            return typename Forward::primitive_desc(
-                cpu(), kind, Family::algorithm, {window.source, window.factors, images},
-                any(window.weights, window.factors), bias ? window.plain_bias : memory::desc(),
-                {window.target, window.factors, images}, window.strides, window.dilations,
-                window.before, window.after, with, or_none);
+            return describe(images, images, or_none);
         });
     if (made.fast) {
         made.source = made.fast->source(), made.weights = made.fast->weights();

@@ -1,4 +1,7 @@
-"""Windows by channel and the product behind them, as one pass in bfloat16, against slow sums."""
+"""Windows by channel and the product behind them, as one pass in bfloat16, against slow sums.
+
+In float32 they are two passes, over blocks of channels where the processor has AVX-512.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from tests.caffe.test_narrow_kernels import is_idle
 
 Round = Callable[[Any], Any]
 
-pytestmark = pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
+needs_bf16 = pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
 
 NORMAL = """
 layer {{ name: "{0}_bn" type: "BatchNorm" bottom: "{0}" top: "{0}" }}
@@ -65,9 +68,14 @@ def folded(net: Any, name: str, rounds: Round) -> tuple[Any, Any]:
 
 
 def oracle(
-    net: Any, data: Any, window: dict[str, int], relu: tuple[bool, bool], rounds: Round
+    net: Any,
+    data: Any,
+    window: dict[str, int],
+    relu: tuple[bool, bool],
+    rounds: Round,
+    between: Round = narrow,
 ) -> Any:
-    """Sums of values, of which those between the layers are rounded to bfloat16, those before
+    """Sums of values, of which those between the layers are rounded by `between`, those before
     the first by `rounds`."""
     weights, bias = folded(net, "deep", rounds)
     pad, stride, dilation = window["pad"], window["stride"], window["dilation"]
@@ -77,15 +85,17 @@ def oracle(
     for y, x in np.ndindex(*weights.shape[2:]):
         seen = wide[:, :, y * dilation :: stride, x * dilation :: stride][:, :, :rows, :columns]
         middle += seen * weights[:, 0, y, x, None, None]
-    middle = narrow(np.maximum(middle, 0) if relu[0] else middle)
-    weights, bias = folded(net, "point", narrow)
+    middle = between(np.maximum(middle, 0) if relu[0] else middle)
+    weights, bias = folded(net, "point", between)
     made = np.einsum("nchw,oc->nohw", middle, weights[:, :, 0, 0]) + bias[:, None, None]
     return np.maximum(made, 0) if relu[1] else made
 
 
-def build(layers: str, shape: tuple[int, ...], seed: int, keep: bool = False) -> Any:
+def build(
+    layers: str, shape: tuple[int, ...], seed: int, keep: bool = False, precision: str = "bf16"
+) -> Any:
     message = parse_net(input_layer("data", shape) + layers)
-    net = caffe.Net.from_proto(message, caffe.TEST, precision="bf16", keep_blobs=keep)
+    net = caffe.Net.from_proto(message, caffe.TEST, precision=precision, keep_blobs=keep)
     rng = np.random.default_rng(seed)
     for name, blobs in net.params.items():
         for blob in blobs:
@@ -125,8 +135,7 @@ def check(
     raise AssertionError(f"{got} is not near {want}")
 
 
-@settings(max_examples=60, deadline=None)
-@given(
+any_shape = given(
     channels=st.integers(2, 100),
     outputs=st.integers(1, 100),
     size=st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(1, 20)),
@@ -138,6 +147,11 @@ def check(
     relu=st.tuples(st.booleans(), st.booleans()),
     seed=st.integers(0, 99),
 )
+
+
+@needs_bf16
+@settings(max_examples=60, deadline=None)
+@any_shape
 def test_sums_of_any_shape(
     channels: int,
     outputs: int,
@@ -156,6 +170,34 @@ def test_sums_of_any_shape(
     check(channels, outputs, size, window, normal, relu, seed)
 
 
+@settings(max_examples=60, deadline=None)
+@any_shape
+def test_float32_of_any_shape(
+    channels: int,
+    outputs: int,
+    size: tuple[int, int, int],
+    kernel: int,
+    stride: int,
+    pad: int,
+    dilation: int,
+    normal: tuple[bool, bool],
+    relu: tuple[bool, bool],
+    seed: int,
+) -> None:
+    reach = dilation * (kernel - 1) + 1 - 2 * pad
+    size = (size[0], max(size[1], reach), max(size[2], reach))
+    window = {"kernel": kernel, "stride": stride, "pad": pad, "dilation": dilation}
+    options = " ".join(f"{name}: {value}" for name, value in window.items())
+    layers = text(channels, outputs, options.replace("kernel:", "kernel_size:"), normal, relu)
+    data = np.random.default_rng(seed).standard_normal((size[0], channels, *size[1:]), np.float32)
+    net = build(layers, data.shape, seed, precision="float32")
+    want = oracle(net, data, window, relu, np.asarray, np.asarray)
+    for _ in range(2):
+        got = net.forward(data=data)["point"]
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5 * np.abs(want).max())
+
+
+@needs_bf16
 @pytest.mark.parametrize(
     ("channels", "outputs", "size", "stride"),
     [
@@ -185,6 +227,7 @@ def result(keep: bool = False, halves: bool = False) -> Any:
     return np.array(net.blobs["point"].data)
 
 
+@needs_bf16
 def test_threads_change_no_bit() -> None:
     before, made = native.threads(), []
     try:
@@ -197,6 +240,7 @@ def test_threads_change_no_bit() -> None:
     np.testing.assert_array_equal(made[0], made[2])
 
 
+@needs_bf16
 def test_parts_of_the_net_agree_with_the_whole() -> None:
     whole = result()
     near = 2.0**-6 * np.abs(whole).max()
@@ -204,6 +248,7 @@ def test_parts_of_the_net_agree_with_the_whole() -> None:
     np.testing.assert_allclose(result(halves=True), whole, rtol=0, atol=near)
 
 
+@needs_bf16
 def test_a_blob_between_them_that_is_asked_for_has_values() -> None:
     net = build(LAYERS, SHAPE, 1)
     net.blobs["data"].data[...] = np.random.default_rng(2).standard_normal(SHAPE)
@@ -220,6 +265,7 @@ def test_a_blob_between_them_that_is_asked_for_has_values() -> None:
     np.testing.assert_allclose(net.blobs["point"].data, whole, rtol=0, atol=near)
 
 
+@needs_bf16
 def test_new_weights_are_read() -> None:
     net = build(LAYERS, SHAPE, 1)
     net.blobs["data"].data[...] = np.random.default_rng(2).standard_normal(SHAPE)
