@@ -38,11 +38,16 @@ def _arguments(parser: ArgumentParser) -> None:
         help="layers whose values are further off, as a share of their norm, multiply in float32 "
         "(0.1)",
     )
-    parser.add_argument("out", metavar="OUT.caffemodel")
+    parser.add_argument("out", metavar="OUT.caffemodel", nargs="?", help="the model to write")
     image_flags.add(parser)
 
 
 def _execute(chosen: Namespace) -> int:
+    # --calibrate takes all words up to the next flag, OUT too.
+    if chosen.out is None and chosen.calibrate and len(chosen.calibrate) > 1:
+        chosen.out = chosen.calibrate.pop()
+    if chosen.out is None:
+        raise WrongUse("name the model to write: OUT.caffemodel")
     if not chosen.out.endswith(".caffemodel"):
         raise WrongUse(f"OUT ends in .caffemodel; it is {chosen.out}")
     chosen.precision = "float32"

@@ -61,6 +61,10 @@ def test_the_command_writes_what_predict_reads(
     net.save(weights)
     np.savez(tmp_path / "data.npz", data=data)
     words = ["-model", model, "-weights", weights, "--calibrate", str(tmp_path / "data.npz")]
+    assert main(["quantize", *words]) == 2
+    assert "name the model to write: OUT.caffemodel" in capsys.readouterr().err
+    assert main(["quantize", *words, out]) == 0  # --calibrate takes several sources
+    assert list(Net(message, out, precision="int8").net.int8_param.float32_layer) == []
     assert main(["quantize", *words, "--records", "20", "--exclude", "next", out]) == 0
     assert Path(out).stat().st_size < Path(weights).stat().st_size
     assert "bytes" in capsys.readouterr().err
