@@ -53,9 +53,10 @@ auto best(bool may_be_last, F&& describe) {
     return describe(memory::format_tag::any, false);
 }
 
-// Whether a layer gives each channel a window of its own.
+// Whether a layer, whatever the forks of Caffe call it, gives each channel a window of its own.
 bool is_depthwise(const Layer& layer) {
-    return layer.type == "Convolution" && layer.options.integer("group") > 1 &&
+    return dynamic_cast<const WindowKernel<Convolutions>*>(layer.kernel.get()) &&
+           layer.options.integer("group") > 1 &&
            layer.options.integer("group") == layer.options.integer("num_output");
 }
 

@@ -213,6 +213,19 @@ def test_sums_of_nets_shapes(
     check(channels, outputs, size, {"kernel": 3, "stride": stride, "pad": 1, "dilation": 1})
 
 
+@pytest.mark.parametrize("name", ["DepthwiseConvolution", "ConvolutionDepthwise"])
+@pytest.mark.parametrize("precision", ["float32", pytest.param("bf16", marks=needs_bf16)])
+def test_the_names_of_the_forks_change_no_bit(name: str, precision: str) -> None:
+    data = np.random.default_rng(2).standard_normal((2, 24, 9, 9), np.float32)
+    made = []
+    for kind in ("Convolution", name):
+        layers = text(24, 40, "kernel_size: 3 pad: 1", (True, True), (True, True))
+        layers = layers.replace('name: "deep" type: "Convolution"', f'name: "deep" type: "{kind}"')
+        net = build(layers, data.shape, 1, precision=precision)
+        made.append(np.array(net.forward(data=data)["point"]))
+    np.testing.assert_array_equal(made[0], made[1])
+
+
 LAYERS = text(48, 40, "kernel_size: 3 pad: 1", (True, True), (True, True))
 SHAPE = (3, 48, 17, 19)
 
