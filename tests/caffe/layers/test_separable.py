@@ -112,14 +112,19 @@ def check(
     normal: tuple[bool, bool] = (True, True),
     relu: tuple[bool, bool] = (True, True),
     seed: int = 0,
+    precision: str = "bf16",
 ) -> None:
     options = " ".join(f"{name}: {value}" for name, value in window.items())
     layers = text(channels, outputs, options.replace("kernel:", "kernel_size:"), normal, relu)
     data = np.random.default_rng(seed).standard_normal((size[0], channels, *size[1:]), np.float32)
-    net = build(layers, data.shape, seed)
+    net = build(layers, data.shape, seed, precision=precision)
     net.blobs["data"].data[...] = data
     net._forward(0, len(net.layers) - 1)
     got = np.array(net.blobs["point"].data)
+    if precision == "float32":
+        want = oracle(net, data, window, relu, np.asarray, np.asarray)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5 * np.abs(want).max())
+        return
     # As two layers, windows with a tap that never meets a value are float32 (window.cpp).
     taps, dilation = window["kernel"], window["dilation"]
     choices: list[Round] = [narrow]
@@ -135,7 +140,9 @@ def check(
     raise AssertionError(f"{got} is not near {want}")
 
 
-any_shape = given(
+@pytest.mark.parametrize("precision", ["float32", pytest.param("bf16", marks=needs_bf16)])
+@settings(max_examples=60, deadline=None)
+@given(
     channels=st.integers(2, 100),
     outputs=st.integers(1, 100),
     size=st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(1, 20)),
@@ -147,11 +154,6 @@ any_shape = given(
     relu=st.tuples(st.booleans(), st.booleans()),
     seed=st.integers(0, 99),
 )
-
-
-@needs_bf16
-@settings(max_examples=60, deadline=None)
-@any_shape
 def test_sums_of_any_shape(
     channels: int,
     outputs: int,
@@ -163,38 +165,12 @@ def test_sums_of_any_shape(
     normal: tuple[bool, bool],
     relu: tuple[bool, bool],
     seed: int,
+    precision: str,
 ) -> None:
     reach = dilation * (kernel - 1) + 1 - 2 * pad
     size = (size[0], max(size[1], reach), max(size[2], reach))
     window = {"kernel": kernel, "stride": stride, "pad": pad, "dilation": dilation}
-    check(channels, outputs, size, window, normal, relu, seed)
-
-
-@settings(max_examples=60, deadline=None)
-@any_shape
-def test_float32_of_any_shape(
-    channels: int,
-    outputs: int,
-    size: tuple[int, int, int],
-    kernel: int,
-    stride: int,
-    pad: int,
-    dilation: int,
-    normal: tuple[bool, bool],
-    relu: tuple[bool, bool],
-    seed: int,
-) -> None:
-    reach = dilation * (kernel - 1) + 1 - 2 * pad
-    size = (size[0], max(size[1], reach), max(size[2], reach))
-    window = {"kernel": kernel, "stride": stride, "pad": pad, "dilation": dilation}
-    options = " ".join(f"{name}: {value}" for name, value in window.items())
-    layers = text(channels, outputs, options.replace("kernel:", "kernel_size:"), normal, relu)
-    data = np.random.default_rng(seed).standard_normal((size[0], channels, *size[1:]), np.float32)
-    net = build(layers, data.shape, seed, precision="float32")
-    want = oracle(net, data, window, relu, np.asarray, np.asarray)
-    for _ in range(2):
-        got = net.forward(data=data)["point"]
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5 * np.abs(want).max())
+    check(channels, outputs, size, window, normal, relu, seed, precision)
 
 
 @needs_bf16
