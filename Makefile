@@ -13,24 +13,31 @@ CLANG ?= clang
 SANITIZERS = $(foreach one,libasan.so libubsan.so libstdc++.so.6,$(shell $(CXX) -print-file-name=$(one)))
 VENV := .venv
 PY := $(VENV)/bin/python
+TOOLS := $(abspath $(VENV))/bin
 DEPS := $(VENV)/.deps
 BUILT := $(VENV)/.built
-SOURCES := CMakeLists.txt $(shell find native proto cmake -type f -not -name '*.pyc' 2>/dev/null)
+SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow test-lowest test-cluster test-applications bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided clean setup
+.PHONY: demo test check test-slow test-lowest test-cluster test-applications bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
 	@$(PY) examples/digits_spark.py
 
+# ROOM=dist: one room's; TESTS='tests/dsl tests/net': what is named.
 test: setup
 	@echo '==> tests'
-	@$(PY) -m pytest -m 'not slow' -n $(JOBS)
+	@$(PY) -m pytest -m 'not slow' -n $(JOBS) $(or $(TESTS),$(ROOM:%=tests/%))
+
+# Before a commit: what CI refuses soonest.
+check: lint
+	@echo '==> tests of what changed since main'
+	@$(PY) .ci/changed.py $(BASE) | xargs -r $(PY) -m pytest -m 'not slow' -n $(JOBS)
 
 test-slow: setup
 	@echo '==> slow tests: packaging, long trainings, long fuzzing seeds'
-	@$(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal --ignore=tests/spark --ignore=tests/examples
+	@PATH="$(TOOLS):$$PATH" $(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal --ignore=tests/spark --ignore=tests/examples
 
 test-lowest:
 	@echo '==> tests in a bare copy of the tree, on the lowest versions that pyproject.toml names'
@@ -97,10 +104,10 @@ wheel: setup
 define own_extension
 	@mkdir -p $(1)/tree
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -upt $(1)/tree
-	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake -S $(1)/tree -B $(1)/native -G Ninja \
+	@PATH="$(TOOLS):$$PATH" cmake -S $(1)/tree -B $(1)/native -G Ninja \
 		-DCMAKE_BUILD_TYPE=Debug -DSPARKNET_SANITIZE=ON -DSPARKNET_EXTENSION=ON \
 		-DPython_EXECUTABLE="$(abspath $(PY))" $(2) > $(1)/build.log 2>&1 || { cat $(1)/build.log; exit 1; }
-	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build $(1)/native
+	@PATH="$(TOOLS):$$PATH" cmake --build $(1)/native
 endef
 
 # One build for the C tests, the Python tests and the fuzzing.
@@ -108,18 +115,19 @@ sanitized_extension = $(call own_extension,build/sanitized,-DSPARKNET_WERROR=ON)
 
 # $(call sanitized,OPTIONS): what runs a module on that extension.
 sanitized = LD_PRELOAD="$(SANITIZERS)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64:$(1) \
-	$(abspath $(PY)) .ci/sanitized.py
+	PYTHONPATH=.ci $(abspath $(PY)) .ci/sanitized.py
 
 sanitize: setup
 	@echo '==> C tests under AddressSanitizer and UBSan'
 	$(sanitized_extension)
-	@PATH="$(abspath $(VENV))/bin:$$PATH" ctest --test-dir build/sanitized/native --output-on-failure
+	@PATH="$(TOOLS):$$PATH" ctest --test-dir build/sanitized/native --output-on-failure
 
 # Left out: a test whose process may have 160 MB more, which AddressSanitizer takes for itself.
 sanitize-python: setup
 	@echo '==> Python tests of loaders/ and caffe/ on an extension under AddressSanitizer and UBSan'
 	$(sanitized_extension)
 	@cd build/sanitized/tree && $(call sanitized,handle_segv=0:handle_sigbus=0) pytest -m 'not slow' \
+		-p sanitized -n $(JOBS) \
 		--deselect tests/loaders/test_blocks.py::test_files_larger_than_memory_are_streamed $(or $(TESTS),tests/loaders tests/caffe)
 
 # The readers, net building, transforms, Datums and snappy; findings land in tests/fuzz/seeds.
@@ -160,7 +168,7 @@ $(BUILT): $(DEPS) $(SOURCES)
 	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
 	@echo '==> building the native core'
 	@mkdir -p build
-	@CXX="$(CXX)" $(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . \
+	@PATH="$(TOOLS):$$PATH" CXX="$(CXX)" $(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . \
 		$(if $(CI),-C cmake.define.SPARKNET_WERROR=ON) > build/install.log 2>&1 \
 		|| { cat build/install.log >&2; echo 'sparknet did not build: the message above says where' >&2; exit 1; }
 	@touch $@

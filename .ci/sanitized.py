@@ -1,7 +1,8 @@
 """Runs a module on the tree that this file lies in, whatever tree a venv has for editing.
 
 python .ci/sanitized.py MODULE ARGUMENTS...: for `make sanitize-python` and `make fuzz-guided`,
-whose trees have an extension of their own.
+whose trees have an extension of their own.  As a plugin of pytest (-p sanitized) it does the same in
+the processes that pytest-xdist starts.
 """
 
 from __future__ import annotations
@@ -18,5 +19,6 @@ sys.path.insert(0, str(ROOT))
 from sparknet.native import locate  # noqa: E402  only now it is that of this tree
 
 assert Path(locate.__file__).is_relative_to(ROOT), locate.__file__
-del sys.argv[0]
-runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+if __name__ == "__main__":
+    del sys.argv[0]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

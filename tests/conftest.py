@@ -8,7 +8,9 @@ fails where one is missing.
 
 from __future__ import annotations
 
+import os
 import signal
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -50,6 +52,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             suite, *names = mark.args
             for name in names or _names(item):
                 item.user_properties.append((PROPERTY, f"{suite}:{name}"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """For .ci/collected.py, which holds what all steps of CI chose against what there is."""
+    if (folder := os.environ.get("SPARKNET_COLLECTED")) and session.items:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".txt", delete=False) as file:
+            file.writelines(f"{item.nodeid}\n" for item in session.items)
 
 
 def _names(item: pytest.Item) -> Iterator[str]:

@@ -37,6 +37,12 @@ if(NOT dnnl_FOUND AND pip_prefix)
   find_package(dnnl 3.2 CONFIG QUIET PATHS "${pip_prefix}/lib/cmake/dnnl" NO_DEFAULT_PATH)
   if(dnnl_FOUND)
     get_target_property(SPARKNET_ONEDNN_BUNDLE DNNL::dnnl IMPORTED_LOCATION_RELEASE)
+    # Headers at a place of the build's own: an isolated build's environment has another name each
+    # time, by which a compiler cache would take every file for a new one.
+    file(GLOB headers "${pip_prefix}/include/dnnl*" "${pip_prefix}/include/oneapi")
+    file(COPY ${headers} DESTINATION "${CMAKE_CURRENT_BINARY_DIR}/onednn/include")
+    set_target_properties(DNNL::dnnl PROPERTIES INTERFACE_INCLUDE_DIRECTORIES
+                                                "${CMAKE_CURRENT_BINARY_DIR}/onednn/include")
   endif()
 endif()
 

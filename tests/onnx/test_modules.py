@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from benchmarks.onnx_modules import difference, modules  # noqa: E402
-
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dynamo", [False, True])
 def test_modules(dynamo: bool) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    from benchmarks.onnx_modules import difference, modules
+
     if dynamo:
         pytest.importorskip("onnxscript", reason="onnxscript is not installed")
     found = {name: difference(name, dynamo) for name in modules()}

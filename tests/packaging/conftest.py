@@ -12,14 +12,21 @@ import pytest
 from tests.goldens import ROOT
 from tests.packaging.venvs import run
 
-LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", "bench-results"
-)
+BUILT = ("sparknet/native/*.so*", "sparknet/proto/_descriptor.py", "sparknet/proto/caffe_pb2.pyi")
+"""What an editable build puts into the tree."""
 
 
 def copy_source(to: Path) -> Path:
-    """A copy of the source tree, with whatever an editable build has put into it."""
-    return Path(shutil.copytree(ROOT, to, ignore=LEFT_OUT, symlinks=True))
+    """A copy of what git knows or would take, with whatever an editable build has put into it."""
+    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    built = (path for pattern in BUILT for path in ROOT.glob(pattern))
+    for path in (*(ROOT / name for name in listed.split("\0") if name), *built):
+        if path.exists():
+            copied = to / path.relative_to(ROOT)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, copied, follow_symlinks=False)
+    return to
 
 
 @pytest.fixture(scope="session")

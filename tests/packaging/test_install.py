@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.goldens import ROOT
-from tests.packaging.conftest import copy_source
+from tests.packaging.conftest import BUILT, copy_source
 from tests.packaging.venvs import make_venv, probe, run
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def test_into_a_venv_that_moves(tmp_path: Path, plain_wheel: Path, elsewhere: Pa
 
 def test_editable(tmp_path: Path, elsewhere: Path) -> None:
     source = copy_source(tmp_path / "source")
-    for made in ("sparknet/native/*.so*", "sparknet/proto/_descriptor.py", "sparknet/proto/*.pyi"):
+    for made in BUILT:
         for file in source.glob(made):
             file.unlink()
     python = make_venv(tmp_path / "venv")
@@ -85,7 +85,12 @@ def test_one_wheel_for_every_python(
     assert "-cp310-abi3-" in plain_wheel.name
     assert sdist.stat().st_size < 10 << 20
     with tarfile.open(sdist) as archive:
-        assert not [name for name in archive.getnames() if ".so" in name or ".venv" in name]
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    assert not [name for name in packed if ".so" in name or ".venv" in name]
+    parts = (path for part in ("sparknet", "native", "proto") for path in (ROOT / part).rglob("*"))
+    suffixes = {".py", ".c", ".cpp", ".h", ".hpp", ".cmake", ".txt", ".proto", ".prototxt", ".md"}
+    sources = {str(path.relative_to(ROOT)) for path in parts if path.suffix in suffixes}
+    assert sources - packed == {"sparknet/proto/_descriptor.py"}
     with zipfile.ZipFile(plain_wheel) as contents:
         names = contents.namelist()
         extension = contents.read("sparknet/native/_sparknet.abi3.so")

@@ -7,14 +7,30 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.goldens import ROOT
+
 PROBE = """
+import os
+import sparknet
 import sparknet.native as native
+from importlib.machinery import PathFinder
 from sparknet.proto import caffe_pb2
 assert native.onednn_version() >= (3, 2, 0)
 assert native.NDArray([1, 2, 3]).sum() == 6
 assert caffe_pb2.NetParameter(name="x").name == "x"
+folder = sparknet.__path__[0]
+def found(place, name):
+    return PathFinder.find_spec(name, [os.path.join(sparknet.__path__[0], *place)])
+missing = [(*place, name) for *place, name in {modules} if found(place, name) is None]
+assert not missing, missing
 print(native.__file__)
 """
+
+
+def modules() -> list[tuple[str, ...]]:
+    """The package's modules by their files in the tree, whatever anything else says of them."""
+    package = ROOT / "sparknet"
+    return [p.relative_to(package).with_suffix("").parts for p in sorted(package.rglob("*.py"))]
 
 
 def alone(**settings: object) -> dict[str, str]:
@@ -34,8 +50,17 @@ def run(*command: object, cwd: Path, path: Path | None = None, **settings: objec
 
 
 def probe(python: Path, cwd: Path, path: Path | None = None, **settings: object) -> Path:
-    """Runs the program; returns where it found the native core."""
-    return Path(run(python, "-c", PROBE, cwd=cwd, path=path, **settings).strip())
+    """Runs the program, which finds each module of the tree; returns where the native core is."""
+    return Path(
+        run(
+            python,
+            "-c",
+            PROBE.replace("{modules}", repr(modules())),
+            cwd=cwd,
+            path=path,
+            **settings,
+        ).strip()
+    )
 
 
 def make_venv(folder: Path, python: str = sys.executable) -> Path:

@@ -1,0 +1,127 @@
+"""Nothing hides from CI: neither a folder of tests, a file, a package's module nor a native source."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.goldens import ROOT
+from tests.packaging.venvs import PROBE, modules
+
+GUARD = SimpleNamespace(**runpy.run_path(str(ROOT / ".ci" / "collected.py")))
+STEP = re.compile(r"^step ([\w-]+)", re.MULTILINE)
+TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
+CITED = re.compile(r"(?:native/)?tests/[\w/]*\w(?:\.\w+)?(?:::\w+)?")
+GUIDES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A project with a test in a folder `dist`, one in a class, and this one's hook."""
+    root = tmp_path / "project"
+    for name, text in {
+        "tests/conftest.py": (ROOT / "tests" / "conftest.py").read_text(),
+        "tests/dist/test_hidden.py": "def test_one(): pass\n",
+        "tests/test_shown.py": "class TestIt:\n    def test_two(self): pass\n",
+        "tests/test_drawn.py": "import pytest\n"
+        "@pytest.mark.parametrize('n', [1, 2])\ndef test_n(n): pass\n",
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    for package in ("benchmarks", "tests/goldens"):
+        shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("*[!.py]"))
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    return root
+
+
+def missing(tree: Path, *options: str) -> list[str]:
+    """What is missing after one step that ran pytest with these options."""
+    seen = tree / "seen"
+    shutil.rmtree(seen, ignore_errors=True)
+    variables = {**os.environ, "SPARKNET_COLLECTED": str(seen / "test"), "PYTHONPATH": str(tree)}
+    words = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
+    subprocess.run([*words, *options, "tests"], cwd=tree, env=variables, capture_output=True)
+    found: list[str] = GUARD.missing(tree, seen)
+    return found
+
+
+def test_a_hidden_folder_is_named(tree: Path) -> None:
+    """By pytest's own list of folders, which has dist."""
+    assert missing(tree) == ["tests/dist/test_hidden.py::test_one"]
+    (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\n")
+    assert missing(tree) == []
+
+
+def test_a_hidden_file_or_test_is_named(tree: Path) -> None:
+    (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\n")
+    assert missing(tree, "--ignore=tests/test_drawn.py") == ["tests/test_drawn.py::test_n"]
+    assert missing(tree, "-k", "not two") == ["tests/test_shown.py::TestIt::test_two"]
+    (tree / "tests" / "test_new.py").write_text("def test_it(): pass\n")
+    assert missing(tree, "--ignore-glob=*new*") == ["tests/test_new.py::test_it"]
+
+
+def test_a_file_that_git_ignores_is_named_once_it_is_tracked(tree: Path) -> None:
+    (tree / ".gitignore").write_text("dist/\n")
+    assert missing(tree) == []
+    subprocess.run(["git", "add", "-f", "tests/dist"], cwd=tree, check=True)
+    assert missing(tree) == ["tests/dist/test_hidden.py::test_one"]
+
+
+def test_this_trees_own_settings_hide_no_folder() -> None:
+    names = {path.parent for path in GUARD.files(ROOT)}
+    assert ROOT / "tests" / "dist" in names
+    words = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
+    some = [str(ROOT / "tests" / name) for name in ("dist", "packaging")]
+    listed = subprocess.run([*words, *some], cwd=ROOT, capture_output=True, text=True).stdout
+    for path in GUARD.files(ROOT):
+        if path.relative_to(ROOT).parts[1] in ("dist", "packaging"):
+            assert str(path.relative_to(ROOT)) in listed
+
+
+def test_every_step_of_ci_is_a_make_target() -> None:
+    steps = STEP.findall((ROOT / ".ci" / "run").read_text())
+    assert {"lint", "test", "test-slow", "test-cluster", "sanitize-python"} <= set(steps)
+    assert set(steps) <= set(TARGET.findall((ROOT / "Makefile").read_text()))
+
+
+def test_a_module_that_a_package_lacks_is_named() -> None:
+    """As the tests of packages look: in a package without a folder of the tree."""
+    assert ("dist", "__init__") in modules()
+    hidden = [*modules(), ("dist", "hidden", "module")]
+    words = [sys.executable, "-c", PROBE.replace("{modules}", repr(hidden))]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr.endswith("AssertionError: [('dist', 'hidden', 'module')]\n")
+
+
+def test_what_git_knows_is_ignored_by_no_pattern() -> None:
+    """A tracked file that .gitignore names goes into no archive that is made of the rest."""
+    words = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    assert subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout == ""
+
+
+def test_every_native_source_is_compiled_and_every_c_test_runs() -> None:
+    native = ROOT / "native"
+    lists = "".join(p.read_text() for p in [native / "CMakeLists.txt", *native.glob("cmake/*")])
+    named = set(re.findall(r"[\w/]+\.c(?:pp)?\b", lists))
+    sources = {path.relative_to(native) for path in native.rglob("*.c*") if path.suffix != ".cmake"}
+    tests = {path.stem.removeprefix("test_") for path in (native / "tests").glob("test_*.c")}
+    assert tests == set(re.search(r"set\(C_TESTS ([^)]*)\)", lists)[1].split())  # type: ignore[index]
+    left = {str(p) for p in sources if p.parts[0] != "tests" and p.suffix in {".c", ".cpp"}}
+    assert left - named == set()
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_tests_that_the_docs_cite_are_there(guide: Path) -> None:
+    """Those that are there are collected by CI, or .ci/collected.py fails."""
+    for cited in CITED.findall(guide.read_text(encoding="utf-8")):
+        name, _, function = cited.partition("::")
+        assert (ROOT / name).exists(), f"{guide.name} cites {cited}"
+        assert not function or function in GUARD.functions(ROOT / name), f"{guide.name}: {cited}"
