@@ -19,7 +19,7 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test check test-slow test-lowest test-cluster test-applications bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided clean setup
+.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -37,7 +37,8 @@ check: lint
 
 test-slow: setup
 	@echo '==> slow tests: packaging, long trainings, long fuzzing seeds'
-	@PATH="$(TOOLS):$$PATH" $(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal --ignore=tests/spark --ignore=tests/examples
+	@PATH="$(TOOLS):$$PATH" $(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal \
+		$(or $(TESTS),--ignore=tests/spark --ignore=tests/examples)
 
 test-lowest:
 	@echo '==> tests in a bare copy of the tree, on the lowest versions that pyproject.toml names'
@@ -48,6 +49,15 @@ test-lowest:
 test-cluster: setup
 	@echo '==> slow tests on Spark: killed executors and drivers, Connect, spark-submit, examples'
 	@$(PY) -m pytest -m 'slow and not long' tests/spark tests/examples
+
+# What CI lacks PyTorch for.
+test-torch: setup
+	@$(PY) .ci/requirements.py --extra bench | xargs $(PY) -m pip install --quiet --disable-pip-version-check
+	@$(PY) -m pytest tests/onnx tests/benchmarks -k 'modules or torch or peers or choosing or guide or operators'
+
+# The last step of CI: what no step has collected.
+collected:
+	@$(PYTHON) .ci/collected.py build/ci/collected
 
 # Each application with one worker and two, in a classic session and under Connect.
 test-applications: setup
@@ -96,9 +106,10 @@ docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
 
 wheel: setup
-	@echo '==> a wheel that needs no compiler, in dist'
+	@echo '==> a wheel that needs no compiler, and the archive of the source, in dist'
 	@rm -rf dist
 	@$(PY) .ci/wheel.py dist
+	@$(PY) -m build --sdist --outdir dist > /dev/null
 
 # $(call own_extension,FOLDER,OPTIONS): a copy of the tree in FOLDER/tree, with a sanitized extension.
 define own_extension

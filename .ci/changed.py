@@ -2,9 +2,9 @@
 
     python .ci/changed.py [COMMIT]
 
-A changed test file stands for itself, and another file below tests/ for the tests of its folder.  A
-source file `x` stands for every tests/**/test_x.py, or for the tests of its room where none has that
-name.  Anything else is of no room: the tests of the house alone look at it.
+A changed test file stands for itself, and another file below tests/ for the tests of its folder.
+A source file `x` stands for every tests/**/test_x.py, or for the tests of its room where none has
+that name.  Anything else is of no room: the tests of the house alone look at it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every test of the tree is collected by some step of `.ci/run`: fails and names those that are not.
+"""Every test is collected by some step of `.ci/run`: fails, naming those that are not.
 
     python .ci/collected.py FOLDER
 

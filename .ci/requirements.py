@@ -2,7 +2,7 @@
 
 Reads pyproject.toml, the one place where they are listed; Python 3.10 has no
 TOML reader, so pip's own is used there.  With --lowest: of everything the
-lowest release that pyproject.toml allows.
+lowest release that pyproject.toml allows.  With --extra NAME: what that extra lists.
 """
 
 from __future__ import annotations
@@ -26,12 +26,18 @@ def lowest(wanted: str) -> str:
     return str(requirement)
 
 
+def extra(name: str) -> list[str]:
+    return list(project["project"]["optional-dependencies"][name])
+
+
 project = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text())
 wanted = [
     *project["build-system"]["requires"],
     *project["project"]["dependencies"],
-    *project["project"]["optional-dependencies"]["dev"],
+    *extra("dev"),
 ]
+if "--extra" in sys.argv:
+    wanted = extra(sys.argv[sys.argv.index("--extra") + 1])
 if "--lowest" in sys.argv:
     wanted = [lowest(one) for one in wanted]
 sys.stdout.write("\n".join(dict.fromkeys(wanted)) + "\n")

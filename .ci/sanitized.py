@@ -1,8 +1,8 @@
 """Runs a module on the tree that this file lies in, whatever tree a venv has for editing.
 
 python .ci/sanitized.py MODULE ARGUMENTS...: for `make sanitize-python` and `make fuzz-guided`,
-whose trees have an extension of their own.  As a plugin of pytest (-p sanitized) it does the same in
-the processes that pytest-xdist starts.
+whose trees have an extension of their own.  As a plugin of pytest (-p sanitized) it does the same
+in the processes that pytest-xdist starts.
 """
 
 from __future__ import annotations

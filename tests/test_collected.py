@@ -1,4 +1,4 @@
-"""Nothing hides from CI: neither a folder of tests, a file, a package's module nor a native source."""
+"""Nothing hides from CI: no folder of tests, no file, no module of a package, no native source."""
 
 from __future__ import annotations
 
