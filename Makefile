@@ -11,6 +11,10 @@ endif
 CLANG ?= clang
 # In front of what a Python without sanitizers loads.
 SANITIZERS = $(foreach one,libasan.so libubsan.so libstdc++.so.6,$(shell $(CXX) -print-file-name=$(one)))
+# Every build of CI has the compiler's warnings as errors, those of packages too: their files are compiled once.
+ifdef CI
+export SKBUILD_CMAKE_DEFINE := SPARKNET_WERROR=ON
+endif
 VENV := .venv
 PY := $(VENV)/bin/python
 TOOLS := $(abspath $(VENV))/bin
@@ -179,7 +183,6 @@ $(BUILT): $(DEPS) $(SOURCES)
 	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
 	@echo '==> building the native core'
 	@mkdir -p build
-	@PATH="$(TOOLS):$$PATH" CXX="$(CXX)" $(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . \
-		$(if $(CI),-C cmake.define.SPARKNET_WERROR=ON) > build/install.log 2>&1 \
+	@PATH="$(TOOLS):$$PATH" CXX="$(CXX)" $(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . > build/install.log 2>&1 \
 		|| { cat build/install.log >&2; echo 'sparknet did not build: the message above says where' >&2; exit 1; }
 	@touch $@
