@@ -18,6 +18,9 @@ endif
 VENV := .venv
 PY := $(VENV)/bin/python
 TOOLS := $(abspath $(VENV))/bin
+# For the builds of packages, too, in environments of their own.
+export CXX
+export SPARKNET_TOOLS := $(TOOLS)
 DEPS := $(VENV)/.deps
 BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
@@ -41,7 +44,7 @@ check: lint
 
 test-slow: setup
 	@echo '==> slow tests: packaging, long trainings, long fuzzing seeds'
-	@PATH="$(TOOLS):$$PATH" $(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal \
+	@$(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal \
 		$(or $(TESTS),--ignore=tests/spark --ignore=tests/examples)
 
 test-lowest:
@@ -183,6 +186,6 @@ $(BUILT): $(DEPS) $(SOURCES)
 	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
 	@echo '==> building the native core'
 	@mkdir -p build
-	@PATH="$(TOOLS):$$PATH" CXX="$(CXX)" $(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . > build/install.log 2>&1 \
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . > build/install.log 2>&1 \
 		|| { cat build/install.log >&2; echo 'sparknet did not build: the message above says where' >&2; exit 1; }
 	@touch $@

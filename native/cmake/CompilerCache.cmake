@@ -2,7 +2,7 @@
 #
 # Paths below the source tree are relative for it, so that another copy of the tree finds them again.
 
-find_program(SPARKNET_CCACHE ccache)
+find_program(SPARKNET_CCACHE ccache HINTS ENV SPARKNET_TOOLS)
 foreach(language C CXX)
   if(SPARKNET_CCACHE AND NOT CMAKE_${language}_COMPILER_LAUNCHER)
     set(CMAKE_${language}_COMPILER_LAUNCHER
