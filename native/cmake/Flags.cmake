@@ -6,6 +6,10 @@
 # convolutions are the exception (native/CMakeLists.txt), and oneDNN chooses for itself.
 
 add_library(sparknet_flags INTERFACE)
+# The standards stand here: versions of CMake put their own words for them at different places of a
+# command, and a compiler cache takes that for another command.
+target_compile_options(sparknet_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-std=c11>
+                                                $<$<COMPILE_LANGUAGE:CXX>:-std=c++17>)
 target_compile_options(sparknet_flags INTERFACE -ffp-contract=off -fno-math-errno
                                                 -fno-trapping-math -Wno-psabi)
 # POSIX, from headers that otherwise keep to ISO C.
