@@ -26,7 +26,7 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided clean setup
+.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -167,6 +167,11 @@ fuzz-guided: setup
 	@cd build/guided/tree && GUIDED_PRELOAD="$$($(abspath $(PY)) -c \
 		'import sysconfig; print(sysconfig.get_path("purelib"))')/asan_with_fuzzer.so" \
 		$(abspath $(PY)) -m tests.fuzz.guided --seconds $(or $(SECONDS),300) --keep $(abspath tests/fuzz/seeds)
+
+# Layers of published sizes against float64, under each instruction set in turns.
+fuzz-kernels: setup
+	@$(PY) -m tests.fuzz.kernels $(if $(ZOO),--zoo,--seconds $(or $(SECONDS),60)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(KIND),--kind $(KIND)) $(foreach isa,$(ISA),--isa $(isa))
 
 clean:
 	rm -rf build $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

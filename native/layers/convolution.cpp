@@ -111,7 +111,7 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
     // Only a picture's gradients are faster in the layout that it has.
     const bool last =
         kind == dnnl::prop_kind::forward_inference ? window.is_plane : window.may_be_last;
-    const bool bias = window.bias || (fused && !layer.fused_affine.empty());
+    const bool bias = !Family::adds_bias && (window.bias || (fused && !layer.fused_affine.empty()));
     auto with = attributes();
     if (fused) with.set_post_ops(post_ops(layer));
     ForwardPass made;
@@ -224,6 +224,14 @@ const Tensor& WindowKernel<Family>::source(const Layer& layer, size_t i, bool fu
 }
 
 template <class Family>
+void WindowKernel<Family>::add_bias(const Layer& layer, const float* bias, Tensor& top) {
+    const auto axis = static_cast<size_t>(layer.options.integer("axis"));
+    const Broadcast view = broadcast(top, axis, 1);
+    const float* shifts = padded_bias_.padded(bias, view);
+    map(view, top, top, [=](float value, int64_t c) { return value + shifts[c]; });
+}
+
+template <class Family>
 void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
     if (picture_) return (fuse ? picture_fused_ : picture_)->run(layer, i);
     const Tensor& bottom = source(layer, i, fuse);
@@ -245,8 +253,10 @@ void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
         return pass.fast->run(from, weights,
                               {bias, fuse && layer.fused_sum, fuse && layer.fused_relu}, to);
     Arguments arguments = {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, to}};
-    if (bias) arguments.add(DNNL_ARG_BIAS, bias_view_.of(window_->plain_bias, bias));
+    if (bias && !Family::adds_bias)
+        arguments.add(DNNL_ARG_BIAS, bias_view_.of(window_->plain_bias, bias));
     run(pass.primitive, arguments);
+    if (bias && Family::adds_bias) add_bias(layer, bias, top);
 }
 
 template <class Family>

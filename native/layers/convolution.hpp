@@ -8,6 +8,7 @@
 #include "../engine/plan/folded_weights.hpp"
 #include "../engine/primitive.hpp"
 #include "accumulator.hpp"
+#include "operand.hpp"
 #include "window.hpp"
 
 namespace sn {
@@ -18,6 +19,7 @@ struct Convolutions {
     using BackwardWeights = dnnl::convolution_backward_weights;
     static constexpr auto algorithm = dnnl::algorithm::convolution_auto;
     static constexpr bool reverse = false;
+    static constexpr bool adds_bias = false;
 };
 
 struct Deconvolutions {
@@ -26,6 +28,8 @@ struct Deconvolutions {
     using BackwardWeights = dnnl::deconvolution_backward_weights;
     static constexpr auto algorithm = dnnl::algorithm::deconvolution_direct;
     static constexpr bool reverse = true;
+    // The bias is added behind oneDNN 3.2, which adds it several times (docs/decisions/0017).
+    static constexpr bool adds_bias = true;
 };
 
 class WindowPass;
@@ -64,6 +68,7 @@ class WindowKernel final : public Kernel {
     void make_weights(const Window& window);
     const Tensor& source(const Layer& layer, size_t i, bool fuse);
     void forward(Layer& layer, size_t i, bool fuse);
+    void add_bias(const Layer& layer, const float* bias, Tensor& top);
     void backward_weights(Layer& layer, size_t i);
     void backward_data(Layer& layer, size_t i);
 
@@ -83,6 +88,7 @@ class WindowKernel final : public Kernel {
 
     ForwardPass forward_, fused_;
     View bias_view_;
+    Operand padded_bias_;
     bool has_fused_ = false;
     // The pixels that this layer reads, of a whole blob.
     Tensor picked_;

@@ -1,0 +1,252 @@
+"""One net of a few layers, and whether its passes give what float64 gives."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+import sparknet.caffe as caffe
+from sparknet import native
+from sparknet.proto import parse_net
+from tests.caffe.gradient import input_layer
+from tests.fuzz.kernels.oracle import LAYERS, relu
+
+Arrays = dict[str, Any]
+
+CLOSE = {"float32": 1e-4, "bf16": 2.0**-6, "int8": 0.04}
+"""How far a value may lie from float64's, as a share of itself and of the largest of its array."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A net in text, and how it is run: as JSON the one line that repeats it."""
+
+    kind: str
+    layers: str
+    inputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    precision: str = "float32"
+    phase: str = "TRAIN"
+    threads: int = 1
+    keep_blobs: bool = True
+    backward: bool = True
+    seed: int = 0
+
+    def __str__(self) -> str:
+        return json.dumps(asdict(self))
+
+    def but(self, **fields: Any) -> Case:
+        return replace(self, **fields)
+
+    @classmethod
+    def read(cls, text: str) -> Case:
+        found = json.loads(text)
+        found["inputs"] = {name: tuple(shape) for name, shape in found["inputs"].items()}
+        return cls(**found)
+
+
+def drawn(case: Case) -> Arrays:
+    """The inputs; marks of a sequence are 0 and 1."""
+    rng = np.random.default_rng(case.seed)
+    found = {name: rng.standard_normal(shape, np.float32) for name, shape in case.inputs.items()}
+    if "cont" in found:
+        found["cont"] = (found["cont"] > -1).astype(np.float32)
+    return found
+
+
+def draw_params(net: Any, seed: int) -> None:
+    """Weights that keep the size of values, and biases as large as those."""
+    rng = np.random.default_rng(seed + 1)
+    kinds = {name: layer.type for name, layer in net.layer_dict.items()}
+    for name, blobs in net.params.items():
+        for number, blob in enumerate(blobs):
+            values = rng.standard_normal(blob.data.shape, np.float32)
+            if kinds[name] == "BatchNorm":
+                values = [values, np.abs(values) + 0.5, np.full(values.shape, 1.7)][number]
+                values = values * 1.7 if number < 2 else values
+            elif values.ndim > 1:
+                fan = max(1, values.size // max(values.shape[:2]))
+                values *= 1 / np.sqrt(fan if kinds[name] == "Deconvolution" else values[0].size)
+            blob.data[...] = values
+
+
+def message(case: Case, steps: dict[str, float]) -> Any:
+    text = "force_backward: true\n" if case.backward else ""
+    text += "".join(input_layer(name, shape) for name, shape in case.inputs.items())
+    made = parse_net(text + case.layers)
+    for blob, step in steps.items():
+        made.int8_param.values.add(blob=blob, step=step, is_signed=True)
+    return made
+
+
+def ranges(case: Case, inputs: Arrays) -> dict[str, float]:
+    """The steps of blobs in eight bits; a maximum of values has that of the values."""
+    made = caffe.Net.from_proto(message(case, {}), caffe.TEST, seed=case.seed)
+    draw_params(made, case.seed)
+    made.forward(**inputs)
+    found = {n: float(np.abs(b.data).max()) / 127 or 1.0 for n, b in made.blobs.items()}
+    for layer in made.graph.parameter.layer:
+        if layer.type == "Pooling":
+            found[layer.top[0]] = found[layer.bottom[0]]
+    return found
+
+
+class Walk:
+    """Compares the passes of a net with the oracle's.  Each layer starts from what the net's own
+    layer before it has found, where that can be seen: errors do not add up."""
+
+    def __init__(self, case: Case, net: Any, params: dict[str, list[Any]], inputs: Arrays) -> None:
+        self.case, self.net = case, net
+        self.layers = [one for one in message(case, {}).layer if one.type != "Input"]
+        self.params = params
+        self.values: Arrays = {name: x.astype(np.float64) for name, x in inputs.items()}
+        self.last = {top: n for n, one in enumerate(self.layers) for top in one.top}
+        seen = list(self.last) if case.keep_blobs else net.outputs
+        self.seen = {name: np.array(net.blobs[name].data) for name in seen}
+        self.pulls: list[Any] = []
+
+    def forward(self) -> str:
+        for number, layer in enumerate(self.layers):
+            ys, pull = self.layer(number, layer)
+            self.pulls.append(pull)
+            for top, y in zip(layer.top, ys, strict=True):
+                self.values[top] = y
+                if top not in self.seen or self.last[top] != number:
+                    continue
+                if said := self.compare(f"{layer.name}: {top}", self.seen[top], y):
+                    return said
+                self.values[top] = self.seen[top].astype(np.float64)
+        return ""
+
+    def layer(self, number: int, layer: Any) -> Any:
+        xs = [self.values[name] for name in layer.bottom]
+        own = [np.array(one, np.float64) for one in self.params.get(layer.name, ())]
+        if layer.type == "ReLU":
+            top = layer.top[0]
+            is_end = top in self.seen and self.last[top] == number
+            positive = (self.seen[top] if is_end else xs[0]) > 0
+            return relu(xs[0], positive, layer.relu_param.negative_slope)
+        made = LAYERS[layer.type](layer, xs, own, self.case.phase == "TRAIN")
+        if layer.type == "BatchNorm":
+            self.params[layer.name] = own  # with the running statistics after the pass
+        return made
+
+    def statistics(self) -> str:
+        for layer in self.layers:
+            if layer.type != "BatchNorm":
+                continue
+            for i, blob in enumerate(self.net.params[layer.name]):
+                want = self.params[layer.name][i]
+                if said := self.compare(f"{layer.name}[{i}]", np.array(blob.data), want):
+                    return said
+        return ""
+
+    def backward(self, given: Arrays, times: int) -> str:
+        diffs: Arrays = {name: value.astype(np.float64) for name, value in given.items()}
+        for number, layer in reversed(list(enumerate(self.layers))):
+            if said := self.meet(layer, diffs, given):
+                return said
+            dxs, dparams = self.pulls[number]([diffs[top] for top in layer.top])
+            for bottom, dx in zip(layer.bottom, dxs, strict=True):
+                before = 0 if bottom in layer.top else diffs.get(bottom, 0)
+                diffs[bottom] = before + dx
+            if layer.type == "BatchNorm":  # statistics learn nothing
+                continue
+            blobs = self.net.params.get(layer.name, ())
+            for i, (blob, want) in enumerate(zip(blobs, dparams, strict=True)):
+                # A sum is as exact as the sizes of its terms allow.
+                terms = sum(np.abs(diffs[top]).sum() for top in layer.top) / len(want)
+                got, size = np.array(blob.diff), 0.03 * times * float(terms)
+                if said := self.compare(f"{layer.name}[{i}]'s gradient", got, times * want, size):
+                    return said
+        for name in self.case.inputs:
+            if name != "cont":
+                got = np.array(self.net.blobs[name].diff)
+                if said := self.compare(f"{name}'s gradient", got, diffs[name]):
+                    return said
+        return ""
+
+    def meet(self, layer: Any, diffs: Arrays, given: Arrays) -> str:
+        """Before the layer that makes a blob: its gradient is complete."""
+        for top in layer.top:
+            if top in given or top in layer.bottom or not self.case.keep_blobs:
+                continue
+            got = np.array(self.net.blobs[top].diff)
+            if said := self.compare(f"{top}'s gradient", got, diffs[top]):
+                return said
+            diffs[top] = got.astype(np.float64)
+        return ""
+
+    def compare(self, what: str, got: Any, want: Any, size: float = 1e-3) -> str:
+        """What is wrong; `size`: of values that must be about 0."""
+        want = np.asarray(want)
+        if got.shape != want.shape:
+            return f"{what} has shape {got.shape}, not {want.shape}"
+        if not got.size:
+            return ""
+        near = CLOSE[self.case.precision] * (np.abs(want) + max(np.abs(want).max(), size))
+        wrong = ~(np.abs(got - want) <= near)
+        if not wrong.any():
+            return ""
+        at = np.unravel_index(np.argmax(np.where(wrong, np.abs(got - want) / near, 0)), got.shape)
+        place = tuple(int(i) for i in at)
+        return (
+            f"{what}: {wrong.sum()} of {got.size} wrong; {got[at]:g} at {place}, not {want[at]:g}"
+        )
+
+
+def check(case: Case) -> str:
+    """What is wrong with a net's passes; nothing if all is right."""
+    before = native.threads()
+    native.set_threads(case.threads)
+    try:
+        return passes(case)
+    finally:
+        native.set_threads(before)
+
+
+def passes(case: Case) -> str:
+    inputs = drawn(case)
+    steps = ranges(case, inputs) if case.precision == "int8" else {}
+    phase = getattr(caffe, case.phase)
+    net = caffe.Net.from_proto(
+        message(case, steps),
+        phase,
+        seed=case.seed,
+        precision=case.precision,
+        keep_blobs=case.keep_blobs,
+    )
+    draw_params(net, case.seed)
+    params = {name: [np.array(b.data) for b in blobs] for name, blobs in net.params.items()}
+    net.forward(**inputs)
+    walk = Walk(case, net, params, inputs)
+    if said := walk.forward() or walk.statistics():
+        return said
+    return backward(case, net, walk) if case.backward else again(net, walk)
+
+
+def again(net: Any, walk: Walk) -> str:
+    """A second pass gives the same, but where a sequence goes on or statistics move."""
+    kinds = {layer.type for layer in walk.layers}
+    if kinds & {"LSTM", "RNN"} or ("BatchNorm" in kinds and walk.case.phase == "TRAIN"):
+        return ""
+    net.forward()
+    for name in net.outputs:
+        if not np.array_equal(net.blobs[name].data, walk.seen[name]):
+            return f"{name}: a second pass gives other values"
+    return ""
+
+
+def backward(case: Case, net: Any, walk: Walk) -> str:
+    """Now and then twice: gradients of parameters add up."""
+    times = 1 + case.seed % 2
+    rng = np.random.default_rng(case.seed + 2)
+    given = {n: rng.standard_normal(net.blobs[n].data.shape, np.float32) for n in net.outputs}
+    net.clear_param_diffs()
+    for _ in range(times):
+        for name, diff in given.items():
+            net.blobs[name].diff[...] = diff
+        net.backward()
+    return walk.backward(given, times)

@@ -1,0 +1,65 @@
+"""A little of python -m tests.fuzz.kernels, the same in every run; and what it has found."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from sparknet.native import has_bf16, has_int8
+from tests.fuzz.kernels.case import Case, check
+from tests.fuzz.kernels.draw import KINDS, draw
+from tests.goldens import ROOT
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drawn_layers(kind: str) -> None:
+    rng = random.Random(5)
+    precisions = ("float32", "float32", *(["bf16"] if has_bf16() else []))
+    for _ in range(4):
+        case = draw(rng, precisions, kind)
+        assert not check(case), case
+
+
+@pytest.mark.skipif(not has_int8(), reason="this processor has no int8")
+def test_drawn_layers_of_eight_bits() -> None:
+    rng = random.Random(6)
+    for _ in range(8):
+        case = draw(rng, ("int8",))
+        assert not check(case), case
+
+
+def up(inputs: tuple[int, ...], outputs: int, options: str, **rest: object) -> Case:
+    fields = f"num_output: {outputs} {options}"
+    layer = (
+        f'layer {{ name: "l" type: "Deconvolution" bottom: "x" top: "y" '
+        f"convolution_param {{ {fields} }} }}"
+    )
+    return Case("deconvolution", layer, {"x": inputs}).but(**rest)
+
+
+FORWARD = {"phase": "TEST", "backward": False}
+FOUND = (
+    up((1, 256, 6, 6), 32, "kernel_size: 4 stride: 2 pad: 1", **FORWARD),
+    up((2, 64, 7, 10), 20, "kernel_size: 16 stride: 2 pad_h: 3 pad_w: 0", threads=2, **FORWARD),
+    up((1, 16, 5, 5), 16, "kernel_size: 32 stride: 16", **FORWARD),
+    up((1, 128, 4, 3), 64, "kernel_size: 4 stride: 4", threads=2),
+    up((3, 64, 4, 4), 1, "kernel_size: 16 stride: 2 pad: 3"),
+)
+
+
+@pytest.mark.parametrize("isa", ["SSE41", "AVX2", "AVX512_CORE"])
+def test_what_was_found(isa: str) -> None:
+    words = [word for case in FOUND for word in ("--case", str(case))]
+    said = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.kernels", *words],
+        env={**os.environ, "ONEDNN_MAX_CPU_ISA": isa, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.stdout.split("\n") == [*["right"] * len(FOUND), ""], said.stderr
