@@ -12,6 +12,10 @@ bool has(dnnl::cpu_isa wanted) {
 }
 }  // namespace
 
+bool has_avx2() {
+    return has(dnnl::cpu_isa::avx2);
+}
+
 bool has_avx512() {
     return has(dnnl::cpu_isa::avx512_core);
 }

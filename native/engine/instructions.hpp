@@ -3,6 +3,8 @@
 
 namespace sn {
 
+// Vectors of 256 bits, of whole numbers too.
+bool has_avx2();
 // Vectors of 512 bits.
 bool has_avx512();
 // Products of tiles of bfloat16 and of eight bits.

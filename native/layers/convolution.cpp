@@ -68,6 +68,14 @@ bool blocks_channels(const Layer& layer, const Window& window) {
            !layer.has_gradients() && std::any_of(layers.begin(), layers.end(), is_depthwise);
 }
 
+// Whether oneDNN 3.2's SSE4.1 kernel of windows of one channel would read behind the other term of
+// a sum, with channels last that fill no vector (docs/decisions/0017).
+bool reads_behind(const Layer& layer) {
+    constexpr int64_t lanes = 8;
+    return layer.fused_sum && !has_avx2() && is_depthwise(layer) &&
+           layer.options.integer("num_output") % lanes != 0;
+}
+
 // The fused layers that follow, as operations of the primitive on its result.
 dnnl::post_ops post_ops(const Layer& layer) {
     dnnl::post_ops made;
@@ -110,7 +118,8 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
                                             : dnnl::prop_kind::forward_inference;
     // Only a picture's gradients are faster in the layout that it has.
     const bool last =
-        kind == dnnl::prop_kind::forward_inference ? window.is_plane : window.may_be_last;
+        !(fused && reads_behind(layer)) &&
+        (kind == dnnl::prop_kind::forward_inference ? window.is_plane : window.may_be_last);
     const bool bias = !Family::adds_bias && (window.bias || (fused && !layer.fused_affine.empty()));
     auto with = attributes();
     if (fused) with.set_post_ops(post_ops(layer));

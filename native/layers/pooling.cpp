@@ -98,9 +98,17 @@ class Pooling final : public Kernel {
     }
 
    private:
+    // In bfloat16 oneDNN 3.2 loses which of 256 values or more was the largest: the gradient goes
+    // elsewhere (docs/decisions/0017).
+    bool loses_picks(const Layer& layer) const {
+        return layer.backward && algorithm_ == dnnl::algorithm::pooling_max &&
+               pool_.rows().kernel * pool_.columns().kernel > 255;
+    }
+
     void forward_wide(Layer& layer) {
         if (!primitive_) return forward_plain(layer);
-        const auto found = layer.bottoms[0]->data.newest();
+        const Tensor& bottom = layer.bottoms[0]->data;
+        const auto found = loses_picks(layer) ? bottom.layout() : bottom.newest();
         if (found != desc_ && !make(layer, found)) make(layer, layer.bottoms[0]->data.plain());
         Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
                                {DNNL_ARG_DST, layer.tops[0]->data.write(out_)}};

@@ -41,6 +41,28 @@ def up(inputs: tuple[int, ...], outputs: int, options: str, **rest: object) -> C
     return Case("deconvolution", layer, {"x": inputs}).but(**rest)
 
 
+def pool(kernel: int, size: tuple[int, int]) -> Case:
+    """The gradient of large windows, in bfloat16, behind a convolution."""
+    layers = (
+        'layer { name: "f" type: "Convolution" bottom: "x" top: "x0" '
+        "convolution_param { num_output: 3 kernel_size: 1 } } "
+        'layer { name: "l" type: "Pooling" bottom: "x0" top: "y" '
+        f"pooling_param {{ pool: MAX kernel_size: {kernel} stride: 1 pad: 8 }} }}"
+    )
+    return Case("pooling", layers, {"x": (2, 3, *size)}, precision="bf16")
+
+
+def depthwise_sum(channels: int) -> Case:
+    """A window for each channel, and the sum with another blob: channels fill no vector."""
+    layers = (
+        'layer { name: "l" type: "Convolution" bottom: "x" top: "y" convolution_param { '
+        f"num_output: {channels} group: {channels} kernel_size: 3 stride: 2 pad: 1 }} }} "
+        'layer { name: "sum" type: "Eltwise" bottom: "z" bottom: "y" top: "s" }'
+    )
+    inputs = {"x": (10, channels, 3, 3), "z": (10, channels, 2, 2)}
+    return Case("chain", layers, inputs).but(keep_blobs=False, **FORWARD)
+
+
 FORWARD = {"phase": "TEST", "backward": False}
 FOUND = (
     up((1, 256, 6, 6), 32, "kernel_size: 4 stride: 2 pad: 1", **FORWARD),
@@ -48,10 +70,12 @@ FOUND = (
     up((1, 16, 5, 5), 16, "kernel_size: 32 stride: 16", **FORWARD),
     up((1, 128, 4, 3), 64, "kernel_size: 4 stride: 4", threads=2),
     up((3, 64, 4, 4), 1, "kernel_size: 16 stride: 2 pad: 3"),
+    depthwise_sum(21),
+    pool(16, (27, 9)),
 )
 
 
-@pytest.mark.parametrize("isa", ["SSE41", "AVX2", "AVX512_CORE"])
+@pytest.mark.parametrize("isa", ["SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_BF16"])
 def test_what_was_found(isa: str) -> None:
     words = [word for case in FOUND for word in ("--case", str(case))]
     said = subprocess.run(

@@ -146,7 +146,7 @@ class Walk:
     def backward(self, given: Arrays, times: int) -> str:
         diffs: Arrays = {name: value.astype(np.float64) for name, value in given.items()}
         for number, layer in reversed(list(enumerate(self.layers))):
-            if said := self.meet(layer, diffs, given):
+            if said := self.meet(number, layer, diffs):
                 return said
             dxs, dparams = self.pulls[number]([diffs[top] for top in layer.top])
             for bottom, dx in zip(layer.bottom, dxs, strict=True):
@@ -168,10 +168,11 @@ class Walk:
                     return said
         return ""
 
-    def meet(self, layer: Any, diffs: Arrays, given: Arrays) -> str:
-        """Before the layer that makes a blob: its gradient is complete."""
+    def meet(self, number: int, layer: Any, diffs: Arrays) -> str:
+        """Before the layer that makes a blob: its gradient is complete.  An output's is given."""
         for top in layer.top:
-            if top in given or top in layer.bottom or not self.case.keep_blobs:
+            is_given = top in self.net.outputs and self.last[top] == number
+            if is_given or top in layer.bottom or not self.case.keep_blobs:
                 continue
             got = np.array(self.net.blobs[top].diff)
             if said := self.compare(f"{top}'s gradient", got, diffs[top]):

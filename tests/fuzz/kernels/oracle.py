@@ -213,9 +213,12 @@ def eltwise(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     o = layer.eltwise_param
     if o.operation != o.MAX:
         return reference.eltwise(layer, xs, params, train)
-    first = np.argmax(xs, axis=0)
-    y = np.maximum.reduce(xs)
-    return [y], lambda dys: ([dys[0] * (first == i) for i in range(len(xs))], [])
+    # Of two equal values Caffe takes the second; of that and later ones the first.
+    y, chosen = np.maximum(xs[0], xs[1]), (xs[1] >= xs[0]).astype(int)
+    for number, x in enumerate(xs[2:], 2):
+        chosen = np.where(x > y, number, chosen)
+        y = np.maximum(x, y)
+    return [y], lambda dys: ([dys[0] * (chosen == i) for i in range(len(xs))], [])
 
 
 def sigmoid(x: Any) -> Any:
