@@ -12,6 +12,7 @@ import pytest
 from sparknet.native import has_bf16, has_int8
 from tests.fuzz.kernels.case import Case, check
 from tests.fuzz.kernels.draw import KINDS, draw
+from tests.fuzz.kernels.oracle import LAYERS
 from tests.goldens import ROOT
 
 
@@ -30,6 +31,23 @@ def test_drawn_layers_of_eight_bits() -> None:
     for _ in range(8):
         case = draw(rng, ("int8",))
         assert not check(case), case
+
+
+def test_a_wrong_value_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = 'layer { name: "l" type: "Softmax" bottom: "x" top: "y" }'
+    case = Case("Softmax", layer, {"x": (2, 3)}, phase="TEST", backward=False)
+    assert Case.read(str(case)) == case
+    assert not check(case)
+
+    def otherwise(*given: object) -> object:
+        (y,), pull = softmax(*given)
+        y[1, 2] += 0.01
+        return [y], pull
+
+    softmax = LAYERS["Softmax"]
+    monkeypatch.setitem(LAYERS, "Softmax", otherwise)
+    assert check(case).startswith("l: y: 1 of 6 wrong; ")
+    assert "at (1, 2)" in check(case)
 
 
 def up(inputs: tuple[int, ...], outputs: int, options: str, **rest: object) -> Case:

@@ -12,6 +12,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -25,14 +26,18 @@ from tests.fuzz.kernels.zoo import zoo
 ROOT = Path(__file__).parents[3]
 ISAS = (
     "SSE41",
+    "AVX",
     "AVX2",
+    "AVX2_VNNI",
+    "AVX2_VNNI_2",
     "AVX512_CORE",
     "AVX512_CORE_VNNI",
     "AVX512_CORE_BF16",
+    "AVX512_CORE_FP16",
     "AVX512_CORE_AMX",
 )
-TURN = 60.0
-"""Seconds."""
+TURN, SILENT = 60.0, 300.0
+"""Seconds: of a process, and without a word until it counts as hanging."""
 
 
 def main() -> int:
@@ -95,9 +100,10 @@ class Fuzz:
             stdout=subprocess.PIPE,
             text=True,
         )
-        last = ""
+        last, silence = "", Silence(made)
         assert made.stdout
         for line in made.stdout:
+            silence.end()
             word, _, rest = line.strip().partition(" ")
             if word == "isa":
                 if not matches(rest, isa):
@@ -110,6 +116,7 @@ class Fuzz:
             elif word == "wrong":
                 self.count(isa, last)
                 self.find(isa, rest, last)
+        silence.stop()
         if made.wait() != 0 and isa not in self.skipped:
             self.find(isa, f"the process ended with {made.returncode}", last)
 
@@ -131,6 +138,26 @@ class Fuzz:
         for isa in sorted(self.skipped):
             print(f"{isa}: not of this processor")
         print(f"{self.counts.total()} cases, {self.findings} findings")
+
+
+class Silence:
+    """Ends a process that says nothing for long."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.begin()
+
+    def begin(self) -> None:
+        self.timer = threading.Timer(SILENT, self.process.kill)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def end(self) -> None:
+        self.stop()
+        self.begin()
+
+    def stop(self) -> None:
+        self.timer.cancel()
 
 
 def matches(name: str, isa: str) -> bool:

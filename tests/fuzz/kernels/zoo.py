@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import Any
 
 from google.protobuf import text_format
 
 from sparknet import models
+from sparknet.graph import Node
 from sparknet.layers.layer import count
 from sparknet.proto import caffe_pb2
 from tests.fuzz.kernels.case import Case
@@ -22,8 +23,9 @@ KINDS = {
 }
 NAMES = ("x", "z", "v", "w")
 """Of the bottoms."""
-MOST_WEIGHTS = 4e7
-"""VGG's first product has 100 million, 4 GB of the oracle's: it gets fewer outputs."""
+MOST_WEIGHTS, MOST_PRODUCTS = 4e7, 2e8
+"""VGG's first product has 100 million weights, 4 GB of the oracle's: it gets fewer outputs. A layer
+with more products gets a part of its image."""
 
 
 def zoo(precisions: tuple[str, ...]) -> Iterator[Case]:
@@ -36,30 +38,40 @@ def zoo(precisions: tuple[str, ...]) -> Iterator[Case]:
             shapes = [tuple(graph.blob_shapes[i]) for i in node.bottom_ids]
             if len(shapes) > len(NAMES):
                 continue
-            case = one(node.layer.parameter, shapes, node.params)
+            case = one(node, shapes)
             if str(case) not in seen:
                 seen.add(str(case))
                 yield from ways(case, precisions)
 
 
-def one(parameter: Any, shapes: list[tuple[int, ...]], params: Any) -> Case:
+def one(node: Node, shapes: list[tuple[int, ...]]) -> Case:
     """A net of this layer alone, from the shapes of its bottoms."""
     layer = caffe_pb2.LayerParameter()
-    layer.CopyFrom(parameter)
+    layer.CopyFrom(node.layer.parameter)
     layer.ClearField("bottom"), layer.ClearField("include"), layer.ClearField("param")
     del layer.top[:]
     layer.name, inputs = "l", {}
-    is_sequence = layer.type in ("LSTM", "RNN", "GRU")
-    names = ("x", "cont") if is_sequence else NAMES
-    for name, shape in zip(names, shapes, strict=False):
+    is_sequence = layer.type in ("LSTM", "RNN")
+    part = 1 if is_sequence else divisor(node, shapes)
+    for name, shape in zip(("x", "cont") if is_sequence else NAMES, shapes, strict=False):
         layer.bottom.append(name)
-        inputs[name] = shape if is_sequence else (1, *shape[1:])
+        sizes = (-(size // -part) for size in shape[2:])
+        inputs[name] = shape if is_sequence else (1, *shape[1:2], *sizes)
     layer.top.append("y")
-    if layer.type == "InnerProduct" and count(params[0].shape) > MOST_WEIGHTS:
-        layer.inner_product_param.num_output = int(MOST_WEIGHTS / count(params[0].shape[1:]))
+    if layer.type == "InnerProduct" and count(node.params[0].shape) > MOST_WEIGHTS:
+        outputs = int(MOST_WEIGHTS / count(node.params[0].shape[1:]))
+        layer.inner_product_param.num_output = outputs
     text = text_format.MessageToString(layer, as_one_line=True)
     kind = KINDS.get(layer.type, str(layer.type))
     return Case(kind, f"layer {{ {text} }}", inputs, threads=2)
+
+
+def divisor(node: Node, shapes: list[tuple[int, ...]]) -> int:
+    """Of the sides of an image, so that few enough products are left."""
+    if node.type not in ("Convolution", "Deconvolution"):
+        return 1
+    products = node.layer.products(node.plan, shapes) / max(1, shapes[0][0])
+    return max(1, math.ceil(math.sqrt(products / MOST_PRODUCTS)))
 
 
 def ways(case: Case, precisions: tuple[str, ...]) -> Iterator[Case]:
