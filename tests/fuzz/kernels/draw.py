@@ -82,9 +82,11 @@ def reach(kernel: Pair, dilation: Pair) -> Pair:
 
 
 def convolution_of(
-    rng: Draw, name: str, bottom: str, top: str, shape: tuple[int, ...], more: float = 1
+    rng: Draw, name: str, bottom: str, top: str, shape: tuple[int, ...]
 ) -> tuple[str, tuple[int, ...]]:
-    """The text of a Convolution, and the shape of its top."""
+    """The text of a Convolution, and the shape of its top; now and then of ten times the work, from
+    which on other kernels are chosen."""
+    more = 10 if rng.random() < 0.04 else 1
     kernel, stride, pad, dilation = window(rng, 11)
     far = reach(kernel, dilation)
     room = [n + 2 * p - r for n, p, r in zip(shape[2:], pad, far, strict=True)]
@@ -107,9 +109,8 @@ def images(rng: Draw) -> tuple[int, ...]:
 
 
 def convolution(rng: Draw) -> Case:
-    more = 10 if rng.random() < 0.04 else 1
     x = images(rng)
-    layer, _ = convolution_of(rng, "l", "x", "y", x, more)
+    layer, _ = convolution_of(rng, "l", "x", "y", x)
     return Case("convolution", layer, {"x": x})
 
 
