@@ -14,8 +14,10 @@ class EvalDetection(Layer):
     the image as a third bottom and does not look at it).
 
     The top has, for each image, the number of true boxes of each class, and then four values for
-    each box that survives suppression: class, score, right, wrong.
-    Values: num_class, num_object, threshold, score_type, nms (below 0: no suppression), biases.
+    each box that survives suppression with a score of 0.005 or more: class, score, right, wrong.
+    Overlaps are of the parts of boxes inside the image.  As in the forks there is no box at all
+    where nms is below 0, which it is unless given.
+    Values: num_class, num_object, threshold, score_type, nms, biases.
     """
 
     type = "EvalDetection"

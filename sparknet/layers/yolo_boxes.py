@@ -5,7 +5,7 @@ Redmon and Farhadi, 2016 and 2018, as gklz1982/caffe-yolov2 and eric612/MobileNe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sparknet.layers.layer import Layer, Shape, count, shape_text
 from sparknet.layers.rpn.boxes import LARGEST
 
 Array = np.ndarray[Any, Any]
+Overlap = Callable[[Array, Array], Array]
 
 
 def check_map(layer: Layer, shape: Shape, boxes: int, classes: int, values: int = 5) -> None:
@@ -88,7 +89,24 @@ def overlap(one: Array, two: Array) -> Array:
     return found
 
 
-def suppressed(boxes: Array, threshold: float) -> Array:
+def overlap_inside(one: Array, two: Array) -> Array:
+    """The same of the parts of the boxes inside the image (caffe-yolov2: bbox_util.hpp); what
+    lies outside has no size."""
+    corners = [
+        np.stack([np.maximum(box[..., :2] - box[..., 2:] / 2, 0),
+                  np.minimum(box[..., :2] + box[..., 2:] / 2, 1)])
+        for box in (one[..., :4], two[..., :4])
+    ]  # fmt: skip
+    area = [np.maximum(high - low, 0).prod(-1) for low, high in corners]
+    low = np.maximum(corners[0][0], corners[1][0])
+    high = np.minimum(corners[0][1], corners[1][1])
+    common = np.maximum(high - low, 0).prod(-1)
+    union = area[0] + area[1] - common
+    found: Array = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
+    return found
+
+
+def suppressed(boxes: Array, threshold: float, overlap: Overlap = overlap) -> Array:
     """Places of the boxes, best first, that overlap no kept one before by the threshold or more."""
     left = np.arange(len(boxes))
     chosen: list[Any] = []
@@ -118,9 +136,9 @@ def check_truths(layer: Layer, bottoms: Sequence[Shape]) -> None:
         layer.fail(f"a true box has 5 values; the labels are {shape_text(labels)}")
 
 
-def truths(labels: Array, images: int) -> list[Array]:
+def truths(labels: Array, images: int, end: int = 1) -> list[Array]:
     """The true boxes of each image: rows of class, centre, width and height, up to the first
-    whose centre is 0; AnnotatedData's classes count from 1."""
+    where the value at `end` is 0; AnnotatedData's classes count from 1."""
     if is_annotated(labels.shape):
         rows = labels.reshape(-1, 8).astype(np.float64)
         low, high = rows[:, 3:5], rows[:, 5:7]
@@ -128,7 +146,7 @@ def truths(labels: Array, images: int) -> list[Array]:
         return [boxes[rows[:, 0] == image] for image in range(images)]
     found = []
     for rows in np.asarray(labels, np.float64).reshape(images, -1, 5):
-        ends = np.flatnonzero((rows[:, 1] == 0) | (rows[:, 3] == 0))
+        ends = np.flatnonzero(rows[:, end] == 0)
         found.append(rows[: ends[0]] if len(ends) else rows)
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.host.host import Host
 from sparknet.layers.yolo_boxes import (
-    overlap,
+    overlap_inside,
     placed,
     sigmoid,
     softmax,
@@ -20,6 +20,8 @@ from sparknet.layers.yolo_boxes import (
 )
 
 Array = np.ndarray[Any, Any]
+LEAST = 0.005
+"""Boxes with a lower score are left out after the suppression."""
 
 
 class EvalDetectionHost(Host):
@@ -44,9 +46,9 @@ def judged(parts: Array, boxes: Array, real: Array, values: Mapping[str, Any]) -
     objects, flat = sigmoid(parts[..., 4]).ravel(), boxes.reshape(-1, 4)
     kinds = {"obj": objects, "prob": classes.max(1), "multiply": objects * classes.max(1)}
     scores, labels = kinds[values["score_type"]], classes.argmax(1)
-    order = np.argsort(-scores, kind="stable") if values["nms"] >= 0 else np.arange(len(flat))
-    if values["nms"] >= 0:
-        order = order[suppressed(flat[order], values["nms"])]
+    order = np.argsort(-scores, kind="stable") if values["nms"] >= 0 else np.arange(0)
+    order = order[suppressed(flat[order], values["nms"], overlap_inside)]
+    order = order[scores[order] >= LEAST]
     rows: list[tuple[float, float, int, int]] = []
     for label in np.unique(labels[order]):
         theirs = real[real[:, 0] == label, 1:]
@@ -54,7 +56,7 @@ def judged(parts: Array, boxes: Array, real: Array, values: Mapping[str, Any]) -
         for place in order[labels[order] == label]:
             right, wrong = 0, int(not len(theirs))
             if len(theirs):
-                near = overlap(theirs, flat[place])
+                near = overlap_inside(theirs, flat[place])
                 best = int(near.argmax())
                 if near[best] >= values["threshold"]:
                     right, wrong = int(not taken[best]), int(taken[best])

@@ -1,4 +1,5 @@
-"""RegionLoss: YOLOv2's loss and what it teaches (caffe-yolov2: region_loss_layer.cpp)."""
+"""RegionLoss: YOLOv2's loss and what it teaches (region_loss_layer.cpp of caffe-yolov2,
+MobileNet-YOLO and Intel's Caffe)."""
 
 from __future__ import annotations
 
@@ -11,11 +12,20 @@ from sparknet.caffe.blob import Blob, ParamBlob
 from sparknet.caffe.host.host import Host
 from sparknet.errors import LayerError
 from sparknet.graph import Node
-from sparknet.layers.yolo_boxes import joined, overlap, placed, sigmoid, softmax, split, truths
+from sparknet.layers.yolo_boxes import (
+    joined,
+    overlap,
+    overlap_inside,
+    placed,
+    sigmoid,
+    softmax,
+    split,
+    truths,
+)
 
 Array = np.ndarray[Any, Any]
 WARM = 12800
-"""Images during which all boxes are drawn to their anchors."""
+"""Images during which caffe-yolov2 draws all boxes to their anchors."""
 
 
 class RegionLossHost(Host):
@@ -25,13 +35,15 @@ class RegionLossHost(Host):
         self.learned: Array = np.zeros(0)
 
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
-        warm = self.seen < WARM
+        values = self.node.plan.values
         self.seen += len(bottoms[0].data)
+        warm = values["fork"] == "caffe_yolov2" and self.seen <= WARM
         try:
-            self.learned = learned(bottoms[0].data, bottoms[1].data, self.node.plan.values, warm)
+            self.learned = learned(bottoms[0].data, bottoms[1].data, values, warm)
         except ValueError as error:
             raise LayerError(self.node.name, f"RegionLoss: {error}") from error
-        tops[0].data[...] = (self.learned**2).sum()
+        images = len(self.learned) if values["fork"] == "mobilenet_yolo" else 1
+        tops[0].data[...] = (self.learned**2).sum() / images
 
     def backward(
         self, tops: Sequence[Blob], propagate_down: Sequence[bool], bottoms: Sequence[Blob]
@@ -46,25 +58,28 @@ def learned(x: Array, labels: Array, values: Mapping[str, Any], warm: bool) -> A
     anchors = np.array(values["biases"]).reshape(-1, 2)[: values["num"]]
     parts = split(x, len(anchors))
     boxes, objects = placed(parts, anchors), sigmoid(parts[..., 4])
-    slope = objects * (1 - objects)
     delta = np.zeros_like(parts)
-    delta[..., 4] = values["noobject_scale"] * objects * slope
-    high, wide = parts.shape[2:4]
+    delta[..., 4] = values["noobject_scale"] * objects * objects * (1 - objects)
     if warm:
         own = sigmoid(parts[..., :2])
         delta[..., :2] = 0.01 * (own - 0.5) * own * (1 - own)
         delta[..., 2:4] = 0.01 * parts[..., 2:4]
     for image, rows in enumerate(truths(labels, len(x))):
         for row in rows:
-            near = overlap(boxes[image], row[1:]) > values["thresh"]
+            near = _alike(values)(boxes[image], row[1:]) > values["thresh"]
             delta[image, near, 4] = 0
+    high, wide = parts.shape[2:4]
+    for image, rows in enumerate(truths(labels, len(x), end=3)):
         for row in rows:
-            label, cell = int(row[0]), cell_of(row, high, wide, values["num_class"])
-            best = best_anchor(
-                row, anchors / [wide, high], boxes[image, :, cell[0], cell[1]], values
-            )
-            _teach((image, best, *cell), row, label, parts, delta, anchors[best], values)
+            cell = cell_of(row, high, wide, values["num_class"])
+            at = boxes[image, :, cell[0], cell[1]]
+            best = best_anchor(row, anchors / [wide, high], at, values)
+            _teach((image, best, *cell), row, at[best], parts, delta, anchors[best], values)
     return joined(delta)
+
+
+def _alike(values: Mapping[str, Any]) -> Any:
+    return overlap_inside if values["fork"] == "caffe_yolov2" else overlap
 
 
 def cell_of(row: Array, high: int, wide: int, classes: int) -> tuple[int, int]:
@@ -79,13 +94,13 @@ def best_anchor(row: Array, sizes: Array, boxes: Array, values: Mapping[str, Any
     """The anchor, or the box at the cell, most like a true box in width and height."""
     shapes = sizes if values["bias_match"] else boxes[:, 2:]
     centred = np.concatenate([np.zeros((len(shapes), 2)), shapes], 1)
-    return int(overlap(centred, np.array([0, 0, *row[3:]])).argmax())
+    return int(_alike(values)(centred, np.array([0, 0, *row[3:]])).argmax())
 
 
 def _teach(
     at: tuple[int, int, int, int],
     row: Array,
-    label: int,
+    box: Array,
     parts: Array,
     delta: Array,
     anchor: Array,
@@ -95,9 +110,18 @@ def _teach(
     high, wide = parts.shape[2:4]
     own, held = sigmoid(parts[at][:2]), sigmoid(parts[at][4])
     place = row[1:3] * [wide, high] - [at[3], at[2]]
-    size = np.log(row[3:] * [wide, high] / anchor)
-    delta[at][:2] = -values["coord_scale"] * (place - own) * own * (1 - own)
-    delta[at][2:4] = -values["coord_scale"] * (size - parts[at][2:4])
-    delta[at][4] = -values["object_scale"] * (1 - held) * held * (1 - held)
-    wanted = np.arange(values["num_class"]) == label
-    delta[at][5:] = -values["class_scale"] * (wanted - softmax(parts[at][5:], -1))
+    size = np.log(row[3:] * [wide, high] / anchor) - parts[at][2:4]
+    scale, slope, wanted = values["coord_scale"], held * (1 - held), 1 - held
+    if values["fork"] == "mobilenet_yolo":
+        if values["rescore"]:
+            wanted = overlap(box, row[1:]) - held
+        else:
+            scale *= 2 - row[3] * row[4]
+    elif values["fork"] == "intel":
+        size = np.clip(size, -1, 1)
+        wanted = 2 * (1 - held) ** 3
+    delta[at][:2] = -scale * (place - own) * own * (1 - own)
+    delta[at][2:4] = -scale * size
+    delta[at][4] = -values["object_scale"] * wanted * slope
+    chosen = np.arange(values["num_class"]) == int(row[0])
+    delta[at][5:] = -values["class_scale"] * (chosen - softmax(parts[at][5:], -1))

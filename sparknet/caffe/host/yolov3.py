@@ -64,6 +64,7 @@ def learned(x: Array, labels: Array, values: Mapping[str, Any]) -> Array:
     for image, rows in enumerate(truths(labels, len(x))):
         for row in rows:
             delta[image, overlap(boxes[image], row[1:]) > values["thresh"], 4] = 0
+    for image, rows in enumerate(truths(labels, len(x), end=3)):
         for row in rows:
             cell = cell_of(row, high, wide, values["num_class"])
             alike = overlap(centred, np.array([0, 0, *row[3:]]))
