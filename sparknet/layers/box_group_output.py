@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.cascade_boxes import scaling
+from sparknet.layers.cascade_boxes import check_overlap, scaling
 from sparknet.layers.layer import Layer, Plan, Shape, at_least, between, shape_text
 
 
@@ -12,10 +12,11 @@ class BoxGroupOutput(Layer):
     """box_group_output_layer.cpp; bottoms: for each group of anchors, scores and deltas.
 
     Items of the scores are image by image, and in each image anchor by anchor; class 0 is the
-    background.  Top 0 has rows (image, x1, y1, x2, y2), top 1 the score too.  The number of boxes
-    is known only in the forward pass.  Values: fg_thr, iou_thr, max_nms_num, max_post_nms_num,
-    min_size, field_whr, field_xyr, strides, sizes (of each group its anchors' heights, widths),
-    means, stds.
+    background.  Boxes end at the image's size at most, one pixel after its last.  Top 0 has rows
+    (image, x1, y1, x2, y2), top 1 the score too.  nms_type and the rows without a box are
+    BoxOutput's.  The number of boxes is known only in the forward pass.
+    Values: fg_thr, iou_thr, nms_type, max_nms_num, max_post_nms_num, min_size, field_whr,
+    field_xyr, strides, sizes (of each group its anchors' heights, widths), means, stds.
     """
 
     type = "BoxGroupOutput"
@@ -34,8 +35,6 @@ class BoxGroupOutput(Layer):
             self.fail(
                 f"{len(groups)} box_group_param need twice as many bottoms, not {len(bottoms)}"
             )
-        if options.nms_type != "IOU":
-            self.fail(f"nms_type '{options.nms_type}' is not supported; use IOU")
         for number, group in enumerate(groups):
             scores, deltas = bottoms[2 * number : 2 * number + 2]
             many = len(group.field_h)
@@ -49,6 +48,7 @@ class BoxGroupOutput(Layer):
                 )
         names = ("fg_thr", "iou_thr", "max_nms_num", "max_post_nms_num", "min_size")
         values = {
+            "nms_type": check_overlap(self, options.nms_type),
             **{name: getattr(options, name) for name in names},
             "field_whr": options.field_whr,
             "field_xyr": options.field_xyr,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.cascade_boxes import scaling
+from sparknet.layers.cascade_boxes import check_overlap, scaling
 from sparknet.layers.layer import Layer, Plan, Shape, at_least, between, shape_text
-
-OVERLAPS = ("IOU", "IOMU", "IOFU")
 
 
 class BoxOutput(Layer):
@@ -16,7 +14,8 @@ class BoxOutput(Layer):
 
     Top 0 has rows (image, x1, y1, x2, y2), top 1 the score too: the largest of a class less that of
     the background, class 0.  nms_type is what an overlap is a part of: the union (IOU), the smaller
-    box (IOMU) or the first one (IOFU).  The number of boxes is known only in the forward pass.
+    box (IOMU) or the first one (IOFU).  The number of boxes is known only in the forward pass;
+    without one there is a row (0, 1, 1, 10, 10) in top 0 and of zeros in top 1.
     Values: fg_thr, iou_thr, nms_type, max_nms_num, max_post_nms_num, min_size, field_whr,
     field_xyr, strides, sizes (width and height of each field), means, stds.
     """
@@ -36,8 +35,6 @@ class BoxOutput(Layer):
             found = getattr(options, name)
             if len(found) != len(bottoms) or min(found) < 1:
                 self.fail(f"needs a positive {name} for each of {len(bottoms)} bottoms")
-        if options.nms_type not in OVERLAPS:
-            self.fail(f"nms_type '{options.nms_type}' must be one of {', '.join(OVERLAPS)}")
         if not (options.field_whr > 0 and options.field_xyr > 0):
             self.fail("field_whr and field_xyr must be positive")
         for shape in bottoms:
@@ -49,7 +46,6 @@ class BoxOutput(Layer):
         names = (
             "fg_thr",
             "iou_thr",
-            "nms_type",
             "max_nms_num",
             "max_post_nms_num",
             "min_size",
@@ -58,6 +54,7 @@ class BoxOutput(Layer):
         )
         values = {
             **{name: getattr(options, name) for name in names},
+            "nms_type": check_overlap(self, options.nms_type),
             "strides": tuple(options.downsample_rate),
             "sizes": tuple(zip(options.field_w, options.field_h, strict=True)),
             **scaling(self),

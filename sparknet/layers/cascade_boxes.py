@@ -1,4 +1,5 @@
-"""What the layers of Cascade R-CNN share: the numbers that deltas are scaled by, and decoding.
+"""What the layers of Cascade R-CNN share: the numbers that deltas are scaled by, decoding, and
+which boxes are left.
 
 zhaoweicai/cascade-rcnn: bbox_util.cpp.
 """
@@ -9,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.errors import shown
 from sparknet.layers.layer import Layer
 from sparknet.layers.rpn.boxes import LARGEST
 
 Array = np.ndarray[Any, Any]
+OVERLAPS = ("IOU", "IOMU", "IOFU")
+"""What an overlap is a part of: the union, the smaller box, the first one."""
 
 
 def scaling(layer: Layer) -> dict[str, tuple[float, ...]]:
@@ -24,6 +28,12 @@ def scaling(layer: Layer) -> dict[str, tuple[float, ...]]:
     if len(means) != 4 or len(stds) != 4 or min(stds) <= 0:
         layer.fail("bbox_reg_param needs 4 of bbox_mean, and 4 of bbox_std that are positive")
     return {"means": means, "stds": stds}
+
+
+def check_overlap(layer: Layer, kind: str) -> str:
+    if kind not in OVERLAPS:
+        layer.fail(f"nms_type '{shown(kind)}' must be one of {', '.join(OVERLAPS)}")
+    return kind
 
 
 def decoded(deltas: Array, priors: Array, means: Any, stds: Any) -> Array:
@@ -47,3 +57,33 @@ def paired_overlaps(one: Array, two: Array) -> Array:
     common = np.where(real & (low <= high).all(-1), (high - low + 1).prod(-1), 0)
     union = sizes[0].prod(-1) + sizes[1].prod(-1) - common
     return np.asarray(np.divide(common, union, out=np.zeros_like(common), where=union > 0))
+
+
+def inside(boxes: Array, high: float, wide: float) -> Array:
+    """Boxes that begin at 0 at least and end at the image's size at most: a pixel further than its
+    last one, and one that lies outside ends before it begins."""
+    most = np.array([wide, high])
+    return np.concatenate([np.maximum(boxes[..., :2], 0), np.minimum(boxes[..., 2:4], most)], -1)
+
+
+def kept(boxes: Array, threshold: float, kind: str, most: int) -> Array:
+    """Places of the boxes that overlap no kept one before them by more than a threshold."""
+    low, high = boxes[:, :2], boxes[:, 2:4]
+    area = np.where((low <= high).all(1), (high - low + 1).prod(1), 0)
+    left = np.arange(len(boxes))
+    chosen: list[Any] = []
+    while len(left) and len(chosen) < most:
+        first, left = left[0], left[1:]
+        chosen.append(first)
+        sides = np.minimum(high[first], high[left]) - np.maximum(low[first], low[left])
+        # Boxes that touch in one column overlap there; in one row they do not.
+        meet = (sides[:, 0] >= 0) & (sides[:, 1] > 0) & (area[first] > 0) & (area[left] > 0)
+        common = np.where(meet, (sides + 1).prod(1), 0)
+        whole = {
+            "IOU": area[first] + area[left] - common,
+            "IOMU": np.minimum(area[first], area[left]),
+            "IOFU": np.broadcast_to(area[first], common.shape),
+        }[kind]
+        share = np.divide(common, whole, out=np.zeros_like(common), where=whole > 0)
+        left = left[share <= threshold]
+    return np.array(chosen, np.int64)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from sparknet.layers.boxes import check_predictions
 from sparknet.layers.layer import Layer, Plan, Shape, between
+from sparknet.layers.saved_output import refuse_saving
 
 
 class DetectionOutput(Layer):
-    """Of SSD (detection_output_layer.cpp); results are not written to files.
+    """Of SSD (detection_output_layer.cpp).  A save_output_param that would write files is refused.
 
     With five bottoms, or where objectness_score is given, the layer is RefineDet's: bottom 3 has
     the first stage's scores of background and object, which hold for sure below objectness_score,
@@ -31,6 +32,7 @@ class DetectionOutput(Layer):
     reshapes = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        refuse_saving(self)
         options = self.options
         if options.num_classes < 1:
             self.fail(f"num_classes {options.num_classes} must be positive")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.cascade_boxes import scaling
+from sparknet.layers.cascade_boxes import check_overlap, scaling
 from sparknet.layers.layer import Layer, Plan, Shape, count, exactly, shape_text
 from sparknet.layers.legacy_shape import legacy_shape
+from sparknet.layers.saved_output import refuse_saving
 
 
 class FrcnnOutput(Layer):
@@ -14,8 +15,9 @@ class FrcnnOutput(Layer):
     image, and the image's height and width.
 
     The top begins with a row (0, -1 …) and has rows (0, x1, y1, x2, y2, class, score), class by
-    class.  The number of boxes is known only in the forward pass; save_output_param is read, and
-    no file is written.  Values: conf_thr, iou_thr, max_det_num (0: all), cls_aware, means, stds.
+    class.  Boxes end at the image's height and width at most; nms_type is BoxOutput's.  The number
+    of boxes is known only in the forward pass.  A save_output_param that would write files is
+    refused.  Values: conf_thr, iou_thr, nms_type, max_det_num (0: all), cls_aware, means, stds.
     """
 
     type = "FrcnnOutput"
@@ -27,9 +29,8 @@ class FrcnnOutput(Layer):
     numbered = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        refuse_saving(self)
         options, aware = self.options, self.parameter.bbox_reg_param.cls_aware
-        if options.nms_type != "IOU":
-            self.fail(f"nms_type '{options.nms_type}' is not supported; use IOU")
         names = ("scores", "deltas", "boxes")
         shapes = [legacy_shape(self, s, n) for s, n in zip(bottoms[:3], names, strict=True)]
         wanted = 4 * shapes[0][1] if aware else 8
@@ -42,6 +43,7 @@ class FrcnnOutput(Layer):
         if count(bottoms[3]) < 2:
             self.fail(f"needs the image's height and width, not {shape_text(bottoms[3])}")
         values = {
+            "nms_type": check_overlap(self, options.nms_type),
             "conf_thr": options.conf_thr,
             "iou_thr": options.iou_thr,
             "max_det_num": options.max_det_num,

@@ -9,7 +9,7 @@ import numpy as np
 
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.host.host import Host
-from sparknet.layers.rpn.boxes import clipped, kept
+from sparknet.layers.cascade_boxes import inside, kept
 
 Array = np.ndarray[Any, Any]
 
@@ -27,7 +27,8 @@ class BoxGroupOutputHost(Host):
             boxes = boxes[np.argsort(-boxes[:, 4], kind="stable")]
             if values["max_nms_num"]:
                 boxes = boxes[: values["max_nms_num"]]
-            boxes = boxes[kept(boxes, values["iou_thr"], values["max_post_nms_num"] or len(boxes))]
+            most = values["max_post_nms_num"] or len(boxes)
+            boxes = boxes[kept(boxes, values["iou_thr"], values["nms_type"], most)]
             rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
         put_boxes(tops, np.concatenate(rows))
 
@@ -49,7 +50,7 @@ class BoxGroupOutputHost(Host):
         likely = 1 - scores[:, 0].reshape(-1, many, high, wide).astype(np.float64)
         found = []
         for image, one in zip(boxes.reshape(len(boxes), -1, 4), likely, strict=True):
-            own = clipped(image, high * stride, wide * stride)
+            own = inside(image, high * stride, wide * stride)
             large = (own[:, 2:] - own[:, :2] + 1 >= values["min_size"]).all(1)
             chosen = large & (one.ravel() >= values["fg_thr"])
             found.append(np.concatenate([own, one.ravel()[:, None]], 1)[chosen])
@@ -57,12 +58,13 @@ class BoxGroupOutputHost(Host):
 
 
 def put_boxes(tops: Sequence[Blob], found: Array) -> None:
-    """Rows of image, corners and score, with and without the score; where there is none, the forks
-    have a box of their own."""
-    if not len(found):
-        found = np.array([[0.0, 1, 1, 10, 10, 0]])
-    for top, width in zip(tops, (5, 6), strict=False):
-        shape = (len(found), width, 1, 1)
+    """Rows of image and corners, and with a score; where there is none, the forks have a box of
+    their own in the first top, and zeros in the second."""
+    rows = (
+        [found[:, :5], found] if len(found) else [np.array([[0.0, 1, 1, 10, 10]]), np.zeros((1, 6))]
+    )
+    for top, values in zip(tops, rows, strict=False):
+        shape = (*values.shape, 1, 1)
         if tuple(top.shape) != shape:
             top.reshape(*shape)
-        top.data[...] = found[:, :width].reshape(shape)
+        top.data[...] = values.reshape(shape)

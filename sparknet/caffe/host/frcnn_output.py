@@ -8,8 +8,7 @@ import numpy as np
 
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.host.host import Host
-from sparknet.layers.cascade_boxes import decoded
-from sparknet.layers.rpn.boxes import clipped, kept
+from sparknet.layers.cascade_boxes import decoded, inside, kept
 
 
 class FrcnnOutputHost(Host):
@@ -24,8 +23,8 @@ class FrcnnOutputHost(Host):
         for label in range(1, scores.shape[1]):
             likely = np.flatnonzero(scores[:, label] >= values["conf_thr"])
             likely = likely[np.argsort(-scores[likely, label], kind="stable")]
-            own = clipped(boxes[likely, label if values["cls_aware"] else 1], high, wide)
-            left = kept(own, values["iou_thr"], len(own))
+            own = inside(boxes[likely, label if values["cls_aware"] else 1], high, wide)
+            left = kept(own, values["iou_thr"], values["nms_type"], len(own))
             facts = np.stack([np.full(len(left), label), scores[likely[left], label]], 1)
             rows.append(np.concatenate([np.zeros((len(left), 1)), own[left], facts], 1))
         found = np.concatenate(rows)

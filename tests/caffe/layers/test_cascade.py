@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
+from sparknet.layers.cascade_boxes import kept
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build, draw, same
 
@@ -19,11 +20,15 @@ STDS, MEANS = (0.1, 0.1, 0.2, 0.2), (0.01, 0.0, 0.0, 0.02)
 ROIS = np.array([[0, 10, 10, 40, 50], [0, 12, 14, 44, 52], [0, 30, 5, 90, 70]], np.float32)
 
 
-def iou(a: Any, b: Any) -> float:
-    wide = max(min(a[2], b[2]) - max(a[0], b[0]) + 1, 0)
-    high = max(min(a[3], b[3]) - max(a[1], b[1]) + 1, 0)
-    areas = [(c[2] - c[0] + 1) * (c[3] - c[1] + 1) for c in (a, b)]
-    return float(wide * high / (sum(areas) - wide * high))
+def iou(a: Any, b: Any, kind: str = "IOU") -> float:
+    """bbox_util.cpp, JaccardOverlap: boxes without a size, or apart, overlap nowhere."""
+    if any(c[2] < c[0] or c[3] < c[1] for c in (a, b)):
+        return 0
+    low, high = [max(a[i], b[i]) for i in (0, 1)], [min(a[i], b[i]) for i in (2, 3)]
+    apart = low[0] > high[0] or low[1] >= high[1]
+    common = 0 if apart else (high[0] - low[0] + 1) * (high[1] - low[1] + 1)
+    one, two = ((c[2] - c[0] + 1) * (c[3] - c[1] + 1) for c in (a, b))
+    return float(common / {"IOU": one + two - common, "IOMU": min(one, two), "IOFU": one}[kind])
 
 
 def moved(delta: Any, box: Any) -> list[float]:
@@ -35,15 +40,21 @@ def moved(delta: Any, box: Any) -> list[float]:
     return [x, y, x + w - 1, y + h - 1]
 
 
-def greedy(found: Any, threshold: float) -> Any:
+def greedy(found: Any, threshold: float, kind: str = "IOU") -> Any:
     chosen: list[Any] = []
     for score, box in sorted(found, key=lambda one: -one[0]):
-        if all(iou(box, other) <= threshold for _, other in chosen):
+        if all(iou(other, box, kind) <= threshold for _, other in chosen):
             chosen.append((score, box))
     return chosen
 
 
-def test_groups_of_anchors() -> None:
+def cut(box: Any, high: float, wide: float) -> list[float]:
+    """ClipBBox: to the size itself, not to the last pixel."""
+    return [max(box[0], 0), max(box[1], 0), min(box[2], wide), min(box[3], high)]
+
+
+@pytest.mark.parametrize("kind", ["IOU", "IOMU", "IOFU"])
+def test_groups_of_anchors(kind: str) -> None:
     inputs = {
         "s": 1 / (1 + np.exp(-draw(4, 3, 3, 4))),
         "d": draw(4, 4, 3, 4, seed=1),
@@ -56,7 +67,7 @@ def test_groups_of_anchors() -> None:
         f"{' '.join(f'field_w: {w}' for w in ws)} }}"
         for stride, hs, ws in groups
     )
-    limits = "fg_thr: 0.4 iou_thr: 0.5 min_size: 12 max_nms_num: 20"
+    limits = f"fg_thr: 0.4 iou_thr: 0.5 min_size: 12 max_nms_num: 20 nms_type: '{kind}'"
     options = f"box_group_output_param {{ {limits} {words} }} {REG}"
     made = build(layer_text("BoxGroupOutput", options, "s d t e", "r c"), inputs, force=False)
     made.forward()
@@ -73,14 +84,14 @@ def test_groups_of_anchors() -> None:
                 w = ws[a] * math.exp(min(max(delta[2], -math.log(2)), math.log(2)))
                 h = hs[a] * math.exp(min(max(delta[3], -math.log(2)), math.log(2)))
                 box = [x - w / 2, y - h / 2, x + w / 2 - 1, y + h / 2 - 1]
-                most = (size[1] * stride - 1, size[0] * stride - 1) * 2
-                box = [min(max(v, 0), m) for v, m in zip(box, most, strict=True)]
+                box = cut(box, size[0] * stride, size[1] * stride)
                 score = 1 - float(inputs[s][n, 0, i, j])
                 if score >= 0.4 and min(box[2] - box[0], box[3] - box[1]) + 1 >= 12:
                     found.append((score, box))
         found.sort(key=lambda one: -one[0])
-        rows += [[image, *box, score] for score, box in greedy(found[:20], 0.5)]
+        rows += [[image, *box, score] for score, box in greedy(found[:20], 0.5, kind)]
     assert len(rows) > 6
+    assert max(row[3] for row in rows) == 64
     same(made.blobs["c"].data[:, :, 0, 0], np.array(rows), 1e-4, 1e-3)
     same(made.blobs["r"].data[:, :, 0, 0], np.array(rows)[:, :5], 1e-4, 1e-3)
 
@@ -104,11 +115,38 @@ def test_the_boxes_of_the_next_stage() -> None:
         made.forward()
 
 
+def test_no_box_of_a_group() -> None:
+    group = "box_group_param { stride: 16 field_h: 30 field_w: 20 }"
+    options = f"box_group_output_param {{ fg_thr: 2 {group} }}"
+    inputs = {"s": draw(1, 3, 2, 2), "d": draw(1, 4, 2, 2)}
+    made = build(layer_text("BoxGroupOutput", options, "s d", "r c"), inputs, force=False)
+    made.forward()
+    assert made.blobs["r"].data.ravel().tolist() == [0, 1, 1, 10, 10]
+    assert made.blobs["c"].data.ravel().tolist() == [0] * 6
+    with pytest.raises(LayerError, match="nms_type 'NEW' must be one of IOU, IOMU, IOFU"):
+        build(layer_text("BoxGroupOutput", options.replace("fg", "nms_type: 'NEW' fg"), "s d"),
+              inputs)  # fmt: skip
+
+
+def test_boxes_that_touch() -> None:
+    """Boxes of one column in common overlap there, of one row they do not, nor with a gap."""
+    first = [10.0, 10, 19, 19]
+    others = [[19.0, 10, 28, 19], [10, 19, 19, 28], [19.5, 10, 28.5, 19], [30, 30, 20, 40]]
+    for other in others:
+        boxes = np.array([first, other])
+        share = iou(first, other)
+        assert len(kept(boxes, max(share - 1e-9, 0), "IOU", 9)) == (1 if share else 2)
+        assert len(kept(boxes, share, "IOU", 9)) == 2
+    assert [iou(first, other) > 0 for other in others] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("kind", ["IOU", "IOMU", "IOFU"])
 @pytest.mark.parametrize("most", [0, 2])
-def test_detections(most: int) -> None:
+def test_detections(most: int, kind: str) -> None:
     scores = np.array([[0.1, 0.8, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]], np.float32)
     inputs = {"s": scores, "d": draw(3, 8) * 0.1, "r": ROIS, "i": [[60, 80]]}
-    options = f"frcnn_output_param {{ conf_thr: 0.2 iou_thr: 0.5 max_det_num: {most} }} {REG}"
+    limits = f"conf_thr: 0.2 iou_thr: 0.5 max_det_num: {most} nms_type: '{kind}'"
+    options = f"frcnn_output_param {{ {limits} }} {REG}"
     made = build(layer_text("FrcnnOutput", options, "s d r i"), inputs, force=False)
     made.forward()
     rows = []
@@ -116,11 +154,37 @@ def test_detections(most: int) -> None:
         found = []
         for n in range(3):
             box = moved(inputs["d"][n, 4:], ROIS[n, 1:])
-            box = [min(max(v, 0), m) for v, m in zip(box, (79, 59, 79, 59), strict=True)]
+            box = cut(box, 60, 80)
             if scores[n, label] >= 0.2:
                 found.append((float(scores[n, label]), box))
-        rows += [[0, *box, label, score] for score, box in greedy(found, 0.5)]
+        rows += [[0, *box, label, score] for score, box in greedy(found, 0.5, kind)]
+    assert max(row[3] for row in rows) == 80
     if most:
         least = sorted((row[6] for row in rows), reverse=True)[most - 1]
         rows = [row for row in rows if row[6] >= least]
     same(made.blobs["y"].data[:, :, 0, 0], np.array([[0] + [-1] * 6, *rows]), 1e-4, 1e-3)
+
+
+@pytest.mark.parametrize("missing", ["", "output_directory", "label_map_file", "name_size_file"])
+def test_files_of_detections_are_refused(missing: str) -> None:
+    """Where the forks write them: with all three names."""
+    names = {"output_directory": "out", "label_map_file": "l.txt", "name_size_file": "n.txt"}
+    words = " ".join(f"{key}: '{value}'" for key, value in names.items() if key != missing)
+    saving = f"save_output_param {{ {words} }}"
+    found = {"s": draw(3, 3), "d": draw(3, 8), "r": ROIS, "i": [[60, 80]]}
+    priors = {"l": draw(1, 8), "c": draw(1, 6), "p": np.abs(draw(1, 2, 8))}
+    texts = [
+        (layer_text("FrcnnOutput", f"frcnn_output_param {{ {saving} }} {REG}", "s d r i"), found),
+        (
+            layer_text(
+                "DetectionOutput", f"detection_output_param {{ num_classes: 3 {saving} }}", "l c p"
+            ),
+            priors,
+        ),
+    ]
+    for text, inputs in texts:
+        if missing:
+            build(text, inputs, force=False)
+            continue
+        with pytest.raises(LayerError, match="files of detections in 'out'"):
+            build(text, inputs, force=False)

@@ -83,6 +83,7 @@ def test_no_box_out() -> None:
     net = build(layer_text("BoxOutput", options, "a", "y s"), {"a": draw(1, 6, 2, 2)}, force=False)
     net.forward()
     assert net.blobs["y"].data.ravel().tolist() == [0, 1, 1, 10, 10]
+    assert net.blobs["s"].data.ravel().tolist() == [0] * 6
     with pytest.raises(LayerError, match="nms_type 'NEW' must be one of IOU, IOMU, IOFU"):
         build(layer_text("BoxOutput", options.replace("fg", "nms_type: 'NEW' fg"), "a"),
               {"a": draw(1, 6, 2, 2)})  # fmt: skip
