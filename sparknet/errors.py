@@ -28,6 +28,7 @@ Each is also the matching builtin exception, so that callers can catch those.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 __all__ = [
@@ -60,6 +61,14 @@ def shown(name: object) -> str:
     """A name from an untrusted file, escaped and shortened for a message."""
     text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(name))
     return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
+
+
+def outside() -> int:
+    """The stack level, seen from who asks, of the caller outside this package: a warning's."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("sparknet."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 class SparkNetError(Exception):

@@ -14,7 +14,7 @@ class Normalize final : public Kernel {
         num_ = shape[0], channels_ = shape[1];
         area_ = count(shape, 2, shape.size());
         whole_ = layer.options.flag("across_spatial");
-        shared_ = layer.options.flag("channel_shared");
+        shared_ = layer.params.empty() || layer.options.flag("channel_shared");
         eps_ = static_cast<float>(layer.options.real("eps"));
         norms_.assign(static_cast<size_t>(num_ * area_), 0.0F);
         products_.assign(norms_.size(), 0.0F);
@@ -22,7 +22,7 @@ class Normalize final : public Kernel {
     }
 
     void forward(Layer& layer) override {
-        const float *x = layer.bottom(), *factors = layer.param(0);
+        const float *x = layer.bottom(), *factors = factors_of(layer);
         float* y = layer.top();
         images([&](int64_t n) {
             const float* in = x + n * channels_ * area_;
@@ -39,9 +39,9 @@ class Normalize final : public Kernel {
 
     void backward(Layer& layer) override {
         const float *x = layer.bottom(), *dy = layer.top_diff();
-        if (layer.learns[0]) learn(x, dy, layer.param_diff(0));
+        if (!layer.params.empty() && layer.learns[0]) learn(x, dy, layer.param_diff(0));
         if (!layer.propagate[0]) return;
-        const float* factors = layer.param(0);
+        const float* factors = factors_of(layer);
         float* dx = layer.bottom_diff();
         images([&](int64_t n) {
             const int64_t at = n * channels_ * area_;
@@ -50,6 +50,12 @@ class Normalize final : public Kernel {
     }
 
    private:
+    // A layer without parameters has the factor 1 (happynear's).
+    static const float* factors_of(const Layer& layer) {
+        static const float one = 1;
+        return layer.params.empty() ? &one : layer.param(0);
+    }
+
     template <class F>
     void images(F&& body) const {
         parallel(

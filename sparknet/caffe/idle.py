@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from itertools import pairwise
 
 from sparknet.caffe.net import Net
-from sparknet.errors import shown
+from sparknet.errors import outside, shown
 from sparknet.graph import Node
 
 _MOST = 8
@@ -29,7 +28,7 @@ def warn_of_idle(net: Net) -> None:
             "those of the layers that follow; give each a weight_filler, such as xavier, or "
             "weights to begin with",
             IdleWarning,
-            stacklevel=_outside(),
+            stacklevel=outside(),
         )
 
 
@@ -61,11 +60,3 @@ def _is_zero(node: Node, zeros: frozenset[int]) -> bool:
     """Whether a layer has weights, not only biases or one factor a channel, and they are 0."""
     weights = [ref for ref in node.params if len(ref.shape) > 1]
     return bool(weights) and all(ref.learnable in zeros for ref in weights)
-
-
-def _outside() -> int:
-    """The stack level, seen from `warn_of_idle`, of the caller outside this package."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("sparknet."):
-        level, frame = level + 1, frame.f_back
-    return level

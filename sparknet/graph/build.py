@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sparknet.errors import LayerError
+from sparknet.errors import LayerError, outside, shown
 from sparknet.graph.gradient import Flow, find_flow, force
 from sparknet.graph.graph import Graph
 from sparknet.graph.node import Node
@@ -14,8 +15,9 @@ from sparknet.graph.splits import insert_splits
 from sparknet.graph.state import filter_net, net_state
 from sparknet.graph.unknown import LeftOut, check_policy, leave_out_unknown
 from sparknet.layers import Layer, Plan, Shape, make
+from sparknet.layers.alignment import align_crops
 from sparknet.layers.layer import TRAIN
-from sparknet.proto import caffe_pb2, needs_upgrade, upgrade_net
+from sparknet.proto import ForkWarning, caffe_pb2, needs_upgrade, upgrade_net
 
 AUTOMATIC = "(automatic)"
 """The name of a top that its layer makes although the description leaves it out."""
@@ -49,6 +51,7 @@ def build_in_state(
     left_out: tuple[LeftOut, ...] = ()
     if unknown == "skip":
         filtered, left_out = leave_out_unknown(filtered)
+    align_crops(filtered)
     parameter = insert_splits(filtered)
     wiring = _Wiring()
     wired = [
@@ -87,6 +90,7 @@ class _Wiring:
             description.phase = phase
         _check_propagate_down(description)
         layer = make(description, description.phase)
+        _say_which(layer)
         bottoms = tuple(description.bottom)
         bottom_ids = tuple(self._ids[blob] for blob in bottoms)
         self.unread.difference_update(bottoms)
@@ -131,6 +135,16 @@ class _Wiring:
         self.names.append(name)
         self.shapes.append(shape)
         return len(self.names) - 1
+
+
+def _say_which(layer: Layer) -> None:
+    """Refuse to train, and warn otherwise, where forks mean different things by a layer."""
+    if not (told := layer.ambiguous()):
+        return
+    if layer.phase == TRAIN:
+        layer.fail(f"forks mean different things by it, and train differently: {told} to test only")
+    message = f"layer '{shown(layer.name)}' ({layer.type}): {told}"
+    warnings.warn(message, ForkWarning, stacklevel=outside())
 
 
 def _check_propagate_down(description: caffe_pb2.LayerParameter) -> None:

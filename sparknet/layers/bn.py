@@ -21,8 +21,9 @@ class BN(Layer):
 
     PSPNet's, ICNet's and TSN's has four: slope, bias, and running mean and variance.  Statistics
     are the batch's in TRAIN, the running ones in TEST and where ``frozen``, which also stops slope
-    and bias from learning.  Without any field it is this one, unless two ``param`` entries or
-    ``dialect="segnet"`` say otherwise.  A ``batch_norm_param`` in place of ``bn_param`` gives
+    and bias from learning.  Two ``param`` entries are SegNet's and four this one's; without any it
+    is this one in TEST, and in TRAIN refused unless ``dialect="segnet"`` or ``"pspnet"`` says
+    which.  A ``batch_norm_param`` in place of ``bn_param`` gives
     scale_filler, bias_filler, moving_average_fraction as momentum, eps and use_global_stats.
 
     Values: statistics ("batch", "running", "none"), eps, momentum.
@@ -45,6 +46,16 @@ class BN(Layer):
         self.of_segnet = bool(segnet) or (plain and len(parameter.param) == 2)
         if len(parameter.top) > 1 and not self.of_segnet:
             self.fail("takes 1 top; only SegNet's BN shows its statistics")
+
+    def ambiguous(self) -> str:
+        told = self.parameter.HasField("batch_norm_param") or len(self.parameter.param) in (2, 4)
+        if told or any(map(self.options.HasField, (*_OF_SEGNET, *_OF_PSPNET))):
+            return ""
+        return (
+            "SegNet's takes the batch's statistics in both phases (bn_param { bn_mode: LEARN } or "
+            'dialect="segnet"), PSPNet\'s keeps running ones (bn_param { frozen: false } or '
+            'dialect="pspnet"): PSPNet\'s is taken'
+        )
 
     @property
     def is_frozen(self) -> bool:

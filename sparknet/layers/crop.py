@@ -8,7 +8,11 @@ from sparknet.layers.layer import Layer, Plan, Shape, exactly, shape_text
 
 
 class Crop(Layer):
-    """Caffe: crop_layer.cpp."""
+    """Caffe: crop_layer.cpp; without offset it cuts at 0.
+
+    ``align`` is HED's, crfasrnn's and DeconvNet's (``dialect="hed"``): the offset lays the first
+    bottom upon the second, as the layers that both come from have moved them.
+    """
 
     type = "Crop"
     stock = True

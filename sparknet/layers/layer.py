@@ -203,6 +203,11 @@ class Layer(ABC):
         """Whether the tops hold numbers of the bottoms, as they are."""
         return False
 
+    def ambiguous(self) -> str:
+        """What forks mean by this layer's text where it does not tell them apart, how to say each,
+        and which one's is computed; empty where it is clear."""
+        return ""
+
     @property
     def draws(self) -> bool:
         """Whether a pass draws random numbers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import read_blob, write_blob
+from sparknet.proto.dialect import ForkWarning
 from sparknet.proto.model import Model, copy_arrays
 from sparknet.proto.model_file import parse_model, read_model, write_model
 from sparknet.proto.solver import SolverNets, check_construction, check_solver, solver_nets
@@ -19,6 +20,7 @@ from sparknet.proto.upgrade import (
 )
 
 __all__ = [
+    "ForkWarning",
     "Model",
     "SolverNets",
     "State",

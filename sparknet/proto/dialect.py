@@ -14,6 +14,10 @@ from sparknet.proto import caffe_pb2
 Layer = caffe_pb2.LayerParameter
 
 
+class ForkWarning(UserWarning):
+    """Two forks mean different things by a layer's text: which was taken, and how to say others."""
+
+
 def _segnet(layer: Layer) -> None:
     """BN has scale and shift, and takes the statistics of the batch in both phases."""
     if layer.type == "BN" and not layer.bn_param.HasField("bn_mode"):
@@ -27,9 +31,11 @@ def _pspnet(layer: Layer) -> None:
 
 
 def _hed(layer: Layer) -> None:
-    """The loss of edges is balanced: there are few."""
+    """The loss of edges is balanced: there are few.  Crop aligns its bottoms."""
     if layer.type == "SigmoidCrossEntropyLoss":
         layer.loss_param.class_balanced = True
+    elif layer.type == "Crop" and not layer.crop_param.offset and layer.crop_param.axis in (2, -2):
+        layer.crop_param.align = True
 
 
 def _textboxes(layer: Layer) -> None:
@@ -44,12 +50,32 @@ def _faceboxes(layer: Layer) -> None:
         layer.prior_box_param.arrangement = caffe_pb2.PriorBoxParameter.DENSE
 
 
+def _happynear(layer: Layer) -> None:
+    """Normalize divides at each place, and learns no factor."""
+    if layer.type == "Normalize" and not layer.HasField("norm_param"):
+        layer.norm_param.across_spatial = False
+        layer.norm_param.eps = 1e-6
+        layer.norm_param.learned_scale = False
+
+
+def _region_loss(fork: caffe_pb2.RegionLossParameter.Fork) -> Callable[[Layer], None]:
+    def tell(layer: Layer) -> None:
+        if layer.type == "RegionLoss" and not layer.region_loss_param.HasField("fork"):
+            layer.region_loss_param.fork = fork
+
+    return tell
+
+
 DIALECTS: Mapping[str, Callable[[Layer], None]] = {
     "segnet": _segnet,
     "pspnet": _pspnet,
     "hed": _hed,
     "textboxes": _textboxes,
     "faceboxes": _faceboxes,
+    "happynear": _happynear,
+    "caffe-yolov2": _region_loss(caffe_pb2.RegionLossParameter.CAFFE_YOLOV2),
+    "mobilenet-yolo": _region_loss(caffe_pb2.RegionLossParameter.MOBILENET_YOLO),
+    "intel": _region_loss(caffe_pb2.RegionLossParameter.INTEL),
 }
 
 

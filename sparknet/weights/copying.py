@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sparknet.errors import WeightsError, shown
+from sparknet.errors import WeightsError, outside, shown
 from sparknet.onnx import open_model
 from sparknet.proto import Model
 from sparknet.weights.files import StrPath
@@ -92,18 +91,10 @@ def _warn(paths: Sequence[str], missing: Sequence[str], unused: Sequence[str]) -
     said = f"{files}: no weights for {_names(missing)}, which keep those they begin with"
     if unused:
         said += f"; nothing takes those of {_names(unused)}"
-    warnings.warn(said, WeightsWarning, stacklevel=_outside())
+    warnings.warn(said, WeightsWarning, stacklevel=outside())
 
 
 def _names(names: Iterable[str]) -> str:
     quoted = [f"'{shown(name)}'" for name in names]
     more = len(quoted) - _MOST
     return ", ".join(quoted[:_MOST]) + (f" and {more} more" if more > 0 else "")
-
-
-def _outside() -> int:
-    """The stack level, seen from `_warn`, of the caller outside this package."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("sparknet."):
-        level, frame = level + 1, frame.f_back
-    return level

@@ -14,7 +14,14 @@ from sparknet.cli import main
 from sparknet.errors import LayerError, SpecError, TextError, WeightsError
 from sparknet.graph import build
 from sparknet.layers import LAYERS
-from sparknet.proto import UnknownWarning, caffe_pb2, parse_model, parse_net, parse_text
+from sparknet.proto import (
+    ForkWarning,
+    UnknownWarning,
+    caffe_pb2,
+    parse_model,
+    parse_net,
+    parse_text,
+)
 from sparknet.proto.forks import LACKED, origin
 from sparknet.proto.wire import encode_varint
 from tests.caffe.gradient import biased, check_gradients
@@ -202,13 +209,94 @@ def test_the_dialect_of_hed() -> None:
     check_gradients(own, {"x": x, "t": target}, of=[], force=False)
 
 
-@pytest.mark.parametrize(("dialect", "blobs"), [("segnet", 2), ("pspnet", 4), (None, 4)])
-def test_a_bn_that_says_nothing(dialect: str | None, blobs: int) -> None:
+def test_hed_aligns_its_crops() -> None:
+    """A 1 x 1 convolution of weight 1 and pad 7 is cut back to what it came from."""
     text = (
-        'layer { name: "i" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }'
-        'layer { name: "b" type: "BN" bottom: "x" top: "y" }'
+        'layer { name: "i" type: "Input" top: "data" '
+        "input_param { shape { dim: 1 dim: 1 dim: 20 dim: 20 } } }"
+        'layer { name: "c" type: "Convolution" bottom: "data" top: "c" convolution_param '
+        '{ num_output: 1 kernel_size: 1 pad: 7 weight_filler { type: "constant" value: 1 } } }'
+        'layer { name: "crop" type: "Crop" bottom: "c" bottom: "data" top: "y" }'
     )
-    assert len(Net(text, dialect=dialect).net.params["b"]) == blobs
+    x = np.random.default_rng(0).standard_normal((1, 1, 20, 20)).astype(np.float32)
+    np.testing.assert_array_equal(Net(text, dialect="hed").forward({"data": x})["y"], x)
+    with pytest.warns(ForkWarning, match=r"layer 'crop' .*BVLC's.* at 7: dialect=\"hed\""):
+        net = Net(text)
+    cut = net.forward({"data": x})["y"]
+    np.testing.assert_array_equal(cut[:, :, 7:, 7:], x[:, :, :13, :13])
+    assert not cut[:, :, :7].any()
+
+
+BARE = (
+    'layer {{ name: "i" type: "Input" top: "x" input_param {{ shape {{ dim: 2 dim: 3 }} }} }}'
+    'layer {{ name: "b" type: "{}" bottom: "x" top: "y" {} }}'
+)
+
+
+@pytest.mark.parametrize(
+    ("type_", "words", "dialect", "blobs"),
+    [
+        ("BN", "", "segnet", 2),
+        ("BN", "", "pspnet", 4),
+        ("BN", "bn_param { bn_mode: LEARN }", None, 2),
+        ("BN", "param { } param { }", None, 2),
+        ("BN", "param { } param { } param { } param { }", None, 4),
+        ("BN", "bn_param { frozen: false }", None, 4),
+        ("Normalize", "", "happynear", 0),
+        ("Normalize", "norm_param { across_spatial: true }", None, 1),
+        ("Normalize", "norm_param { channel_shared: false }", "happynear", 1),
+    ],
+)
+@pytest.mark.parametrize("phase", [0, 1])
+def test_whose_layer_it_is(
+    type_: str, words: str, dialect: str | None, blobs: int, phase: int
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        net = Net(BARE.format(type_, words), dialect=dialect, phase=phase)
+    assert len(net.net.params.get("b", ())) == blobs
+
+
+@pytest.mark.parametrize(
+    ("type_", "blobs", "said"),
+    [
+        ("BN", 4, r'dialect="segnet".*dialect="pspnet".* PSPNet\'s is taken'),
+        ("Normalize", 1, r'norm_param.*dialect="happynear".* SSD\'s is taken'),
+    ],
+)
+def test_a_layer_that_says_nothing(type_: str, blobs: int, said: str) -> None:
+    """It is refused where training would differ, and otherwise taken with a word."""
+    with pytest.raises(LayerError, match=f"layer 'b': {type_}: .*train differently: .*{said}"):
+        Net(BARE.format(type_, ""), phase=0)
+    with pytest.warns(ForkWarning, match=f"layer 'b' \\({type_}\\): .*{said}"):
+        net = Net(BARE.format(type_, ""))
+    assert len(net.net.params["b"]) == blobs
+
+
+def test_the_normalize_of_happynear() -> None:
+    """Each place is divided by its norm; nothing learns (normalize_layer.cpp, L2)."""
+    text = BARE.replace("dim: 3", "dim: 3 dim: 2 dim: 2").format("Normalize", "")
+    x = np.random.default_rng(0).standard_normal((2, 3, 2, 2)).astype(np.float32)
+    want = np.zeros_like(x)
+    for n, i, j in np.ndindex(2, 2, 2):
+        want[n, :, i, j] = x[n, :, i, j] / np.sqrt((x[n, :, i, j] ** 2).sum() + 1e-6)
+    got = Net(text, dialect="happynear").forward({"x": x})["y"]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    options = "norm_param { across_spatial: false learned_scale: false }"
+    check_gradients(layer_text("Normalize", options), {"x": x})
+    with pytest.raises(LayerError, match="learned_scale: false has no factor"):
+        Net(BARE.format("Normalize", "norm_param { learned_scale: false scale_filler { } }"))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "fork"),
+    [("caffe-yolov2", 0), ("mobilenet-yolo", 1), ("intel", 2)],
+)
+def test_the_dialects_of_the_region_loss(dialect: str, fork: int) -> None:
+    text = 'layer { name: "l" type: "RegionLoss" }'
+    assert parse_net(text, dialect=dialect).layer[0].region_loss_param.fork == fork
+    other = 'layer { name: "l" type: "RegionLoss" region_loss_param { fork: INTEL } }'
+    assert parse_net(other, dialect=dialect).layer[0].region_loss_param.fork == 2
 
 
 def test_no_such_dialect() -> None:

@@ -154,10 +154,13 @@ def layer_norm(place: Place) -> None:
 
 @writes("Normalize")
 def normalize(place: Place) -> None:
-    """SSD's: over the channels of each place, or over the whole image; then factors."""
+    """SSD's: over the channels of each place, or over the whole image; then factors, if any."""
     options, x = place.options, place.inputs[0]
     axes = [1, 2, 3] if options.across_spatial else [1]
     sum_ = place.reduce("ReduceSum", place.put("Mul", [x, x]), axes)
     root = place.put("Sqrt", [place.put("Add", [sum_, place.constant(options.eps)])])
+    if not place.arrays:
+        place.last("Div", [x, root])
+        return
     factors = place.arrays[0].reshape(1, -1, 1, 1)
     place.last("Mul", [place.put("Div", [x, root]), place.constant(factors)])
