@@ -6,7 +6,7 @@ import json
 import re
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,18 +71,32 @@ def take(folder: Path, trusted: bool = False) -> Census:
     """
     paths = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
     texts: dict[bytes, str] = {}
+    unread = []
     for path in paths:
-        if path.is_file():
-            texts.setdefault(path.read_bytes(), str(path.relative_to(folder)))
+        name = str(path.relative_to(folder))
+        try:
+            if path.is_file():
+                texts.setdefault(path.read_bytes(), name)
+        except OSError as error:
+            unread.append(Found(name, "net", UNREAD, error.strerror or str(error)))
     found = (_look(text, name, trusted) for text, name in texts.items())
-    return Census([one for one in found if one is not None])
+    return Census([*(one for one in found if one is not None), *unread])
 
 
 def _look(text: bytes, name: str, trusted: bool) -> Found | None:
+    """One bad file ends no census, whatever it makes of sparknet."""
+    import warnings
+
     bare = _COMMENT.sub(b"", text)
-    if _SOLVER.search(bare):
-        return _look_at_solver(text, name)
-    return _look_at_net(text, name, trusted) if _LAYERS.search(bare) else None
+    kind = "solver" if _SOLVER.search(bare) else "net"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            if kind == "solver":
+                return _look_at_solver(text, name)
+            return _look_at_net(text, name, trusted) if _LAYERS.search(bare) else None
+        except Exception as error:  # the file of a stranger
+            return Found(name, kind, UNREAD, f"{type(error).__name__}: {_plain(error)}")
 
 
 def _look_at_solver(text: bytes, name: str) -> Found:
@@ -108,25 +122,28 @@ def _unknown_fields(text: bytes, message_class: Any) -> tuple[str, ...]:
 
 
 def _look_at_net(text: bytes, name: str, trusted: bool) -> Found:
-    import warnings
-
     from sparknet.layers import LAYERS
     from sparknet.proto import caffe_pb2, parse_net
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            net = parse_net(text, name)
-        except SpecError as error:
-            fields = _unknown_fields(text, caffe_pb2.NetParameter)
-            types: Iterable[str] = ()
-            if fields:
-                known = parse_net(text, name, unknown="skip")
-                types = {layer.type for layer in known.layer} - set(LAYERS)
-            return Found(name, "net", UNREAD, _plain(error), tuple(types), fields)
+    try:
+        net = parse_net(text, name)
+    except SpecError as error:
+        fields = _unknown_fields(text, caffe_pb2.NetParameter)
+        found = _known_types(text, name) - set(LAYERS) if fields else set[str]()
+        return Found(name, "net", UNREAD, _plain(error), tuple(sorted(found)), fields)
     types = {layer.type for layer in net.layer} - set(LAYERS)
     result, reason = _build(net, trusted, types)
     return Found(name, "net", result, reason, tuple(sorted(types)))
+
+
+def _known_types(text: bytes, name: str) -> set[str]:
+    """The types of a net's layers without fields that the schema lacks, if it is a net then."""
+    from sparknet.proto import parse_net
+
+    try:
+        return {layer.type for layer in parse_net(text, name, unknown="skip").layer}
+    except SpecError:
+        return set()
 
 
 def _build(net: Any, trusted: bool, types: set[str]) -> tuple[str, str]:

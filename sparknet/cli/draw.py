@@ -40,7 +40,10 @@ def _dot(chosen: Namespace) -> str:
     if chosen.plain:
         from sparknet.caffe.draw import to_dot as plain
 
-        net, phase = net_file.read(chosen.file, chosen.trusted), net_file.phase_number(chosen)
+        net, phase = (
+            net_file.read(chosen.file, chosen.trusted, dialect=chosen.dialect),
+            net_file.phase_number(chosen),
+        )
         return plain(net, chosen.rankdir, phase=phase)
     from sparknet.graph import to_dot
 

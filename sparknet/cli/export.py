@@ -53,7 +53,7 @@ def _execute(chosen: Namespace) -> int:
         raise WrongUse("give -weights")
     if chosen.inputs and not chosen.check:
         raise WrongUse("--inputs goes with --check")
-    described = net_file.read(chosen.net, chosen.trusted)
+    described = net_file.read(chosen.net, chosen.trusted, dialect=chosen.dialect)
     transform = _transform(described) if chosen.preprocessing else None
     if chosen.batch:
         set_batch(described, chosen.batch)

@@ -17,7 +17,7 @@ def add(parser: ArgumentParser, name: str, **options: Any) -> None:
 
 
 def add_state(parser: ArgumentParser) -> None:
-    """Add the flags -level and -stage."""
+    """Add the flags -level, -stage and --dialect: which net a file describes."""
     add(parser, "level", type=int, default=0, help="the level that the net is built for")
     add(
         parser,
@@ -26,6 +26,11 @@ def add_state(parser: ArgumentParser) -> None:
         default=[],
         metavar="NAME[,NAME]",
         help="stages to include; can be repeated",
+    )
+    parser.add_argument(
+        "--dialect",
+        metavar="FORK",
+        help="whose meaning counts where a layer's text has several: segnet, pspnet, hed …",
     )
 
 

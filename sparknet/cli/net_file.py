@@ -19,7 +19,7 @@ MODELS = (".caffemodel", ".onnx")
 
 
 def add_net(parser: ArgumentParser) -> None:
-    """Add the arguments FILE, -phase, -level and -stage."""
+    """Add the arguments FILE, -phase, -level, -stage and --dialect."""
     parser.add_argument("file", metavar="FILE", help="a net: .prototxt, .caffemodel or .onnx")
     add_phase(parser)
     flags.add_state(parser)
@@ -32,14 +32,21 @@ def add_phase(parser: ArgumentParser, help: str = "the phase that the net is bui
     )
 
 
-def read(path: str, trusted: bool | None = None, unknown: str = "refuse") -> NetParameter:
+def read(
+    path: str,
+    trusted: bool | None = None,
+    unknown: str = "refuse",
+    dialect: str | None = None,
+) -> NetParameter:
     """Read the net of a text file, which is trusted by default, or of a model, which is not."""
     from sparknet.onnx import open_model
-    from sparknet.proto import read_net
+    from sparknet.proto import read_net, upgrade_net
+    from sparknet.proto.dialect import in_dialect
     from sparknet.proto.trust import with_trust
 
-    net = open_model(path).net if Path(path).suffix in MODELS else read_net(path, unknown=unknown)
-    return with_trust(net, trusted)
+    is_model = Path(path).suffix in MODELS
+    net = upgrade_net(open_model(path).net) if is_model else read_net(path, unknown=unknown)
+    return with_trust(in_dialect(net, dialect), trusted)
 
 
 def phase_number(chosen: Namespace) -> int:
@@ -51,7 +58,7 @@ def phase_number(chosen: Namespace) -> int:
 def graph(chosen: Namespace, unknown: str = "refuse") -> Graph:
     from sparknet.graph import build
 
-    net = read(chosen.file, chosen.trusted, unknown)
+    net = read(chosen.file, chosen.trusted, unknown, chosen.dialect)
     return build(net, phase_number(chosen), chosen.level, flags.stages(chosen), unknown)
 
 
@@ -78,7 +85,7 @@ def test_net(chosen: Namespace) -> Net:
     flags.use_threads(chosen)
     opened = open_weights([_weights(chosen)])
     net = Net.from_proto(
-        read(chosen.model, chosen.trusted),
+        read(chosen.model, chosen.trusted, dialect=chosen.dialect),
         TEST,
         chosen.level,
         flags.stages(chosen),
@@ -98,7 +105,7 @@ def fed_net(chosen: Namespace) -> FedNet:
     weights = _weights(chosen)
     stages = flags.stages(chosen)
     return Net(
-        read(chosen.model, chosen.trusted),
+        read(chosen.model, chosen.trusted, dialect=chosen.dialect),
         weights,
         level=chosen.level,
         stages=stages,

@@ -12,12 +12,15 @@ if TYPE_CHECKING:
 
 
 def read_settings(chosen: Namespace) -> SolverParameter:
-    """The solver of -solver, changed by -model, -weights, -iterations, -level and -stage."""
+    """The solver of -solver, changed by -model, -weights, -iterations, -level, -stage and
+    --dialect."""
     from sparknet.caffe.solvers.settings import settings
+    from sparknet.proto import solver_in_dialect
     from sparknet.proto.trust import solver_with_trust
 
     net = net_file.read(chosen.model, chosen.trusted) if chosen.model else None
     solver = solver_with_trust(settings(chosen.solver, net), chosen.trusted)
+    solver = solver_in_dialect(solver, chosen.dialect)
     solver.train_state.level = chosen.level
     solver.train_state.stage.extend(flags.stages(chosen))
     if chosen.weights or chosen.snapshot:

@@ -96,7 +96,7 @@ def _net(chosen: Namespace) -> Net:
 
 def _described(chosen: Namespace) -> NetParameter:
     """The net of the file, with the batch size of -batch."""
-    net = net_file.read(chosen.model, chosen.trusted)
+    net = net_file.read(chosen.model, chosen.trusted, dialect=chosen.dialect)
     if chosen.batch:
         from sparknet.graph.batch import set_batch
 

@@ -22,6 +22,7 @@ from sparknet.proto import (
     parse_solver,
     read_net,
     read_solver,
+    solver_in_dialect,
     solver_nets,
     upgrade_net,
     upgrade_solver,
@@ -97,15 +98,18 @@ def describe(
     check_policy(unknown)
     message = _message(source, unknown)
     if dialect is not None:
-        message = _in_dialect(message, dialect)
+        message = _in_dialect(message, dialect, trusted, unknown)
     described = _describe(message, phase, level, stages, trusted, unknown)
     return described.known_part() if unknown == "skip" else described
 
 
-def _in_dialect(message: Any, dialect: str) -> NetMessage:
-    if not isinstance(message, NetMessage):
-        raise SpecError("dialect is for a net alone: read a solver's nets with read_net(dialect=…)")
-    return in_dialect(upgrade_net(message), dialect)
+def _in_dialect(
+    message: Any, dialect: str, trusted: bool | None, unknown: str
+) -> NetMessage | SolverMessage:
+    if isinstance(message, NetMessage):
+        return in_dialect(upgrade_net(message), dialect)
+    solver = solver_with_trust(upgrade_solver(message), trusted)
+    return solver_in_dialect(solver, dialect, unknown=unknown)
 
 
 def _describe(

@@ -7,7 +7,13 @@ from sparknet.proto.blob_file import read_blob, write_blob
 from sparknet.proto.dialect import ForkWarning
 from sparknet.proto.model import Model, copy_arrays
 from sparknet.proto.model_file import parse_model, read_model, write_model
-from sparknet.proto.solver import SolverNets, check_construction, check_solver, solver_nets
+from sparknet.proto.solver import (
+    SolverNets,
+    check_construction,
+    check_solver,
+    solver_in_dialect,
+    solver_nets,
+)
 from sparknet.proto.state_file import State, parse_state, read_state, state_model_path, write_state
 from sparknet.proto.text import format_text, parse_text, read_text, write_text
 from sparknet.proto.text_files import UnknownWarning, parse_net, parse_solver, read_net, read_solver
@@ -43,6 +49,7 @@ __all__ = [
     "read_solver",
     "read_state",
     "read_text",
+    "solver_in_dialect",
     "solver_needs_upgrade",
     "solver_nets",
     "state_model_path",

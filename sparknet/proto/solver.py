@@ -12,6 +12,7 @@ from typing import NamedTuple
 from sparknet.errors import SolverError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import StrPath
+from sparknet.proto.dialect import in_dialect
 from sparknet.proto.suggest import did_you_mean
 from sparknet.proto.text_files import read_net
 from sparknet.proto.upgrade import upgrade_net, upgrade_solver_in_place
@@ -160,6 +161,28 @@ def solver_nets(solver: Solver, folder: StrPath = "", *, unknown: str = "refuse"
         own = solver.test_state[index] if solver.test_state else State()
         _settle(net, caffe_pb2.TEST, own)
     return SolverNets(train, tests)
+
+
+def solver_in_dialect(solver: Solver, dialect: str | None, *, unknown: str = "refuse") -> Solver:
+    """The solver with its nets in place of their files' names, each in a dialect; without one the
+    solver as it is.  `unknown` is that of `read_net`."""
+    if dialect is None:
+        return solver
+    _check_train_net(solver)
+    made = Solver()
+    made.CopyFrom(solver)
+    for named, own in (("net", "net_param"), ("train_net", "train_net_param")):
+        if made.HasField(named):
+            getattr(made, own).CopyFrom(read_net(getattr(made, named), unknown=unknown))
+            made.ClearField(named)
+        if made.HasField(own):
+            getattr(made, own).CopyFrom(in_dialect(upgrade_net(getattr(made, own)), dialect))
+    tests = [upgrade_net(net) for net in solver.test_net_param]
+    tests += [read_net(name, unknown=unknown) for name in solver.test_net]
+    made.ClearField("test_net")
+    made.ClearField("test_net_param")
+    made.test_net_param.extend(in_dialect(net, dialect) for net in tests)
+    return made
 
 
 def _train_net(solver: Solver, read: Callable[[str], Net]) -> Net:

@@ -40,7 +40,7 @@ def read_net(
 
     A field that the schema lacks is an error, or with ``unknown="skip"`` left out with an
     `UnknownWarning`.  `dialect` is the fork whose meaning counts where no field tells forks
-    apart: "segnet" or "pspnet" (BN), "hed" (SigmoidCrossEntropyLoss).
+    apart: docs/compatibility.md lists them.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sparknet.cli import main
+from sparknet.cli import census, main
 from sparknet.cli.census import take
 
 INPUT = 'layer { name: "i" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }\n'
@@ -34,6 +35,37 @@ def test_the_reason_of_the_phase_that_has_data(tmp_path: Path) -> None:
     text += 'layer { name: "p" type: "Pooling" bottom: "x" top: "y" }'
     (tmp_path / "net.prototxt").write_text(text)
     assert take(tmp_path).files[0].reason.startswith("Pooling: ")
+
+
+def test_one_bad_file_ends_no_census(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two generations and an unknown field in one file; a file that nobody may read; a defect."""
+    (tmp_path / "a.prototxt").write_text('layer { type: "TanH" }\nlayers { nosuch: 1 }')
+    (tmp_path / "b.prototxt").write_text(FILES["good.prototxt"])
+    (tmp_path / "c.prototxt").write_text(FILES["good.prototxt"] + "# secret")
+    read, build = Path.read_bytes, census._build
+
+    def read_bytes(path: Path) -> bytes:
+        if path.name == "c.prototxt":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    def built(net: Any, trusted: bool, types: set[str]) -> tuple[str, str]:
+        if len(net.layer) > 2:
+            raise ZeroDivisionError("division by zero")
+        return build(net, trusted, types)
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    monkeypatch.setattr(census, "_build", built)
+    (tmp_path / "d.prototxt").write_text(FILES["good.prototxt"] + 'layer { type: "TanH" }')
+    found = {one.path: one for one in take(tmp_path).files}
+    assert found["a.prototxt"].result == "unread"
+    assert found["a.prototxt"].unknown_fields == ("V1LayerParameter nosuch",)
+    assert found["b.prototxt"].result == "built"
+    assert (found["c.prototxt"].result, found["c.prototxt"].reason) == (
+        "unread", "Permission denied",
+    )  # fmt: skip
+    assert found["d.prototxt"].reason == "ZeroDivisionError: division by zero"
+    assert main(["census", str(tmp_path), "--list"]) == 0
 
 
 @pytest.fixture
