@@ -90,11 +90,12 @@ class _Wiring:
             description.phase = phase
         _check_propagate_down(description)
         layer = make(description, description.phase)
-        _say_which(layer)
         bottoms = tuple(description.bottom)
         bottom_ids = tuple(self._ids[blob] for blob in bottoms)
         self.unread.difference_update(bottoms)
-        plan = layer.plan([self.shapes[blob] for blob in bottom_ids])
+        shapes = [self.shapes[blob] for blob in bottom_ids]
+        _say_which(layer, shapes)
+        plan = layer.plan(shapes)
         tops = tuple(description.top)
         top_ids = tuple(self._top(layer, j, top, plan) for j, top in enumerate(tops))
         self.unread.update(tops)
@@ -137,9 +138,9 @@ class _Wiring:
         return len(self.names) - 1
 
 
-def _say_which(layer: Layer) -> None:
+def _say_which(layer: Layer, bottoms: Sequence[Shape]) -> None:
     """Refuse to train, and warn otherwise, where forks mean different things by a layer."""
-    if not (told := layer.ambiguous()):
+    if not (told := layer.ambiguous(bottoms)):
         return
     if layer.phase == TRAIN:
         layer.fail(f"forks mean different things by it, and train differently: {told} to test only")

@@ -47,7 +47,7 @@ class BN(Layer):
         if len(parameter.top) > 1 and not self.of_segnet:
             self.fail("takes 1 top; only SegNet's BN shows its statistics")
 
-    def ambiguous(self) -> str:
+    def ambiguous(self, bottoms: Sequence[Shape]) -> str:
         told = self.parameter.HasField("batch_norm_param") or len(self.parameter.param) in (2, 4)
         if told or any(map(self.options.HasField, (*_OF_SEGNET, *_OF_PSPNET))):
             return ""

@@ -203,7 +203,7 @@ class Layer(ABC):
         """Whether the tops hold numbers of the bottoms, as they are."""
         return False
 
-    def ambiguous(self) -> str:
+    def ambiguous(self, bottoms: Sequence[Shape]) -> str:
         """What forks mean by this layer's text where it does not tell them apart, how to say each,
         and which one's is computed; empty where it is clear."""
         return ""

@@ -13,20 +13,20 @@ from sparknet.layers.legacy_shape import legacy_shape
 class Normalize(Layer):
     """normalize_layer.cpp of SSD.  One factor if ``channel_shared``, else one a channel.
 
-    ``learned_scale: false`` is happynear's: no factor, and nothing is learned.  A layer that says
-    nothing at all is refused in TRAIN, for either may be meant, and is SSD's in TEST.
+    ``learned_scale: false`` is happynear's and TSN's: no factor, and nothing is learned.  A layer
+    that says nothing at all is refused in TRAIN, for each may be meant, and is SSD's in TEST.
     """
 
     type = "Normalize"
     field = "norm_param"
 
-    def ambiguous(self) -> str:
+    def ambiguous(self, bottoms: Sequence[Shape]) -> str:
         if self.parameter.HasField("norm_param"):
             return ""
         return (
             "SSD's divides by the norm of the whole image and learns a factor (norm_param { "
-            "across_spatial: true }), happynear's divides at each place and learns none "
-            '(dialect="happynear"): SSD\'s is taken'
+            "across_spatial: true }), TSN's learns none (dialect=\"tsn\"), and happynear's divides "
+            'at each place and learns none (dialect="happynear"): SSD\'s is taken'
         )
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

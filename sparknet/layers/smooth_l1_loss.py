@@ -8,11 +8,15 @@ from typing import Any
 
 from sparknet.layers.layer import Plan, Shape, between, count, shape_text
 from sparknet.layers.legacy_shape import legacy_shape
-from sparknet.layers.loss import Loss
+from sparknet.layers.loss import Loss, normalization
 
 
 class SmoothL1Loss(Loss):
-    """Of Fast R-CNN; bottoms 2 and 3 are weights inside and outside the loss.
+    """Of Fast R-CNN: divided by N; bottoms 2 and 3 are weights inside and outside the loss.
+
+    R-FCN's and MATLAB's Faster R-CNN divide by places, too, and R-FCN's and Intel's follow
+    loss_param.  Where theirs would be another number the layer is refused in TRAIN: give
+    ``loss_param { normalization: BATCH_SIZE }`` for Fast R-CNN's.
 
     Top 1, of Cascade R-CNN's fork, is the loss of each place, N x 1 x H x W.
     Values: num, channels, inner, sigma2 (sigma squared), inside (bottom 2 given), outside (bottom 3
@@ -21,8 +25,22 @@ class SmoothL1Loss(Loss):
 
     type = "SmoothL1Loss"
     field = "smooth_l1_loss_param"
+    fields = ("loss_param",)
     bottoms = between(2, 4)
     tops = between(1, 2)
+
+    def ambiguous(self, bottoms: Sequence[Shape]) -> str:
+        mode = normalization(self.parameter.loss_param, "")
+        spread = len(bottoms) == 3 and count(bottoms[0][2:]) > 1
+        if mode == "batch_size" or not (mode or spread):
+            return ""
+        others = "R-FCN's and MATLAB's Faster R-CNN's by N x H x W"
+        if mode:
+            others = f"R-FCN's and Intel's follow normalization {mode.upper()}"
+        return (
+            "Fast R-CNN's divides by N (loss_param { normalization: BATCH_SIZE }), "
+            f"{others} (for which change loss_weight): Fast R-CNN's is taken"
+        )
 
     def force_backward(self, bottom: int) -> bool:
         return bottom < 2

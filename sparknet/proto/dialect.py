@@ -24,6 +24,14 @@ def _segnet(layer: Layer) -> None:
         layer.bn_param.bn_mode = caffe_pb2.BNParameter.LEARN
 
 
+def _normalize(layer: Layer, across_spatial: bool, eps: float) -> None:
+    """Normalize learns no factor."""
+    if layer.type == "Normalize" and not layer.HasField("norm_param"):
+        layer.norm_param.across_spatial = across_spatial
+        layer.norm_param.eps = eps
+        layer.norm_param.learned_scale = False
+
+
 def _pspnet(layer: Layer) -> None:
     """BN has slope, bias and running statistics."""
     if layer.type == "BN" and not layer.bn_param.HasField("frozen"):
@@ -51,11 +59,15 @@ def _faceboxes(layer: Layer) -> None:
 
 
 def _happynear(layer: Layer) -> None:
-    """Normalize divides at each place, and learns no factor."""
-    if layer.type == "Normalize" and not layer.HasField("norm_param"):
-        layer.norm_param.across_spatial = False
-        layer.norm_param.eps = 1e-6
-        layer.norm_param.learned_scale = False
+    """Normalize divides at each place; BN is PSPNet's."""
+    _normalize(layer, across_spatial=False, eps=1e-6)
+    _pspnet(layer)
+
+
+def _tsn(layer: Layer) -> None:
+    """Normalize divides by the norm of a whole image; BN is PSPNet's."""
+    _normalize(layer, across_spatial=True, eps=0)
+    _pspnet(layer)
 
 
 def _region_loss(fork: caffe_pb2.RegionLossParameter.Fork) -> Callable[[Layer], None]:
@@ -73,6 +85,7 @@ DIALECTS: Mapping[str, Callable[[Layer], None]] = {
     "textboxes": _textboxes,
     "faceboxes": _faceboxes,
     "happynear": _happynear,
+    "tsn": _tsn,
     "caffe-yolov2": _region_loss(caffe_pb2.RegionLossParameter.CAFFE_YOLOV2),
     "mobilenet-yolo": _region_loss(caffe_pb2.RegionLossParameter.MOBILENET_YOLO),
     "intel": _region_loss(caffe_pb2.RegionLossParameter.INTEL),

@@ -13,7 +13,7 @@ from sparknet import Net
 from sparknet.cli import main
 from sparknet.errors import LayerError, SpecError, TextError, WeightsError
 from sparknet.graph import build
-from sparknet.layers import LAYERS
+from sparknet.layers import LAYERS, TEST, TRAIN
 from sparknet.proto import (
     ForkWarning,
     UnknownWarning,
@@ -24,7 +24,7 @@ from sparknet.proto import (
 )
 from sparknet.proto.forks import LACKED, origin
 from sparknet.proto.wire import encode_varint
-from tests.caffe.gradient import biased, check_gradients
+from tests.caffe.gradient import biased, check_gradients, input_layer
 from tests.caffe.layers.oracle import layer_text
 
 NET = """
@@ -242,7 +242,10 @@ BARE = (
         ("BN", "param { } param { }", None, 2),
         ("BN", "param { } param { } param { } param { }", None, 4),
         ("BN", "bn_param { frozen: false }", None, 4),
+        ("BN", "", "tsn", 4),
+        ("BN", "", "happynear", 4),
         ("Normalize", "", "happynear", 0),
+        ("Normalize", "", "tsn", 0),
         ("Normalize", "norm_param { across_spatial: true }", None, 1),
         ("Normalize", "norm_param { channel_shared: false }", "happynear", 1),
     ],
@@ -273,8 +276,36 @@ def test_a_layer_that_says_nothing(type_: str, blobs: int, said: str) -> None:
     assert len(net.net.params["b"]) == blobs
 
 
-def test_the_normalize_of_happynear() -> None:
-    """Each place is divided by its norm; nothing learns (normalize_layer.cpp, L2)."""
+@pytest.mark.parametrize(
+    ("words", "bottoms", "said"),
+    [
+        ("loss_param { normalization: NONE }", 2, "follow normalization NONE"),
+        ("loss_param { normalize: true }", 4, "follow normalization VALID"),
+        ("", 3, "by N x H x W"),
+        ("", 2, ""),
+        ("", 4, ""),
+        ("loss_param { normalization: BATCH_SIZE }", 3, ""),
+        ("loss_param { normalize: false }", 3, ""),
+    ],
+)
+def test_what_the_smooth_loss_is_divided_by(words: str, bottoms: int, said: str) -> None:
+    names = "abcd"[:bottoms]
+    text = "".join(input_layer(name, (2, 3, 4, 1)) for name in names)
+    text += layer_text("SmoothL1Loss", words, " ".join(names))
+    if not said:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            build(parse_net(text), TRAIN)
+        return
+    with pytest.raises(LayerError, match=f"SmoothL1Loss: .*{said}.* Fast R-CNN's is taken"):
+        build(parse_net(text), TRAIN)
+    with pytest.warns(ForkWarning, match=said):
+        build(parse_net(text), TEST)
+
+
+def test_the_normalize_of_happynear_and_tsn() -> None:
+    """Each place, or the whole image, is divided by its norm; nothing learns (both forks'
+    normalize_layer.cpp, L2)."""
     text = BARE.replace("dim: 3", "dim: 3 dim: 2 dim: 2").format("Normalize", "")
     x = np.random.default_rng(0).standard_normal((2, 3, 2, 2)).astype(np.float32)
     want = np.zeros_like(x)
@@ -282,6 +313,9 @@ def test_the_normalize_of_happynear() -> None:
         want[n, :, i, j] = x[n, :, i, j] / np.sqrt((x[n, :, i, j] ** 2).sum() + 1e-6)
     got = Net(text, dialect="happynear").forward({"x": x})["y"]
     np.testing.assert_allclose(got, want, rtol=1e-5)
+    whole = np.stack([image / np.sqrt((image**2).sum()) for image in x])
+    got = Net(text, dialect="tsn").forward({"x": x})["y"]
+    np.testing.assert_allclose(got, whole, rtol=1e-5)
     options = "norm_param { across_spatial: false learned_scale: false }"
     check_gradients(layer_text("Normalize", options), {"x": x})
     with pytest.raises(LayerError, match="learned_scale: false has no factor"):
