@@ -56,7 +56,7 @@ def agree(net: Any, folder: Path, feeds: dict[str, Any], **options: Any) -> Path
 LAYERS: dict[str, str] = {
     "AbsVal": "",
     "ArgMax": "argmax_param { axis: 1 }",
-    "BN": "",
+    "BN": "bn_param { frozen: false }",
     "BNLL": "",
     "BatchNorm": "",
     "Bias": "bias_param { axis: 1 num_axes: 2 }",
@@ -103,6 +103,13 @@ LAYERS: dict[str, str] = {
 def test_layers_of_one_bottom(kind: str, opset: int, tmp_path: Path) -> None:
     text = f'layer {{ name: "l" type: "{kind}" bottom: "x" top: "y" {LAYERS[kind]} }}'
     agree(net_of(text, {"x": IMAGE}), tmp_path, {"x": draw(*IMAGE)}, opset=opset)
+
+
+@pytest.mark.parametrize("whole", ["true", "false"])
+def test_a_normalize_that_learns_nothing(whole: str, tmp_path: Path) -> None:
+    options = f"norm_param {{ across_spatial: {whole} learned_scale: false }}"
+    text = f'layer {{ name: "l" type: "Normalize" bottom: "x" top: "y" {options} }}'
+    agree(net_of(text, {"x": IMAGE}), tmp_path, {"x": draw(*IMAGE)})
 
 
 POOLS = [
