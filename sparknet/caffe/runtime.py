@@ -22,7 +22,7 @@ from sparknet.caffe.host import HOSTS, Host, make_host
 from sparknet.caffe.host.python import PythonHost
 from sparknet.caffe.precision import available
 from sparknet.caffe.segments import cut
-from sparknet.errors import ArrayError, SpecError, WeightsError
+from sparknet.errors import ArrayError, LayerError, SparkNetError, SpecError, WeightsError
 from sparknet.graph import Graph, Node
 from sparknet.graph.reshape import follow
 from sparknet.layers import Shape
@@ -34,6 +34,8 @@ from sparknet.native.net import NativeNet
 from sparknet.proto import caffe_pb2
 
 FORWARD, BACKWARD = 0, 1
+FOREIGN = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What numpy raises where shapes or values fit no rule that the layer has checked."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -167,6 +169,7 @@ class Runtime:
             self.flat_data = other.flat_data
         # Their kernels were made for the memory of before.
         self._stale.update(range(len(self.nodes)))
+        self._ran.clear()
 
     def _make_blobs(self) -> None:
         self.blobs: list[Blob] = []
@@ -226,6 +229,7 @@ class Runtime:
         self.int8_param.CopyFrom(given)
         if self.precision != "int8":
             return
+        self._ran.clear()
         int8.use(self.native, self.graph, given)
         if self.nodes:
             self.native.prepare(0, len(self.nodes) - 1)
@@ -247,6 +251,9 @@ class Runtime:
         for number, node in enumerate(self.nodes):
             for blob in {*node.bottom_ids, *node.top_ids}:
                 self._users[blob].append(number)
+        self._ran: set[int] = set()
+        """Numbers of the layers whose last forward pass had the shapes of now, and came through:
+        what their backward pass reads is there."""
         self._stale: set[int] = set()
         """Numbers of the layers whose plans and kernels are for other shapes than their blobs have;
         they are updated when they run (Caffe: layer.hpp, Forward)."""
@@ -269,6 +276,7 @@ class Runtime:
     def _changed(self, blob: int, shape: Shape) -> None:
         self._shapes[blob] = shape
         self._stale.update(self._users[blob])
+        self._ran.difference_update(self._users[blob])
         self._graph = None
         self.generation += 1
 
@@ -310,8 +318,27 @@ class Runtime:
         # A user's layer says in its `reshape` what follows from its bottoms.
         if number in self._stale and not isinstance(host, PythonHost):
             self._follow_layer(number)
-        host.reshape(self._of(node.bottom_ids), self._of(node.top_ids))
+            host.node = self.nodes[number]
+        with self._blamed(number):
+            host.reshape(self._of(node.bottom_ids), self._of(node.top_ids))
         self._host_is_ready(number)
+
+    @contextmanager
+    def _blamed(self, number: int) -> Iterator[None]:
+        """A layer of ours that lives in Python ends in an error that names it, whatever numpy says;
+        a user's own layer names itself."""
+        try:
+            yield
+        except FOREIGN as error:
+            if isinstance(error, SparkNetError) or isinstance(self._hosts[number], PythonHost):
+                raise
+            node = self.nodes[number]
+            shapes = ", ".join(shape_text(self._shapes[blob]) for blob in node.bottom_ids)
+            inputs = f"inputs of {shapes}" if shapes else "its options"
+            told = " ".join(f"{type(error).__name__}: {error}".split())
+            raise LayerError(
+                node.name, f"{node.type}: cannot be computed for {inputs}: {told}"
+            ) from error
 
     def _host_is_ready(self, number: int) -> None:
         """The layer has given its tops their shapes."""
@@ -327,6 +354,7 @@ class Runtime:
             if shape != self._shapes[blob]:
                 self._changed(blob, shape)
                 self._stale.discard(number)
+                self._ran.add(number)
 
     # -- passes --------------------------------------------------------------------------
 
@@ -344,7 +372,10 @@ class Runtime:
                     loss += self._forward_host(segment.host, begin)
                 continue
             self._follow(begin, end)
+            run = range(begin, end + 1)
+            self._ran.difference_update(run)
             loss += self.native.forward(begin, end)
+            self._ran.update(run)
             if self.nodes[end].layer.reshapes:
                 self._look_at_tops(end)
         return loss
@@ -353,7 +384,10 @@ class Runtime:
         self._reshape_host(number)
         node = self.nodes[number]
         tops = self._of(node.top_ids)
-        host.forward(self._of(node.bottom_ids), tops)
+        self._ran.discard(number)
+        with self._blamed(number):
+            host.forward(self._of(node.bottom_ids), tops)
+        self._ran.add(number)
         self._host_is_ready(number)
         return sum(
             float(np.vdot(top.data.astype(np.float64), top.diff))
@@ -371,6 +405,7 @@ class Runtime:
         if not self.has_backward:
             raise SpecError("a net for testing made with keep_blobs=False has no backward pass")
         self._check_params()
+        self._check_ran(first, last)
         if overwrite and not self._clears_unseen:
             self.clear_param_diffs()
             overwrite = False
@@ -384,9 +419,24 @@ class Runtime:
                 with self._timed(BACKWARD, begin):
                     self._backward_host(segment.host, begin)
 
+    def _check_ran(self, first: int, last: int) -> None:
+        """Refuse gradients of what no forward pass has computed with the shapes of now."""
+        if len(self._ran) == len(self.nodes):
+            return
+        for number in range(first, last - 1, -1):
+            node = self.nodes[number]
+            if node.needs_backward and number not in self._ran:
+                raise LayerError(
+                    node.name,
+                    f"{node.type}: no forward pass has come through it with the shapes that it has "
+                    "now, and a backward pass needs one: run it forward first",
+                )
+
     def _backward_host(self, host: Host, number: int) -> None:
         node = self.nodes[number]
-        host.backward(self._of(node.top_ids), list(node.propagate_down), self._of(node.bottom_ids))
+        tops, bottoms = self._of(node.top_ids), self._of(node.bottom_ids)
+        with self._blamed(number):
+            host.backward(tops, list(node.propagate_down), bottoms)
 
     # -- clocks --------------------------------------------------------------------------
 

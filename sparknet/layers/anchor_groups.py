@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparknet.layers.cascade_boxes import scaling
-from sparknet.layers.layer import Layer, Shape, shape_text
+from sparknet.layers.layer import Layer, Shape, count, shape_text
 from sparknet.layers.loss import ignore_label
 
 
@@ -23,6 +23,8 @@ def group_values(layer: Layer, bottoms: Sequence[Shape]) -> dict[str, Any]:
         layer.fail("needs a stride, and a field_h for each field_w")
     if min(*options.field_h, *options.field_w) < 1:
         layer.fail("field_h and field_w must be positive")
+    if not count(bottoms[0][2:]):
+        layer.fail(f"the map is empty: {shape_text(bottoms[0])}")
     for name, shape, width in zip(
         ("scores", "deltas", "labels"), bottoms, (options.cls_num, 4, 6), strict=True
     ):

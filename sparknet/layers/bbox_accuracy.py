@@ -34,6 +34,7 @@ class BboxAccuracy(Layer):
         aware = self.parameter.bbox_reg_param.cls_aware
         deltas, boxes, truth = shapes
         fits = deltas[1] % 4 == 0 if aware else deltas[1] == 8
+        fits = fits and all(shape[2:] == (1, 1) for shape in shapes)
         if not fits or boxes[1] != 5 or truth[1] != 6 or len({shape[0] for shape in shapes}) > 1:
             self.fail(
                 f"takes N x {'4 classes' if aware else 8} deltas, N x 5 boxes and N x 6 true "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparknet.layers.cascade_boxes import check_overlap, scaling
-from sparknet.layers.layer import Layer, Plan, Shape, at_least, between, shape_text
+from sparknet.layers.layer import Layer, Plan, Shape, at_least, between, count, shape_text
 
 
 class BoxGroupOutput(Layer):
@@ -35,16 +35,24 @@ class BoxGroupOutput(Layer):
             self.fail(
                 f"{len(groups)} box_group_param need twice as many bottoms, not {len(bottoms)}"
             )
+        if not (options.field_whr > 0 and options.field_xyr > 0):
+            self.fail("field_whr and field_xyr must be positive")
         for number, group in enumerate(groups):
             scores, deltas = bottoms[2 * number : 2 * number + 2]
             many = len(group.field_h)
             if not many or many != len(group.field_w) or group.stride < 1:
                 self.fail(f"box_group_param {number} needs a stride, and field_h for each field_w")
             fits = len(scores) == len(deltas) == 4 and scores[0] == deltas[0]
+            fits = fits and count(scores[1:]) > 0
             if not fits or scores[0] % many or deltas != (scores[0], 4, *scores[2:]):
                 self.fail(
                     f"group {number} of {many} anchors cannot have scores {shape_text(scores)} "
                     f"and deltas {shape_text(deltas)}"
+                )
+            images = bottoms[0][0] // len(groups[0].field_h)
+            if scores[0] // many != images:
+                self.fail(
+                    f"group {number} has {scores[0] // many} images, and group 0 has {images}"
                 )
         names = ("fg_thr", "iou_thr", "max_nms_num", "max_post_nms_num", "min_size")
         values = {

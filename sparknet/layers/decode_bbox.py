@@ -27,13 +27,16 @@ class DecodeBBox(Layer):
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         names = ("deltas", "boxes", "true boxes")
         shapes = [legacy_shape(self, s, n) for s, n in zip(bottoms, names, strict=False)]
-        if shapes[0][1] != 8 or shapes[1][1] != 5 or len({shape[0] for shape in shapes}) > 1:
+        widths = [shape[1:] for shape in shapes[:2]]
+        if widths != [(8, 1, 1), (5, 1, 1)] or len({shape[0] for shape in shapes}) > 1:
             self.fail(
                 "takes N x 8 deltas and N x 5 boxes; they are "
                 f"{shape_text(bottoms[0])} and {shape_text(bottoms[1])}"
             )
         if len(bottoms) > 2 and self.phase != TRAIN:
             self.fail("takes true boxes in TRAIN only")
+        if len(bottoms) > 2 and shapes[2][1:] != (6, 1, 1):
+            self.fail(f"takes N x 6 true boxes; they are {shape_text(bottoms[2])}")
         values = {
             "gt_iou_thr": self.options.gt_iou_thr,
             "train": self.phase == TRAIN,

@@ -43,7 +43,12 @@ class DetectNetTransformation(Layer):
         options, augmentation = self.options, self.parameter.detectnet_augmentation_param
         if len(pictures) != 4 or pictures[1] != 3 or min(pictures) < 1:
             self.fail(f"needs pictures of N x 3 x H x W; their shape is {shape_text(pictures)}")
-        if len(labels) != 4 or (labels[0], labels[3]) != (pictures[0], FACTS) or labels[1] != 1:
+        if (
+            len(labels) != 4
+            or (labels[0], labels[3]) != (pictures[0], FACTS)
+            or labels[1] != 1
+            or not labels[2]
+        ):
             self.fail(
                 f"needs labels of {pictures[0]} x 1 x R x {FACTS}; "
                 f"their shape is {shape_text(labels)}"

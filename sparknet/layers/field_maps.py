@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparknet.layers.cascade_boxes import scaling
-from sparknet.layers.layer import Layer, Shape, shape_text
+from sparknet.layers.layer import Layer, Shape, count, shape_text
 from sparknet.layers.loss import ignore_label
 
 
@@ -26,6 +26,8 @@ def field_values(layer: Layer, bottoms: Sequence[Shape]) -> dict[str, Any]:
     if not (options.field_whr > 0 and options.field_xyr > 0):
         layer.fail("field_whr and field_xyr must be positive")
     predicted, labels = bottoms
+    if not count(predicted[2:]):
+        layer.fail(f"the map is empty: {shape_text(predicted)}")
     for name, shape, width in (
         ("predictions", predicted, options.cls_num + 4),
         ("labels", labels, 6),

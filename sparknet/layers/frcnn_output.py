@@ -34,7 +34,7 @@ class FrcnnOutput(Layer):
         names = ("scores", "deltas", "boxes")
         shapes = [legacy_shape(self, s, n) for s, n in zip(bottoms[:3], names, strict=True)]
         wanted = 4 * shapes[0][1] if aware else 8
-        same = len({shape[0] for shape in shapes}) == 1
+        same = len({(shape[0], *shape[2:]) for shape in shapes} | {(shapes[0][0], 1, 1)}) == 1
         if not same or shapes[1][1] != wanted or shapes[2][1] not in (5, 6):
             self.fail(
                 f"scores {shape_text(bottoms[0])} need deltas of {wanted} values and boxes of 5; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Layer, Plan, Shape, between, exactly, shape_text
+from sparknet.layers.layer import Layer, Plan, Shape, between, count, exactly, shape_text
 from sparknet.layers.rpn.boxes import RATIOS, SCALES
 
 
@@ -31,7 +31,7 @@ class Proposal(Layer):
             self.fail("ratio, scale, feat_stride and base_size must be positive")
         many = len(ratios) * len(scales)
         scores, deltas = bottoms[:2]
-        if len(scores) != 4 or scores[:2] != (1, 2 * many):
+        if len(scores) != 4 or scores[:2] != (1, 2 * many) or not count(scores[2:]):
             self.fail(
                 f"{many} anchors need scores of 1 x {2 * many} x H x W, not {shape_text(scores)}"
             )

@@ -44,7 +44,7 @@ class ProposalTarget(Layer):
             legacy_shape(self, s, n)
             for s, n in zip(bottoms, ("proposals", "true boxes"), strict=True)
         ]
-        if shapes[0][1] != 5 or shapes[1][1] not in (7, 8):
+        if shapes[0][1:] != (5, 1, 1) or shapes[1][1:] not in ((7, 1, 1), (8, 1, 1)):
             self.fail(
                 "takes N x 5 proposals and M x 8 true boxes; they are "
                 f"{shape_text(bottoms[0])} and {shape_text(bottoms[1])}"

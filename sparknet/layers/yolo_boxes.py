@@ -30,8 +30,10 @@ def check_map(layer: Layer, shape: Shape, boxes: int, classes: int, values: int 
 
 def check_biases(layer: Layer, biases: Sequence[float], boxes: int) -> None:
     """Width and height of each anchor."""
-    if len(biases) < 2 * boxes:
-        layer.fail(f"{boxes} anchors need {2 * boxes} biases; there are {len(biases)}")
+    if len(biases) < 2 * boxes or len(biases) % 2:
+        layer.fail(
+            f"{boxes} anchors need {2 * boxes} biases, or more pairs; there are {len(biases)}"
+        )
 
 
 def sigmoid(x: Array) -> Array:
@@ -145,7 +147,8 @@ def truths(labels: Array, images: int, end: int = 1) -> list[Array]:
         boxes = np.concatenate([rows[:, 1:2] - 1, (low + high) / 2, high - low], 1)
         return [boxes[rows[:, 0] == image] for image in range(images)]
     found = []
-    for rows in np.asarray(labels, np.float64).reshape(images, -1, 5):
+    many = int(np.prod(labels.shape[1:])) // 5
+    for rows in np.asarray(labels, np.float64).reshape(images, many, 5):
         ends = np.flatnonzero(rows[:, end] == 0)
         found.append(rows[: ends[0]] if len(ends) else rows)
     return found
@@ -166,7 +169,7 @@ def detections(found: Sequence[Sequence[Array]], many: int, threshold: float) ->
         half = boxes[mine, 2:] / 2
         facts = np.stack([np.full(len(mine), image), labels[mine], scores[mine]], 1)
         rows.append(np.concatenate([facts, boxes[mine, :2] - half, boxes[mine, :2] + half], 1))
-    shown: Array = np.concatenate(rows)
+    shown: Array = np.concatenate([np.zeros((0, 7)), *rows])
     if not len(shown):
         shown = np.full((many, 7), -1.0)
         shown[:, 0] = np.arange(many)

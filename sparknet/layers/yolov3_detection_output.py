@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Layer, Plan, Shape, at_least
+from sparknet.layers.layer import Layer, Plan, Shape, at_least, shape_text
 from sparknet.layers.yolo_boxes import check_biases, check_map
 
 
@@ -38,6 +38,11 @@ class Yolov3DetectionOutput(Layer):
             self.fail(f"needs {maps * options.num_box} mask entries; there are {len(options.mask)}")
         for shape in bottoms:
             check_map(self, shape, options.num_box, options.num_classes)
+            if shape[0] != bottoms[0][0]:
+                self.fail(
+                    "the maps must be of one number of images; "
+                    f"they are {', '.join(map(shape_text, bottoms))}"
+                )
         check_biases(self, options.biases, max(options.mask) + 1)
         if min(options.anchors_scale) < 1:
             self.fail("anchors_scale must be positive")

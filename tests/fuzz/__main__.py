@@ -20,9 +20,9 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from tests.fuzz.corpus import corpus
-from tests.fuzz.mutate import mutated
-from tests.fuzz.readers import READERS, TEXTS, check, name_for
+from tests.fuzz.corpus import another, corpus
+from tests.fuzz.layers import TYPES, type_of
+from tests.fuzz.readers import READERS, check, name_for
 
 SEEDS = Path(__file__).parent / "seeds"
 SLOW_SECONDS, SILENT_SECONDS = 4.0, 60.0
@@ -43,21 +43,39 @@ def main() -> int:
     files = corpus()
     print(f"fuzzing {', '.join(kinds)} for {options.seconds:g} s, seed {options.seed}", flush=True)
     tried, accepted, findings = Counter[str](), Counter[str](), 0
+    types = Counter[str]()
     end, batch = time.monotonic() + options.seconds, 0
     with tempfile.TemporaryDirectory() as folder:
         while time.monotonic() < end:
             kind = kinds[batch % len(kinds)]
-            done, good, problem = run_batch(kind, files[kind], options.seed + batch, Path(folder))
-            tried[kind] += done
-            accepted[kind] += good
+            progress, problem = run_batch(kind, files[kind], options.seed + batch, Path(folder))
+            tried[kind] += len(progress)
+            accepted[kind] += progress.count(b"y")
+            if kind == "layer":
+                count_types(types, random.Random(options.seed + batch), progress)
             batch += 1
             if problem:
                 findings += 1
                 keep(kind, Path(folder, name_for(kind)), options.keep, problem)
     for kind in kinds:
         print(f"{kind:<12} {tried[kind]:>8} inputs, {accepted[kind]:>7} accepted")
+    if "layer" in kinds:
+        tell_types(types)
     print(f"{sum(tried.values())} inputs, {findings} findings")
     return 1 if findings else 0
+
+
+def count_types(types: Counter[str], rng: random.Random, progress: bytes) -> None:
+    """Of a batch of layers the types of those that were built: the same draws give the same."""
+    for answer in progress:
+        type_name = type_of(another("layer", [], rng))
+        types[type_name] += answer == ord("y")
+
+
+def tell_types(types: Counter[str]) -> None:
+    least = sorted((types[name], name) for name in TYPES)
+    few = ", ".join(f"{name} {built}" for built, name in least[:8])
+    print(f"layers built: {types.total()} of {len(TYPES)} types; fewest: {few}")
 
 
 def keep(kind: str, path: Path, seeds: Path, problem: str) -> None:
@@ -69,8 +87,8 @@ def keep(kind: str, path: Path, seeds: Path, problem: str) -> None:
     print(f"FINDING {seed.name} ({len(data)} bytes): {problem}", flush=True)
 
 
-def run_batch(kind: str, files: list[bytes], seed: int, folder: Path) -> tuple[int, int, str]:
-    """Runs a batch in a child; how many inputs, how many accepted, and what went wrong."""
+def run_batch(kind: str, files: list[bytes], seed: int, folder: Path) -> tuple[bytes, str]:
+    """Runs a batch in a child; of each input whether it was accepted, and what went wrong."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -88,7 +106,7 @@ def run_batch(kind: str, files: list[bytes], seed: int, folder: Path) -> tuple[i
     problem = said.decode("utf-8", "replace")
     if os.WIFSIGNALED(status):
         problem = f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
-    return len(progress), progress.count(b"y"), problem
+    return progress, problem
 
 
 def listen(reading: int, child: int) -> bytes:
@@ -116,7 +134,7 @@ def batch_in_child(kind: str, files: list[bytes], seed: int, folder: Path, progr
     path.write_bytes(files[0])
     check(kind, path)
     for _ in range(BATCH):
-        data = mutated(rng, rng.choice(files), rng.choice(files), kind in TEXTS)
+        data = another(kind, files, rng)
         path.write_bytes(data)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = time.process_time()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from sparknet.proto.model_file import write_model
 from sparknet.proto.state_file import State, write_state
 from sparknet.proto.text import parse_text
 from tests.fuzz.data_sets import data_sets
+from tests.fuzz.layers import TYPES, drawn
+from tests.fuzz.mutate import mutated
 from tests.fuzz.onnx_models import onnx_models
-from tests.fuzz.readers import LEVELDB
+from tests.fuzz.readers import LEVELDB, TEXTS
 from tests.goldens import GOLDENS
 
 NET = b"""name: "net"
@@ -58,9 +61,17 @@ def corpus() -> dict[str, list[bytes]]:
         for pattern in patterns:
             out[kind] += [path.read_bytes() for path in sorted(GOLDENS.glob(pattern))]
     out["caffemodel"] += _binary(out["net"])
+    out["layer"] = [drawn(random.Random(type_name), type_name) for type_name in TYPES]
     for kind, place in LEVELDB.items():
         out[kind] = [GOLDENS.joinpath("data", *place).read_bytes()]
     return out
+
+
+def another(kind: str, files: list[bytes], rng: random.Random) -> bytes:
+    """The next input: a file with damage, or a net that is drawn."""
+    if kind == "layer":
+        return drawn(rng)
+    return mutated(rng, rng.choice(files), rng.choice(files), kind in TEXTS)
 
 
 def _binary(texts: list[bytes]) -> list[bytes]:

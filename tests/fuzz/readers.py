@@ -21,6 +21,7 @@ from sparknet.proto.blob_file import read_blob
 from sparknet.proto.model_file import parse_model, read_model
 from sparknet.proto.state_file import parse_state, read_state, state_model_path
 from sparknet.proto.text_files import read_net, read_solver
+from tests.fuzz.layers import layer
 from tests.fuzz.native import TARGETS, on_file
 from tests.goldens import GOLDENS
 
@@ -79,7 +80,7 @@ LEVELDB = {
 }
 """The recorded databases' folders, and the files in them that are damaged."""
 
-TEXTS = ("net", "solver", "net_built")
+TEXTS = ("net", "solver", "net_built", "layer")
 """The kinds that are text."""
 
 
@@ -111,6 +112,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "tar": _taking("tars", damaged="skip"),
     **{kind: _in_leveldb(*place) for kind, place in LEVELDB.items()},
     **{kind: on_file(target) for kind, target in TARGETS.items()},
+    "layer": on_file(layer),
 }
 
 

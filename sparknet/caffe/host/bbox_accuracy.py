@@ -9,6 +9,7 @@ import numpy as np
 
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.host.host import Host
+from sparknet.caffe.host.rows import rows_of
 from sparknet.errors import LayerError
 from sparknet.layers.cascade_boxes import decoded, paired_overlaps
 
@@ -23,7 +24,7 @@ class BboxAccuracyHost(Host):
         values = self.node.plan.values
         boxes = bottoms[1].data.reshape(-1, 5)[:, 1:].astype(np.float64)
         truth = bottoms[2].data.reshape(-1, 6).astype(np.float64)
-        deltas = bottoms[0].data.reshape(len(boxes), -1)
+        deltas = rows_of(bottoms[0].data)
         used = np.flatnonzero((truth[:, 0] > 0) & (truth[:, 5] <= TRUE))
         labels = truth[used, 0].astype(np.int64)
         if not values["cls_aware"]:

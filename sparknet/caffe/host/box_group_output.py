@@ -30,7 +30,7 @@ class BoxGroupOutputHost(Host):
             most = values["max_post_nms_num"] or len(boxes)
             boxes = boxes[kept(boxes, values["iou_thr"], values["nms_type"], most)]
             rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
-        put_boxes(tops, np.concatenate(rows))
+        put_boxes(tops, np.concatenate([np.zeros((0, 6)), *rows]))
 
     def _boxes(self, scores: Array, deltas: Array, number: int) -> list[Array]:
         """Of each image the boxes that are large and likely enough, with their scores."""

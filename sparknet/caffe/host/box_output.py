@@ -31,7 +31,7 @@ class BoxOutputHost(Host):
             most = values["max_post_nms_num"] or len(boxes)
             boxes = boxes[kept(boxes, values["iou_thr"], values["nms_type"], most)]
             rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
-        put_boxes(tops, np.concatenate(rows))
+        put_boxes(tops, np.concatenate([np.zeros((0, 6)), *rows]))
 
 
 def found_boxes(predicted: Array, number: int, values: Mapping[str, Any]) -> list[Array]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.host.host import Host
+from sparknet.caffe.host.rows import rows_of
 from sparknet.errors import LayerError
 from sparknet.layers.cascade_boxes import decoded
 
@@ -22,7 +23,7 @@ class DecodeBBoxHost(Host):
         if values["train"]:
             kept &= (boxes[:, :2] <= boxes[:, 2:]).all(1)
             if len(bottoms) > 2:
-                truth = bottoms[2].data.reshape(len(boxes), -1)
+                truth = rows_of(bottoms[2].data)
                 kept &= truth[:, -1] < values["gt_iou_thr"]
         if not kept.any():
             raise LayerError(self.node.name, "DecodeBBox: no box is left")

@@ -70,7 +70,7 @@ def chosen(
     many = len(values["sizes"])
     kept = np.zeros(classes.shape, bool)
     images = len(classes) // many
-    shape = (images, -1)
+    shape = (images, many * int(np.prod(classes.shape[1:])))
     for own, label, overlap, rank in zip(
         kept.reshape(shape),
         classes.reshape(shape),

@@ -8,15 +8,16 @@ import numpy as np
 
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.host.host import Host
+from sparknet.caffe.host.rows import rows_of
 from sparknet.layers.cascade_boxes import decoded, inside, kept
 
 
 class FrcnnOutputHost(Host):
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         values = self.node.plan.values
-        scores = bottoms[0].data.reshape(len(bottoms[0].data), -1)
-        priors = bottoms[2].data.reshape(len(scores), -1)[:, 1:5]
-        deltas = bottoms[1].data.reshape(len(scores), -1)
+        scores = rows_of(bottoms[0].data)
+        priors = rows_of(bottoms[2].data)[:, 1:5]
+        deltas = rows_of(bottoms[1].data)
         boxes = decoded(deltas, priors, values["means"], values["stds"])
         high, wide = bottoms[3].data.ravel()[:2]
         rows = [np.array([[0.0] + [-1] * 6])]

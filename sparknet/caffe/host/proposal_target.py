@@ -9,7 +9,7 @@ import numpy as np
 
 from sparknet.caffe.blob import Blob, ParamBlob
 from sparknet.caffe.host.host import Host
-from sparknet.caffe.host.rows import put_rows
+from sparknet.caffe.host.rows import put_rows, rows_of
 from sparknet.errors import LayerError
 from sparknet.graph import Node
 from sparknet.layers.cascade_boxes import paired_overlaps
@@ -33,7 +33,7 @@ class ProposalTargetHost(Host):
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         values = self.node.plan.values
         boxes = bottoms[0].data.reshape(-1, 5).astype(np.float64)
-        truth = bottoms[1].data.reshape(len(bottoms[1].data), -1).astype(np.float64)
+        truth = rows_of(bottoms[1].data).astype(np.float64)
         truth = truth[truth[:, 0].astype(np.int64) != -1]
         if values["append_gtbox"]:
             boxes = np.concatenate([boxes, truth[:, :5]])

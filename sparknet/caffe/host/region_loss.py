@@ -49,7 +49,7 @@ class RegionLossHost(Host):
         self, tops: Sequence[Blob], propagate_down: Sequence[bool], bottoms: Sequence[Blob]
     ) -> None:
         if propagate_down[0]:
-            weight = float(tops[0].diff) / len(self.learned)
+            weight = float(tops[0].diff) / max(len(self.learned), 1)
             bottoms[0].diff[...] = self.learned * weight
 
 

@@ -27,14 +27,14 @@ class Yolov3Host(Host):
             self.learned = learned(bottoms[0].data, bottoms[1].data, self.node.plan.values)
         except ValueError as error:
             raise LayerError(self.node.name, f"Yolov3: {error}") from error
-        tops[0].data[...] = (self.learned**2).sum() / len(self.learned)
+        tops[0].data[...] = (self.learned**2).sum() / max(len(self.learned), 1)
 
     def backward(
         self, tops: Sequence[Blob], propagate_down: Sequence[bool], bottoms: Sequence[Blob]
     ) -> None:
         if not propagate_down[0]:
             return
-        weight = float(tops[0].diff) / len(self.learned)
+        weight = float(tops[0].diff) / max(len(self.learned), 1)
         delta = self.learned * weight
         if self.node.plan.values["use_logic_gradient"]:
             delta = _through_sigmoids(delta, bottoms[0].data, self.node.plan.values["num"])
