@@ -11,6 +11,7 @@
     ├── FileError (OSError)            a missing, truncated or foreign file; `.path`
     ├── WeightsError (ValueError)      weights that do not fit the net; `.layer`
     ├── DataError (ValueError)         records that a net cannot take; no more records
+    ├── ArgumentError (TypeError)      an argument of a type that pycaffe's functions cannot take
     ├── ArrayError (ValueError)        an NDArray operation refused: shape, dtype, read-only
     ├── IndexOutOfRange (IndexError)   an index outside an array
     ├── OutOfMemory (MemoryError)      storage that could not be had
@@ -32,6 +33,7 @@ import sys
 from typing import Any
 
 __all__ = [
+    "ArgumentError",
     "ArrayError",
     "CommError",
     "DataError",
@@ -143,6 +145,10 @@ class WeightsError(SparkNetError, ValueError):
 
 class DataError(SparkNetError, ValueError):
     """Records that a net cannot take, or of which there are no more."""
+
+
+class ArgumentError(SparkNetError, TypeError):
+    """An argument of a type that a function of pycaffe's interface cannot take."""
 
 
 class ArrayError(SparkNetError, ValueError):

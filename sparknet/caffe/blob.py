@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from operator import index
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, ref
 
 import numpy as np
 
-from sparknet.errors import ArrayError
 from sparknet.layers import Shape
-from sparknet.layers.layer import MAX_AXES, MAX_COUNT, count, shape_text
-from sparknet.layers.sizes import Sizes
+from sparknet.layers.layer import count
+from sparknet.layers.sizes import Sizes, blob_shape
 from sparknet.layers.user_layer import ShapeBlob
 from sparknet.native import NDArray
 
@@ -81,16 +78,7 @@ class EngineBlob(Blob):
         return self._runtime.native.adopt(self._number, NDArray.view(values))
 
     def reshape(self, *shape: int) -> None:
-        self._runtime.touch(self._number, _checked(shape))
-
-
-def _checked(shape: Sequence[Any]) -> Shape:
-    """A shape that a blob can have.  Caffe: blob.cpp, Reshape."""
-    sizes = tuple(int(index(size)) for size in shape)
-    fits = len(sizes) <= MAX_AXES and min(sizes, default=0) >= 0 and count(sizes) <= MAX_COUNT
-    if not fits:
-        raise ArrayError(f"no blob can have the shape {shape_text(sizes)}")
-    return sizes
+        self._runtime.touch(self._number, blob_shape(shape))
 
 
 class ParamBlob(Blob):
@@ -135,7 +123,7 @@ class ParamBlob(Blob):
 
     def reshape(self, *shape: int) -> None:
         """The values stay if their number does; else they become zeros."""
-        sizes = _checked(shape)
+        sizes = blob_shape(shape)
         if sizes == self.shape:
             return
         if count(sizes) == count(self._built.shape):

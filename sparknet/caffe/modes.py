@@ -6,6 +6,7 @@ import logging
 import sys
 import warnings
 
+from sparknet.caffe import arguments
 from sparknet.layers import LAYERS
 
 _logger = logging.getLogger("sparknet.caffe")
@@ -25,11 +26,13 @@ def set_mode_gpu() -> None:
 
 
 def set_device(device: int) -> None:
+    device = arguments.whole("device", device)
     warnings.warn(f"set_device({device}): {NO_GPU}", stacklevel=2)
 
 
 def init_log(level: int = logging.INFO, stderr: bool = True) -> None:
     """Show the reports of nets and solvers on stderr; Caffe's second argument has no effect."""
+    level = arguments.whole("level", level)
     if not _logger.handlers:
         log_to(logging.StreamHandler(sys.stderr))
     _logger.setLevel(level if level >= logging.DEBUG else logging.INFO)
@@ -42,7 +45,7 @@ def log_to(handler: logging.Handler) -> None:
 
 
 def log(message: str) -> None:
-    _logger.info(message)
+    _logger.info("%s", arguments.text("message", message))
 
 
 def solver_count() -> int:
@@ -50,7 +53,7 @@ def solver_count() -> int:
 
 
 def set_solver_count(count: int) -> None:
-    _ranks["count"] = count
+    _ranks["count"] = arguments.whole("count", count)
 
 
 def solver_rank() -> int:
@@ -58,12 +61,12 @@ def solver_rank() -> int:
 
 
 def set_solver_rank(rank: int) -> None:
-    _ranks["rank"] = rank
+    _ranks["rank"] = arguments.whole("rank", rank)
 
 
 def set_multiprocess(multiprocess: bool) -> None:
     """Only stored: parallel training goes through sparknet's own strategies."""
-    _ranks["multiprocess"] = multiprocess
+    _ranks["multiprocess"] = arguments.switch("multiprocess", multiprocess)
 
 
 def layer_type_list() -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from sparknet.caffe import batched, weights_io
+from sparknet.caffe import arguments, batched, weights_io
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.callbacks import Callback, Callbacks
 from sparknet.caffe.filling import fill
@@ -19,7 +19,7 @@ from sparknet.caffe.precision import available
 from sparknet.caffe.random import next_seed
 from sparknet.caffe.runtime import Runtime
 from sparknet.caffe.vectors import DtypeVec, IntVec, LayerVec, StringVec
-from sparknet.errors import LayerError, SpecError
+from sparknet.errors import IndexOutOfRange, LayerError, SpecError
 from sparknet.graph import Graph, Node, build, build_in_state
 from sparknet.layers.user_layer import BlobVec, UserLayer
 from sparknet.native import NDArray
@@ -44,6 +44,9 @@ class LayerView(UserLayer):
 
     def reshape(self, bottom: Any, top: Any) -> None:
         """Set the tops' shapes from the bottoms'."""
+        for name, blobs in (("bottom", bottom), ("top", top)):
+            if not isinstance(blobs, (list, tuple)) or not all(isinstance(b, Blob) for b in blobs):
+                arguments.refuse(name, "a list of blobs", blobs)
         plan = self._node.layer.infer([tuple(blob.shape) for blob in bottom])
         for blob, shape in zip(top, plan.tops, strict=True):
             blob.reshape(*shape)
@@ -77,13 +80,18 @@ class Net:
         # pycaffe's older form gives the weights second and the phase third.
         if isinstance(phase, (str, os.PathLike)):
             phase, weights, level = level, phase, 0
-        if phase not in (caffe_pb2.TRAIN, caffe_pb2.TEST) or isinstance(phase, (str, os.PathLike)):
+        if phase is not None:
+            phase = arguments.whole("phase", phase)
+        if phase not in (caffe_pb2.TRAIN, caffe_pb2.TEST):
             raise SpecError(f"phase must be caffe.TRAIN or caffe.TEST; it is {phase!r}")
-        model = open_model(network_file) if is_onnx(network_file) else None
-        net = model.net if model else with_trust(read_net(network_file), trusted)
-        graph = build(net, int(phase), level, stages or ())
-        if isinstance(weights, (str, os.PathLike)):
-            model = open_model(weights)
+        name = arguments.path("network_file", network_file)
+        level = arguments.whole("level", level, hint="; weights come second, or as weights=")
+        stages = arguments.names("stages", [stages] if isinstance(stages, str) else stages)
+        model = open_model(name) if is_onnx(name) else None
+        net = model.net if model else with_trust(read_net(name), trusted)
+        graph = build(net, phase, level, stages)
+        if weights is not None:
+            model = open_model(arguments.path("weights", weights))
         self._start(graph, None, precision, keep_blobs, models=[model] if model else [])
 
     @classmethod
@@ -185,7 +193,7 @@ class Net:
 
     @name.setter
     def name(self, name: str) -> None:
-        self._name = name
+        self._name = arguments.text("name", name)
 
     @property
     def flat_params(self) -> NDArray:
@@ -219,19 +227,32 @@ class Net:
         return OrderedDict((node.name, list(node.bottoms)) for node in self.graph.nodes)
 
     def _bottom_ids(self, layer: int) -> IntVec:
-        return IntVec(self.graph.nodes[layer].bottom_ids)
+        return IntVec(self.graph.nodes[self._number("layer", layer)].bottom_ids)
 
     def _top_ids(self, layer: int) -> IntVec:
-        return IntVec(self.graph.nodes[layer].top_ids)
+        return IntVec(self.graph.nodes[self._number("layer", layer)].top_ids)
+
+    def _number(self, name: str, layer: int) -> int:
+        """The number of a layer that the net has."""
+        number = arguments.whole(name, layer)
+        if not 0 <= number < len(self.layers):
+            raise IndexOutOfRange(
+                f"{name} is layer {number}; the net has {len(self.layers)} layers"
+            )
+        return number
 
     # -- passes --------------------------------------------------------------------------
 
     def _forward(self, start: int, end: int) -> float:
         """Layers start … end, by number; the loss."""
+        if len(self.layers):
+            start, end = self._number("start", start), self._number("end", end)
         return self._callbacks.forward(self._runtime.forward, range(start, end + 1))
 
     def _backward(self, start: int, end: int, overwrite: bool = False) -> None:
         """Layers start down to end; ``overwrite`` (`Runtime.backward`) unless watched."""
+        if len(self.layers):
+            start, end = self._number("start", start), self._number("end", end)
         work = partial(self._runtime.backward, overwrite=overwrite)
         self._callbacks.backward(work, range(start, end - 1, -1))
 
@@ -242,16 +263,16 @@ class Net:
 
     def before_forward(self, callback: Callback) -> None:
         """Call back with each layer's number before it runs; layers then run one by one."""
-        self._callbacks.before_forward.append(callback)
+        self._callbacks.before_forward.append(arguments.function("callback", callback))
 
     def after_forward(self, callback: Callback) -> None:
-        self._callbacks.after_forward.append(callback)
+        self._callbacks.after_forward.append(arguments.function("callback", callback))
 
     def before_backward(self, callback: Callback) -> None:
-        self._callbacks.before_backward.append(callback)
+        self._callbacks.before_backward.append(arguments.function("callback", callback))
 
     def after_backward(self, callback: Callback) -> None:
-        self._callbacks.after_backward.append(callback)
+        self._callbacks.after_backward.append(arguments.function("callback", callback))
 
     def time_layers(self, on: bool) -> None:
         """Start every layer's clocks from 0, or stop them (ours, not pycaffe's)."""
@@ -274,7 +295,7 @@ class Net:
         self._runtime.native.set_draws(draws)
 
     def _layer_number(self, name: str) -> int:
-        if name not in self._layer_names:
+        if arguments.text("a layer", name) not in self._layer_names:
             raise LayerError(name, "the net has no such layer")
         return self._layer_names.index(name)
 
@@ -293,7 +314,8 @@ class Net:
         first = 0 if start is None else self._layer_number(start)
         last = len(self.layers) - 1 if end is None else self._layer_number(end)
         wanted = self.outputs if end is None else self.top_names[end]
-        found = {name: self._blob(name) for name in dict.fromkeys([*wanted, *(blobs or ())])}
+        more = arguments.names("blobs", blobs)
+        found = {name: self._blob(name) for name in dict.fromkeys([*wanted, *more])}
         if kwargs:
             fill(self.blobs, kwargs, self.inputs, "input")
         self._want(found)
@@ -315,7 +337,8 @@ class Net:
             whole = start is None or set(kwargs) == set(self.outputs)
             tops = self.outputs if whole else self.top_names[str(start)]
             fill(self.blobs, kwargs, tops, "output gradient", gradient=True)
-        found = {name: self._blob(name) for name in dict.fromkeys([*wanted, *(diffs or ())])}
+        more = arguments.names("diffs", diffs)
+        found = {name: self._blob(name) for name in dict.fromkeys([*wanted, *more])}
         self._want(found)
         self._backward(first, last)
         return {name: blob.diff for name, blob in found.items()}
@@ -356,7 +379,7 @@ class Net:
 
     def copy_from(self, weights_file: StrPath) -> None:
         """Copy the parameters of layers with the same names; ``.h5`` means HDF5."""
-        weights_io.copy_from(self._runtime, weights_file)
+        weights_io.copy_from(self._runtime, arguments.path("weights_file", weights_file))
 
     def copy_model(self, model: Model) -> None:
         """`copy_from` of a file that `sparknet.read_model` has read."""
@@ -367,14 +390,16 @@ class Net:
 
     def save(self, path: StrPath) -> None:
         """Write a caffemodel; a name that ends in .h5 makes it HDF5."""
-        weights_io.save(self._runtime, path)
+        weights_io.save(self._runtime, arguments.path("path", path))
 
     def save_hdf5(self, path: StrPath, write_diff: bool = False) -> None:
         """Write HDF5, whatever the name ends in."""
-        weights_io.save_hdf5(self._runtime, path, write_diff)
+        name, with_diffs = arguments.path("path", path), arguments.switch("write_diff", write_diff)
+        weights_io.save_hdf5(self._runtime, name, with_diffs)
 
     def share_with(self, other: Net) -> None:
         """Use another net's parameter memory for layers of the same name."""
+        other = arguments.of_kind("other", other, Net, "a Net")
         weights_io.share(self._runtime, other._runtime)
 
     def set_input_arrays(self, data: Any, labels: Any, sizes: Any = None) -> None:

@@ -7,6 +7,9 @@ import threading
 
 import numpy as np
 
+from sparknet.caffe import arguments
+from sparknet.errors import SpecError
+
 _lock = threading.Lock()
 _sequence: np.random.Generator | None = None
 
@@ -14,6 +17,9 @@ _sequence: np.random.Generator | None = None
 def set_random_seed(seed: int) -> None:
     """From here on nets get the same numbers in every run of the program."""
     global _sequence
+    seed = arguments.whole("seed", seed)
+    if seed < 0:
+        raise SpecError(f"a seed must not be negative; it is {seed}")
     with _lock:
         _sequence = np.random.default_rng(seed)
 

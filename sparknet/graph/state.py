@@ -6,11 +6,10 @@ Caffe: net.cpp, FilterNet and StateMeetsRule.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 
-from sparknet.errors import LayerError, SpecError
+from sparknet.errors import LayerError, SpecError, shown
 from sparknet.proto import caffe_pb2
-
-_INT32 = range(-(2**31), 2**31)
 
 
 def net_state(
@@ -21,12 +20,10 @@ def net_state(
     Phase and level replace what the file says; stages come on top of the file's.
     Caffe: net.cpp, Net(param_file, phase, level, stages).
     """
-    if level not in _INT32:
-        raise SpecError(f"level {level} is no 32-bit number")
     state = caffe_pb2.NetState()
     state.CopyFrom(net.state)
     state.phase = _phase(phase)
-    state.level = level
+    state.level = _level(level)
     state.stage.extend([stages] if isinstance(stages, str) else stages)
     return state
 
@@ -63,6 +60,16 @@ def _included(layer: caffe_pb2.LayerParameter, state: caffe_pb2.NetState) -> boo
     if layer.include:
         return any(meets(state, rule) for rule in layer.include)
     return not any(meets(state, rule) for rule in layer.exclude)
+
+
+def _level(level: int) -> int:
+    try:
+        number = index(level)
+    except TypeError:
+        raise SpecError(f"level {shown(repr(level))} is no whole number") from None
+    if not -(2**31) <= number < 2**31:
+        raise SpecError(f"level {number} is no 32-bit number")
+    return number
 
 
 def _phase(phase: int) -> caffe_pb2.Phase:

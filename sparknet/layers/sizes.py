@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from operator import index
+from typing import Any
 
-from sparknet.errors import ArrayError
-from sparknet.layers.layer import Shape, count, shape_text
+from sparknet.errors import ArgumentError, ArrayError, shown
+from sparknet.layers.layer import MAX_AXES, MAX_COUNT, Shape, count, shape_text
 
 
 class Sizes(ABC):
@@ -44,3 +47,20 @@ class Sizes(ABC):
                 f"the blob is {shape_text(shape)}"
             )
         return shape[axis] if axis < len(shape) else 1
+
+
+def blob_shape(sizes: Sequence[Any]) -> Shape:
+    """A shape that a blob can have, of whole numbers.  Caffe: blob.cpp, Reshape."""
+    shape = tuple(map(_size, sizes))
+    fits = len(shape) <= MAX_AXES and min(shape, default=0) >= 0 and count(shape) <= MAX_COUNT
+    if not fits:
+        raise ArrayError(f"no blob can have the shape {shape_text(shape)}")
+    return shape
+
+
+def _size(size: Any) -> int:
+    try:
+        return int(index(size))
+    except TypeError:
+        told = f"{shown(repr(size))} ({type(size).__name__})"
+        raise ArgumentError(f"a size of a blob must be a whole number; it is {told}") from None

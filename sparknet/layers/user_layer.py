@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.layers.layer import MAX_AXES, MAX_COUNT, TEST, TRAIN, Shape, count
-from sparknet.layers.sizes import Sizes
+from sparknet.layers.layer import TEST, TRAIN, Shape
+from sparknet.layers.sizes import Sizes, blob_shape
 from sparknet.proto import caffe_pb2
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -45,9 +45,7 @@ class ShapeBlob(Sizes):
 
     def reshape(self, *dims: int) -> None:
         """Values are lost; memory is allocated on their first use."""
-        shape = tuple(int(size) for size in dims)
-        if len(shape) > MAX_AXES or min(shape, default=0) < 0 or count(shape) > MAX_COUNT:
-            raise ValueError(f"no blob can have the shape {shape}")
+        shape = blob_shape(dims)
         if shape != self._shape:
             self._shape, self._arrays = shape, {}
 

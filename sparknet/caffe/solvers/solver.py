@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sparknet.caffe import weights_io
+from sparknet.caffe import arguments, weights_io
 from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.net import Net
 from sparknet.caffe.solvers import adaptive, nets, rate, snapshot
@@ -123,11 +123,16 @@ class Solver(ABC):
         self, on_start: Callback | None, on_gradients_ready: Callback | None = None
     ) -> None:
         """Call back before each iteration's first pass, and before each update."""
+        given = {"on_start": on_start, "on_gradients_ready": on_gradients_ready}
+        for name, callback in given.items():
+            if callback is not None:
+                arguments.function(name, callback)
         self._callbacks.append((on_start, on_gradients_ready))
 
     def step(self, iterations: int) -> None:
         """Train for some iterations.  Caffe: solver.cpp, Step."""
         check_step(self.param)
+        iterations = arguments.whole("iterations", iterations)
         if self._iter == 0 and iterations > 0:
             warn_of_idle(self._net)
         self._progress = Progress(self.param, self._iter)
@@ -146,6 +151,8 @@ class Solver(ABC):
 
     def solve(self, resume_file: StrPath | None = None) -> None:
         """Train up to max_iter, from where a solverstate left off.  Caffe: solver.cpp, Solve."""
+        if resume_file is not None:
+            resume_file = arguments.path("resume_file", resume_file)
         say(f"Solving {self._net.name}")
         say(f"Learning Rate Policy: {self.param.lr_policy}")
         if resume_file:
@@ -302,7 +309,7 @@ class Solver(ABC):
 
     def share_weights(self, net: Net) -> None:
         """Share the trained weights with another net."""
-        net.share_with(self._net)
+        arguments.of_kind("net", net, Net, "a Net").share_with(self._net)
 
     def snapshot(self) -> None:
         """Write the weights, and what is needed to go on from here, next to each other."""
@@ -324,7 +331,8 @@ class Solver(ABC):
 
     def restore(self, state_file: StrPath) -> None:
         """Load a snapshot.  Nothing changes unless all of it fits."""
-        state, model = snapshot.load(state_file, self._flat.shapes)
+        name = arguments.path("state_file", state_file)
+        state, model = snapshot.load(name, self._flat.shapes)
         if model is not None:
             weights_io.copy_model(self._net._runtime, model)
         for mine, stored in zip(self.history, state.history, strict=True):

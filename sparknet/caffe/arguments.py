@@ -1,0 +1,69 @@
+"""Arguments of the functions that pycaffe has in C++, checked by their types at the call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from operator import index
+from reprlib import repr as short
+from typing import Any, NoReturn, TypeVar
+
+from sparknet.errors import ArgumentError, shown
+
+T = TypeVar("T")
+
+
+def refuse(name: str, wanted: str, value: object, hint: str = "") -> NoReturn:
+    told = f"{shown(short(value))} ({type(value).__name__})"
+    raise ArgumentError(f"{name} must be {wanted}; it is {told}{hint}")
+
+
+def whole(name: str, value: Any, hint: str = "") -> int:
+    """A whole number, numpy's among them."""
+    try:
+        return int(index(value))
+    except TypeError:
+        refuse(name, "a whole number", value, hint)
+
+
+def text(name: str, value: Any) -> str:
+    return value if isinstance(value, str) else refuse(name, "a text", value)
+
+
+def path(name: str, value: Any) -> str:
+    """The name of a file."""
+    if isinstance(value, (str, os.PathLike)):
+        found = os.fspath(value)
+        if isinstance(found, str):
+            return found
+    refuse(name, "the name of a file", value)
+
+
+def names(name: str, value: Any) -> Sequence[str]:
+    """Any number of texts; None is no text."""
+    if value is None:
+        return ()
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        refuse(name, "a list of names", value)
+    found = list(value)
+    for one in found:
+        text(f"each of {name}", one)
+    return found
+
+
+def switch(name: str, value: Any) -> bool:
+    """A bool, numpy's or a whole number."""
+    if isinstance(value, bool) or type(value).__name__ == "bool":
+        return bool(value)
+    return bool(whole(name, value))
+
+
+def of_kind(name: str, value: Any, kind: type[T], wanted: str) -> T:
+    return value if isinstance(value, kind) else refuse(name, wanted, value)
+
+
+def function(name: str, value: Any) -> Callable[..., Any]:
+    if not callable(value):
+        refuse(name, "a function", value)
+    called: Callable[..., Any] = value
+    return called
