@@ -21,6 +21,7 @@ from sparknet.caffe.runtime import Runtime
 from sparknet.caffe.vectors import DtypeVec, IntVec, LayerVec, StringVec
 from sparknet.errors import IndexOutOfRange, LayerError, SpecError
 from sparknet.graph import Graph, Node, build, build_in_state
+from sparknet.graph.budget import check_budget
 from sparknet.layers.user_layer import BlobVec, UserLayer
 from sparknet.native import NDArray
 from sparknet.onnx import is_onnx, open_model
@@ -130,7 +131,10 @@ class Net:
     ) -> None:
         self._name: str | None = None
         seed = next_seed() if seed is None else seed
-        filled = params is not None or (bool(models) and weights_io.hold_all(graph, models))
+        everything = set(range(len(graph.params)))
+        held = everything if params is not None else weights_io.held_params(graph, models)
+        check_budget(graph, held)
+        filled = params is not None or (bool(models) and held == everything)
         self._runtime = Runtime(graph, seed, precision, keep_blobs, params, fills=not filled)
         for model in models:
             self.copy_model(model)

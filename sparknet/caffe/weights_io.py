@@ -24,20 +24,21 @@ def copy_from(runtime: Runtime, path: StrPath) -> None:
     copy_model(runtime, open_model(path))
 
 
-def hold_all(graph: Graph, models: Iterable[Model]) -> bool:
-    """Whether models hold all parameters of a net, so that no filler need make them."""
+def held_params(graph: Graph, models: Iterable[Model]) -> set[int]:
+    """The places in ``graph.params`` of those that models hold."""
     held: dict[str, LayerArrays] = {}
     for model in models:
         held |= model.by_name()
-    return all(
-        ref.index < len(arrays)
-        and (array := arrays[ref.index]) is not None
-        and array.size == count(ref.shape)
+    return {
+        ref.learnable
         for node in graph.nodes
         for arrays in (held.get(node.name, ()),)
         for ref in node.params
         if ref.owned
-    )
+        and ref.index < len(arrays)
+        and (array := arrays[ref.index]) is not None
+        and array.size == count(ref.shape)
+    }
 
 
 def copy_model(runtime: Runtime, model: Model) -> None:

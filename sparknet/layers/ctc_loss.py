@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Plan, Shape, shape_text
+from sparknet.layers.layer import INTERPRETED, Plan, Shape, count, shape_text
 from sparknet.layers.loss import Loss
 
 
@@ -40,3 +40,7 @@ class CtcLoss(Loss):
             self.fail(f"time_step {options.time_step} must be from 1 to {scores[0]}")
         values = {"blank": options.blank_label, "time_step": options.time_step}
         return Plan(((),), values=values)
+
+    def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        steps: int = plan.values["time_step"]
+        return steps * count(bottoms[1][:1]) * max(count(bottoms[1][1:]), INTERPRETED)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Layer, Plan, Shape, between, count, shape_text
+from sparknet.layers.layer import INTERPRETED, Layer, Plan, Shape, between, count, shape_text
 from sparknet.layers.legacy_shape import legacy_shape
-from sparknet.layers.multi_stage_meanfield import MOST
+from sparknet.layers.multi_stage_meanfield import LATTICE, MOST
 
 
 class DenseCRF(Layer):
@@ -56,3 +56,7 @@ class DenseCRF(Layer):
             "probability": options.output_probability,
         }
         return Plan((scores,), values=values)
+
+    def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        turns: int = plan.values["iterations"] + 1
+        return turns * (bottoms[0][0] * INTERPRETED + LATTICE * count(bottoms[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Layer, Plan, Shape, between, count, shape_text
+from sparknet.layers.layer import INTERPRETED, Layer, Plan, Shape, between, count, shape_text
 from sparknet.layers.learnable import learnable
 
 
@@ -60,3 +60,7 @@ class InnerDistance(Layer):
         }
         params = (learnable(self, (outputs, length), options.weight_filler),) if own else ()
         return Plan(((*bottoms[0][:axis], outputs),), params, values)
+
+    def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        rows: int = plan.values["num_output"]
+        return rows * max(count(bottoms[0]), INTERPRETED)

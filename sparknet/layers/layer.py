@@ -25,6 +25,8 @@ TEST: int = caffe_pb2.TEST
 MAX_AXES = 32
 MAX_COUNT = 2**31 - 1
 """The bounds of a blob (Caffe: blob.cpp, Reshape)."""
+INTERPRETED = 1 << 14
+"""Multiplications in about the time of one turn of a loop in Python (`Layer.work`)."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,11 @@ class Layer(ABC):
     def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
         """Multiplications with an addition each, in the matrix products of a forward pass."""
         return 0
+
+    def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        """What a forward pass takes, in multiplications that last as long: the products, or a
+        bound where loops are longer than the blobs (`sparknet.graph.budget`)."""
+        return self.products(plan, bottoms)
 
     def multiplies_narrow(self, plan: Plan) -> bool:
         """Whether the layer multiplies in bfloat16 in a net with that precision."""

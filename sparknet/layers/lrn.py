@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape
+from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, count
 from sparknet.layers.pooling import check_image
 
 
@@ -30,3 +30,10 @@ class LRN(Layer):
             "norm_region": self.choice("norm_region"),
         }
         return Plan((bottom,), values=values)
+
+    def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        size: int = plan.values["local_size"]
+        _, channels, high, wide = bottoms[0]
+        across = plan.values["norm_region"] == "across_channels"
+        window = min(size, channels) if across else min(size, high) * min(size, wide)
+        return count(bottoms[0]) * window

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Layer, Param, Plan, Shape, exactly, shape_text
+from sparknet.layers.layer import (
+    INTERPRETED,
+    Layer,
+    Param,
+    Plan,
+    Shape,
+    count,
+    exactly,
+    shape_text,
+)
 from sparknet.proto import caffe_pb2
 
 MOST = 1000
 """Iterations that a layer may have."""
+LATTICE = 64
+"""Multiplications for each value that goes through a permutohedral lattice."""
 
 
 class MultiStageMeanfield(Layer):
@@ -54,6 +65,10 @@ class MultiStageMeanfield(Layer):
         names = ("iterations", "alpha", "beta", "gamma")
         values = dict(zip(names, (options.num_iterations, *thetas), strict=True))
         return Plan((scores,), params, values)
+
+    def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        turns: int = plan.values["iterations"] + 1
+        return turns * (bottoms[0][0] * INTERPRETED + LATTICE * count(bottoms[0]))
 
     def _weights(self) -> tuple[float, float]:
         options = self.options

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, between, shape_text
+from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, between, count, shape_text
 
 Pair = tuple[int, int]
 
@@ -48,6 +48,15 @@ class Pooling(Layer):
         outputs, values = plan_pooling(self, size, method, kernel, stride, pad, _round_mode(self))
         values["global_pooling"] = options.global_pooling
         return Plan(((*bottom[:2], *outputs),) * max(tops, 1), values=values)
+
+    def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        return window_work(plan, bottoms[0][2:])
+
+
+def window_work(plan: Plan, sizes: Shape) -> int:
+    """Each value of the top is made from a window, of which at most the padded image counts."""
+    windows = zip(plan.values["kernel"], plan.values["pad"], sizes, strict=True)
+    return count(plan.tops[0]) * count([min(k, 2 * pad + size) for k, pad, size in windows])
 
 
 def _round_mode(layer: Layer) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, count, shape_text
+from sparknet.layers.pooling import window_work
 
 
 class Pooling3D(Layer):
@@ -46,6 +47,9 @@ class Pooling3D(Layer):
             )
         values = {"method": method, "kernel": kernel, "stride": stride, "pad": pad}
         return Plan(((*bottom[:2], *sizes),), values=values)
+
+    def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        return window_work(plan, bottoms[0][2:])
 
     def _check(self, kernel: Shape, stride: Shape, pad: Shape) -> None:
         if min(kernel) < 1 or min(stride) < 1 or max(*kernel, *stride) > MAX_COUNT:

@@ -25,7 +25,7 @@ class HardMiningHost(Host):
         kept: list[int] = []
         left: list[int] = []
         order = np.lexsort((np.arange(len(losses)), losses))[::-1]
-        for image in range(values["images"]):
+        for image in np.unique(images):
             mine = order[images[order] == image].tolist()
             kept += mine[: values["each"]]
             left += mine[values["each"] :]

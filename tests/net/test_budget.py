@@ -1,0 +1,116 @@
+"""A few bytes of unknown origin take neither gigabytes nor hours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sparknet
+from sparknet import caffe
+from sparknet.errors import LayerError
+from sparknet.graph import build
+from sparknet.graph.budget import FOR_EACH_WEIGHT, NUMBERS, check_budget
+from sparknet.proto import parse_net
+from sparknet.proto.model import Model
+from sparknet.proto.model_file import write_model
+from sparknet.proto.trust import with_trust
+
+
+def one(type_name: str, options: str, *shapes: str) -> str:
+    """A net of one layer over inputs of these shapes."""
+    text = ""
+    for number, shape in enumerate(shapes):
+        dims = " ".join(f"dim: {size}" for size in shape.split())
+        text += (
+            f'layer {{ name: "i{number}" type: "Input" top: "x{number}" '
+            f"input_param {{ shape {{ {dims} }} }} }}\n"
+        )
+    bottoms = " ".join(f'bottom: "x{number}"' for number in range(len(shapes)))
+    return f'{text}layer {{ name: "l" type: "{type_name}" {bottoms} top: "y" {options} }}\n'
+
+
+TOO_MUCH = {
+    # of 32 to 150 bytes in binary
+    "Parameter": one("Parameter", "parameter_param { shape { dim: 2147483647 } }"),
+    "Input": one("Power", "", "2147483647"),
+    "DummyData": one("DummyData", "dummy_data_param { shape { dim: 65536 dim: 8192 } }"),
+    "PriorBox": one(
+        "PriorBox",
+        "prior_box_param { min_size: 1 aspect_ratio: 2 aspect_ratio: 3 aspect_ratio: 4 }",
+        *("1 1 8000 4000", "1 1 8000 8000"),
+    ),
+    "a bilinear filler": one(
+        "Deconvolution",
+        "convolution_param { num_output: 1 kernel_size: 20000 weight_filler { type: 'bilinear' } }",
+        "1 1 1 1",
+    ),
+    "Interp": one("Interp", "interp_param { height: 30000 width: 30000 }", "1 1 2 2"),
+    "Tile": one("Tile", "tile_param { tiles: 1000000000 }", "1 1"),
+    "InnerProduct": one("InnerProduct", "inner_product_param { num_output: 100000 }", "1 10000"),
+    "windows": one("Pooling", "pooling_param { kernel_size: 8191 pad: 4095 }", "1 1 8191 8191"),
+    "products": one(
+        "Convolution",
+        "convolution_param { num_output: 8 kernel_size: 255 pad: 127 }",
+        "1 8 2048 2048",
+    ),
+    "loops": one("InnerDistance", "inner_distance_param { num_output: 100000000 }", "1 1"),
+    "LRN": one("LRN", "lrn_param { local_size: 100001 }", "1 100000 50 50"),
+    "iterations": one(
+        "MultiStageMeanfield",
+        "multi_stage_meanfield_param { num_iterations: 1000 theta_alpha: 1 theta_beta: 1 "
+        "theta_gamma: 1 }",
+        *("1 2 4000 4000", "1 2 4000 4000", "1 3 4000 4000"),
+    ),
+}
+
+
+@pytest.mark.parametrize("text", TOO_MUCH.values(), ids=TOO_MUCH)
+def test_small_files_of_large_nets(text: str, tmp_path: Path) -> None:
+    net = parse_net(text)
+    path = tmp_path / "w.caffemodel"
+    write_model(path, Model(net, [[] for _ in net.layer]))
+    assert path.stat().st_size < 300
+    wanted = r"the layers up to this one would .*: the net is of unknown origin; give trusted=True"
+    model = sparknet.read_model(path)
+    with pytest.raises(LayerError, match=wanted):
+        caffe.Net.from_proto(model.net, caffe.TEST, models=[model])
+    prototxt = tmp_path / "net.prototxt"
+    prototxt.write_text(text, encoding="utf-8")
+    with pytest.raises(LayerError, match=wanted):
+        caffe.Net(str(prototxt), caffe.TEST, trusted=False)
+    check_budget(build(net, caffe.TEST), ())  # what a user names may be of any size
+
+
+def test_weights_in_the_file_allow_more() -> None:
+    text = one("Convolution", "convolution_param { num_output: 16 kernel_size: 1 }", "10 3 900 900")
+    for number in range(2):
+        text += (
+            f'layer {{ name: "c{number}" type: "Convolution" bottom: "y" top: "y{number}" '
+            "convolution_param { num_output: 16 kernel_size: 3 pad: 1 } }\n"
+        )
+    graph = build(with_trust(parse_net(text), False), caffe.TEST)
+    with pytest.raises(LayerError, match=r"layer 'c1'.* would hold"):
+        check_budget(graph, ())
+    weights = 4 * 16 + 2 * (16 * 16 * 9 + 16)
+    numbers = 10 * 900 * 900 * (3 + 3 * 16)
+    assert NUMBERS + FOR_EACH_WEIGHT * weights < numbers < NUMBERS + 40000 * weights
+    with pytest.raises(LayerError, match=f"{NUMBERS + FOR_EACH_WEIGHT * weights} are the most"):
+        check_budget(graph, range(len(graph.params)))
+    few = build(with_trust(parse_net(text.replace("dim: 10 ", "dim: 6 ")), False), caffe.TEST)
+    check_budget(few, ())
+
+
+def test_boxes_of_few_images_among_2_147_483_646() -> None:
+    text = one(
+        "HardMining",
+        "hard_mining_param { num_image: 2147483646 num_roi_per_image: 1 }",
+        *("4 1", "4 5"),
+    )
+    net = caffe.Net.from_proto(parse_net(text), caffe.TEST, trusted=False)
+    net.blobs["x0"].data[...] = [[0.1], [0.4], [0.3], [0.2]]
+    net.blobs["x1"].data[...] = 0
+    net.blobs["x1"].data[:, 0] = [7, 7, 100000, 7]
+    net.forward()
+    np.testing.assert_array_equal(net.blobs["y"].data[:, 0, 0, 0], [7, 7, 100000, 7])
