@@ -18,13 +18,45 @@ typedef struct buffer_view {
 
 extern int PyObject_GetBuffer(PyObject* exporter, buffer_view* view, int flags);
 
-/* Hands the request on to the object that the method _exporter returns. */
+static int raise_now(void* error) {
+    PyErr_SetObject((PyObject*)Py_TYPE((PyObject*)error), error);
+    Py_DECREF((PyObject*)error);
+    return -1;
+}
+
+/* The main thread raises an error as soon as it runs Python again.  Signals have their handlers
+ * there, which raise wherever Python happens to run. */
+static int raise_later(PyObject* error) {
+    Py_INCREF(error);
+    if (Py_AddPendingCall(raise_now, error) == 0) return 0;
+    Py_DECREF(error);
+    return -1;
+}
+
+/* The error that is set, which no longer is. */
+static PyObject* taken_error(void) {
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return error;
+}
+
+/* Hands the request on to the object that the method _exporter returns.  numpy drops whatever is
+ * raised here and reads the memory in another way; so where an error does not come again, it is a
+ * signal's, and is raised when numpy is done. */
 static int get_buffer(PyObject* self, buffer_view* view, int flags) {
-    PyObject* exporter = PyObject_CallMethod(self, "_exporter", NULL);
+    PyObject *exporter = PyObject_CallMethod(self, "_exporter", NULL), *error = NULL;
     view->owner = NULL;
-    if (exporter == NULL) return -1;
-    const int status = PyObject_GetBuffer(exporter, view, flags);
-    Py_DECREF(exporter);
+    if (exporter == NULL) {
+        error = taken_error();
+        exporter = PyObject_CallMethod(self, "_exporter", NULL);
+    }
+    int status = exporter == NULL ? -1 : PyObject_GetBuffer(exporter, view, flags);
+    Py_XDECREF(exporter);
+    if (status == 0 && error != NULL) raise_later(error);
+    Py_XDECREF(error);
     return status;
 }
 

@@ -36,18 +36,16 @@ class Owners:
     """The owners of memory lent to the native core, until it is given back."""
 
     def __init__(self) -> None:
-        self._lent: dict[int, object] = {}
+        self._lent: dict[Any, object] = {}
         self._tickets = count(1)
+        self.give_back = self._lent.__delitem__
+        """Lets the owner of a ticket go."""
 
-    def lend(self, owner: object) -> int:
-        """Keeps `owner` alive; returns its ticket."""
-        ticket = next(self._tickets)
+    def lend(self, owner: object) -> Any:
+        """Keeps `owner` alive; returns its ticket, a pointer to nowhere."""
+        ticket = ffi.cast("void *", next(self._tickets))
         self._lent[ticket] = owner
         return ticket
-
-    def give_back(self, ticket: int) -> None:
-        """Lets the owner go."""
-        self._lent.pop(ticket, None)
 
     def __len__(self) -> int:
         return len(self._lent)
@@ -56,10 +54,9 @@ class Owners:
 OWNERS = Owners()
 
 
-@ffi.def_extern()  # type: ignore[untyped-decorator]
-def sn_release_owner(context: Any) -> None:
-    """Called by the native core, from any thread."""
-    OWNERS.give_back(int(ffi.cast("intptr_t", context)))
+# Called by the native core, from any thread.  It is no function in Python: there a signal's handler
+# could run, and what that raises would be lost.
+ffi.def_extern("sn_release_owner")(OWNERS.give_back)
 
 
 def borrow(array: Array, dtype_number: int) -> Any:
@@ -75,7 +72,7 @@ def borrow(array: Array, dtype_number: int) -> Any:
         array.strides,
         not array.flags.writeable,
         lib.sn_release_owner,
-        ffi.cast("void *", ticket),
+        ticket,
     )
     if status != lib.SN_OK:
         OWNERS.give_back(ticket)
