@@ -61,7 +61,7 @@ LONGEST_NAME = 200
 
 def shown(name: object) -> str:
     """A name from an untrusted file, escaped and shortened for a message."""
-    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(name))
+    text = printable(str(name)).replace("\n", "\\n")
     return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
 
 
@@ -71,6 +71,14 @@ def outside() -> int:
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("sparknet."):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def printable(text: str) -> str:
+    """Text whose lines stay, without what a terminal would obey."""
+    return "\n".join(
+        "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+        for line in text.split("\n")
+    )
 
 
 class SparkNetError(Exception):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from sparknet.errors import DataError
+from sparknet.errors import DataError, printable
 from sparknet.summary.json_lines import as_json
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _text(found: Iterator[list[Answer]]) -> Iterator[str]:
                 if answer.classes is None
                 else ", ".join(f"{best.name} {best.score:.4f}" for best in answer.classes)
             )
-            output = f" {answer.output}" if len(one) > 1 else ""
+            output = f" {printable(answer.output)}" if len(one) > 1 else ""
             yield f"{answer.input}{output}: {shown}"
 
 

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 
 from sparknet.cli.hints import hint
 from sparknet.cli.verb import WrongUse
-from sparknet.errors import SparkNetError
+from sparknet.errors import SparkNetError, printable
 
 
 def reporting(program: str, work: Callable[[], int]) -> int:
@@ -38,11 +38,11 @@ def reporting(program: str, work: Callable[[], int]) -> int:
 
 
 def _warned(program: str, message: Warning | str, *_: object) -> None:
-    print(f"{program}: warning: {message}", file=sys.stderr)
+    print(f"{program}: warning: {printable(str(message))}", file=sys.stderr)
 
 
 def _failed(program: str, error: BaseException, advice: str | None, status: int) -> int:
-    print(f"{program}: {error}", file=sys.stderr)
+    print(f"{program}: {printable(str(error))}", file=sys.stderr)
     if advice:
         print(f"hint: {advice}", file=sys.stderr)
     return status

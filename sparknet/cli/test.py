@@ -15,7 +15,7 @@ import numpy as np
 
 from sparknet.cli import caffe_flags, flags, net_file, sources
 from sparknet.cli.verb import Verb, WrongUse
-from sparknet.errors import DataError
+from sparknet.errors import DataError, shown
 from sparknet.summary.json_lines import as_json
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Report:
             weight = self.weights[name]
             for value in np.ravel(values).tolist():
                 share = f" (* {weight:g} = {weight * value:g} loss)" if weight else ""
-                yield f"{name} = {value:g}{share}"
+                yield f"{shown(name)} = {value:g}{share}"
 
     def as_dict(self) -> dict[str, Any]:
         """The means as JSON: an output of one number is a number, others are lists."""
@@ -113,7 +113,7 @@ def score(net: Net, iterations: int) -> tuple[float, Means]:
             values = np.array(net.blobs[name].data, np.float64)
             sums[name] = sums.get(name, 0.0) + values
             for value in values.ravel().tolist():
-                print(f"Batch {number}, {name} = {value:g}", file=sys.stderr)
+                print(f"Batch {number}, {shown(name)} = {value:g}", file=sys.stderr)
     return losses / iterations, {name: total / iterations for name, total in sums.items()}
 
 

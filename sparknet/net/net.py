@@ -12,7 +12,7 @@ import numpy as np
 
 from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.solvers.nets import weight_files
-from sparknet.errors import DataError, SolverError, SparkNetError, SpecError
+from sparknet.errors import DataError, SolverError, SparkNetError, SpecError, shown
 from sparknet.graph import html_summary
 from sparknet.graph.build import build_in_state
 from sparknet.layers import TEST, TRAIN, Shape
@@ -432,7 +432,7 @@ class Net:
         read = (place for place in self._main.places if place.is_read)
         inputs = ", ".join(default_columns(read)) or "none"
         kind = "" if self.settings is None else f"{self.settings.type} "
-        return f"<{kind}Net '{self._description.main.name}', inputs: {inputs}>"
+        return f"<{kind}Net '{shown(self._description.main.name)}', inputs: {shown(inputs)}>"
 
     def _repr_html_(self) -> str:
         """Its layers, in a notebook."""

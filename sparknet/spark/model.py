@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sparknet.dist.portable import portable_net
-from sparknet.errors import FileError, SparkError, SpecError
+from sparknet.errors import FileError, SparkError, SpecError, shown
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import NDArray
 from sparknet.net import Net
@@ -236,7 +236,7 @@ class SparkModel:
             file.write_text(Saved(self.columns, self.net.preprocessing).to_json())
 
     def __repr__(self) -> str:
-        return f"<SparkModel '{self.net.tested.described.name}'>"
+        return f"<SparkModel '{shown(self.net.tested.described.name)}'>"
 
     # -- inside --------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
+from sparknet.errors import shown
 from sparknet.summary.events import Event, single
 from sparknet.summary.meter import Meter
 
@@ -135,8 +136,8 @@ def _line(kind: str, event: Event) -> str | None:
         run, round = event["resumed"].rsplit("/", 1)
         return f"resuming {run} from {round}, iteration {event['iteration']}"
     if kind == "validation":
-        shown = single(event["metrics"]).items()
-        metrics = ", ".join(f"{name} {value:.4g}" for name, value in shown)
+        found = single(event["metrics"]).items()
+        metrics = ", ".join(f"{shown(name)} {value:.4g}" for name, value in found)
         return f"{at}: validation {metrics}"
     if kind == "snapshot":
         return f"{at}: snapshot in {event['path']}"

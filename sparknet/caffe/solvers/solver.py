@@ -18,7 +18,7 @@ from sparknet.caffe.solvers.report import Progress, say, say_outputs
 from sparknet.caffe.solvers.settings import SolverSource, settings
 from sparknet.caffe.solvers.snapshot import StrPath
 from sparknet.caffe.vectors import NetVec
-from sparknet.errors import SolverError
+from sparknet.errors import SolverError, shown
 from sparknet.native import NDArray
 from sparknet.proto import check_construction
 from sparknet.proto.solver import check_step
@@ -153,7 +153,7 @@ class Solver(ABC):
         """Train up to max_iter, from where a solverstate left off.  Caffe: solver.cpp, Solve."""
         if resume_file is not None:
             resume_file = arguments.path("resume_file", resume_file)
-        say(f"Solving {self._net.name}")
+        say(f"Solving {shown(self._net.name)}")
         say(f"Learning Rate Policy: {self.param.lr_policy}")
         if resume_file:
             say(f"Restoring previous solver status from {resume_file}")
