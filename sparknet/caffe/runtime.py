@@ -318,7 +318,8 @@ class Runtime:
         # A user's layer says in its `reshape` what follows from its bottoms.
         if number in self._stale and not isinstance(host, PythonHost):
             self._follow_layer(number)
-            host.node = self.nodes[number]
+            if node.bottom_ids:  # what a source makes follows from its data alone
+                host.node = self.nodes[number]
         with self._blamed(number):
             host.reshape(self._of(node.bottom_ids), self._of(node.top_ids))
         self._host_is_ready(number)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+import warnings
 from contextlib import suppress
 from typing import Any
 
@@ -138,6 +139,12 @@ def layer(data: bytes) -> None:
     if not is_small(message):
         return
     net: Any = caffe.Net.from_proto(message, phase, seed=1, trusted=False)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # of odd numbers
+        _run(net, text, rng)
+
+
+def _run(net: Any, text: str, rng: np.random.Generator) -> None:
     _passes(net, rng)
     for name, sizes in re.findall(r"^# then (x\d+): *([\d ]*)$", text, re.MULTILINE):
         if name in net.blobs:
