@@ -91,6 +91,7 @@ std::unique_ptr<Kernel> make_threshold();
 std::unique_ptr<Kernel> make_tile();
 std::unique_ptr<Kernel> make_true_boxes();
 std::unique_ptr<Kernel> make_upsample();
+std::unique_ptr<Kernel> make_where();
 std::unique_ptr<Kernel> make_yolov3_detection_output();
 
 const std::map<std::string, Factory>& kernels() {
@@ -188,6 +189,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Transpose", make_permute},
         {"TrueBoxes", make_true_boxes},
         {"Upsample", make_upsample},
+        {"Where", make_where},
         {"Yolov3DetectionOutput", make_yolov3_detection_output},
     };
     return all;

@@ -64,6 +64,7 @@ MODULES: dict[str, str] = {
     "Tile": "tile",
     "Transpose": "transpose",
     "Upsample": "upsample",
+    "Where": "where",
     # activations, losses, sources, recurrent layers, detection, Python
     "AbsVal": "absval",
     "Accuracy": "accuracy",

@@ -37,6 +37,12 @@ def matmul(place: Place) -> None:
     place.last("MatMul", sides)
 
 
+@writes("Where")
+def where(place: Place) -> None:
+    condition = place.put("Cast", [place.inputs[0]], to=9)
+    place.last("Where", [condition, *place.inputs[1:]])
+
+
 _REDUCTIONS = {
     "sum": "ReduceSum",
     "mean": "ReduceMean",

@@ -1,0 +1,36 @@
+"""Where: of two values the first where a condition holds, else the second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparknet.layers.layer import Layer, Plan, Shape, exactly, shape_text
+
+
+class Where(Layer):
+    """Bottoms: a condition, which holds where it is not 0, and the two values.
+
+    The value that is not taken does not matter, infinite or not a number.  All three are spread
+    over each other by numpy's rules.  The condition has no gradient.
+    """
+
+    type = "Where"
+    bottoms = exactly(3)
+
+    def force_backward(self, bottom: int) -> bool:
+        return bottom != 0
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        axes = max(map(len, bottoms))
+        lined_up = [(1,) * (axes - len(shape)) + shape for shape in bottoms]
+        top = tuple(
+            next((size for size in sizes if size != 1), 1) for sizes in zip(*lined_up, strict=True)
+        )
+        for shape in lined_up:
+            if any(size not in (1, whole) for size, whole in zip(shape, top, strict=True)):
+                texts = [shape_text(one) for one in bottoms]
+                self.fail(
+                    f"the condition {texts[0]} and the values {texts[1]} and {texts[2]} "
+                    "do not fit each other"
+                )
+        return Plan((top,))
