@@ -74,6 +74,7 @@ LAYERS: dict[str, str] = {
     "Interp": "interp_param { zoom_factor: 2 pad_beg: -1 }",
     "LRN": "lrn_param { local_size: 3 alpha: 0.4 beta: 0.6 k: 2 }",
     "LayerNorm": "layer_norm_param { axis: 2 }",
+    "Mish": "",
     "MVN": "",
     "Normalize": "norm_param { across_spatial: false channel_shared: false }",
     "PReLU": "",
@@ -85,6 +86,7 @@ LAYERS: dict[str, str] = {
     "Reduction": "reduction_param { operation: ASUM axis: 2 coeff: 0.5 }",
     "Reshape": "reshape_param { shape { dim: 2 dim: -1 } axis: 1 num_axes: 2 }",
     "Resize": "resize_image_param { height: 5 width: 13 mode: LINEAR }",
+    "Reverse": "reverse_param { axis: 3 }",
     "SPP": "spp_param { pyramid_height: 2 }",
     "Scale": "scale_param { bias_term: true }",
     "ShuffleChannel": "shuffle_channel_param { group: 3 }",
@@ -94,6 +96,7 @@ LAYERS: dict[str, str] = {
     "TanH": "",
     "Threshold": "threshold_param { threshold: 0.2 }",
     "Tile": "tile_param { axis: 1 tiles: 2 }",
+    "Transpose": "transpose_param { dim: 0 dim: 3 dim: 1 dim: 2 }",
     "Upsample": "upsample_param { scale: 2 }",
 }
 
@@ -148,6 +151,14 @@ def test_layers_of_several_bottoms(name: str, tmp_path: Path) -> None:
     shapes = {key: shape for key, shape in shapes.items() if f'bottom: "{key}"' in SEVERAL[name]}
     net = net_of(f'layer {{ name: "l" top: "y" {SEVERAL[name]} }}', shapes)
     agree(net, tmp_path, {key: draw(*shape) for key, shape in shapes.items()})
+
+
+def test_choices(tmp_path: Path) -> None:
+    text = """layer { name: "t" type: "Threshold" bottom: "x" top: "t" }
+        layer { name: "e" type: "Log" bottom: "x" top: "e" }
+        layer { name: "l" type: "Where" bottom: "t" bottom: "e" bottom: "z" top: "y" }"""
+    net = net_of(text, {"x": IMAGE, "z": (1, *IMAGE[1:])})
+    agree(net, tmp_path, {"x": draw(*IMAGE), "z": draw(1, *IMAGE[1:], seed=1)})
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "RNN", "GRU"])

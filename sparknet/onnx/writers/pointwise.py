@@ -121,6 +121,15 @@ def swish(place: Place) -> None:
     place.last("Mul", [x, place.put("Sigmoid", [inner])])
 
 
+@writes("Mish")
+def mish(place: Place) -> None:
+    x = place.inputs[0]
+    if place.opset >= 18:
+        place.last("Mish", [x])
+    else:
+        place.last("Mul", [x, place.put("Tanh", [place.put("Softplus", [x])])])
+
+
 @writes("GELU")
 def gelu(place: Place) -> None:
     x = place.inputs[0]

@@ -29,7 +29,7 @@ def _as_onnx(place: Place) -> bool:
     return bool(options.axis == 0 and options.num_axes == -1)
 
 
-@writes("Permute")
+@writes("Permute", "Transpose")
 def permute(place: Place) -> None:
     place.last("Transpose", place.inputs, perm=[int(axis) for axis in place.values["order"]])
 
@@ -88,6 +88,13 @@ def flip(place: Place) -> None:
             back = place.whole(list(range(place.shapes[0][axis]))[::-1])
             x = place.put("Gather", [x, back], axis=axis)
     place.last("Identity", [x])
+
+
+@writes("Reverse")
+def reverse(place: Place) -> None:
+    axis = place.node.layer.axis(place.options.axis, place.shapes[0])
+    bounds = [place.whole([one]) for one in (-1, np.iinfo(np.int64).min, axis, -1)]
+    place.last("Slice", [place.inputs[0], *bounds])
 
 
 @writes("Embed")
