@@ -17,6 +17,23 @@ Inputs = Sequence[Any]
 Fold = Callable[[Node, Inputs], Any]
 
 
+TYPES: dict[int, Any] = {
+    1: np.float32,
+    2: np.uint8,
+    3: np.int8,
+    4: np.uint16,
+    5: np.int16,
+    6: np.int32,
+    7: np.int64,
+    9: np.bool_,
+    10: np.float32,
+    11: np.float64,
+    12: np.uint32,
+    16: np.float32,
+}
+"""By the numbers of TensorProto.DataType; half floats are worked with as float32."""
+
+
 def foldable(op: str) -> bool:
     return op in _FOLDS
 
@@ -125,27 +142,21 @@ def _divide(a: Array, b: Array) -> Array:
     return quotient
 
 
+def _remainder(a: Array, b: Array) -> Array:
+    if a.dtype.kind not in "iu":
+        raise ValueError("a remainder of floating numbers needs fmod=1")
+    if not np.all(b):
+        raise ValueError("division by zero")
+    rest: Array = np.mod(a, b)
+    return rest
+
+
 def _cast(node: Node, inputs: Inputs) -> Any:
-    # Numbers of TensorProto.DataType; half floats are worked with as float32.
-    types: dict[int, Any] = {
-        1: np.float32,
-        2: np.uint8,
-        3: np.int8,
-        4: np.uint16,
-        5: np.int16,
-        6: np.int32,
-        7: np.int64,
-        9: np.bool_,
-        10: np.float32,
-        11: np.float64,
-        12: np.uint32,
-        16: np.float32,
-    }
     wanted = int(node.attributes.get("to", 0))
-    if wanted not in types:
+    if wanted not in TYPES:
         raise ValueError(f"a cast to type {wanted} is not supported")
     with np.errstate(all="ignore"):
-        return inputs[0].astype(types[wanted])
+        return inputs[0].astype(TYPES[wanted])
 
 
 def _constant(node: Node, inputs: Inputs) -> Any:
@@ -344,7 +355,9 @@ _FOLDS: dict[str, Fold] = {
     "MatMul": _matmul,
     "Max": _variadic(np.maximum),
     "Min": _variadic(np.minimum),
-    "Mod": _broadcast(lambda a, b: np.mod(a, b)),
+    "Mod": lambda node, inputs: _broadcast(np.fmod if node.attributes.get("fmod") else _remainder)(
+        node, inputs
+    ),
     "Mul": _broadcast(np.multiply),
     "Neg": _same(np.negative),
     "Not": _same(np.logical_not),

@@ -1,8 +1,9 @@
-"""How much memory a constant may take that a model computes."""
+"""How much memory and work a model may ask for, in proportion to its file and to given shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -22,3 +23,28 @@ def bounded(shape: Sequence[int], inputs: Sequence[Any] = ()) -> tuple[int, ...]
     if prod(sizes) > most:
         raise TooLarge(f"its result has {prod(sizes)} numbers; {most} is the most")
     return sizes
+
+
+@dataclass
+class Budget:
+    """What is left for the layers of a net, for each record."""
+
+    numbers: int
+    products: int
+
+    @classmethod
+    def of(cls, size: int, given: int) -> Budget:
+        """For a file of so many bytes, and inputs of so many numbers whose shapes its user gave."""
+        return cls(
+            (1 << 27) + (size << 10) + (given << 12), (1 << 36) + (size << 20) + (given << 24)
+        )
+
+    def take(self, numbers: int, products: int) -> None:
+        self.numbers -= numbers
+        self.products -= products
+        short = "numbers" if self.numbers < 0 else "products" if self.products < 0 else None
+        if short is not None:
+            raise TooLarge(
+                f"the net takes too many {short} for each record by here for so small a file; "
+                "give the inputs' shapes if that is meant"
+            )

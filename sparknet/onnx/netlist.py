@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
+from operator import and_
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,8 +13,11 @@ import numpy as np
 from sparknet.dsl.fields import set_fields
 from sparknet.errors import SpecError
 from sparknet.layers import LAYERS, TEST, Layer, Plan, Shape, make
+from sparknet.onnx.limits import Budget
 from sparknet.onnx.source import Array
 from sparknet.proto import Model, caffe_pb2
+
+FLOAT = np.dtype(np.float32)
 
 
 @dataclass(eq=False)
@@ -28,10 +32,10 @@ class Blob:
     stored: Shape
     order: tuple[int, ...] | None = None
     pads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    dtype: np.dtype[Any] = FLOAT
+    """What the model takes the values for."""
     integral: bool = False
-    """Holds whole numbers,"""
-    floating: bool = False
-    """although the model holds them as floating ones."""
+    """Holds whole numbers, of whatever type."""
     rounded: bool = False
     """Whole numbers are wanted where the blob may hold others: only Embed rounds by itself."""
     step: tuple[float, bool] | None = None
@@ -82,6 +86,7 @@ class Netlist:
 
     name: str
     batch: int
+    budget: Budget
     layers: list[Made] = field(default_factory=list)
     blobs: dict[str, Blob] = field(default_factory=dict)
     makers: dict[str, Made] = field(default_factory=dict)
@@ -106,7 +111,9 @@ class Netlist:
             set_fields(getattr(parameter, layer_class.field), options or {}, _fail)
         layer = make(parameter, TEST)
         made = Made(parameter, [], layer)
-        plan = layer.plan([one.stored for one in bottoms])
+        shapes = [one.stored for one in bottoms]
+        plan = layer.plan(shapes)
+        self._pay(made, plan, shapes)
         for param, array in zip(plan.params, arrays, strict=True):
             if array.size != prod(param.shape):
                 _fail(f"an array of the shape {list(array.shape)} is none of {list(param.shape)}")
@@ -118,6 +125,14 @@ class Netlist:
             self.blobs[top] = Blob(top, tuple(shape))
             found.append(self.blobs[top])
         return found
+
+    def _pay(self, made: Made, plan: Plan, bottoms: Sequence[Shape]) -> None:
+        numbers = made.parameter.ByteSize() + sum(self._each(prod(top)) for top in plan.tops)
+        self.budget.take(numbers, self._each(made.layer.products(plan, bottoms)))
+
+    def _each(self, count: int) -> int:
+        """For one record, of what there is for all."""
+        return count // self.batch if count % self.batch == 0 else count
 
     def replan(self, made: Made) -> None:
         """Look at a layer again whose options have changed."""
@@ -185,6 +200,7 @@ class Netlist:
 
     def model(self, size: int) -> Model:
         """The net with a batch of this size, and its weights."""
+        self._spare_gradients()
         net = caffe_pb2.NetParameter(name=self.name)
         for made in self.layers:
             parameter = net.layer.add()
@@ -199,6 +215,23 @@ class Netlist:
                 parameter.blobs.add().shape.dim.extend(array.shape)
         self._tell_steps(net)
         return Model(net, [list(made.arrays) for made in self.layers])
+
+    def _spare_gradients(self) -> None:
+        """Tell layers which bottoms have no gradient: those that layers without one have made of
+        what learns (a comparison's, say)."""
+        learns, flat = set[str](), set[str]()
+        for made in self.layers:
+            bottoms, tops = list(made.parameter.bottom), list(made.parameter.top)
+            reached = [name in learns for name in bottoms]
+            stopped = [name in flat for name in bottoms]
+            does = bool(made.arrays) or any(reached)
+            ends = not made.layer.gradient or (bool(bottoms) and all(stopped) and not made.arrays)
+            if any(map(and_, reached, stopped)) and not ends:
+                made.parameter.propagate_down[:] = [
+                    one and not other for one, other in zip(reached, stopped, strict=True)
+                ]
+            for names, true in ((learns, does), (flat, ends)):
+                (names.update if true else names.difference_update)(tops)
 
     def _tell_steps(self, net: caffe_pb2.NetParameter) -> None:
         """What is rounded in eight bits where the precision is int8, as `Net.quantize` says it."""

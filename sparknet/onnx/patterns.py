@@ -15,7 +15,6 @@ from sparknet.onnx.limits import LARGEST
 from sparknet.onnx.source import Array, Node, Source
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
-_NOTHING = ("Identity", "Dropout")
 _DEEPEST = 16
 """Nodes in the expression of one activation."""
 _PROBE = np.linspace(-6, 6, 49, dtype=np.float32)
@@ -32,8 +31,8 @@ def simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
 
 def _simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
     graph = _Graph(source)
-    graph.skip_nothing()
     graph.fold()
+    graph.skip_nothing()
     graph.index()
     graph.drop_unused()
     graph.index()
@@ -84,11 +83,17 @@ class _Graph:
         left: list[Node] = []
         for node in self.nodes:
             node.inputs = [same.get(name, name) for name in node.inputs]
-            if node.op in _NOTHING and node.inputs and node.outputs[0] not in self.source.outputs:
+            if self._does_nothing(node) and node.outputs[0] not in self.source.outputs:
                 same[node.outputs[0]] = node.inputs[0]
             else:
                 left.append(node)
         self.nodes = left
+
+    def _does_nothing(self, node: Node) -> bool:
+        if node.op == "Dropout" and self.source.opset >= 12 and node.inputs:
+            training = self.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
+            return training is None or not training.any()
+        return node.op == "Identity" and bool(node.inputs)
 
     def fold(self) -> None:
         """Do what needs constants only."""

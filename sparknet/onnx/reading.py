@@ -7,14 +7,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from sparknet.errors import FileError, shown
+from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.folding import fold, foldable
-from sparknet.onnx.limits import LARGEST
-from sparknet.onnx.netlist import Blob, Netlist, Value
+from sparknet.onnx.limits import LARGEST, Budget
+from sparknet.onnx.netlist import FLOAT, Blob, Netlist, Value
 from sparknet.onnx.patterns import simplified
+from sparknet.onnx.records import LARGE, SMALL, check_alike, counted, is_open, unlikely
 from sparknet.onnx.source import Array, Node, Source, StrPath, read_source
 from sparknet.onnx.step import OPERATORS, Step
 from sparknet.proto import Model
@@ -22,8 +25,6 @@ from sparknet.proto.trust import mark
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What a malformed node makes code fail with."""
-_LARGE = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
-_SMALL = (3, 5, 7, 11, 13, 17, 19, 23)
 
 
 class OnnxWarning(UserWarning):
@@ -56,23 +57,58 @@ def converted(
     from sparknet.onnx import operators
 
     operators.load()
-    reading = Reading(read_source(path), dict(shapes or {}), _LARGE)
     try:
-        model = reading.model(batch)
-    except FileError as error:
-        # A model of large images may be too large for so many records.
-        reading = Reading(read_source(path), dict(shapes or {}), _SMALL)
+        source = read_source(path)
+        nodes, source.constants = simplified(source)
+        trial = _Trial(source, nodes, dict(shapes or {}), batch)
         try:
-            model = reading.model(batch)
-        except FileError:
-            raise error from None
+            reading, model = trial.agreed(LARGE)
+        except FileError as error:
+            # A model of large images may be too large for so many records.
+            try:
+                reading, model = trial.agreed(SMALL)
+            except FileError as other:
+                raise other if f"more than {MAX_COUNT} values" in str(error) else error from None
+    except MemoryError:
+        raise FileError(path, "takes more memory than there is") from None
     mark(model.net, trusted=False)
     _tell_rounding(reading, str(path))
     return model
 
 
+@dataclass(eq=False)
+class _Trial:
+    """A model that is read for several numbers of records, if it leaves the number open."""
+
+    source: Source
+    nodes: list[Node]
+    shapes: dict[str, Sequence[int]]
+    batch: int
+
+    def agreed(self, primes: Sequence[int]) -> tuple[Reading, Model]:
+        found: list[tuple[Reading, Model]] = []
+        failed: list[tuple[int, FileError]] = []
+        least = 2 if is_open(self.source, self.shapes) else 1
+        for records in unlikely(self.source, primes):
+            reading = Reading(self.source, self.nodes, self.shapes, records)
+            try:
+                found.append((reading, reading.model(self.batch)))
+            except FileError as error:
+                failed.append((records, error))
+            if least in (len(found), len(failed)):
+                break
+        if len(failed) >= max(1, len(found)):
+            raise counted(self.source.path, failed) from None
+        if len(found) > 1:
+            check_alike(self.source.path, *(model for _, model in found))
+        return found[0]
+
+
 def _tell_rounding(reading: Reading, path: str) -> None:
     said = {
+        "drop values in whatever they run; the net's Dropout layers do so in training alone": (
+            reading.dropping
+        ),
         "round to whole numbers; the net computes in float32 there": reading.unrounded,
         "round to eight bits; the net does so with precision='int8'": reading.rounded,
         "round around a zero point; the steps of precision='int8', around 0, are coarser there": (
@@ -111,13 +147,15 @@ class Reading:
     """One model on its way into a net."""
 
     source: Source
+    nodes: list[Node]
     shapes: dict[str, Sequence[int]]
-    primes: Sequence[int]
+    records: int
+    """How many an open size stands for."""
 
     def __post_init__(self) -> None:
         source = self.source
-        self.nodes, source.constants = simplified(source)
-        self.net = Netlist(source.name, _unlikely(source, self.primes))
+        given = sum(prod(shape) for name, shape in self.shapes.items() if name in source.inputs)
+        self.net = Netlist(source.name, self.records, Budget.of(source.size, given))
         self.values: dict[str, Value] = dict(source.constants)
         self.uses = Counter(name for node in self.nodes for name in node.inputs)
         self.uses.update(source.outputs)
@@ -129,6 +167,8 @@ class Reading:
         """Nodes that round to eight bits."""
         self.coarser: list[str] = []
         """Nodes that round to eight bits around another number than 0."""
+        self.dropping: list[str] = []
+        """Nodes that are exported to drop values."""
         self.scales: dict[str, tuple[float, float]] = {}
         """Scale and zero point of whole numbers, by the name of the value."""
         self.left = LARGEST + 8 * sum(one.size for one in source.constants.values())
@@ -141,9 +181,8 @@ class Reading:
             for name, value in zip(node.outputs, self._outputs(node), strict=False):
                 if name:
                     self.bind(name, value)
-        keep = {self._output(name) for name in self.source.outputs}
-        if not keep:
-            raise FileError(self.source.path, "has no outputs")
+        self._name_outputs()
+        keep = set(self.source.outputs)
         self.net.silence(keep)
         self.net.work_in_place(keep)
         return self.net.model(batch)
@@ -180,14 +219,20 @@ class Reading:
                 self.source.path, f"{what} leaves {len(unknown)} sizes open: give its shape"
             )
         shape = [size if isinstance(size, int) else self.net.batch for size in sizes]
-        if prod(shape) > LARGEST * self.net.batch:
-            raise FileError(self.source.path, f"{what} is too large: {list(sizes)}")
+        one = [size for size in sizes if isinstance(size, int)]
+        record = one if unknown or len(one) == 1 else one[1:]
+        if given is None and prod(record) > LARGEST:
+            raise FileError(
+                self.source.path,
+                f"{what} is too large: {' x '.join(map(str, record))} numbers a record; "
+                f"{LARGEST} are the most unless its shape is given",
+            )
         node = Node("Input", name, [], [name])
         try:
             blob = Step(self, node, []).layer("Input", [], shape={"dim": shape})
         except _WRONG as error:
             raise self.source.refuse(node, _said(error)) from error
-        blob.integral = name in self.source.integers
+        _typed(blob, self.source.integers.get(name, FLOAT))
         self.bind(name, blob)
 
     def _outputs(self, node: Node) -> list[Value]:
@@ -208,7 +253,20 @@ class Reading:
         convert = OPERATORS.get(node.op)
         if convert is None:
             raise ValueError("no layer does this" + _WHY.get(node.op, ""))
-        return convert(Step(self, node, inputs))
+        step = Step(self, node, inputs)
+        kind = _type_of(node, inputs)
+        if node.op in _WRAPPING and kind.kind in "iu" and not np.can_cast(np.int32, kind):
+            step.refuse(f"it computes in {kind}, and no layer wraps whole numbers")
+        if node.op in _ROUNDING and kind.kind in "iu":
+            step.refuse("it computes fractions of whole numbers, and no layer rounds")
+        made = convert(step)
+        found = made if isinstance(made, list) else [made]
+        given = [one for one in inputs if isinstance(one, Blob)]
+        whole = node.op in _MOVING and all(one.integral for one in given)
+        return [
+            _typed(one, kind, whole) if isinstance(one, Blob) and one not in given else one
+            for one in found
+        ]
 
     def _fold(self, node: Node, inputs: Sequence[Array | None]) -> list[Array]:
         found = fold(node, inputs)
@@ -217,23 +275,33 @@ class Reading:
             raise ValueError("the constants that the model computes are too large")
         return found
 
-    def _output(self, name: str) -> str:
-        value = self.values.get(name)
-        if value is None:
-            raise FileError(self.source.path, f"nothing makes the output '{shown(name)}'")
-        node = Node("Output", name, [], [name])
-        step = Step(self, node, [value])
-        try:
-            blob = step.blob()
-            taken = blob.name in self.source.inputs or blob.name in self.source.outputs
-            if blob.name == name:
-                return name
-            if not taken and name not in self.net.blobs:
-                self.net.rename(blob.name, name)
-                return name
-            return step.layer("Power", [blob]).name
-        except _WRONG as error:
-            raise self.source.refuse(node, _said(error)) from error
+    def _name_outputs(self) -> None:
+        """Let each output be a blob of its name, whose axes lie in order."""
+        if not self.source.outputs:
+            raise FileError(self.source.path, "has no outputs")
+        blobs: dict[str, str] = {}
+        for name in dict.fromkeys(self.source.outputs):
+            value = self.values.get(name)
+            if value is None:
+                raise FileError(self.source.path, f"nothing makes the output '{shown(name)}'")
+            node = Node("Output", name, [], [name])
+            step = Step(self, node, [value])
+            try:
+                blob = step.blob()
+                fed = blob.name in self.source.inputs and blob.name != name
+                if fed or blob.name in blobs.values():
+                    blob = step.layer("Power", [blob], part="copy")
+            except _WRONG as error:
+                raise self.source.refuse(node, _said(error)) from error
+            blobs[name] = blob.name
+        for name, old in blobs.items():
+            if name in self.net.blobs and old != name:
+                # A blob that lies in another order, or another output.
+                free = self.net.unique(f"{name}_stored", "blob")
+                self.net.rename(name, free)
+                blobs.update({one: free for one, its in blobs.items() if its == name})
+            if blobs[name] != name:
+                self.net.rename(blobs[name], name)
 
 
 _OPEN = ": how much comes out depends on the values"
@@ -250,11 +318,28 @@ def _said(error: Exception) -> str:
     return shown(text[0]) if text and not isinstance(error, KeyError) else f"is malformed ({error})"
 
 
-def _unlikely(source: Source, primes: Sequence[int]) -> int:
-    """A number of records that is no size of the model, to see which sizes depend on it."""
-    sizes = {size for one in source.constants.values() for size in one.shape}
-    sizes |= {size for shape in source.inputs.values() for size in shape if isinstance(size, int)}
-    for prime in primes:
-        if not any(size and size % prime == 0 for size in sizes):
-            return prime
-    return primes[-1]
+_WRAPPING = ("Abs", "Add", "Mul", "Neg", "Pow", "ReduceSum", "Sub", "Sum")
+_ROUNDING = ("Mean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
+_CHOOSING = ("Where",)
+"""Operators whose first input is not of the result's type."""
+_CHANGING = ("Cast", "CastLike", "DequantizeLinear")
+"""Operators that say themselves of which type the result is."""
+_MOVING = (
+    *("Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherND", "Identity", "Pad"),
+    *("Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
+)
+
+
+def _type_of(node: Node, inputs: Sequence[Value | None]) -> np.dtype[Any]:
+    """The type of what an operator gives, unless its converter knows better."""
+    values = inputs[1:] if node.op in _CHOOSING else inputs
+    kind = next((one.dtype for one in values if one is not None), FLOAT)
+    return kind if kind.kind in "iub" and node.op not in _CHANGING else FLOAT
+
+
+def _typed(blob: Blob, kind: np.dtype[Any], integral: bool = False) -> Blob:
+    """The blob, whose type a converter has given or else its node's rule."""
+    if blob.dtype == FLOAT:
+        blob.dtype = kind
+    blob.integral = blob.integral or integral or blob.dtype.kind in "iub"
+    return blob

@@ -19,8 +19,9 @@ OLDEST_OPSET = 7
 MOST_AXES = 32
 SUFFIX = ".onnx"
 _STANDARD = ("", "ai.onnx")
+_WHOLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
-_NUMBERS = (*_FLOATS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+_NUMBERS = (*_FLOATS, *_WHOLE[:-1])
 
 
 @dataclass(eq=False)
@@ -48,8 +49,10 @@ class Source:
     constants: dict[str, Array]
     inputs: dict[str, tuple[int | str | None, ...]]
     outputs: list[str]
-    integers: set[str] = field(default_factory=set)
-    """Inputs of whole numbers."""
+    integers: dict[str, np.dtype[Any]] = field(default_factory=dict)
+    """The types of inputs of whole numbers."""
+    size: int = 0
+    """The bytes of the file, and of what it reads of others."""
     quantised: set[str] = field(default_factory=set)
     """Constants that stand for whole numbers of eight bits."""
 
@@ -88,6 +91,7 @@ class _Reader:
 
     def __init__(self, onnx: Any, path: StrPath) -> None:
         self.onnx, self.path = onnx, os.fspath(path)
+        self.outside = 0
 
     def fail(self, message: str) -> FileError:
         return FileError(self.path, message)
@@ -108,7 +112,10 @@ class _Reader:
             constants=constants,
             inputs={_text(one.name): self._sizes(one) for one in inputs},
             outputs=[_text(one.name) for one in graph.output],
-            integers={_text(one.name) for one in inputs if self._is_integer(one)},
+            integers={
+                _text(one.name): kind for one in inputs if (kind := self._whole(one)) is not None
+            },
+            size=Path(self.path).stat().st_size + self.outside,
         )
 
     def _opset(self, model: Any) -> int:
@@ -163,12 +170,11 @@ class _Reader:
                 sizes.append(_text(dim.dim_param) or None)
         return tuple(sizes)
 
-    def _is_integer(self, value: Any) -> bool:
+    def _whole(self, value: Any) -> np.dtype[Any] | None:
+        """The type of an input of whole numbers; None: it has others."""
         types = self.onnx.TensorProto
-        return value.type.tensor_type.elem_type in (
-            *(types.INT8, types.INT16, types.INT32, types.INT64, types.BOOL),
-            *(types.UINT8, types.UINT16, types.UINT32, types.UINT64),
-        )
+        kinds = {getattr(types, kind.upper()): np.dtype(kind) for kind in _WHOLE}
+        return kinds.get(value.type.tensor_type.elem_type)
 
     # -- constants -----------------------------------------------------------------------
 
@@ -180,8 +186,7 @@ class _Reader:
             raise self.fail(f"{name} has the shape {list(dims[:MOST_AXES])}")
         dtype = self._dtype(tensor, name)
         if tensor.data_location == self.onnx.TensorProto.EXTERNAL:
-            raw = self._outside(tensor, name, prod(dims) * dtype.itemsize)
-            values: Array = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype)
+            values: Array = self._outside(tensor, name, prod(dims), dtype)
         else:
             try:
                 values = np.asarray(self.onnx.numpy_helper.to_array(tensor)).reshape(-1)
@@ -203,8 +208,9 @@ class _Reader:
         found: np.dtype[Any] = dtype
         return found
 
-    def _outside(self, tensor: Any, name: str, length: int) -> bytes:
-        """The bytes of a constant in a file of the model's own folder."""
+    def _outside(self, tensor: Any, name: str, size: int, dtype: np.dtype[Any]) -> Array:
+        """The numbers of a constant in a file of the model's own folder."""
+        length = size * dtype.itemsize
         entries = {_text(one.key): _text(one.value) for one in tensor.external_data}
         location = entries.get("location", "")
         file = self._beside(location, name)
@@ -217,12 +223,17 @@ class _Reader:
             raise self.fail(f"{name} takes {length} bytes; {given} are given")
         if offset < 0 or offset + length > file.stat().st_size:
             raise self.fail(f"{name} reaches past the end of '{shown(location)}'")
+        try:
+            raw = np.empty(length, np.uint8)
+        except MemoryError:
+            raise self.fail(f"{name} takes {length} bytes, which do not fit into memory") from None
         with file.open("rb") as opened:
             opened.seek(offset)
-            raw = opened.read(length)
-        if len(raw) != length:
-            raise self.fail(f"{name} reaches past the end of '{shown(location)}'")
-        return raw
+            if opened.readinto(raw.data) != length:
+                raise self.fail(f"{name} reaches past the end of '{shown(location)}'")
+        self.outside += length
+        values: Array = raw.view(dtype.newbyteorder("<")).astype(dtype, copy=False)
+        return values
 
     def _beside(self, location: str, name: str) -> Path:
         folder = Path(self.path).resolve().parent

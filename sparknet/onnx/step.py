@@ -66,10 +66,13 @@ class Step:
     def has(self, place: int) -> bool:
         return place < len(self.inputs) and self.inputs[place] is not None
 
-    def value(self, place: int) -> Value:
+    def value(self, place: int, *, rounded: bool = False) -> Value:
+        """An input; numbers that the model has rounded only for those who round them, too."""
         value = self.inputs[place] if place < len(self.inputs) else None
         if value is None:
             self.refuse(f"input {place} is missing")
+        if isinstance(value, Blob) and value.rounded and not rounded:
+            self.refuse("it reads rounded numbers, and no layer rounds")
         return value
 
     def shape(self, place: int) -> Shape:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.folding import TYPES
+from sparknet.onnx.netlist import FLOAT, Blob, Value
 from sparknet.onnx.step import Outputs, Step, reads
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -170,14 +171,29 @@ def _bent(step: Step, x: Blob, slope: Value) -> Value:
 
 @reads("Cast", "CastLike")
 def cast(step: Step) -> Outputs:
-    value = step.value(0)
-    to_whole = int(step.attribute("to", 1)) in (2, 3, 4, 5, 6, 7, 9, 12, 13)
-    if isinstance(value, Blob) and to_whole and not value.integral:
+    """Types are kept in mind: the net computes in float32, and no layer rounds or wraps."""
+    value = step.value(0, rounded=True)
+    given = step.value(1).dtype if step.op == "CastLike" else TYPES.get(step.attribute("to", 0))
+    if given is None:
+        step.refuse(f"a cast to type {step.attribute('to', 0)} is not supported")
+    wanted = np.dtype(given)
+    if not isinstance(value, Blob):
+        with np.errstate(all="ignore"):
+            return value.astype(wanted)
+    if wanted.kind == "b" and value.dtype.kind != "b":
+        from sparknet.onnx.operators.comparing import differs
+
+        return differs(step, value, None)
+    if wanted.kind == "f":
+        return replace(value, dtype=FLOAT)
+    if not value.integral:
+        if wanted.itemsize < 4:
+            step.refuse(f"it rounds to {wanted}, and no layer rounds")
         plain = step.plain(value)
-        return Blob(plain.name, plain.stored, integral=True, rounded=True)
-    if isinstance(value, Blob) and value.integral and value.is_plain:
-        return replace(value, floating=not to_whole)
-    return value
+        return Blob(plain.name, plain.stored, dtype=wanted, integral=True, rounded=True)
+    if (wanted.itemsize < 4 or wanted.kind == "u") and not np.can_cast(value.dtype, wanted):
+        step.refuse(f"whole numbers of {value.dtype} may not fit {wanted}; no layer wraps them")
+    return replace(value, dtype=wanted)
 
 
 @reads("Softmax", "LogSoftmax")

@@ -9,31 +9,23 @@ from typing import Any
 import numpy as np
 
 from sparknet.layers import Shape
+from sparknet.onnx.folding import fold
 from sparknet.onnx.netlist import Blob, Made, Value
 from sparknet.onnx.operators.activations import LARGEST, pointwise
-from sparknet.onnx.source import Array
+from sparknet.onnx.source import Array, Node
 from sparknet.onnx.step import Outputs, Step, reads
 
 
 @reads("Add", "Mul", "Sub", "Div", "Max", "Min")
 def binary(step: Step) -> Outputs:
     values = [step.value(place) for place in range(len(step.inputs))]
-    whole = all(_is_whole(one) for one in values)
-    if whole and step.op == "Div":
+    if step.op == "Div" and values[0].dtype.kind in "iu":
         step.refuse("it divides whole numbers, and no layer rounds")
     made = values[0]
     for place, other in enumerate(values[1:], 2):
         last = place == len(values)
         made = combine(step, step.op, made, other, None if last else f"first_{place}")
-    if whole and isinstance(made, Blob):
-        made.integral = True
     return made
-
-
-def _is_whole(value: Value) -> bool:
-    if isinstance(value, Blob):
-        return value.integral and not value.floating
-    return value.dtype.kind in "iu"
 
 
 @reads("Sum", "Mean")
@@ -58,7 +50,12 @@ def power(step: Step) -> Outputs:
         return pointwise(step, "Exp", of=exponent, base=float(np.ravel(base)[0]))
     if exponent.size != 1:
         step.refuse("its exponent must be one number")
-    return pointwise(step, "Power", power=float(np.ravel(exponent)[0]))
+    number = float(np.ravel(exponent)[0])
+    if base.dtype.kind in "iu" and (number < 0 or number % 1):
+        step.refuse(f"it takes whole numbers to the power of {number:g}, and no layer rounds")
+    if exponent.ndim > len(base.shape):
+        base = _lined_up(step, step.plain(base), exponent.ndim, "axes")
+    return pointwise(step, "Power", of=base, power=number)
 
 
 def combine(step: Step, op: str, a: Value, b: Value, part: str | None = None) -> Value:
@@ -68,7 +65,8 @@ def combine(step: Step, op: str, a: Value, b: Value, part: str | None = None) ->
     if isinstance(a, Blob):
         assert not isinstance(b, Blob)
         return _with_constant(step, op, a, step.unbatched(b), part)
-    assert isinstance(b, Blob)
+    if not isinstance(b, Blob):
+        return fold(Node(op, step.node.name, [], []), [np.asarray(a), np.asarray(b)])[0]
     array = step.unbatched(a)
     if op == "Sub":  # c - x
         turned = pointwise(step, "Power", of=b, part="negative", scale=-1.0)

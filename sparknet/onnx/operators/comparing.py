@@ -23,7 +23,7 @@ def ordered(step: Step) -> Outputs:
 
 
 def _above(step: Step, a: Value, b: Value, part: str | None, turned: bool) -> Value:
-    if isinstance(a, Blob) and not isinstance(b, Blob) and b.size == 1:
+    if isinstance(a, Blob) and not isinstance(b, Blob) and b.size == 1 and b.ndim <= len(a.shape):
         limit, x = float(np.ravel(b)[0]), a
     else:
         difference = combine(step, "Sub", a, b, part="difference")
@@ -34,7 +34,7 @@ def _above(step: Step, a: Value, b: Value, part: str | None, turned: bool) -> Va
 
 
 def _logical(made: Blob) -> Blob:
-    made.integral = True
+    made.dtype = np.dtype(bool)
     return made
 
 
@@ -45,6 +45,8 @@ def _reversed(step: Step, x: Value, part: str | None) -> Blob:
 @reads("Equal")
 def equal(step: Step) -> Outputs:
     a, b = step.value(0), step.value(1)
+    if step.node.inputs[0] == step.node.inputs[1]:
+        step.refuse("it looks for what is not a number, which no layer does")
     for x, limit in ((a, b), (b, a)):
         if isinstance(x, Blob) and not isinstance(limit, Blob) and np.all(np.isinf(limit)):
             return _is_infinite(step, x, limit)
@@ -53,12 +55,12 @@ def equal(step: Step) -> Outputs:
 
 
 def _is_infinite(step: Step, x: Blob, limit: Array) -> Value:
-    """Infinite numbers are the largest ones here."""
+    """Infinite numbers may have become the largest ones, in a maximum or a Clip."""
     if limit.size != 1:
         step.refuse("it compares with several infinite numbers")
-    below = float(np.ravel(limit)[0]) < 0
-    bound = np.float32(-LARGEST / 2 if below else LARGEST / 2)
-    return _above(step, x, bound, "above" if below else None, below)
+    if float(np.ravel(limit)[0]) < 0:
+        return _above(step, x, np.float32(-LARGEST), "above", True)
+    return _above(step, x, np.nextafter(np.float32(LARGEST), np.float32(0)), None, False)
 
 
 def differs(step: Step, x: Value, part: str | None) -> Blob:
@@ -95,24 +97,20 @@ def sign(step: Step) -> Outputs:
 
 @reads("Where")
 def where(step: Step) -> Outputs:
-    """c · a + (1 - c) · b; infinite constants become the largest numbers, as 0 times them is 0."""
+    """A choice; of two finite constants c · a + (1 - c) · b, by layers of stock Caffe."""
     condition, a, b = step.value(0), step.value(1), step.value(2)
-    if isinstance(condition, Blob):
-        other: Value = _reversed(step, condition, "otherwise")
-    else:
-        condition = condition.astype(np.float32)
-        other = 1 - condition
-    first = _share(step, condition, a, "first")
-    second = _share(step, other, b, "second")
-    return combine(step, "Add", first, second)
+    if isinstance(a, Blob) or isinstance(b, Blob) or not np.isfinite([*map(_most, (a, b))]).all():
+        values = [condition, a, b]
+        bottoms = [step.plain(x if isinstance(x, Blob) else step.unbatched(x)) for x in values]
+        return step.layer("Where", bottoms)
+    first = combine(step, "Mul", condition, _numbers(a), "first")
+    other = _reversed(step, condition, "otherwise")
+    return combine(step, "Add", first, combine(step, "Mul", other, _numbers(b), "second"))
 
 
-def _share(step: Step, condition: Value, value: Value, part: str) -> Value:
-    if not isinstance(value, Blob):
-        value = np.clip(value.astype(np.float32), -LARGEST, LARGEST)
-        if not isinstance(condition, Blob):
-            return np.asarray(condition * value)
-    return combine(step, "Mul", value, condition, part=part)
+def _most(array: Array) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.abs(array.astype(np.float32)).max(initial=0))
 
 
 @reads("Trilu")
@@ -121,6 +119,8 @@ def triangle(step: Step) -> Outputs:
     value = step.value(0)
     if len(value.shape) < 2:
         step.refuse(f"takes matrices, not {list(value.shape)}")
+    if step.is_batched(value.shape[-2:]):
+        step.refuse("it takes a triangle of the records, of which there may be any number")
     above = int(np.ravel(step.constant(1, "the diagonal"))[0]) if step.has(1) else 0
     half = np.triu if step.attribute("upper", 1) else np.tril
     height, width = bounded(value.shape[-2:])

@@ -15,6 +15,8 @@ from sparknet.onnx.step import Outputs, Step, reads
 
 MOST_PLACES = 1 << 20
 """Values of an axis that are picked one by one."""
+_ALL = 2**31 - 1
+"""An end that means all of an axis, however many there are."""
 
 
 @reads("Transpose")
@@ -40,7 +42,7 @@ def turned(value: Value, order: Sequence[int]) -> Value:
     if value.order is not None:
         order = [value.order[axis] for axis in order]
     same = None if list(order) == list(range(len(order))) else tuple(order)
-    return Blob(value.name, value.stored, same, pads, integral=value.integral)
+    return Blob(value.name, value.stored, same, pads)
 
 
 def permuted(step: Step, x: Blob, order: Sequence[int]) -> Blob:
@@ -162,11 +164,16 @@ def slice_(step: Step) -> Outputs:
     inputs: list[Array | None] = [None]
     inputs += [step.optional(place, "its bounds") for place in range(1, len(step.inputs))]
     x = step.blob()
-    ranges = slices(x.shape, *slice_arguments(step.node, inputs))
+    starts, ends, axes, steps = slice_arguments(step.node, inputs)
+    ranges = slices(x.shape, starts, ends, axes, steps)
+    named = range(len(starts)) if axes is None else [step.axis(one, len(x.shape)) for one in axes]
+    for axis, start, end in zip(named, starts, ends, strict=True):
+        size = x.shape[axis]
+        whole = ranges[axis] == range(size) and start in (0, -size) and (end == size or end >= _ALL)
+        if step.is_batched([size]) and not whole:
+            step.refuse("it takes some of the records, which no layer does")
     cuts = [axis for axis, one in enumerate(ranges) if one != range(x.shape[axis])]
     for axis in cuts:
-        if x.shape[axis] % step.batch == 0 and x.shape[axis]:
-            step.refuse("it takes some of the records, which no layer does")
         x = taken(step, x, axis, ranges[axis], part=None if axis == cuts[-1] else str(axis))
     return x
 
@@ -228,7 +235,7 @@ def split(step: Step) -> Outputs:
 
 @reads("Gather")
 def gather(step: Step) -> Outputs:
-    data, places = step.value(0), step.value(1)
+    data, places = step.value(0), step.value(1, rounded=True)
     if isinstance(places, Blob):
         return _embedded(step, data, places)
     x = step.blob()

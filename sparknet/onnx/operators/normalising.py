@@ -6,26 +6,36 @@ from math import prod
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob
+from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.operators.arithmetic import combine
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
+
+_MOST_COUNTED = float(2**24)
+"""Batches; where nothing is ever forgotten, one more no longer changes the mean in float32."""
 
 
 @reads("BatchNormalization")
 def batch_norm(step: Step) -> Outputs:
-    if step.attribute("training_mode"):
+    """Caffe keeps sums, s = f s + new, and counts what went in by the same rule, from 0 towards
+    1 / (1 - f).  With that count f is ONNX's momentum: mean = f mean + (1 - f) new."""
+    if step.attribute("training_mode") or len([one for one in step.node.outputs if one]) > 1:
         step.refuse("it is exported for training")
     names = ("the scale", "the bias", "the mean", "the variance")
     scale, bias, mean, variance = (step.constant(i, name) for i, name in enumerate(names, 1))
     x = step.blob()
-    eps = float(step.attribute("epsilon", 1e-5))
+    eps, kept = float(step.attribute("epsilon", 1e-5)), float(step.attribute("momentum", 0.9))
+    if not 0 <= kept <= 1:
+        step.refuse(f"its momentum is {kept:g}")
+    count = np.float32(min(_MOST_COUNTED, 1 / max(1 - kept, 1 / _MOST_COUNTED)))
     made = step.layer(
         "BatchNorm",
         [x],
-        [mean, variance, np.ones(1, np.float32)],
+        [mean * count, variance * count, count.reshape(1)],
         part="normalised",
         label="",
         eps=eps,
+        moving_average_fraction=kept,
     )
     return step.layer("Scale", [made], [scale, bias], label="scale", bias_term=True)
 
@@ -56,7 +66,14 @@ def layer_norm(step: Step) -> Outputs:
         return _moved(step, x, [int(a) % len(x.shape) for a in axes])
     scale, bias = step.optional(1, "the scale"), step.optional(2, "the bias")
     eps = float(step.attribute("epsilon", 1e-5))
-    return scaled(step, _normalised(step, x, axis, eps, scale is None), axis, scale, bias)
+    made = _normalised(step, x, axis, eps, scale is None and bias is None)
+    whole = x.shape[axis:]
+    if all(one is None or one.shape == whole for one in (scale, bias)):
+        return scaled(step, made, axis, scale, bias)
+    spread: Value = made
+    if scale is not None:
+        spread = combine(step, "Mul", spread, scale, None if bias is None else "scaled")
+    return spread if bias is None else combine(step, "Add", spread, bias)
 
 
 def _moved(step: Step, x: Blob, axes: list[int]) -> Blob:

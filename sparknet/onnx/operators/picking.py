@@ -9,6 +9,8 @@ from sparknet.onnx.operators.activations import pointwise
 from sparknet.onnx.operators.moving import taken
 from sparknet.onnx.step import Outputs, Step, reads
 
+PLACES = np.dtype(np.int64)
+
 
 @reads("ArgMax", "ArgMin")
 def extreme(step: Step) -> Outputs:
@@ -21,7 +23,7 @@ def extreme(step: Step) -> Outputs:
     made = _places(step, x, axis, 1, bool(step.attribute("select_last_index")), part)
     if not keep:
         made = step.reshape(made, (*x.shape[:axis], *x.shape[axis + 1 :]))
-        made.integral = True
+    made.dtype = PLACES
     return made
 
 
@@ -62,5 +64,5 @@ def _places(step: Step, x: Blob, axis: int, most: int, last: bool, part: str | N
     made = step.layer("ArgMax", [x], part=label, axis=axis, top_k=most)
     if not last:
         made = step.layer("Power", [made], part=part, scale=-1.0, shift=size - 1.0)
-    made.integral = True
+    made.dtype = PLACES
     return made

@@ -173,8 +173,7 @@ def _pooled_apart(
     for name, pair in (("kernel", window.kernel), ("stride", window.stride)):
         options[f"{name}_h"], options[f"{name}_w"] = pair
     options = _short({**options, "pad_h": 0, "pad_w": 0})
-    if _round_mode(around, bare, outputs) is None:
-        options["round_mode"] = "FLOOR"
+    options |= _round_mode(around, bare, outputs) or {"round_mode": "FLOOR"}
     if not average:
         return step.layer("Pooling", [around], part=part, **options)
     made = step.layer("Pooling", [around], part="averaged", **options)

@@ -8,14 +8,34 @@ import numpy as np
 
 from sparknet.onnx.folding import reshaped
 from sparknet.onnx.netlist import Blob
+from sparknet.onnx.operators.activations import pointwise
 from sparknet.onnx.step import Outputs, Step, reads
 
 
-@reads("Identity", "Dropout", "StopGradient")
+@reads("Identity", "StopGradient")
 def same(step: Step) -> Outputs:
-    if len(step.node.outputs) > 1 and step.node.outputs[1]:
-        step.refuse("its mask is read, which exists only in training")
     return step.value(0)
+
+
+@reads("Dropout")
+def dropout(step: Step) -> Outputs:
+    """A layer that drops in training, if the node says that it was exported for that."""
+    if step.is_read(1):
+        step.refuse("its mask is read, which no layer gives")
+    ratio = step.attribute("ratio", 0.5)
+    if step.opset >= 12:
+        given, training = (step.optional(place, what) for place, what in _DROPOUT)
+        if training is None or not np.any(training):
+            return step.value(0)
+        ratio = 0.5 if given is None else float(np.ravel(given)[0])
+        if ratio:
+            step.reading.dropping.append(step.node.name)
+    if not 0 <= ratio < 1:
+        step.refuse(f"its ratio is {ratio:g}")
+    return pointwise(step, "Dropout", dropout_ratio=ratio) if ratio else step.value(0)
+
+
+_DROPOUT = ((1, "the ratio"), (2, "whether it is in training"))
 
 
 @reads("Reshape")
@@ -67,6 +87,4 @@ def _axes(step: Step) -> list[int] | None:
 def _view(step: Step, shape: tuple[int, ...] | list[int]) -> Blob:
     value = step.value(0)
     assert isinstance(value, Blob)
-    made = step.reshape(value, shape)
-    made.integral = value.integral
-    return made
+    return step.reshape(value, shape)

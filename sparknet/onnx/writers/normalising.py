@@ -17,14 +17,21 @@ def batch_norm(place: Place) -> None:
         by_batch(place, slope, shift, eps)
         return
     share = 0.0 if factor.flat[0] == 0 else 1 / factor.flat[0]
-    running(place, slope, shift, mean * share, variance * share, eps)
+    kept = float(place.values["moving_average_fraction"])
+    running(place, slope, shift, mean * share, variance * share, eps, momentum=kept)
 
 
 def running(
-    place: Place, slope: Array, shift: Array, mean: Array, variance: Array, eps: float
+    place: Place,
+    slope: Array,
+    shift: Array,
+    mean: Array,
+    variance: Array,
+    eps: float,
+    **attributes: float,
 ) -> None:
     names = [place.constant(part.ravel()) for part in (slope, shift, mean, variance)]
-    place.last("BatchNormalization", [place.inputs[0], *names], epsilon=eps)
+    place.last("BatchNormalization", [place.inputs[0], *names], epsilon=eps, **attributes)
 
 
 def by_batch(place: Place, slope: Array, shift: Array, eps: float) -> None:

@@ -1,0 +1,61 @@
+"""Each output of a model is a blob of its name that holds its values, whatever lies before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.onnx.graphs import agree, draw, graph, node
+
+X = ["n", 3, 4, 5]
+TURNED = {"perm": [0, 2, 3, 1]}
+SHAPE = (2, 3, 4, 5)
+
+CASES: dict[str, tuple[list[Any], str]] = {
+    "a value behind a transpose": ([node("Transpose", "x", "t", **TURNED), node("Relu", "t")], "y"),
+    "and what is made of it": (
+        [node("Transpose", "x", "t", **TURNED), node("Relu", "t"), node("Exp", "y", "z")],
+        "y z",
+    ),
+    "turned back": (
+        [
+            node("Transpose", "x", "t", **TURNED),
+            node("Relu", "t"),
+            node("Transpose", "y", "z", perm=[0, 3, 1, 2]),
+        ],
+        "y z t",
+    ),
+    "the same in the other order of outputs": (
+        [
+            node("Transpose", "x", "t", **TURNED),
+            node("Relu", "t"),
+            node("Transpose", "y", "z", perm=[0, 3, 1, 2]),
+            node("Sigmoid", "z", "u"),
+        ],
+        "u z t y",
+    ),
+    "the input turned": ([node("Transpose", "x", **TURNED)], "y"),
+    "the input": ([node("Identity", "x"), node("Relu", "x", "z")], "z y"),
+    "the same twice": ([node("Relu", "x"), node("Identity", "y", "z")], "z y"),
+    "padded": ([node("Relu", "x", "r"), node("Pad", "r pads")], "y r"),
+    "pieces turned": (
+        [
+            node("Transpose", "x", "t", **TURNED),
+            node("Split", "t", "a b", axis=1),
+            node("Concat", "b a", axis=1),
+            node("Exp", "y", "c"),
+        ],
+        "a y c b",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_outputs(name: str, tmp_path: Path) -> None:
+    nodes, outputs = CASES[name]
+    constants = {"pads": np.array([0, 0, 1, 0, 0, 0, 2, 1])} if name == "padded" else {}
+    model = graph(nodes, {"x": X}, outputs.split(), constants)
+    agree(model, {"x": draw(*SHAPE)}, tmp_path)

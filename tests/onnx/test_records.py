@@ -1,0 +1,116 @@
+"""Models that leave the number of records open: what depends on it is right for any, or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import FileError
+from tests.onnx.graphs import agree, draw, graph, node, onnx, read_model
+
+X = ["n", 3, 4]
+
+
+def refused(model: Any, folder: Path, says: str, **options: Any) -> None:
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(FileError, match=says) as caught:
+        read_model(path, **options)
+    assert not any(str(number) in str(caught.value) for number in (101, 103, 107, 303))
+
+
+SIZE = [
+    node("Shape", "x", "s", start=0, end=1),
+    node("Squeeze", "s", "n"),
+    node("Cast", "n", "f", to=1),
+]
+
+
+def test_values_divided_by_how_many_records_there_are(tmp_path: Path) -> None:
+    model = graph([*SIZE, node("Div", "x f")], {"x": X})
+    says = r"layer 'Div_y' \(Power\): it computes with the number of records.*give the input's"
+    refused(model, tmp_path, says)
+    fixed = graph([*SIZE, node("Div", "x f")], {"x": [5, 3, 4]})
+    agree(fixed, {"x": draw(5, 3, 4)}, tmp_path, types=["Power"])
+    shapes = {"x": [5, 3, 4]}
+    power = read_model(tmp_path / "model.onnx", shapes=shapes).net.layer[-1].power_param
+    assert power.scale == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("op", ["Shape", "Size"])
+def test_shapes_as_results(op: str, tmp_path: Path) -> None:
+    model = graph([node(op, "x", "s"), node("Cast", "s", to=1)], {"x": X})
+    refused(model, tmp_path, "it computes with the number of records")
+
+
+def test_ranges_over_the_records(tmp_path: Path) -> None:
+    nodes = [*SIZE, node("Range", "zero n one", "r"), node("Cast", "r", "t", to=1)]
+    nodes += [node("Unsqueeze", "t last", "u"), node("Add", "x u")]
+    constants = {"zero": np.array(0), "one": np.array(1), "last": np.array([1])}
+    refused(graph(nodes, {"x": ["n", 3]}, constants=constants), tmp_path, "the number of records")
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 4), (0, 200), (1, 2**40), (0, -1), (-4, 2**40)])
+def test_pieces_of_the_records(start: int, end: int, tmp_path: Path) -> None:
+    constants = {"a": np.array([start]), "b": np.array([end]), "c": np.array([0])}
+    model = graph([node("Slice", "x a b c")], {"x": ["n", 2, 4]}, constants=constants)
+    refused(model, tmp_path, r"\(Slice\): it takes some of the records")
+    fixed = graph([node("Slice", "x a b c")], {"x": [8, 2, 4]}, constants=constants)
+    agree(fixed, {"x": draw(8, 2, 4)}, tmp_path)
+
+
+def test_all_of_the_records(tmp_path: Path) -> None:
+    nodes = [*SIZE, node("Slice", "x a s c", "b"), node("Slice", "b a most c")]
+    constants = {"a": np.array([0]), "c": np.array([0]), "most": np.array([2**63 - 1])}
+    agree(
+        graph(nodes, {"x": X}, constants=constants), {"x": draw(5, 3, 4)}, tmp_path, types=["Power"]
+    )
+
+
+def test_a_triangle_of_the_records(tmp_path: Path) -> None:
+    refused(graph([node("Trilu", "x")], {"x": ["n", 4]}), tmp_path, "a triangle of the records")
+    agree(graph([node("Trilu", "x")], {"x": [5, 4]}), {"x": draw(5, 4)}, tmp_path)
+
+
+def test_messages_count_records(tmp_path: Path) -> None:
+    constants = {"s": np.array([0, 5, -1])}
+    model = graph([node("Reshape", "x s")], {"x": X}, constants=constants)
+    refused(model, tmp_path, r"\[N, 3, 4\] does not become \[0, 5, -1\]")
+    model = graph(
+        [node("Concat", "x x", "a", axis=0), node("Einsum", "a", equation="ab->a")], {"x": X}
+    )
+    refused(model, tmp_path, "'ab' does not name each axis of input 0")
+    nodes = [node("Tile", "x t", "a"), node("MatMul", "a w")]
+    constants = {"t": np.array([2, 1, 1]), "w": draw(5, 2)}
+    model = graph(nodes, {"x": X}, constants=constants)
+    refused(model, tmp_path, r"weights \[5, 2\] do not fit the input \[2N, 3, 4\]")
+
+
+def test_sizes_that_are_a_multiple_of_what_stands_for_the_records(tmp_path: Path) -> None:
+    """An axis of 202 that the model computes is not one of records."""
+    constants = {
+        "s": np.array([0, 202]),
+        "a": np.array([1]),
+        "b": np.array([5]),
+        "c": np.array([1]),
+    }
+    nodes = [node("Reshape", "x s", "a1"), node("Slice", "a1 a b c")]
+    model = graph(nodes, {"x": ["n", 2, 101]}, constants=constants)
+    agree(model, {"x": draw(3, 2, 101)}, tmp_path)
+    nodes = [node("Concat", "x x", "d", axis=1), node("Slice", "d a b c")]
+    model = graph(nodes, {"x": ["n", 50]}, constants={**constants})
+    agree(model, {"x": draw(3, 50)}, tmp_path)
+    nodes = [node("Concat", "x x x z", "d", axis=1), node("Slice", "d a b c")]
+    model = graph(nodes, {"x": ["n", 33], "z": ["n", 2]}, constants=constants)
+    agree(model, {"x": draw(3, 33), "z": draw(3, 2)}, tmp_path)
+
+
+def test_nothing_of_onnx_is_left_open(tmp_path: Path) -> None:
+    """A model of one number of records is read once, and computes with it."""
+    model = graph([node("Shape", "x", "s"), node("Cast", "s", to=1)], {"x": [5, 3]})
+    onnx.save(model, str(tmp_path / "model.onnx"))
+    arrays = read_model(tmp_path / "model.onnx").arrays
+    assert [one.tolist() for own in arrays for one in own] == [[5, 3]]
