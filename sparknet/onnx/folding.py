@@ -247,6 +247,8 @@ def _reduce(function: Callable[..., Any]) -> Fold:
     def folded(node: Node, inputs: Inputs) -> Any:
         axes = axes_of(node, inputs)
         if not axes and node.attributes.get("noop_with_empty_axes"):
+            if node.op == "ReduceL2":
+                raise ValueError("it reduces nothing, which is not the same everywhere")
             return inputs[0]
         keep = bool(node.attributes.get("keepdims", 1))
         found = function(inputs[0], axis=tuple(axes) if axes else None, keepdims=keep)

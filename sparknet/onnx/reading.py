@@ -253,8 +253,11 @@ class Reading:
         convert = OPERATORS.get(node.op)
         if convert is None:
             raise ValueError("no layer does this" + _WHY.get(node.op, ""))
-        step = Step(self, node, inputs)
         kind = _type_of(node, inputs)
+        if len(known) == len(inputs) and known and known[0] is not None:
+            blob = _typed(Step(self, node, inputs).parameter(known[0]), kind)
+            inputs = [blob, *inputs[1:]]
+        step = Step(self, node, inputs)
         if node.op in _WRAPPING and kind.kind in "iu" and not np.can_cast(np.int32, kind):
             step.refuse(f"it computes in {kind}, and no layer wraps whole numbers")
         if node.op in _ROUNDING and kind.kind in "iu":

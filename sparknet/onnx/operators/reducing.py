@@ -28,11 +28,12 @@ _LATER = {"ReduceLogSum": "Log", "ReduceLogSumExp": "Log"}
 @reads(*_SUMS, "ReduceMax", "ReduceMin")
 def reduce(step: Step) -> Outputs:
     value = step.value(0)
-    assert isinstance(value, Blob)
     count = len(value.shape)
     inputs = [None, step.optional(1, "its axes")]
     given = axes_of(step.node, inputs)
     if not given and step.attribute("noop_with_empty_axes"):
+        if step.op not in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"):
+            step.refuse("it reduces nothing, which is not the same everywhere")
         return value
     axes = sorted(step.axis(axis, count) for axis in given or range(count))
     if any(value.shape[axis] % step.batch == 0 and value.shape[axis] for axis in axes):

@@ -85,6 +85,4 @@ def _axes(step: Step) -> list[int] | None:
 
 
 def _view(step: Step, shape: tuple[int, ...] | list[int]) -> Blob:
-    value = step.value(0)
-    assert isinstance(value, Blob)
-    return step.reshape(value, shape)
+    return step.reshape(step.blob(), shape)

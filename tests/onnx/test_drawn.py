@@ -1,0 +1,64 @@
+"""Drawn graphs: the net computes what onnxruntime does, or the model is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sparknet.errors import SparkNetError
+from tests.onnx.drawn import Drawing
+from tests.onnx.graphs import Array, converted, onnx, run
+
+TOLERANCE = 1e-3
+
+
+def wrong(drawing: Drawing, folder: Path) -> list[str] | None:
+    """The outputs that differ; None: the model is refused, by onnxruntime or here."""
+    path = folder / "model.onnx"
+    onnx.save(drawing.model(), str(path))
+    try:
+        want = run(path, drawing.fed)
+    except Exception:  # onnxruntime has a class of its own for each status
+        return None
+    try:
+        _, got = converted(path, drawing.fed, folder)
+    except SparkNetError:
+        return None
+    return [name for name, value in want.items() if not _agrees(got[name], value)]
+
+
+def _agrees(got: Array, want: Array) -> bool:
+    largest = max(float(np.abs(want).max()), 1e-3)
+    return got.shape == want.shape and bool(np.abs(got - want).max() <= TOLERANCE * largest)
+
+
+@settings(
+    max_examples=15,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(seed=st.integers(0, 2**32), nodes=st.integers(1, 4))
+def test_drawn_graphs(tmp_path: Path, seed: int, nodes: int) -> None:
+    drawing = Drawing(Random(seed), nodes)
+    if drawing.nodes:
+        assert not wrong(drawing, tmp_path)
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=300,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(seed=st.integers(0, 2**32), nodes=st.integers(1, 6))
+def test_many_drawn_graphs(tmp_path: Path, seed: int, nodes: int) -> None:
+    drawing = Drawing(Random(seed), nodes)
+    if drawing.nodes:
+        assert not wrong(drawing, tmp_path)
