@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.onnx.limits import bounded
+from sparknet.onnx.limits import bounded, spread
 from sparknet.onnx.placing import PLACING
 from sparknet.onnx.source import Array, Node
 
@@ -106,7 +106,7 @@ def split_sizes(node: Node, inputs: Inputs, size: int) -> list[int]:
 
 def _broadcast(function: Callable[..., Any]) -> Fold:
     def folded(node: Node, inputs: Inputs) -> Any:
-        bounded(np.broadcast_shapes(*(one.shape for one in inputs)), inputs)
+        bounded(spread(*(one.shape for one in inputs)), inputs)
         with np.errstate(all="ignore"):
             return function(*inputs)
 
@@ -123,7 +123,7 @@ def _same(function: Callable[..., Any]) -> Fold:
 
 def _variadic(function: Callable[..., Any]) -> Fold:
     def folded(node: Node, inputs: Inputs) -> Any:
-        bounded(np.broadcast_shapes(*(one.shape for one in inputs)), inputs)
+        bounded(spread(*(one.shape for one in inputs)), inputs)
         value = inputs[0]
         for one in inputs[1:]:
             value = function(value, one)
@@ -177,7 +177,7 @@ def _constant_of_shape(node: Node, inputs: Inputs) -> Any:
 
 def _expand(node: Node, inputs: Inputs) -> Any:
     wanted = bounded(np.ravel(inputs[1]).tolist())
-    shape = bounded(np.broadcast_shapes(inputs[0].shape, wanted))
+    shape = bounded(spread(inputs[0].shape, wanted))
     return np.broadcast_to(inputs[0], shape).copy()
 
 
@@ -299,7 +299,7 @@ def _lined_up(node: Node, numbers: Array, values: Array) -> Array:
         shape = [1] * values.ndim
         shape[int(node.attributes.get("axis", 1))] = numbers.size
         numbers = numbers.reshape(shape)
-    if np.broadcast_shapes(values.shape, numbers.shape) != values.shape:
+    if spread(values.shape, numbers.shape) != values.shape:
         raise ValueError(f"{list(numbers.shape)} scales do not fit {list(values.shape)}")
     return numbers
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
+
 LARGEST = 1 << 24
 """Numbers of a constant that is not in the file, if what it is made from is not larger."""
 
@@ -23,6 +25,15 @@ def bounded(shape: Sequence[int], inputs: Sequence[Any] = ()) -> tuple[int, ...]
     if prod(sizes) > most:
         raise TooLarge(f"its result has {prod(sizes)} numbers; {most} is the most")
     return sizes
+
+
+def spread(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape of values that are spread over each other."""
+    try:
+        return np.broadcast_shapes(*map(tuple, shapes))
+    except ValueError:
+        texts = " and ".join(str(list(shape)) for shape in shapes)
+        raise ValueError(f"{texts} do not fit each other") from None
 
 
 @dataclass

@@ -16,7 +16,7 @@ from sparknet.proto import Model
 
 LARGE = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
 SMALL = (3, 5, 7, 11, 13, 17, 19, 23)
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"[0-9]+")
 
 
 def unlikely(source: Source, primes: Sequence[int]) -> list[int]:
@@ -70,12 +70,10 @@ def counted(path: str, failed: Sequence[tuple[int, FileError]]) -> FileError:
 
 def _in_terms(ones: Sequence[str], others: Sequence[str], records: int, its: int) -> Iterator[str]:
     for one, other in zip(ones, others, strict=True):
-        factor, rest = divmod(int(other) - int(one), its - records)
-        more = int(one) - factor * records
         if one == other:
             yield one
-        elif rest:
-            yield "?"
-        else:
-            product = "N" if factor == 1 else f"{factor}N"
-            yield product if not more else f"{product}{more:+d}"
+            continue
+        factor, rest = divmod(int(other) - int(one), its - records)
+        more = int(one) - factor * records
+        product = "N" if factor == 1 else f"{factor}N"
+        yield "?" if rest else product if not more else f"{product}{more:+d}"

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparknet.layers import Shape
 from sparknet.onnx.folding import fold
+from sparknet.onnx.limits import spread
 from sparknet.onnx.netlist import Blob, Made, Value
 from sparknet.onnx.operators.activations import LARGEST, pointwise
 from sparknet.onnx.source import Array, Node
@@ -113,7 +114,7 @@ def _fits(small: Sequence[int], large: Sequence[int]) -> bool:
 
 
 def _spread(step: Step, array: Array, x: Blob) -> Blob:
-    shape = np.broadcast_shapes(array.shape, tuple(size for size in x.shape))
+    shape = spread(array.shape, x.shape)
     sizes = [1 if size % step.batch == 0 and size else size for size in shape]
     return step.parameter(np.ascontiguousarray(np.broadcast_to(array, sizes)))
 
@@ -203,25 +204,25 @@ def _equal(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Blob:
 
 def _unequal(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Value:
     """One of them is spread by Scale or Bias where they can, otherwise by Tile."""
-    one, whole = (a, b) if prod(a.shape) == 1 else (b, a)
-    if op in ("Add", "Mul") and prod(one.shape) == 1 and len(one.shape) <= len(whole.shape):
+    one, other = (a, b) if prod(a.shape) == 1 else (b, a)
+    if op in ("Add", "Mul") and prod(one.shape) == 1 and len(one.shape) <= len(other.shape):
         number = step.reshape(one, (), part="number")
-        return step.layer("Bias" if op == "Add" else "Scale", [whole, number], part=part, axis=0)
+        return step.layer("Bias" if op == "Add" else "Scale", [other, number], part=part, axis=0)
     axes = max(len(a.shape), len(b.shape))
     a, b = (_lined_up(step, x, axes, f"axes_{place}") for place, x in enumerate((a, b)))
-    spread = np.broadcast_shapes(a.shape, b.shape)
-    if op == "Sub" and a.shape == spread:
+    whole = spread(a.shape, b.shape)
+    if op == "Sub" and a.shape == whole:
         b, op = pointwise(step, "Power", of=b, part="negative", scale=-1.0), "Add"
     if op in ("Add", "Mul"):
-        if b.shape == spread:
+        if b.shape == whole:
             a, b = b, a
-        block = _side_by_side(b.shape, spread) if a.shape == spread else None
+        block = _side_by_side(b.shape, whole) if a.shape == whole else None
         if block is not None:
             first, last = block
             small = step.reshape(b, b.shape[first : last + 1], part="small")
             kind = "Bias" if op == "Add" else "Scale"
             return step.layer(kind, [a, small], part=part, axis=first)
-    a, b = (_tiled(step, x, spread, f"tiled_{place}") for place, x in enumerate((a, b)))
+    a, b = (_tiled(step, x, whole, f"tiled_{place}") for place, x in enumerate((a, b)))
     return _equal(step, op, a, b, part)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from sparknet.layers import Shape
 from sparknet.onnx.folding import slice_arguments, slices, split_sizes
+from sparknet.onnx.limits import spread
 from sparknet.onnx.netlist import Blob, Value
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -352,7 +353,7 @@ def _beside(step: Step, array: Array, other: Blob, axis: int, place: int) -> Blo
 def expand(step: Step) -> Outputs:
     x = step.blob()
     wanted = [int(size) for size in np.ravel(step.constant(1, "its shape"))]
-    return tiled(step, x, np.broadcast_shapes(x.shape, tuple(wanted)))
+    return tiled(step, x, spread(x.shape, wanted))
 
 
 def tiled(step: Step, x: Blob, shape: Shape) -> Blob:
