@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sparknet.errors import SparkNetError
 from tests.onnx.drawn import Drawing
-from tests.onnx.graphs import Array, converted, onnx, run
+from tests.onnx.graphs import Array, converted, old_runtime, onnx, run
 
 TOLERANCE = 1e-3
 
@@ -37,6 +37,7 @@ def _agrees(got: Array, want: Array) -> bool:
     return got.shape == want.shape and bool(np.abs(got - want).max() <= TOLERANCE * largest)
 
 
+@old_runtime
 @settings(
     max_examples=15,
     derandomize=True,
@@ -50,6 +51,7 @@ def test_drawn_graphs(tmp_path: Path, seed: int, nodes: int) -> None:
         assert not wrong(drawing, tmp_path)
 
 
+@old_runtime
 @pytest.mark.slow
 @settings(
     max_examples=300,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.onnx.graphs import agree, draw, graph, node
+from tests.onnx.graphs import agree, draw, graph, node, old_runtime
 
 X = (2, 3, 4, 5)
 
@@ -38,6 +38,7 @@ def test_products_of_an_open_number_of_rows(tmp_path: Path) -> None:
     agree(model, {"x": draw(3, 5)}, tmp_path, types=["InnerProduct"])
 
 
+@old_runtime
 @pytest.mark.parametrize(
     ("axis", "scale"),
     [
@@ -58,6 +59,7 @@ def test_layer_normalisation_with_any_scale(
     agree(graph(nodes, {"x": ["n", *X[1:]]}, constants=constants), {"x": draw(*X)}, tmp_path)
 
 
+@old_runtime
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
 @pytest.mark.parametrize("pads", [[1, 1, 0, 0], [0, 0, 1, 1], [2, 0, 0, 1], [1, 1, 1, 1]])
 @pytest.mark.parametrize("size", [12, 13])
