@@ -17,6 +17,7 @@ from pathlib import Path
 from sparknet.dist.snapshot import Resumed, model, newest
 from sparknet.dist.store import ROUND, FolderStore, Store, named
 from sparknet.errors import FileError, SettingError
+from sparknet.net.scratch import PRIVATE_FOLDER
 
 StrPath = str | os.PathLike[str]
 
@@ -70,7 +71,7 @@ class FolderRuns(Runs):
         if self.folder.exists() and not self.folder.is_dir():
             raise FileError(self.folder, "is a file, where a folder for snapshots is needed")
         with named(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise FileError(self.folder, "cannot be written: snapshots go there")
 

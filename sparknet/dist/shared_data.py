@@ -15,6 +15,7 @@ from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_images
 from sparknet.loaders.records import ArrayRecords, Records
 from sparknet.net import Net
+from sparknet.net.scratch import PRIVATE_FILE, private
 
 BLOCKS = ".blocks"
 LARGEST_PICKLE = 1 << 20
@@ -42,9 +43,10 @@ def share_records(data: Any, net: Net, path: Path) -> str:
     reader = _pickled(records)
     if reader is None:
         path = path.with_suffix(BLOCKS)
-        write_blocks(path, records)
+        write_blocks(path, records, mode=PRIVATE_FILE)
     else:
-        path.write_bytes(reader)
+        with open(path, "wb", opener=private) as file:
+            file.write(reader)
     return str(path)
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sparknet.errors import FileError
+from sparknet.net.scratch import PRIVATE_FOLDER, private
 
 Buffer = bytes | memoryview
 
@@ -61,7 +62,7 @@ class Store(ABC):
 
 
 class FolderStore(Store):
-    """Snapshots in a folder that all workers reach."""
+    """Snapshots in a folder that all workers reach; nobody but this user may read them."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder).absolute()
@@ -70,11 +71,12 @@ class FolderStore(Store):
         draft = self._draft(round)
         shutil.rmtree(draft, ignore_errors=True)
         with named(draft):
-            draft.mkdir(parents=True)
+            self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+            draft.mkdir(PRIVATE_FOLDER)
 
     def put(self, round: int, name: str, parts: Iterable[Buffer]) -> None:
         path = self._draft(round) / name
-        with named(path), path.open("wb") as file:
+        with named(path), open(path, "wb", opener=private) as file:
             for part in parts:
                 file.write(part)
             file.flush()

@@ -54,14 +54,18 @@ class Blocks(FileRecords):
 
 
 def write_blocks(
-    path: StrPath, records: Records | Iterable[Mapping[str, Any]], at_once: int = AT_ONCE
+    path: StrPath,
+    records: Records | Iterable[Mapping[str, Any]],
+    at_once: int = AT_ONCE,
+    mode: int = 0o666,
 ) -> int:
     """Write records, or batches as they come, to a block file; returns their number.
 
-    It appears under its name when it is complete, and replaces an older one.
+    It appears under its name when it is complete, and replaces an older one.  ``mode`` says who may
+    read it, as far as the umask lets them.
     """
     batches = _batches(records, at_once) if isinstance(records, Records) else iter(records)
-    with replacing(path) as draft, draft.open("wb") as file:
+    with replacing(path, mode) as draft, draft.open("wb") as file:
         file.write(bytes(START))
         columns: dict[str, Column] = {}
         count = 0

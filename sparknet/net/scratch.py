@@ -11,6 +11,14 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+"""Modes of what nobody but this user may read: records, weights and snapshots."""
+
+
+def private(path: str, flags: int) -> int:
+    """Opens a file that only this user may read, if it is new: an ``opener`` for `open`."""
+    return os.open(path, flags, PRIVATE_FILE)
+
 
 def scratch_folder(kind: str = "run") -> tempfile.TemporaryDirectory[str]:
     """A folder of this process; those that dead processes of this user left are removed first."""

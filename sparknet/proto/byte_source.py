@@ -104,17 +104,18 @@ def open_source(path: StrPath) -> Iterator[FileSource]:
 
 
 @contextmanager
-def replacing(path: StrPath) -> Iterator[Path]:
+def replacing(path: StrPath, mode: int = 0o666) -> Iterator[Path]:
     """Yields a new file beside `path` that takes its name when the block ends without error.
 
-    A reader of `path` sees the old content or the new, never a part.
+    A reader of `path` sees the old content or the new, never a part.  ``mode`` says who may read
+    it, as far as the umask lets them.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         raise FileError(path, "is not an ordinary file")
     draft = target.with_name(f".{target.name[:200]}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
-        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))
         yield draft
         draft.replace(target)
     except (OSError, ValueError) as error:

@@ -17,6 +17,7 @@ from sparknet.dist.identity import check_sum
 from sparknet.dist.worker_main import Part
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords, Batch, Records, Subset
+from sparknet.net.scratch import PRIVATE_FILE
 from sparknet.spark.columns import Wanted, arrays
 from sparknet.spark.places import placed
 
@@ -61,7 +62,7 @@ def ingest(
     if begin is None:
         nothing = _no_records(shapes)
         return Part(nothing, nothing)
-    write_blocks(path, _again(begin, first))
+    write_blocks(path, _again(begin, first), mode=PRIVATE_FILE)
     blocks = Blocks(path)
     order = np.argsort(np.concatenate(rows), kind="stable")
     aside = np.concatenate(held)[order]

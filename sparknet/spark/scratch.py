@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparknet.net.scratch import owner, remove_abandoned
+from sparknet.net.scratch import PRIVATE_FOLDER, owner, remove_abandoned
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ def scratch(run: str) -> Iterator[Path]:
     """A folder of this process for a run's files; it is removed at the end."""
     remove_abandoned(local_directory())
     folder = local_directory() / f"sparknet-{run}-{owner()}"
-    folder.mkdir(parents=True)
+    folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
     with _removed_at_signals(folder):
         try:
             yield folder

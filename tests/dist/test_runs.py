@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import signal
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import numpy as np
 import pytest
 
 from sparknet.dist.runs import FolderRuns
+from sparknet.dist.shared_data import share_records
 from sparknet.dist.strategies import Averaging, DynamicAveraging, ElasticAveraging, Strategy
 from sparknet.dist.training import Trained, train
 from sparknet.errors import FileError, PeerLost
+from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
 from sparknet.weights import WeightCollection
@@ -66,6 +69,37 @@ def test_the_second_day(tmp_path: Path) -> None:
     assert Path(first.outcome.snapshot).parent != Path(resumed.outcome.snapshot).parent
     again = first.net.forward(small.records(4).arrays, outputs=["y"])["y"]
     np.testing.assert_array_equal(again, scored)
+
+
+def test_nobody_else_may_read_them(tmp_path: Path) -> None:
+    """Of the paths that the run made; the user's own folder keeps its mode."""
+    open_to_all, own = 0o755, tmp_path / "deep" / "snapshots"
+    before = os.umask(0o022)
+    try:
+        train(SOLVER, YESTERDAY, workers=2, steps=8, snapshots=own, **EVERY)
+        tmp_path.chmod(open_to_all)
+        train(SOLVER, YESTERDAY, workers=2, steps=4, snapshots=tmp_path, **EVERY)
+    finally:
+        os.umask(before)
+    made = [own, *own.rglob("*"), *tmp_path.glob("run-*/**/*")]
+    modes = {path.is_dir(): set[int]() for path in made}
+    for path in made:
+        modes[path.is_dir()].add(stat.S_IMODE(path.stat().st_mode))
+    assert modes == {True: {0o700}, False: {0o600}}
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == open_to_all
+
+
+def test_records_for_the_workers_are_private(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        array = share_records(YESTERDAY, Net(SOLVER), tmp_path / "array")
+        write_blocks(tmp_path / "own.blocks", small.records())
+        reader = share_records(Blocks(tmp_path / "own.blocks"), Net(SOLVER), tmp_path / "reader")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(Path(path).stat().st_mode) for path in (array, reader)]
+    assert modes == [0o600, 0o600]
+    assert stat.S_IMODE((tmp_path / "own.blocks").stat().st_mode) == 0o644
 
 
 def test_a_shorter_run_prunes_nothing_of_a_longer_one(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def batch(rows: list[int], held: list[bool] | None = None) -> Any:
 
 def test_records_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     part = ingest([batch([5, 3]), batch([]), batch([4, 1, 2])], tmp_path / "a", MAPPING, SHAPES)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
     assert len(part.training) == 5
     assert len(part.validation) == 0
     found = part.training.take([0, 1, 4])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,7 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_the_folder_of_a_run(place: Path) -> None:
     with scratch("7") as folder:
         assert folder == place / f"sparknet-7-{owner()}"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         (folder / "records").write_bytes(b"x")
     assert list(place.iterdir()) == []
 
