@@ -34,6 +34,8 @@ class Tally:
 
     total_samples: int = 0
     total_bytes_sent: int = 0
+    """By all workers, whatever for, but for validations."""
+    total_bytes_validating: int = 0
     total_seconds: float = 0.0
     computing: float = 0.0
     communicating: float = 0.0
@@ -69,7 +71,7 @@ class Tally:
             "workers": [{name: report[name] for name in _OF_A_WORKER} for report in reports],
         }
         self.total_samples += event["samples"]
-        self.total_bytes_sent += event["bytes_sent"]
+        self.total_bytes_sent += sum(report["sent"] for report in reports)
         self.total_seconds = reports[0]["now"]
         self.computing += event["seconds_computing"]
         self.communicating += event["seconds_communicating"]

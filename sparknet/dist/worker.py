@@ -59,6 +59,8 @@ class _Worker:
         self.learner, self.strategy, self.comm = learner, strategy, comm
         self.plan, self.hooks = plan, hooks
         self.clipped = learner.clipped
+        self.counted = 0
+        """This worker's bytes that are in the tally, or were sent by validations."""
         self.tally = Tally()
         self.interrupted = False
         self.saved: int | None = None
@@ -172,6 +174,7 @@ class _Worker:
         wish = bool(self.hooks.interrupted and self.hooks.interrupted())
         clipped, self.clipped = self.learner.clipped - self.clipped, self.learner.clipped
         own = {**asdict(mine), "now": now, "interrupted": wish, "clipped": clipped}
+        own["sent"] = self._uncounted()
         reports = self.comm.gather(own)
         self.interrupted = any(report["interrupted"] for report in reports)
         event = self.tally.add(reports)
@@ -179,6 +182,12 @@ class _Worker:
         self._say("round", warmup=warmup, rate=self.learner.rate, **event)
         if mine.note:
             self._say("note", text=mine.note)
+
+    def _uncounted(self) -> int:
+        """The bytes that this worker's transport sent since the last call."""
+        sent = self.comm.traffic.sent
+        fresh, self.counted = sent - self.counted, sent
+        return fresh
 
     def _check_loss(self, reports: Sequence[Json], loss: float) -> None:
         for rank, report in enumerate(reports):
@@ -207,16 +216,21 @@ class _Worker:
     def _validate(self) -> None:
         if self.hooks.validate is None:
             return
-        begun = self.comm.clock()
+        begun, before = self.comm.clock(), self.comm.traffic.sent
         model = self.learner.weights
         if self.comm.size > 1:
             model = self.strategy.model(self.learner, self.comm, self.state)
         records, metrics = self._measured(self.hooks.validate, model)
+        mine = self.comm.traffic.sent - before
+        sent = sum(self.comm.gather(mine))
+        self.counted += mine
+        self.tally.total_bytes_validating += sent
         best = self.tally.judge(metrics, self.plan, self.learner.iter)
         if best and self.best is not None:
             self.best.copy_from(model)
         spent = self.comm.clock() - begun
-        self._say("validation", records=records, metrics=metrics, best=best, seconds=spent)
+        said = {"records": records, "metrics": metrics, "best": best}
+        self._say("validation", **said, bytes_sent=sent, seconds=spent)
 
     def _measured(self, validate: Validate, model: NDArray) -> tuple[int, dict[str, float]]:
         weights = self.learner.weights
@@ -284,12 +298,14 @@ class _Worker:
             self._validate()
         best = None if reason == "interrupted" else self._take_best()
         tally = self.tally
+        tally.total_bytes_sent += sum(self.comm.gather(self._uncounted()))
         self._say(
             "stop",
             reason=reason,
             best=best,
             total_samples=tally.total_samples,
             total_bytes_sent=tally.total_bytes_sent,
+            total_bytes_validating=tally.total_bytes_validating,
             total_seconds=self.comm.clock() - self.begun,
             communication=tally.communication,
             snapshot=self._newest(),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.dist.local import LocalComm
 from sparknet.dist.plan import Hooks, Plan, steps_for
 from sparknet.dist.strategies import (
     BMUF,
@@ -68,6 +69,32 @@ def test_events_say_what_happened() -> None:
     assert 0 < stop["communication"] < 1
     assert json.loads(json.dumps(events)) == events
     assert {(one.reason, one.iteration, one.samples) for one in outcomes} == {("steps", 12, 144)}
+
+
+@pytest.mark.parametrize("strategy", [Averaging(5), DynamicAveraging(1e9, check_every=5),
+                                      DynamicAveraging(0, check_every=5)], ids=repr)  # fmt: skip
+def test_the_totals_are_what_the_transport_sent(strategy: Any) -> None:
+    """Validations apart: of some strategies each takes a full mean."""
+    events: list[Any] = []
+    learners = [small.learner(rank, 4) for rank in range(4)]
+    comms = LocalComm.group(4)
+    plan = Plan(steps=20, validate_every=1)
+
+    def one(rank: int, comm: Any) -> Outcome:
+        hooks = Hooks(events.append, lambda: (1, {"loss": 1.0}))
+        return work(learners[rank], strategy, comm, plan, hooks)
+
+    small.together(4, one, comms)
+    mean = 2 * 3 * learners[0].weights.nbytes
+    validations = [event["bytes_sent"] for event in events if event["event"] == "validation"]
+    whole = isinstance(strategy, DynamicAveraging) and strategy.threshold > 0
+    assert validations == ([mean] * 4 if whole else [0] * 4)
+    stop = events[-1]
+    assert stop["total_bytes_validating"] == sum(validations)
+    first_weights = 3 * learners[0].weights.nbytes
+    assert stop["total_bytes_sent"] == first_weights + (mean if whole else 4 * mean)
+    sent = sum(comm.traffic.sent for comm in comms)
+    assert stop["total_bytes_sent"] + stop["total_bytes_validating"] == sent
 
 
 def test_time_ends_it() -> None:
