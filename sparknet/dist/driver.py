@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from sparknet.dist.events import Event, OnEvent
+from sparknet.dist.failure import failure
 from sparknet.dist.handshake import DRIVER, PREFLIGHT
 from sparknet.dist.line import Gate, Line
-from sparknet.dist.rendezvous import Rendezvous
+from sparknet.dist.rendezvous import Rendezvous, Standstill
 from sparknet.dist.seal import HMAC
 from sparknet.dist.store import Buffer, Store
+from sparknet.dist.wire import Silent
+from sparknet.errors import PeerLost
 
 Answer = tuple[dict[str, Any], Buffer]
 
@@ -55,6 +58,7 @@ class Driver:
         run: str = "",
         seal: str = HMAC,
         host: str = "127.0.0.1",
+        deadline: float = 60.0,
     ) -> None:
         self._weights, self._store, self._on_event = weights, store, on_event
         self._resume = resume
@@ -67,7 +71,8 @@ class Driver:
             "aside": Rendezvous(),
             "training": Rendezvous(self._attempt),
         }
-        self._gate = Gate(secret, run, seal, self._serve, host)
+        self._deadline = deadline
+        self._gate = Gate(secret, run, seal, self._serve, host, deadline)
         self.port = self._gate.port
 
     @property
@@ -79,6 +84,14 @@ class Driver:
     def present(self) -> int:
         """How many workers of the attempt at work are connected."""
         return self._places["training"].present
+
+    def has_called(self, worker: int) -> bool:
+        """Whether a worker has ever called, so that its line is watched."""
+        return self._places["training"].has_entered(worker)
+
+    def standstill(self) -> Standstill | None:
+        """What the workers do, if none of them has got on for the deadline."""
+        return self._places["training"].standstill(self._deadline)
 
     def interrupt(self) -> None:
         """Ask the workers to write a snapshot and end after the current round."""
@@ -104,14 +117,34 @@ class Driver:
                 what = self._CALLS.get(name)
                 if what is None or (line.purpose == PREFLIGHT and name != "here"):
                     return
+                line.is_serving = True
                 try:
                     answer, payload = what(self, call, line)
+                except Silent:
+                    raise
                 except OSError as error:
                     answer, payload = {"error": str(error)}, _NOTHING
+                finally:
+                    line.is_serving = False
                 line.send(answer, payload)
+        except Silent:
+            self._miss(line)
+            raise
         finally:
             for place in self._places.values():
                 place.leave(line)
+
+    def _miss(self, line: Line) -> None:
+        """Report a worker that is silent, as it cannot do so itself."""
+        place = self._places["training"]
+        lost = place.miss(line, f"no heartbeat for {self._deadline:g} s")
+        if lost is not None and self.progress.outcome is None:
+            said = {"worker": line.rank, **failure(PeerLost(*lost))}
+            self.progress.failures.append(said)
+            self._tell(said)
+
+    def _tell(self, said: dict[str, Any]) -> None:
+        self.hear({"event": "failure", "time": time.time(), **said})
 
     def _here(self, call: dict[str, Any], line: Line) -> Answer:
         """Answer a worker that waits for the others."""
@@ -162,7 +195,7 @@ class Driver:
             return {}, _NOTHING
         self.progress.failures.append(call["failure"])
         self._places["training"].fail(line, str(call["failure"]["message"]))
-        self.hear({"event": "failure", "time": time.time(), **call["failure"]})
+        self._tell(call["failure"])
         return {}, _NOTHING
 
     def _done(self, call: dict[str, Any], line: Line) -> Answer:

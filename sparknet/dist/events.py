@@ -18,7 +18,8 @@ number of records is not known.
     (the workers' steps whose gradients were scaled down to clip_gradients; 0 where Caffe trains),
     seconds_computing, seconds_loading (its part in which a worker waited for records),
     seconds_communicating, seconds_waiting (its part in which small values were exchanged: mostly
-    the waiting for slower workers) (means over the workers), bytes_sent (by all workers),
+    the waiting for slower workers) (means over the workers), bytes_sent (by all workers, in this
+    round; totals contain what else was sent, such as the first weights, but no validations),
     total_samples, total_bytes_sent, total_seconds, workers (a dict for each: steps, samples,
     loss, the four times, bytes_sent, divergence, clipped)
 
@@ -33,6 +34,7 @@ number of records is not known.
 
 ``validation``
     round, iteration, epoch, records, metrics (name → mean), best (whether it is the best so far),
+    bytes_sent (by all workers, for this validation: of some strategies it takes a mean of its own),
     seconds
 
 ``snapshot``
@@ -41,7 +43,8 @@ number of records is not known.
 ``stop``
     reason (steps, seconds, patience, interrupted), best (the iteration of the best validation
     where the weights are those and not the last ones, else None), round, iteration, epoch,
-    total_samples, total_bytes_sent, total_seconds, communication (share of the workers' time,
+    total_samples, total_bytes_sent, total_bytes_validating (what validations sent, which the former
+    leaves out), total_seconds, communication (share of the workers' time,
     0 … 1), snapshot (the newest one's path, or None)
 """
 
@@ -52,6 +55,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparknet.errors import ListenerError
+from sparknet.summary.events import standstill
 
 _logger = logging.getLogger("sparknet.dist")
 
@@ -80,13 +84,15 @@ def waiting(event: Mapping[str, Any]) -> str | None:
         return (
             f"{since}: waiting for slots, there are {slots} of the {needed} that the workers need"
         )
-    return f"{since}: waiting for Spark to start {needed} workers again, in {slots} slots"
+    return f"{since}: waiting for Spark to start {needed} workers, in {slots} slots"
 
 
 def tell(listener: OnEvent | None, event: Event) -> None:
     """Pass an event to a listener; ListenerError if it raises."""
     if said := resumption(event):
         _logger.info(said)
+    if event["event"] == "standstill":
+        _logger.warning(standstill(event))
     if said := waiting(event):
         _logger.warning(said)
     if listener is None:

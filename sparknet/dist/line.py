@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import selectors
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from sparknet.dist.acceptor import Acceptor, open_port
 from sparknet.dist.handshake import DRIVER, PREFLIGHT, Caller, Keys, dial
 from sparknet.dist.seal import HMAC
+from sparknet.dist.threads import start
 from sparknet.dist.wire import RECORD, Wire
 from sparknet.errors import CommError
 
@@ -21,13 +23,19 @@ Address = tuple[str, int]
 
 _HEADER = struct.Struct("!IQ")
 """The length of the JSON object, and of the bytes after it."""
+_BUSY = {"busy": True}
+"""What the driver says while it is at a call."""
 _LONGEST_OBJECT = 1 << 20
 _WORKERS = 1 << 16
 """More workers than any run has."""
 
 
 class Line:
-    """A connection, after its handshake."""
+    """A connection, after its handshake.
+
+    Each end takes the other for lost when it hears nothing for the deadline: a worker calls several
+    times within it, and the driver says that it is still at a call that takes longer.
+    """
 
     def __init__(self, wire: Wire, rank: int, purpose: int) -> None:
         self._wire = wire
@@ -36,6 +44,8 @@ class Line:
         wire.connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._lock = threading.Lock()
         self._ahead = 0
+        self.is_serving = False
+        """Whether a call is being answered at this end."""
 
     def call(
         self, what: str, parts: Sequence[memoryview] = (), **arguments: Any
@@ -46,9 +56,7 @@ class Line:
                 self._send_object({"call": what, **arguments}, sum(part.nbytes for part in parts))
                 for piece in _in_records(parts):
                     self._wire.send(piece)
-                said = self.receive()
-                if said is None:
-                    raise CommError(f"the driver hung up while it was asked for '{what}'")
+                said = self._answer(what)
                 payload = bytearray(self._ahead)
                 self.receive_into(memoryview(payload))
             except (OSError, EOFError) as error:
@@ -57,11 +65,34 @@ class Line:
             raise CommError(f"the driver refused '{what}': {said['error']}")
         return said, payload
 
+    def _answer(self, what: str) -> dict[str, Any]:
+        while (said := self.receive()) == _BUSY:
+            pass
+        if said is None:
+            raise CommError(f"the driver hung up while it was asked for '{what}'")
+        return said
+
     def send(self, message: dict[str, Any], payload: Any = b"") -> None:
         """Answer a call."""
         view = memoryview(payload).cast("B")
-        self._send_object(message, view.nbytes)
-        self._wire.send(view)
+        with self._lock:
+            self._send_object(message, view.nbytes)
+            self._wire.send(view)
+
+    def reassure(self) -> None:
+        """Say that a call is still being answered, unless the answer is under way."""
+        if self.is_serving and self._lock.acquire(blocking=False):
+            try:
+                if self.is_serving and self._has_room():
+                    self._send_object(_BUSY, 0)
+            finally:
+                self._lock.release()
+
+    def _has_room(self) -> bool:
+        """Whether a short message can be sent at once."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._wire.connection, selectors.EVENT_WRITE)
+            return bool(selector.select(0))
 
     def receive(self) -> dict[str, Any] | None:
         """The next object, or None if the other end hung up."""
@@ -121,6 +152,8 @@ class Link:
     secret: bytes
     seal: str
     """The seal of all connections of the run: `sparknet.dist.seal`."""
+    deadline: float = 60.0
+    """Seconds after which a silent end of a line is lost."""
 
     def dial(self, rank: int, purpose: int = DRIVER) -> Line:
         """Connect.  A line for PREFLIGHT uses the seal that every installation has."""
@@ -132,7 +165,7 @@ class Link:
             host, port = self.driver
             raise CommError(f"the driver at {host}:{port} cannot be reached: {error}") from error
         seal = self.seal if purpose == DRIVER else HMAC
-        return Line(Wire(connection, keys, seal), rank, purpose)
+        return Line(Wire(connection, keys, seal, self.deadline, is_watched=False), rank, purpose)
 
 
 def _in_records(parts: Sequence[memoryview]) -> Iterator[memoryview]:
@@ -156,12 +189,22 @@ def _in_records(parts: Sequence[memoryview]) -> Iterator[memoryview]:
 
 
 class Gate:
-    """A port, and a thread for each line that is opened through it."""
+    """A port, and a thread for each line that is opened through it.
+
+    A line of DRIVER that is silent for the deadline raises Silent in ``serve``.
+    """
 
     def __init__(
-        self, secret: bytes, run: str, seal: str, serve: Callable[[Line], None], host: str
+        self,
+        secret: bytes,
+        run: str,
+        seal: str,
+        serve: Callable[[Line], None],
+        host: str,
+        deadline: float = 60.0,
     ) -> None:
         self._run, self._seal, self._serve = run, seal, serve
+        self._deadline = deadline
         self._open: set[Line] = set()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -169,6 +212,9 @@ class Gate:
         listener = open_port(host, (0,))
         self.port: int = listener.getsockname()[1]
         self._acceptor = Acceptor(listener, secret, self._expects, self._admit)
+        self._over = threading.Event()
+        self._pulse = threading.Thread(target=self._reassure, name="sparknet-pulse", daemon=True)
+        start(self._pulse)
 
     @property
     def trouble(self) -> tuple[float, str]:
@@ -182,8 +228,18 @@ class Gate:
             self._closed = True
             for line in self._open:
                 line.end()
-        for thread in self._threads:
+        self._over.set()
+        for thread in [*self._threads, self._pulse]:
             thread.join()
+
+    def _reassure(self) -> None:
+        """Let workers know of calls that take long."""
+        while not self._over.wait(self._deadline / 4):
+            with self._lock:
+                lines = list(self._open)
+            for line in lines:
+                with suppress(OSError, ValueError):  # it was closed meanwhile
+                    line.reassure()
 
     def _expects(self, who: bytes) -> bool:
         return self._caller(who) is not None
@@ -196,8 +252,10 @@ class Gate:
     def _admit(self, connection: socket.socket, who: bytes, keys: Keys) -> None:
         caller = self._caller(who)
         assert caller is not None
-        seal = self._seal if caller.purpose == DRIVER else HMAC
-        line = Line(Wire(connection, keys, seal), caller.rank, caller.purpose)
+        training = caller.purpose == DRIVER
+        seal = self._seal if training else HMAC
+        wire = Wire(connection, keys, seal, self._deadline, is_watched=not training)
+        line = Line(wire, caller.rank, caller.purpose)
         name = f"sparknet-line-{line.rank}"
         thread = threading.Thread(target=self._handle, args=(line,), name=name, daemon=True)
         thread.start()

@@ -9,7 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,8 @@ from sparknet.errors import PeerLost
 PROGRAM = "sparknet.dist.local_worker"
 _END = 10.0
 """Seconds that a process may take to end after its work."""
+_LONGEST_LOOK = 1.0
+"""Seconds between two looks at a process; more means that this process was paused."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,18 @@ class _Member:
     channel: socket.socket
     """Closes when the process ends; the process ends when it closes."""
     has_ended: bool = False
+    spent: float | None = None
+    """The processor time of its start, when it was looked at last."""
+    looked: float = 0.0
+    idle: float = 0.0
+    """The seconds for which it has used no processor time."""
+
+    def look(self) -> None:
+        """Add to `idle`; a pause of this process itself counts for a moment only."""
+        now, spent = time.monotonic(), processor_time(self.process.pid)
+        moved = spent is None or spent != self.spent
+        self.idle = 0.0 if moved else self.idle + min(now - self.looked, _LONGEST_LOOK)
+        self.spent, self.looked = spent, now
 
 
 class LocalWorkers(Workers):
@@ -58,6 +74,7 @@ class LocalWorkers(Workers):
 
     def __init__(self, places: Sequence[Place], store: Store | None) -> None:
         self._places, self._store = places, store
+        self._deadline = places[0].spec.deadline
         self._members: list[_Member] = []
         self._selector = selectors.DefaultSelector()
 
@@ -87,13 +104,24 @@ class LocalWorkers(Workers):
     def some_ended(self) -> bool:
         return any(member.has_ended for member in self._members)
 
+    def hung(self, has_called: Callable[[int], bool]) -> PeerLost | None:
+        for member in self._members:
+            if member.has_ended or has_called(member.rank):
+                continue
+            member.look()
+            if member.idle > self._deadline:
+                what = f"process {member.process.pid} has not called the driver"
+                idle = f"and did nothing for {self._deadline:g} s"
+                return PeerLost(member.rank, "this machine", f"{what}, {idle}; {self._saved()}")
+        return None
+
     def failure(self, said: Sequence[Failure]) -> Exception:
         """The error of a process that died without a report comes before the others' reports."""
         spoke = {one.worker for one in said}
         for member in self._members:
             if member.has_ended and member.rank not in spoke:
                 return self._gone(member)
-        return next((one.error for one in said), self._gone(self._members[0]))
+        return said[0].error if said else self._gone(self._members[0])
 
     def _gone(self, member: _Member) -> PeerLost:
         how = f"process {member.process.pid} {_end_of(member.process)}"
@@ -133,8 +161,21 @@ def _started(place: Place) -> _Member:
             pass_fds=(theirs.fileno(),),
             start_new_session=True,  # the parent handles an interruption at the terminal
         )
-    mine.sendall(pickle.dumps(place))
+    with tempfile.TemporaryFile() as file:  # a process that hangs takes no bytes
+        pickle.dump(place, file)
+        file.flush()
+        socket.send_fds(mine, [b"."], [file.fileno()])
     return _Member(place.rank, process, mine)
+
+
+def processor_time(process: int) -> float | None:
+    """The ticks that a process has used so far; None where nobody says."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return None
+    user, system = text.rpartition(")")[2].split()[11:13]
+    return int(user) + int(system)
 
 
 def _end_of(process: subprocess.Popen[bytes]) -> str:
@@ -144,4 +185,4 @@ def _end_of(process: subprocess.Popen[bytes]) -> str:
         return "hung up and does not end"
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with status {code}"
+    return f"ended with status {code} and no word to the driver"

@@ -21,12 +21,15 @@ from sparknet.dist.shared_data import open_shared
 from sparknet.dist.threads import start
 from sparknet.dist.worker_main import Part, Seat, reporting, take_part
 from sparknet.native import set_threads
+from sparknet.net.scratch import PRIVATE_FOLDER
 
 
 def main(number: int) -> int:
     parent = socket.socket(fileno=number)
-    with parent.makefile("rb") as stream:
-        place: Place = pickle.load(stream)  # from the process that started this one
+    _, files, _, _ = socket.recv_fds(parent, 1, 1)
+    with os.fdopen(files[0], "rb") as file:
+        file.seek(0)
+        place: Place = pickle.load(file)  # from the process that started this one
     start(threading.Thread(target=_leave_with, args=(parent, place.folder), daemon=True))
     try:
         reporting(place.spec.link, place.rank, partial(run, place))
@@ -38,7 +41,7 @@ def main(number: int) -> int:
 def run(place: Place, line: Line) -> None:
     set_threads(place.threads)
     own = Path(place.folder) / f"worker-{place.rank}"
-    own.mkdir()
+    own.mkdir(mode=PRIVATE_FOLDER)
     seat = Seat(place.rank, place.size, "127.0.0.1", own)
     take_part(place.spec, seat, line, partial(_part, place))
 

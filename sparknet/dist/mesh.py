@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from sparknet.dist.acceptor import STRANGERS, Acceptor, close_listener, open_port
 from sparknet.dist.handshake import MESH, Caller, Keys, dial
@@ -50,7 +51,7 @@ class Listener:
 
         The port is closed afterwards in every case.
         """
-        meeting = _Meeting(rank, len(addresses), run, seal)
+        meeting = _Meeting(rank, len(addresses), run, seal, deadline)
         limit = STRANGERS + len(addresses) * len(CHANNELS)
         acceptor = Acceptor(self._socket, secret, meeting.expects, meeting.admit, limit)
         try:
@@ -69,8 +70,9 @@ class Listener:
 class _Meeting:
     """The connections made so far, and the callers still expected."""
 
-    def __init__(self, rank: int, size: int, run: str, seal: str) -> None:
-        self._rank, self._size, self._run, self._seal = rank, size, run, seal
+    def __init__(self, rank: int, size: int, run: str, seal: str, deadline: float) -> None:
+        self._rank, self._size, self._run = rank, size, run
+        self._wire = partial(Wire, seal=seal, deadline=deadline)
         self._awaited = {
             Caller(MESH, run, other, rank, channel).packed(): (other, channel)
             for other in range(rank + 1, size)
@@ -91,14 +93,14 @@ class _Meeting:
                 raise CommError(
                     f"worker {other} at {_text(address)} cannot be reached: {error}"
                 ) from error
-            self._table[other, channel] = Wire(connection, keys, self._seal)
+            self._table[other, channel] = self._wire(connection, keys)
 
     def expects(self, who: bytes) -> bool:
         with self._changed:
             return who in self._awaited and not self._over
 
     def admit(self, connection: socket.socket, who: bytes, keys: Keys) -> None:
-        wire = Wire(connection, keys, self._seal)
+        wire = self._wire(connection, keys)
         with self._changed:
             if self._over:
                 wire.close()

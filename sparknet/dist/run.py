@@ -17,6 +17,10 @@ The driver adds some events to those of `sparknet.dist.events`:
     slots (how many tasks Spark can run at once, or None where that is not known, as under Spark
     Connect), needed (how many the workers take), seconds (for how long nobody has worked)
 
+``standstill``
+    seconds (for how long no worker got on, though they are there), workers (what each of them does,
+    by its number as text: whom it waits for, or that it has not called yet)
+
 ``failure``
     worker, type, message (of its error): Spark runs the stage again, from the newest snapshot,
     unless it would fail again
@@ -41,9 +45,9 @@ from sparknet.dist.handshake import make_secret
 from sparknet.dist.line import Link
 from sparknet.dist.store import Store
 from sparknet.dist.stragglers import Stragglers
-from sparknet.dist.waiting import Waiting
+from sparknet.dist.waiting import FIRST, Standing, Waiting
 from sparknet.dist.worker import Outcome
-from sparknet.errors import CommError, OutOfMemory, SparkNetError, WorkerError
+from sparknet.errors import CommError, OutOfMemory, PeerLost, SparkNetError, WorkerError
 from sparknet.native import NDArray
 from sparknet.summary import History
 
@@ -82,6 +86,10 @@ class Workers(ABC):
         """How many there are (None: not known) and are needed; None where no slots are needed."""
         return None
 
+    def hung(self, has_called: Callable[[int], bool]) -> PeerLost | None:
+        """A worker that hangs before its first call to the driver, where that can be seen."""
+        return None
+
     @abstractmethod
     def failure(self, said: Sequence[Failure]) -> Exception:
         """The error of a run without weights, given the errors that workers reported."""
@@ -99,13 +107,15 @@ class Run:
         resume: bool,
         seal: str,
         host: str = "127.0.0.1",
+        deadline: float = 60.0,
         foreign: type[SparkNetError] = WorkerError,
     ) -> None:
         self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
         self._history = History()
         self._on_event, self._foreign = on_event, foreign
         self._stragglers = Stragglers()
-        self._waiting = Waiting()
+        self._deadline = deadline
+        self._waiting, self._still = Waiting(min(FIRST, deadline)), Standing(deadline)
         self.driver = Driver(
             self._secret,
             np.asarray(weights).data.cast("B"),
@@ -115,6 +125,7 @@ class Run:
             run=self._id,
             seal=seal,
             host=host,
+            deadline=deadline,
         )
 
     def __enter__(self) -> Run:
@@ -130,7 +141,8 @@ class Run:
 
     def link(self, host: str = "127.0.0.1") -> Link:
         """The link for workers that reach the driver under the name ``host``."""
-        return Link(self._id, (host, self.driver.port), self._secret, self._seal)
+        address = host, self.driver.port
+        return Link(self._id, address, self._secret, self._seal, self._deadline)
 
     def supervise(self, workers: Workers) -> tuple[Outcome, NDArray]:
         """Wait until training has ended; returns its outcome and the weights.
@@ -166,17 +178,21 @@ class Run:
         cause = first_cause(self._failures())
         if cause is not None and not (workers.restarts and isinstance(cause, OutOfMemory)):
             raise cause
+        if (lost := workers.hung(self.driver.has_called)) is not None:
+            raise lost
+        self.say(self._still.look(self.driver.standstill()))
         if workers.restarts:
-            self._wait_for_slots(workers)
+            self.say(self._waiting.look(self.driver, workers.slots))
             return float("inf")
         return _WORDS if progress.failures or workers.some_ended else float("inf")
 
-    def _wait_for_slots(self, workers: Workers) -> None:
-        """Say so where nobody works for long."""
-        event = self._waiting.look(self.driver, workers.slots)
+    def say(self, event: Event | None) -> None:
+        """Pass on an event of the driver's own, if there is one."""
         if event is not None:
-            with suppress(OSError):  # the listener failed: that is raised at the next look
+            with suppress(OSError):  # the listener failed
                 self.driver.hear(event)
+        if self.driver.progress.broken is not None:
+            raise self.driver.progress.broken
 
     def _failures(self) -> list[Failure]:
         return [Failure.of(said, self._foreign) for said in tuple(self.driver.progress.failures)]

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from queue import SimpleQueue
+from time import process_time
 from typing import Any
 
 from sparknet.dist.comm import Accept, Comm, Server, Traffic, raw_bytes
@@ -77,10 +78,15 @@ class TcpComm(Comm):
         self._number = 0
         self._lost: dict[int, str] = {}
         self._known = threading.Event()
+        self._broken: CommError | None = None
         self._closed = False
+        self._doing = "computes"
+        self._awaited: int | None = None
+        """The worker whose bytes are waited for."""
         self._senders = {one: _Sender(wires[one][TOGETHER], one) for one in self._others}
         beats = {one: wires[one][HEARTBEATS] for one in self._others}
-        self._heartbeats = Heartbeats(beats, deadline, self._lose)
+        pipes = {one: self._pipes[one] for one in self._others}
+        self._heartbeats = Heartbeats(beats, pipes, deadline, self._lose)
 
     @classmethod
     def connect(
@@ -236,16 +242,38 @@ class TcpComm(Comm):
         """Raises PeerLost with the lost worker if a connection breaks."""
         if self._closed:
             raise CommError("this comm was closed")
+        before, self._doing = self._doing, what
         try:
             yield
         except PeerLost as lost:
             raise self._failure(what, lost) from None
+        finally:
+            self._doing, self._awaited = before, None
 
-    def _failure(self, what: str, lost: PeerLost) -> PeerLost:
+    def _failure(self, what: str, lost: PeerLost) -> CommError:
         """The lost worker: the first that heartbeats found, else the one whose connection broke."""
         self._known.wait(_PATIENCE)
+        if self._broken is not None:
+            return self._broken
         rank, reason = next(iter(self._lost.items()), (lost.rank, lost.what))
         return PeerLost(rank, self.where(rank), reason, what)
+
+    def report(self) -> dict[str, Any]:
+        """What this worker does, and a value that changes as long as it gets on."""
+        traffic, awaited = self.traffic, self._awaited
+        doing = self._doing if awaited is None else f"waits for worker {awaited}, {self._doing}"
+        busy = int(process_time())
+        return {"doing": doing, "moved": [self._number, traffic.sent, traffic.received, busy]}
+
+    def fail(self, error: CommError) -> None:
+        """Let all that waits for other workers end in an error; any thread may call."""
+        if self._closed:
+            return
+        if isinstance(error, PeerLost):
+            self._lose(error.rank, error.what)
+            return
+        self._broken = error
+        self._lose(self.rank, str(error))
 
     def where(self, rank: int) -> str:
         """A worker's address."""
@@ -305,4 +333,5 @@ class TcpComm(Comm):
         self._fill(one, into)
 
     def _fill(self, one: int, into: memoryview) -> None:
+        self._awaited = one
         fill(self._pipes[one][TOGETHER], into, one, self.where(one))

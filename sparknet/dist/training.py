@@ -152,7 +152,7 @@ def train(
         begun.check(records=len(records), batch_size=batch_size)
         store = begun.open_store()
         seal = choose_seal(protection or "sealed")
-        with Run(initial.flat, store, on_event, resume=resume, seal=seal) as run:
+        with Run(initial.flat, store, on_event, resume=resume, seal=seal, deadline=deadline) as run:
             place = None if store is None else store.place
             spec = begun.spec(run.link(), validation is not None, store, place, net.precision)
             share = threads or max(1, usable_cores() // workers)

@@ -120,15 +120,15 @@ class _Worker:
             except BaseException:
                 listener.close()
                 raise
-        self._join(part, listener, met)
+            self._join(part, listener, met, presence)
 
-    def _join(self, part: Part, listener: Listener, met: Json) -> None:
+    def _join(self, part: Part, listener: Listener, met: Json, presence: Presence) -> None:
         link, deadline, rank = self.spec.link, self.spec.deadline, self.seat.rank
         run = f"{link.run}/{met['attempt']}"
         addresses = [(host, port) for host, port, _ in met["workers"]]
-        with TcpComm.connect(
-            listener, rank, addresses, link.secret, deadline, run, link.seal
-        ) as comm:
+        mesh = TcpComm.connect(listener, rank, addresses, link.secret, deadline, run, link.seal)
+        presence.go_on(mesh.report, mesh.fail)
+        with mesh as comm:
             self._introduce(comm, part, met)
             learner, outcome = self._train(comm, part, met)
             if rank == 0:

@@ -163,6 +163,7 @@ class Trainer:
             resume=resume,
             seal=seal,
             host=bind_address(session),
+            deadline=self.deadline,
             foreign=SparkError,
         ) as run:
             link = run.link(driver_address(session, 0)[0])

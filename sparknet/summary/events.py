@@ -13,6 +13,7 @@ Every event has ``event``, its kind:
                 ``weights`` and ``gradients``, dicts of ``norm``, ``low``, ``high`` and ``counts``
 ``snapshot``    ``iteration``, ``path``
 ``waiting``     ``slots``, ``needed``, ``seconds``
+``standstill``  ``seconds``, ``workers``: worker → what it does
 ``stop``        ``iteration``, ``reason``, ``best``: the iteration of the weights, if not the last
 ==============  =====================================================================
 
@@ -79,3 +80,9 @@ def share_communicating(event: Event) -> float | None:
     total = seconds(event)
     spent = number(event, "seconds_communicating")
     return None if spent is None or not total else spent / total
+
+
+def standstill(event: Event) -> str:
+    """A line about workers that do not get on."""
+    told = "; ".join(f"worker {rank} {doing}" for rank, doing in event["workers"].items())
+    return f"no worker has got on for {event['seconds']:.0f} s: {told}"

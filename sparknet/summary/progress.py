@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from sparknet.errors import shown
-from sparknet.summary.events import Event, single
+from sparknet.summary.events import Event, single, standstill
 from sparknet.summary.meter import Meter
 
 BAR = 24
@@ -153,6 +153,8 @@ def _line(kind: str, event: Event) -> str | None:
     if kind == "waiting":
         slots = "" if event["slots"] is None else f" ({event['slots']} there)"
         return f"{at}: waiting for {event['needed']} slots{slots} for {event['seconds']:.0f} s"
+    if kind == "standstill":
+        return f"{at}: {standstill(event)}"
     if kind == "stop":
         kept = event.get("best")
         of_best = "" if kept is None else f"; the weights are those of step {kept}, the best"

@@ -262,3 +262,44 @@ class Meddler(Attacker):
             self.done = True
             return self._change(data)
         return data
+
+
+class Cut(Attacker):
+    """Swallows what goes over chosen connections, from a moment on: no end hears of it.
+
+    ``who`` opened the port behind which the connections are, in order: a worker's are those of the
+    workers above it (for means, for requests up and down, for heartbeats), the driver's are its
+    lines.
+    """
+
+    def __init__(self, who: str, connection: int, way: str = "both", only: int = 0) -> None:
+        self.now = threading.Event()
+        self.swallowed = 0
+        self._who, self._connection, self._way = who, connection, way
+        self._only = only
+        """If not 0: only so many bytes are swallowed, once."""
+        self._count = 0
+        self._lock = threading.Lock()
+        super().__init__()
+
+    def heard(self, who: str, port: int) -> int:
+        if who != self._who:
+            return port
+        return self.between(port, lambda one: self._take(one, port))
+
+    def _take(self, caller: socket.socket, port: int) -> None:
+        with self._lock:
+            number, self._count = self._count, self._count + 1
+        mine = number == self._connection
+        self.relay(caller, port, self._swallow if mine else as_they_are)
+
+    def _swallow(self, data: bytes, of_caller: bool) -> bytes:
+        if not self.now.is_set() or self._way not in ("both", "up" if of_caller else "down"):
+            return data
+        if not self._only:
+            self.swallowed += len(data)
+            return b""
+        if self.swallowed or len(data) <= self._only:
+            return data
+        self.swallowed = self._only
+        return data[: -self._only]

@@ -128,18 +128,19 @@ class Caller:
 class Clocked:
     """A rendezvous of two whose clock the test turns; worker 0 asks who is lost."""
 
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self._place = Rendezvous(clock=lambda: self.now)
-        self._lines: list[Any] = [Caller(0), Caller(1)]
-        self.after(0, 0)
-        self.after(0, 1)
+    def __init__(self, *present: int, deadline: float = 60.0) -> None:
+        self.now, self.deadline = 1000.0, deadline
+        self.place = Rendezvous(clock=lambda: self.now)
+        self.lines: list[Any] = [Caller(0), Caller(1)]
+        for rank in present or (0, 1):
+            self.after(0, rank)
 
-    def after(self, seconds: float, rank: int = 0) -> Any:
+    def after(self, seconds: float, rank: int = 0, **more: Any) -> Any:
         """What a worker hears that calls then."""
         self.now += seconds
-        call = {"deadline": 60.0, "of": 2, "where": f"host {rank}", "ready": False, "said": None}
-        return self._place.hear(self._lines[rank], call)["lost"]
+        said = {"deadline": self.deadline, "where": f"host {rank}", "said": None}
+        call = {"of": 2, "ready": False, **said, **more}
+        return self.place.hear(self.lines[rank], call)["lost"]
 
 
 def test_workers_that_were_all_paused_are_not_lost() -> None:
@@ -161,3 +162,58 @@ def test_one_that_is_silent_while_the_other_calls_was_not_paused() -> None:
     place = Clocked()
     assert [place.after(15) for _ in range(4)] == [None] * 4
     assert place.after(1) == (1, "host 1", "no heartbeat for 60 s")
+
+
+@pytest.mark.parametrize(("deadline", "patience"), [(6.0, 60), (90.0, 90)])
+def test_one_that_never_calls_is_lost(deadline: float, patience: int) -> None:
+    """Spark starts all tasks at once, but Python may have to be started first."""
+    place = Clocked(0, deadline=deadline)
+    assert not place.place.has_entered(1)
+    assert [place.after(1) for _ in range(patience)] == [None] * patience
+    said = f"it did not call the driver within {patience} s of the others"
+    assert place.after(1) == (1, "an unknown place", said)
+
+
+def test_one_that_comes_in_time_is_not_lost() -> None:
+    place = Clocked(0, deadline=60.0)
+    assert [place.after(1) for _ in range(59)] == [None] * 59
+    assert place.after(0, 1) is None
+    assert [place.after(1, second % 2) for second in range(100)] == [None] * 100
+
+
+def test_a_pause_of_the_driver_is_no_delay_of_the_first_call() -> None:
+    place = Clocked(0)
+    assert place.after(1000) is None
+    assert place.after(29) is None
+    assert place.after(30) is None
+
+
+def test_who_is_silent_after_all_have_met_ends_the_attempt() -> None:
+    """The others are told at their next calls; the silent one is not told of itself twice."""
+    place = Clocked()
+    assert [place.after(1, rank, ready=True) for rank in (0, 1)] == [None, None]
+    assert place.place.miss(place.lines[1], "no heartbeat") == (1, "host 1", "no heartbeat")
+    assert place.after(1) == (1, "host 1", "no heartbeat")
+    assert place.place.miss(place.lines[0], "no heartbeat") is None
+
+
+def test_a_standstill_says_what_each_does() -> None:
+    place = Clocked(0)
+    working = {"doing": "computes", "moved": 1}
+    place.after(5, **working)
+    assert place.place.standstill(10) is None
+    place.now += 10
+    still = (10.0, {"0": "computes", "1": "has not called the driver yet"})
+    assert place.place.standstill(10) == still
+    place.after(0, 1, doing="waits for worker 0, taking a mean", moved=7)
+    assert place.place.standstill(10) is None  # it got on
+    place.now += 11
+    place.after(0, **working)
+    waiting = {"0": "computes", "1": "waits for worker 0, taking a mean"}
+    assert place.place.standstill(10) == (11.0, waiting)
+    place.after(0, **{**working, "moved": 2})
+    assert place.place.standstill(10) is None
+    place.place.leave(place.lines[0])
+    place.place.leave(place.lines[1])
+    place.now += 100
+    assert place.place.standstill(10) is None  # nobody is there

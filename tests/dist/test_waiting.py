@@ -11,7 +11,7 @@ import pytest
 
 from sparknet.dist.driver import Progress
 from sparknet.dist.events import tell
-from sparknet.dist.waiting import Waiting
+from sparknet.dist.waiting import Standing, Waiting
 from sparknet.summary import Progress as Shown
 
 
@@ -37,7 +37,7 @@ class Run:
     def __init__(self, slots: tuple[int | None, int] | None, present: int = 0, starts: int = 1):
         self.clock, self.slots = Clock(), slots
         self.driver = Driver(present, Progress(starts=starts))
-        self._waiting = Waiting(self.clock)
+        self._waiting = Waiting(clock=self.clock)
 
     def seconds(self, count: int) -> list[tuple[float, Any, Any]]:
         """What is said meanwhile."""
@@ -65,10 +65,10 @@ def test_who_is_there_is_not_waited_for() -> None:
     assert run.seconds(29) == [(15, 1, 2)]
 
 
-def test_enough_slots_before_the_first_attempt_are_no_wait() -> None:
-    """The data may take long to come."""
-    assert Run((2, 2), starts=0).seconds(100) == []
-    assert Run((None, 2), starts=0).seconds(100) == []
+def test_enough_slots_before_the_first_attempt_are_told_after_a_minute() -> None:
+    """The data may take long to come, or all workers hang before their first call."""
+    assert Run((2, 2), starts=0).seconds(130) == [(60, 2, 2), (120, 2, 2)]
+    assert Run((None, 2), starts=0).seconds(100) == [(60, None, 2)]
     assert Run((1, 2), starts=0).seconds(15) == [(15, 1, 2)]
 
 
@@ -92,7 +92,7 @@ def test_after_the_end_nobody_waits() -> None:
     ("slots", "logged", "shown"),
     [
         (1, "waiting for slots, there are 1 of the 2 that the workers need", " (1 there)"),
-        (2, "waiting for Spark to start 2 workers again, in 2 slots", " (2 there)"),
+        (2, "waiting for Spark to start 2 workers, in 2 slots", " (2 there)"),
         (None, "waiting for 2 slots at once (Spark Connect does not say how many there are)", ""),
     ],
 )
@@ -109,3 +109,27 @@ def test_what_people_read(
     )
     assert caplog.record_tuples == [record]
     assert stream.getvalue() == f"step 0: waiting for 2 slots{shown} for 15 s\n"
+
+
+def test_a_standstill_is_told_less_and_less_often() -> None:
+    standing, workers = Standing(2.0), {"0": "computes"}
+    times = [1.0, 2.0, 3.0, 4.0, 7.9, 8.0, 15.0, 16.0]
+    told = [standing.look((seconds, workers)) for seconds in times]
+    assert [one and one["seconds"] for one in told] == [None, 2.0, None, 4.0, None, 8.0, None, 16.0]
+    assert standing.look(None) is None
+    again = standing.look((2.0, workers))
+    assert again is not None
+    assert (again["event"], again["workers"]) == ("standstill", workers)
+
+
+def test_what_people_read_of_a_standstill(caplog: pytest.LogCaptureFixture) -> None:
+    workers = {"0": "computes", "1": "waits for worker 0, taking a mean"}
+    event = {"event": "standstill", "time": 0.0, "seconds": 60.4, "workers": workers}
+    stream = StringIO()
+    tell(Shown(stream, terminal=False), event)
+    said = (
+        "no worker has got on for 60 s: worker 0 computes; "
+        "worker 1 waits for worker 0, taking a mean"
+    )
+    assert caplog.messages == [said]
+    assert stream.getvalue() == f"step 0: {said}\n"

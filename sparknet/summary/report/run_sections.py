@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from sparknet.summary.events import single
+from sparknet.summary.events import single, standstill
 from sparknet.summary.progress import ENDS, clock_time
 from sparknet.summary.report.chart import Curve, Points, lines, short, stacks, table
 from sparknet.summary.report.drawing import drawing
@@ -291,6 +291,8 @@ def _happened(run: Run) -> Iterator[list[str]]:
             kind, told = "restart", f"attempt {event['attempt']}"
         elif kind == "waiting":
             told = f"for {event['needed']} slots, for {event['seconds']:.0f} s"
+        elif kind == "standstill":
+            told = standstill(event)
         elif kind == "note":
             told = str(event["text"])
         if told:

@@ -1,0 +1,91 @@
+"""Workers of Spark that are all stopped, and a line to the driver that is cut: what fit says."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark import cloudpickle
+
+from sparknet.dist.run import Run
+from sparknet.dist.strategies import Averaging
+from sparknet.spark import Trainer
+from tests.dist import attacker as attackers
+from tests.dist.attacker import Cut, tap
+from tests.spark.digits import solver, tuples
+from tests.spark.saboteur import Saboteur, at_round, go_on
+
+pytestmark = pytest.mark.slow
+
+DEADLINE = 4.0
+
+
+def fitted(spark: Any, **more: Any) -> Any:
+    trainer = Trainer(solver(), workers=2, strategy=Averaging(4), **more)
+    return trainer.fit(spark.sparkContext.parallelize(tuples(200), 2))
+
+
+def flat(trained: Any) -> Any:
+    return np.asarray(trained.weights.flat)
+
+
+def told(trained: Any, kind: str) -> list[Any]:
+    return [event for event in trained.history if event["event"] == kind]
+
+
+def is_resumed(trained: Any) -> bool:
+    return [bool(event["resumed"]) for event in told(trained, "start")] == [False, True]
+
+
+def test_all_workers_are_stopped_and_go_on_later(spark: Any, tmp_path: Path) -> None:
+    """Spark hears nothing of it; the driver names one, and the run goes on when they do."""
+
+    def stop(saboteur: Saboteur) -> None:
+        for process in saboteur.workers.values():
+            os.kill(process, signal.SIGSTOP)
+
+    saboteur = Saboteur(stop, at_round(3))
+
+    def hear(event: Any) -> None:
+        saboteur(event)
+        if event["event"] == "failure" and "no heartbeat for 4 s" in event["message"]:
+            for process in saboteur.workers.values():
+                go_on(process)
+
+    whole = flat(fitted(spark))
+    trained = fitted(
+        spark, deadline=DEADLINE, on_event=hear, snapshots=str(tmp_path), snapshot_every=2
+    )
+    assert saboteur.done
+    assert is_resumed(trained)
+    assert np.array_equal(flat(trained), whole)
+
+
+def test_the_line_of_a_worker_is_cut(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its third caller is a worker; those before it were of the preflight."""
+    whole = flat(fitted(spark))
+    cloudpickle.register_pickle_by_value(attackers)
+    try:
+        with Cut("driver", 2) as cut:
+            monkeypatch.setattr(Run, "link", tap(Run.link, cut.address))
+
+            def tell(event: Any) -> None:
+                if (event["event"], event.get("round")) == ("round", 3):
+                    cut.now.set()
+
+            kept = {"snapshots": str(tmp_path), "snapshot_every": 2}
+            trained = fitted(spark, deadline=DEADLINE, on_event=tell, **kept)
+            assert cut.swallowed
+    finally:
+        cloudpickle.unregister_pickle_by_value(attackers)
+    assert is_resumed(trained)
+    assert np.array_equal(flat(trained), whole)
