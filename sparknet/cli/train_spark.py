@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sparknet.spark import Trained
     from sparknet.summary import Listener
 
-FLAGS = (*spark_flags.FLAGS, "validation_sql")
+FLAGS = (*spark_flags.FLAGS, "validation_sql", "start_timeout")
 PASSED_ON = {
     "epochs": "epochs",
     "seconds": "seconds",
@@ -36,6 +36,8 @@ def add(parser: ArgumentParser) -> None:
     title = "--spark makes it sparknet.spark.Trainer"
     group = spark_flags.add(parser, title, "the workers are tasks of Spark")
     group.add_argument("--validation-sql", metavar="QUERY", help="and test on what this one gives")
+    patience = "for the workers' start together; 600"
+    group.add_argument("--start-timeout", type=float, metavar="SECONDS", help=patience)
 
 
 def is_wanted(chosen: Namespace) -> bool:
@@ -59,6 +61,7 @@ def train(
         workers, master=chosen.master, threads=chosen.threads, name="sparknet train"
     )
     given = {name: getattr(chosen, flag) for flag, name in PASSED_ON.items()}
+    given["start_timeout"] = chosen.start_timeout
     try:
         trainer = Trainer(
             settings,

@@ -6,12 +6,17 @@ import json
 import re
 import time
 import warnings
+from collections.abc import Callable
 from functools import partial
+from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from sparknet.dist.events import Event
 from sparknet.dist.line import Link
 from sparknet.dist.seal import AES_GCM, GMAC, HMAC
+from sparknet.dist.waiting import FIRST
+from sparknet.dist.worker_main import void
 from sparknet.errors import SparkError
 from sparknet.net.backend import EMBEDDED
 from sparknet.spark import probe
@@ -21,11 +26,9 @@ from sparknet.spark.job import Job, is_classic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PATIENCE = 120.0
-"""Seconds that the executors may take to start K tasks at once."""
-
-_STARTING = 30.0
-"""Seconds that the executors may take to register."""
+PATIENCE = 600.0
+"""Seconds that the workers may take to start together: as long as Spark itself looks for the slots
+of a barrier stage (40 times, 15 s apart)."""
 _LOOK = 0.2
 _LOST = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure.*")
 """Spark's messages about processes that died without a report."""
@@ -38,28 +41,33 @@ def check(
     session: SparkSession,
     workers: int,
     link: Link,
-    patience: float = _PATIENCE,
+    patience: float | None = PATIENCE,
     needed: int = 0,
     backend: str = EMBEDDED,
+    say: Callable[[Event], None] = void,
 ) -> list[dict[str, Any]]:
     """The findings of each worker; SparkError with the setting to change if training cannot run.
 
-    ``needed`` is the least memory of a worker in bytes, ``backend`` what it trains with.
+    ``needed`` is the least memory of a worker in bytes, ``backend`` what it trains with.  Workers
+    may take ``patience`` seconds to start together, or any time (None); ``say`` hears of the wait.
     """
     if type(workers) is not int or workers < 1:
         raise SparkError(f"workers is {workers!r}: a whole number, at least 1, is needed")
+    start = _Start(session, workers, patience, say)
     if is_classic(session):
-        _check_settings(session, workers, patience)
+        _check_settings(session, workers, start)
     rows = session.range(0, workers, 1, workers)
     task = partial(probe.look, link=link, backend=backend)
     look = rows.mapInArrow(task, probe.SCHEMA, barrier=True)
     look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again
     with Job(session, look, "sparknet: preflight") as job:
-        if not job.wait(patience):
-            raise SparkError(
-                f"{workers} workers did not start together within {patience:g} s: ask for fewer "
-                "(workers=), or give the cluster that many free slots"
-            )
+        while not job.wait(start.pause):
+            if start.is_over():
+                raise SparkError(
+                    f"{workers} workers did not start together within {patience:g} s "
+                    "(start_timeout=): ask for fewer (workers=), or give the cluster that many "
+                    "free slots"
+                )
         try:
             found = sorted(
                 (json.loads(row.finding) for row in job.result()), key=itemgetter("worker")
@@ -73,7 +81,47 @@ def check(
     return found
 
 
-def _check_settings(session: SparkSession, workers: int, patience: float) -> None:
+def check_patience(patience: float | None) -> None:
+    """Refuse what is no time."""
+    if patience is not None and not (isinstance(patience, (int, float)) and patience >= 0):
+        raise SparkError(f"start_timeout must be 0 seconds or more, or None, not {patience!r}")
+
+
+class _Start:
+    """The wait for the workers' start, of which events tell."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        workers: int,
+        patience: float | None,
+        say: Callable[[Event], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._session, self._workers = session, workers
+        self._patience = inf if patience is None else patience
+        self._say, self._clock = say, clock
+        self._begun, self._next = clock(), FIRST
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next look."""
+        return max(min(_LOOK, self._begun + self._patience - self._clock()), 0)
+
+    def is_over(self) -> bool:
+        """Whether the workers' time is over; says that they are waited for when that is due."""
+        seconds = self._clock() - self._begun
+        if seconds >= self._patience:
+            return True
+        if seconds >= self._next:
+            self._next = 2 * seconds
+            slots = slots_of(self._session) if is_classic(self._session) else None
+            shared = {"time": time.time(), "seconds": seconds}
+            self._say({"event": "waiting", **shared, "slots": slots, "needed": self._workers})
+        return False
+
+
+def _check_settings(session: SparkSession, workers: int, start: _Start) -> None:
     context = session.sparkContext
     settings = context.getConf()
     if settings.get("spark.dynamicAllocation.enabled", "false") == "true":
@@ -82,7 +130,7 @@ def _check_settings(session: SparkSession, workers: int, patience: float) -> Non
             "set it to false and spark.executor.instances to what the workers need"
         )
     _warn_of_clear_secrets(session)
-    slots = _awaited_slots(session, workers, min(patience, _STARTING))
+    slots = _awaited_slots(session, workers, start)
     if slots < workers:
         cpus = settings.get("spark.task.cpus", "1")
         raise SparkError(
@@ -106,12 +154,14 @@ def _warn_of_clear_secrets(session: SparkSession) -> None:
     )
 
 
-def _awaited_slots(session: SparkSession, workers: int, patience: float) -> int:
-    """The number of slots, once there are enough: executors take a while to register."""
-    local = session.sparkContext.master.startswith("local")
-    until = time.monotonic() + (0 if local else patience)
-    while (slots := slots_of(session)) < workers and time.monotonic() < until:
-        time.sleep(_LOOK)
+def _awaited_slots(session: SparkSession, workers: int, start: _Start) -> int:
+    """The number of slots, once there are enough: executors take a while to register.
+
+    Those of a local master are there from the beginning.
+    """
+    local = is_local(session)
+    while (slots := slots_of(session)) < workers and not local and not start.is_over():
+        time.sleep(start.pause)
     return slots
 
 

@@ -80,7 +80,9 @@ class Trainer:
     ``snapshots`` is any path that Spark can write.  Each run has a folder of its own there and
     writes a snapshot every ``snapshot_every`` rounds; the newest ``keep`` snapshots stay.  A run
     that lost a worker continues from its newest snapshot.  A worker that sends no heartbeat for
-    ``deadline`` seconds counts as lost.  ``ports`` are those that workers may listen on, for
+    ``deadline`` seconds counts as lost.  The workers may take ``start_timeout`` seconds to start
+    together, ten minutes unless given, as with Spark itself, or any time (None); an event
+    ``waiting`` says that they are waited for.  ``ports`` are those that workers may listen on, for
     clusters with a firewall.  Each event (`sparknet.dist.events`) is passed to ``on_event``.
 
     Nobody can change what travels between the workers and the driver without being noticed.
@@ -118,6 +120,7 @@ class Trainer:
     shuffle: bool = True
     ports: Sequence[int] = (0,)
     deadline: float = 60.0
+    start_timeout: float | None = preflight.PATIENCE
     precision: str = "float32"
     backend: Any = "embedded"
     protection: Protection | None = None
@@ -143,6 +146,7 @@ class Trainer:
         """
         given = TrainingSettings.of(self)
         given.check()
+        preflight.check_patience(self.start_timeout)
         weights = RowWeights(self.weight, self.class_weights)
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
@@ -168,7 +172,13 @@ class Trainer:
         ) as run:
             link = run.link(driver_address(session, 0)[0])
             preflight.check(
-                session, self.workers, link, needed=footprint(net), backend=net.backend.name
+                session,
+                self.workers,
+                link,
+                self.start_timeout,
+                needed=footprint(net),
+                backend=net.backend.name,
+                say=run.say,
             )
             precision = net.precision if isinstance(self.solver, Net) else self.precision
             spec = begun.spec(link, rows.held is not None, store, None, precision)

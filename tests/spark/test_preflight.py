@@ -16,7 +16,7 @@ from sparknet.dist.handshake import make_secret
 from sparknet.dist.line import Link
 from sparknet.dist.seal import choose_seal
 from sparknet.errors import SparkError
-from sparknet.spark import preflight
+from sparknet.spark import Trainer, preflight
 from tests.spark.conftest import SLOTS
 
 SECRET = make_secret()
@@ -62,6 +62,40 @@ def test_a_driver_out_of_reach(spark: Any) -> None:
 def test_workers_that_do_not_start(spark: Any, link: Link) -> None:
     with pytest.raises(SparkError, match=r"2 workers did not start together within 0 s"):
         preflight.check(spark, 2, link, patience=0)
+
+
+class Clocked(preflight._Start):
+    """The wait for workers of which there are slots for one, on a clock of its own."""
+
+    def __init__(self, patience: float | None, slots: Any, monkeypatch: Any) -> None:
+        self.now, self.said = 1000.0, list[Any]()
+        monkeypatch.setattr(preflight, "slots_of", lambda _: slots)
+        monkeypatch.setattr(preflight, "is_classic", lambda _: True)
+        super().__init__(None, 2, patience, self.said.append, lambda: self.now)  # type: ignore[arg-type]
+
+    def after(self, seconds: float) -> bool:
+        self.now += seconds
+        return self.is_over()
+
+
+def test_the_wait_for_workers_is_told_and_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Clocked(600, 1, monkeypatch)
+    assert [start.after(1) for _ in range(599)] == [False] * 599
+    assert [event["seconds"] for event in start.said] == [15, 30, 60, 120, 240, 480]
+    assert {(event["event"], event["slots"], event["needed"]) for event in start.said} == {
+        ("waiting", 1, 2)
+    }
+    assert start.pause == pytest.approx(0.2)
+    assert start.after(0.9) is False
+    assert start.pause == pytest.approx(0.1)
+    assert start.after(0.1) is True
+    assert Clocked(None, 1, monkeypatch).after(1e9) is False
+
+
+def test_a_limit_that_is_no_time(spark: Any) -> None:
+    for wrong in (-1, "1", float("nan")):
+        with pytest.raises(SparkError, match=f"start_timeout must be 0 seconds or more.*{wrong!r}"):
+            Trainer("", start_timeout=wrong).fit(spark.range(1))  # type: ignore[arg-type]
 
 
 def test_other_versions(spark: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> None:

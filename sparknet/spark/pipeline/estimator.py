@@ -83,6 +83,7 @@ TRAINER = {
     "shuffle": Setting("whether the records are shuffled", FLAG),
     "ports": Setting("the ports on which workers may listen", list),
     "deadline": Setting("seconds without a heartbeat after which a worker is lost", FLOAT),
+    "start_timeout": Setting("seconds in which the workers must start together", FLOAT),
     "precision": Setting("the precision of multiplications", text),
     "backend": Setting("the engine: embedded, or another pycaffe"),
     "protection": Setting("how what travels between workers is protected", text),
