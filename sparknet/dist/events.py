@@ -11,6 +11,11 @@ number of records is not known.
     batch_size (records that one worker takes in an iteration), run (the path of the folder that
     its snapshots lie in, or None), resumed (the path of the snapshot it goes on from, or None)
 
+``workers``
+    attempt, workers (a dict for each: host, process, records, held_out, dropped, the rows of a
+    DataFrame that were left out because they cannot be read, and reason, what is wrong with the
+    first of these)
+
 ``round``
     round, iteration, epoch, warmup (true where worker 0 trains alone, before the first round),
     steps (the most that a worker made), samples (of all workers), loss (mean over all steps),
@@ -87,14 +92,25 @@ def waiting(event: Mapping[str, Any]) -> str | None:
     return f"{since}: waiting for Spark to start {needed} workers, in {slots} slots"
 
 
+def dropped(event: Mapping[str, Any]) -> str | None:
+    """A line about rows that were left out, because they cannot be read, else None."""
+    workers = event["workers"] if event["event"] == "workers" else ()
+    count = sum(worker.get("dropped", 0) for worker in workers)
+    if not count:
+        return None
+    first = next(worker["reason"] for worker in workers if worker["reason"])
+    return f"{count} rows that cannot be read are left out: {first}"
+
+
 def tell(listener: OnEvent | None, event: Event) -> None:
     """Pass an event to a listener; ListenerError if it raises."""
     if said := resumption(event):
         _logger.info(said)
     if event["event"] == "standstill":
         _logger.warning(standstill(event))
-    if said := waiting(event):
-        _logger.warning(said)
+    for line in (waiting(event), dropped(event)):
+        if line:
+            _logger.warning(line)
     if listener is None:
         return
     try:

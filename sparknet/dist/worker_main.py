@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +55,10 @@ class Part:
     """The check sum of the training records; 0 if the driver computes it."""
     is_whole: bool = False
     """Whether every worker holds all records and trains on its share of them."""
+    dropped: int = 0
+    """The rows that were left out, because they cannot be read."""
+    reason: str | None = None
+    """What is wrong with the first of them."""
 
 
 @dataclass(frozen=True)
@@ -138,15 +142,25 @@ class _Worker:
 
     def _introduce(self, comm: Comm, part: Part, met: Json) -> None:
         """Report the workers and their numbers of records to the driver."""
-        counts = comm.gather([_share(part, one, comm) for one in (part.training, part.validation)])
+        shares = [_share(part, one, comm) for one in (part.training, part.validation)]
+        counts = comm.gather([*shares, part.dropped, part.reason])
         for number, what in enumerate(("training", "validation")[: 1 + self.spec.validates]):
             if not any(count[number] for count in counts):
-                raise DataError(f"the {what} data has no records")
+                raise DataError(f"the {what} data has no records{_why_none(counts)}")
         if comm.rank:
             return
         workers = [
-            {"host": host, "process": process, "records": records, "held_out": held}
-            for (host, _, process), (records, held) in zip(met["workers"], counts, strict=True)
+            {
+                "host": host,
+                "process": process,
+                "records": records,
+                "held_out": held,
+                "dropped": dropped,
+                "reason": reason,
+            }
+            for (host, _, process), (records, held, dropped, reason) in zip(
+                met["workers"], counts, strict=True
+            )
         ]
         self._say("workers", attempt=met["attempt"], workers=workers)
 
@@ -228,6 +242,12 @@ class _Worker:
     def _store(self) -> Store:
         folder = self.spec.folder
         return DriverStore(self.line) if folder is None else FolderStore(folder)
+
+
+def _why_none(counts: Sequence[Any]) -> str:
+    dropped = sum(count[2] for count in counts)
+    reason = next((count[3] for count in counts if count[3]), None)
+    return f": {dropped} rows were dropped; {reason}" if dropped else ""
 
 
 def void(_: object) -> None:

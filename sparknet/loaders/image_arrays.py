@@ -91,6 +91,11 @@ class ImageArrays:
             pixels = pixels[:, :, 0]
         return self._sized(pixels, "an image", swapped=False)
 
+    def of_raw(self, planes: Array) -> Array:
+        """The same, kept as the other images are."""
+        made = self.of_planes(planes)
+        return self._kept(made) if planes.dtype == np.uint8 else made
+
     # -- reading ---------------------------------------------------------------------------
 
     def _read(self, picture: Any, name: str) -> Array:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 IMAGE = frozenset({"height", "width", "nChannels", "data"})
 """The fields of Spark's image struct."""
+SHAPE = "sparknet_shape"
+"""The name of a column's metadata that hold the shape of its raw records."""
 VECTOR = frozenset({"type", "size", "indices", "values"})
 """The fields of pyspark.ml's vectors."""
 
@@ -48,6 +50,16 @@ def check_types(data: DataFrame, columns: Iterable[str], what: str) -> None:
                 f"column '{column}' of {what} is of type {found[0].simpleString()}, and a net "
                 "takes numbers, arrays of them, bytes, images and vectors: cast or index it"
             )
+
+
+def told_shapes(data: DataFrame | None, mapping: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+    """Input → the shape of raw records, for columns whose metadata say it (`read_records`)."""
+    found = {}
+    for field in () if data is None else data.schema.fields:
+        shape = (field.metadata or {}).get(SHAPE)
+        if isinstance(shape, list) and all(type(size) is int and size > 0 for size in shape):
+            found[field.name] = tuple(shape)
+    return {name: found[column] for name, column in mapping.items() if column in found}
 
 
 def _is_taken(kind: Any) -> bool:

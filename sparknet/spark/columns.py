@@ -18,17 +18,17 @@ import numpy as np
 from sparknet.errors import DataError, SparkError
 from sparknet.loaders.image_arrays import Found, ImageArrays, stacked
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.net.class_numbers import ClassNumbers
 from sparknet.net.entries import CHANNELS, Entry
 from sparknet.net.feed import raising
 from sparknet.net.rows import shaped
+from sparknet.spark.binary import Binary, Shape, Sizes
 from sparknet.spark.column_types import IMAGE, VECTOR, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
-Shape = tuple[int | None, ...]
-"""The shape of one record; None is any size, which a crop makes the net's."""
 
 _SPARSE = 0
 _LARGEST = float(np.finfo(np.float32).max)
@@ -43,13 +43,32 @@ class Wanted:
     """What makes its arrays of images, if it takes images."""
     blank: float | None = None
     """The value of rows that fill up a record with fewer of them, if it takes such."""
+    told: Sizes | None = None
+    """The shape of raw records, where the column says it."""
+    classes: ClassNumbers | None = None
+    """What a loss takes its values for, if they are class numbers."""
+
+    @property
+    def kinds(self) -> Binary:
+        """What tells the values of a binary column apart."""
+        return Binary(self.shape, self.images or _plain_images(self.shape), self.told)
 
 
-def wanted(entries: Iterable[Entry], training: bool = False) -> dict[str, Wanted]:
-    """What a net's inputs take."""
+def wanted(
+    entries: Iterable[Entry],
+    training: bool = False,
+    told: Mapping[str, Sizes] | None = None,
+    classes: Mapping[str, ClassNumbers] | None = None,
+) -> dict[str, Wanted]:
+    """What a net's inputs take; ``told`` has the shapes of raw records, by input, and ``classes``
+    the classes that its losses know."""
     return {
         entry.name: Wanted(
-            entry.stored, None if entry.pictures is None else entry.images(training), entry.blank
+            entry.stored,
+            None if entry.pictures is None else entry.images(training),
+            entry.blank,
+            (told or {}).get(entry.name),
+            (classes or {}).get(entry.name),
         )
         for entry in entries
     }
@@ -66,8 +85,10 @@ def arrays(
         values = batch.column(plain(name))
         if want.blank is not None:
             values = filled_up(values, name, want.shape, want.blank)
-        found[blob] = column(values, name, want.shape, want.images)
+        found[blob] = column(values, name, want.shape, want.images, want.told)
         check_finite(found[blob], name)
+        if want.classes is not None:
+            want.classes.check(found[blob], name)
     return found
 
 
@@ -81,30 +102,49 @@ def check_finite(values: Array, name: str) -> None:
         raise SparkError(f"column '{name}' holds {odd:g}, no number of float32: fill or filter it")
 
 
-def column(values: pa.Array, name: str, shape: Shape, images: ImageArrays | None = None) -> Array:
+def column(
+    values: pa.Array,
+    name: str,
+    shape: Shape,
+    images: ImageArrays | None = None,
+    told: Sizes | None = None,
+) -> Array:
     """A column as rows of ``shape`` (that of one record; () is one number).
 
-    Unless ``images`` says more, images keep their size.
+    Unless ``images`` says more, images keep their size; ``told`` is the shape of raw records.
     """
-    import pyarrow.types as kind
-
     if values.null_count:
         raise SparkError(f"column '{name}' is null: fill such rows, or filter them out")
-    of = values.type
     if not len(values):
         return np.zeros((0, *(size or 0 for size in shape)), np.uint8)
+    kinds = Wanted(shape, images, told=told).kinds
+    return kinds.resized(_rows(values, name, kinds))
+
+
+def _rows(values: pa.Array, name: str, kinds: Binary) -> Array:
+    import pyarrow.types as kind
+
+    of = values.type
     if kind.is_struct(of):
-        found = _struct(values, name, shape, images)
+        found = _struct(values, name, kinds)
         # Entries of plain numbers take an image as planes, one after the other.
-        return _shaped(found if len(shape) != 1 else _flat(found), name, shape)
+        return _shaped(found if len(kinds.shape) != 1 else _flat(found), name, kinds)
     if kind.is_binary(of) or kind.is_large_binary(of) or kind.is_fixed_size_binary(of):
-        return _shaped(_binary(values, name, shape, images), name, shape)
+        return _shaped(_binary(values, name, kinds), name, kinds)
     if kind.is_list(of) or kind.is_large_list(of) or kind.is_fixed_size_list(of):
-        return _shaped(_lists(values, name), name, shape)
+        return _shaped(_lists(values, name), name, kinds)
     if kind.is_integer(of) or kind.is_floating(of) or kind.is_boolean(of) or kind.is_decimal(of):
-        numbers = np.asarray(values.to_numpy(zero_copy_only=False))
-        return _shaped(numbers if numbers.dtype != object else numbers.astype(float), name, shape)
+        return _shaped(_numbers(values), name, kinds)
     raise SparkError(f"column '{name}' is of type {of}, which is neither numbers nor bytes")
+
+
+def _numbers(values: Any) -> Array:
+    """Arrow's numbers; decimals as floating ones."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
 def filled_up(values: pa.Array, name: str, shape: Shape, blank: float) -> pa.Array:
@@ -125,33 +165,29 @@ def filled_up(values: pa.Array, name: str, shape: Shape, blank: float) -> pa.Arr
         raise SparkError(f"column '{name}' has a row of {most}: the net has room for {room}")
     rows = np.full((len(values), room, width), blank, np.float32)
     if counts.any():
-        rows[np.arange(room) < counts[:, None]] = _shaped(_lists(inner, name), name, (width,))
+        rows[np.arange(room) < counts[:, None]] = _shaped(
+            _lists(inner, name), name, Binary((width,))
+        )
     return pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), room * width)
 
 
-def _shaped(rows: Array, name: str, shape: Shape) -> Array:
+def _shaped(rows: Array, name: str, kinds: Binary) -> Array:
     """Rows in a record's shape; plain lists need only the right number of values."""
+    shape = kinds.shape
     if rows.ndim > 2:
         try:
             return shaped(name, rows, shape)
         except DataError as error:
             raise SparkError(str(error)) from error
     each = math.prod(rows.shape[1:])
-    sizes = _square(each, shape)
-    if each == math.prod(sizes):
-        return rows.reshape(len(rows), *sizes)
+    for sizes in kinds.sizes(each):
+        if each == math.prod(sizes):
+            return rows.reshape(len(rows), *sizes)
     raise SparkError(f"column '{name}' has {each} values a row, where {shape} is wanted")
 
 
 def _flat(rows: Array) -> Array:
     return rows.reshape(len(rows), math.prod(rows.shape[1:]))
-
-
-def _square(values: int, shape: Shape) -> tuple[int, ...]:
-    """The shape with its open sizes filled in: images to be cropped count as square."""
-    known = math.prod(size for size in shape if size is not None)
-    side = math.isqrt(values // known) if known else 0
-    return tuple(side if size is None else size for size in shape)
 
 
 def _even(lengths: Array, name: str) -> int:
@@ -170,7 +206,7 @@ def _lists(values: Any, name: str) -> Array:
     if kind.is_list(flat.type) or kind.is_large_list(flat.type):
         inner = _lists(flat, name)
     else:
-        inner = np.asarray(flat.to_numpy(zero_copy_only=False))
+        inner = _numbers(flat)
     if kind.is_fixed_size_list(values.type):
         length = values.type.list_size
     else:
@@ -178,22 +214,20 @@ def _lists(values: Any, name: str) -> Array:
     return inner.reshape(len(values), length, *inner.shape[1:])
 
 
-def _binary(values: Any, name: str, shape: Shape, images: ImageArrays | None) -> Array:
-    images = images or _plain_images(shape)
-    if images is not None and None in shape and _is_encoded(values):
-        return _stacked(pictures(values, name, images), name)
+def _binary(values: Any, name: str, kinds: Binary) -> Array:
     flat, lengths, begin, end = _bytes_of(values)
-    length = int(lengths[0]) if len(lengths) else 0
+    length = int(lengths[0])
     even = bool((lengths == length).all())
-    for size, dtype in ((length, np.uint8), (length // 4, np.float32)):
-        needed = math.prod(_square(size, shape))
-        if even and length == needed * np.dtype(dtype).itemsize:
-            return flat[begin:end].view(dtype).reshape(len(values), needed)
-    if images is not None:
-        return _stacked(pictures(values, name, images), name)
+    if even and length:
+        rows = kinds.rows(flat[begin:end].reshape(len(values), length))
+        if rows is not None:
+            return rows
+    if kinds.images is not None:
+        return _stacked(pictures(values, name, kinds.images, kinds), name)
+    needed = math.prod(size or 0 for size in kinds.shape)
     raise SparkError(
         f"column '{name}' has rows of {length} bytes{'' if even else ' and of others'}: "
-        f"{shape} is {needed} as bytes and {4 * needed} as float32"
+        f"{kinds.shape} is {needed} as bytes and {4 * needed} as float32"
     )
 
 
@@ -213,28 +247,11 @@ def _bytes_of(values: Any) -> tuple[Array, Array, int, int]:
     return flat, np.diff(at), int(at[0]), int(at[-1])
 
 
-def _is_encoded(values: Any) -> bool:
-    """Whether the first row begins as an image file does."""
-    first = next((value.as_buffer() for value in values if value.is_valid), b"")
-    return bytes(memoryview(first)[:_START]).startswith(_MAGIC)
-
-
-_MAGIC = (
-    b"\xff\xd8\xff",  # JPEG
-    b"\x89PNG\r\n",
-    b"GIF8",
-    b"BM",
-    b"RIFF",  # WebP
-    b"II*\0",  # TIFF
-    b"MM\0*",
-    *(b"P%d\n" % kind for kind in range(1, 7)),
-)
-_START = 8
-
-
-def pictures(values: pa.Array, name: str, images: ImageArrays) -> list[Found]:
+def pictures(
+    values: pa.Array, name: str, images: ImageArrays, kinds: Binary | None = None
+) -> list[Found]:
     """For each row of a column of encoded images or of Spark's image structs its array, or the
-    error that says why it has none.
+    error that says why it has none; ``kinds`` tells raw images apart.
 
     Several are decoded at a time, without the interpreter's lock.
     """
@@ -248,6 +265,8 @@ def pictures(values: pa.Array, name: str, images: ImageArrays) -> list[Found]:
             raise SparkError(f"column '{name}' is null: fill such rows, or filter them out")
         if read is not None:
             return images.of_pixels(read(row), f"column '{name}'")
+        if kinds is not None:
+            return kinds.array(value.as_py(), f"column '{name}'")
         return images.of_file(value.as_py(), f"column '{name}'")
 
     return images.map(make, len(values))
@@ -268,15 +287,15 @@ def _stacked(found: list[Found], name: str) -> Array:
     return stacked(rows)
 
 
-def _struct(values: Any, name: str, shape: Shape, images: ImageArrays | None) -> Array:
+def _struct(values: Any, name: str, kinds: Binary) -> Array:
     fields = {values.type.field(number).name for number in range(values.type.num_fields)}
     if fields >= IMAGE:
-        if (images := images or _plain_images(shape)) is not None:
-            return _stacked(pictures(values, name, images), name)
+        if kinds.images is not None:
+            return _stacked(pictures(values, name, kinds.images), name)
         read = _image_structs(values, name)
         return _stacked([read(row).transpose(2, 0, 1) for row in range(len(values))], name)
     if fields >= VECTOR:
-        return _vectors(values, name, math.prod(size for size in shape if size))
+        return _vectors(values, name, math.prod(size for size in kinds.shape if size))
     raise SparkError(f"column '{name}' is a struct of {sorted(fields)}: no image and no vector")
 
 

@@ -11,12 +11,14 @@ from sparknet.errors import SparkError
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
 from sparknet.spark.column_types import check_types, named, plain, quoted
-from sparknet.spark.ingest import HELD, ROW
+from sparknet.spark.ingest import HELD, NAMED, ROW
+from sparknet.spark.row_parts import PATH
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Array = np.ndarray[Any, Any]
+PATH_TYPE = (PATH, "string")
 Field = tuple[str, np.dtype[Any], tuple[int, ...]]
 
 
@@ -65,10 +67,11 @@ def numbered(
     """
     from pyspark.errors import PySparkException
 
-    both = _marked(training, mapping, held=False)
+    named = any(PATH_TYPE in data.dtypes for data in (training, validation) if data is not None)
+    both = _marked(training, mapping, False, named)
     if validation is not None:
         try:
-            both = both.unionByName(_marked(validation, mapping, held=True))
+            both = both.unionByName(_marked(validation, mapping, True, named))
             _ = both.columns  # Spark Connect checks it only here
         except PySparkException as error:
             raise SparkError(
@@ -78,13 +81,23 @@ def numbered(
     return both.repartition(workers)
 
 
-def _marked(data: DataFrame, mapping: dict[str, str], held: bool) -> DataFrame:
+def _marked(data: DataFrame, mapping: dict[str, str], held: bool, named: bool) -> DataFrame:
+    """The columns that the net reads, with each row's number and set, and its path if it has one
+    or rows of the other set have."""
     from pyspark.sql import functions
 
     names = dict.fromkeys(mapping.values())
-    chosen = data.select(*(functions.col(quoted(name)) for name in names)).toDF(*map(plain, names))
-    return chosen.withColumn(ROW, functions.monotonically_increasing_id()).withColumn(
-        HELD, functions.lit(held)
+    chosen = [functions.col(quoted(name)) for name in names]
+    columns = [*map(plain, names)]
+    if named:
+        path = functions.col(PATH) if data.columns.count(PATH) == 1 else functions.lit(None)
+        chosen.append(path.cast("string"))
+        columns.append(NAMED)
+    return (
+        data.select(*chosen)
+        .toDF(*columns)
+        .withColumn(ROW, functions.monotonically_increasing_id())
+        .withColumn(HELD, functions.lit(held))
     )
 
 

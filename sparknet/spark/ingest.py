@@ -6,8 +6,7 @@ blocks arrive: a stage that is run again trains on the same records in the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,12 @@ import numpy as np
 
 from sparknet.dist.identity import check_sum
 from sparknet.dist.worker_main import Part
+from sparknet.errors import SparkError, SparkNetError
 from sparknet.loaders.blocks import Blocks, write_blocks
-from sparknet.loaders.records import ArrayRecords, Batch, Records, Subset
+from sparknet.loaders.records import ArrayRecords, Batch, Column, Records, Subset, column_of
 from sparknet.net.scratch import PRIVATE_FILE
 from sparknet.spark.columns import Wanted, arrays
-from sparknet.spark.places import placed
+from sparknet.spark.places import BAD, at_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +28,8 @@ ROW = "__sparknet_row"
 """The column of row numbers."""
 HELD = "__sparknet_held"
 """The column that is true for records of the validation set."""
+NAMED = "__sparknet_path"
+"""The column of the paths that name rows, where the data has one."""
 
 
 def ingest(
@@ -35,45 +37,121 @@ def ingest(
     path: Path,
     mapping: dict[str, str],
     shapes: Mapping[str, Wanted],
+    drops: bool = False,
 ) -> Part:
     """Write the rows to a block file, in pieces as they come, and open it.
 
-    ``mapping`` names the column of each blob, ``shapes`` says what it takes of one record.
+    ``mapping`` names the column of each blob, ``shapes`` says what it takes of one record.  The
+    first row that cannot be read is an error, unless it ``drops`` and counts such rows.
     """
-    rows: list[Any] = []
-    held: list[Any] = []
-    checks: list[int] = []
-
-    read: Callable[[pa.RecordBatch], Batch] = partial(arrays, mapping=mapping, shapes=shapes)
-
-    def columns() -> Iterator[Batch]:
-        for batch in batches:
-            if batch.num_rows:
-                # A copy: a view would keep all columns of the batch in memory.
-                rows.append(batch.column(ROW).to_numpy().copy())
-                held.append(batch.column(HELD).to_numpy(zero_copy_only=False))
-                found = placed(read, batch, partial(_place, rows[-1], held[-1]))
-                kept = ~held[-1]
-                checks.append(check_sum({blob: values[kept] for blob, values in found.items()}))
-                yield found
-
-    first = columns()
+    reading = _Reading(mapping, shapes, drops)
+    first = reading.pieces(batches)
     begin = next(first, None)
     if begin is None:
         nothing = _no_records(shapes)
-        return Part(nothing, nothing)
+        return Part(nothing, nothing, dropped=reading.dropped, reason=reading.reason)
     write_blocks(path, _again(begin, first), mode=PRIVATE_FILE)
     blocks = Blocks(path)
-    order = np.argsort(np.concatenate(rows), kind="stable")
-    aside = np.concatenate(held)[order]
+    order = np.argsort(np.concatenate(reading.rows), kind="stable")
+    aside = np.concatenate(reading.held)[order]
     training, validation = _chosen(blocks, order[~aside]), _chosen(blocks, order[aside])
-    return Part(training, validation, sum(checks))
+    return Part(
+        training,
+        validation,
+        sum(reading.checks),
+        dropped=reading.dropped,
+        reason=reading.reason,
+    )
 
 
-def _place(numbers: Any, held: Any, row: int) -> str:
-    """The place of a row in the user's data; Spark's row numbers contain the partition."""
-    partition, number = divmod(int(numbers[row]), 1 << 33)
-    kind = "validation" if held[row] else "training"
+class _Reading:
+    """Arrow batches as arrays that all have the types and shapes of the first."""
+
+    def __init__(
+        self, mapping: dict[str, str], shapes: Mapping[str, Wanted], drops: bool = False
+    ) -> None:
+        self._mapping, self._shapes, self._drops = mapping, shapes, drops
+        self._kinds: dict[str, Column] = {}
+        self.rows: list[Any] = []
+        """The numbers of the rows that were read."""
+        self.held: list[Any] = []
+        self.checks: list[int] = []
+        self.dropped = 0
+        self.reason: str | None = None
+        """What is wrong with the first row that was dropped."""
+
+    def pieces(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Batch]:
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            kept, values = self._read(batch)
+            if not len(kept):
+                continue
+            # Copies: views would keep all columns of the batch in memory.
+            self.rows.append(batch.column(ROW).to_numpy()[kept])
+            self.held.append(batch.column(HELD).to_numpy(zero_copy_only=False)[kept])
+            training = ~self.held[-1]
+            self.checks.append(check_sum({name: one[training] for name, one in values.items()}))
+            yield values
+
+    def _read(self, batch: pa.RecordBatch) -> tuple[Any, Batch]:
+        """The numbers of the rows that can be read, and these."""
+        try:
+            values = arrays(batch, self._mapping, self._shapes)
+        except BAD as error:
+            return self._read_singly(batch, error)
+        self._check_same(batch, 0, values)
+        return np.arange(batch.num_rows), values
+
+    def _read_singly(self, batch: pa.RecordBatch, whole: SparkNetError) -> tuple[Any, Batch]:
+        found: dict[int, Batch] = {}
+        for number in range(batch.num_rows):
+            try:
+                found[number] = arrays(batch.slice(number, 1), self._mapping, self._shapes)
+            except BAD as error:
+                told = at_place(error, _place(batch, number))
+                if not self._drops:
+                    raise told from None
+                self.dropped += 1
+                self.reason = self.reason or str(told)
+                continue
+            self._check_same(batch, number, found[number])
+        if len(found) == batch.num_rows:
+            raise at_place(whole, f"{_place(batch, 0)} and those after it") from None
+        return np.array([*found], np.int64), _joined([*found.values()])
+
+    def _check_same(self, batch: pa.RecordBatch, number: int, values: Batch) -> None:
+        """SparkError for rows that fit the net, but not the rows before them."""
+        for blob, rows in values.items():
+            kind = column_of(rows)
+            before = self._kinds.setdefault(blob, kind)
+            if kind == before:
+                continue
+            if kind.shape != before.shape:
+                said = f"records of {_size(before.shape)} and of {_size(kind.shape)}: give resize"
+            else:
+                said = f"values of {before.dtype} and of {kind.dtype}: make them of one type"
+            error = SparkError(f"column '{self._mapping[blob]}' has {said}")
+            raise at_place(error, _place(batch, number))
+
+
+def _joined(rows: Sequence[Batch]) -> Batch:
+    return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]} if rows else {}
+
+
+def _size(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape)) or "a number"
+
+
+def _place(batch: pa.RecordBatch, row: int) -> str:
+    """What names a row in the user's data: its path, or its partition and number there.
+
+    Spark's row numbers contain the partition.
+    """
+    kind = "validation" if batch.column(HELD)[row].as_py() else "training"
+    if NAMED in batch.schema.names and (path := batch.column(NAMED)[row].as_py()):
+        return f"{path} of the {kind} data"
+    partition, number = divmod(batch.column(ROW)[row].as_py(), 1 << 33)
     return f"partition {partition}, row {number} of the {kind} data"
 
 

@@ -25,7 +25,7 @@ from sparknet.spark.address import no_data, session_of
 from sparknet.spark.ask import Ask, find_outputs
 from sparknet.spark.batch import batch_for, largest_results
 from sparknet.spark.column_function import ColumnFunction
-from sparknet.spark.column_types import check_types, named
+from sparknet.spark.column_types import check_types, named, told_shapes
 from sparknet.spark.columns import wanted
 from sparknet.spark.evaluation import Evaluation, evaluate
 from sparknet.spark.outputs import Output
@@ -203,18 +203,19 @@ class SparkModel:
         if data is not None:
             check_types(data, mapping.values(), "the data")
         batch = ask.batch or batch_for(tested, blobs)
+        shapes = wanted(tested.entries, told=told_shapes(data, mapping))
         return Prediction(
             weights=send_weights(session, self._flat()),
             net=portable_net(tested.described),
             mapping=mapping,
-            shapes=wanted(tested.entries),
+            shapes=shapes,
             outputs=outputs,
             batch=batch,
             most=largest_results(tested, blobs, batch),
             invalid=ask.invalid,
             reason=ask.reason,
             key=key_of(ask, data),
-            pictures=pictures_of(tested, mapping, outputs, data),
+            pictures=pictures_of(tested, mapping, outputs, data, shapes),
             preprocessing=self.net.preprocessing,
             precision=self.net.precision,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from sparknet.errors import SparkError
 from sparknet.loaders.image import open_image
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.spark.binary import Binary
 from sparknet.spark.outputs import Array
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ class Pictures:
     shape: tuple[int, ...]
     """The net's own picture: channels, height, width."""
     preprocessing: Preprocessing
+    kinds: Binary
+    """What tells raw pictures from encoded ones."""
 
     def frames(self, values: pa.Array) -> Array:
         """For each picture (left, top, width, height): where the net's picture lies in its own
@@ -45,9 +47,9 @@ class Pictures:
         return [self._size(value.as_py()) for value in values]
 
     def _size(self, data: bytes) -> Size:
-        """Bytes of the net's own shape are a picture of its size."""
-        if len(data) in (prod(self.shape), 4 * prod(self.shape)):
-            return self.shape[-2], self.shape[-1]
+        raw = self.kinds.raw_of(data)
+        if raw is not None:
+            return raw.shape[-2], raw.shape[-1]
         return encoded_size(data, self.preprocessing.upright)
 
 

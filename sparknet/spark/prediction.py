@@ -115,7 +115,7 @@ def predicted(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[
         worker = kept(key, given.make_net)
         parts = ahead(reader.parts(ahead(batches)))
         for part in parts:
-            if not part.begin:
+            if part.is_first:
                 piece = _Piece(given, worker, part.rows)
             piece.add(part)
             if part.is_last:

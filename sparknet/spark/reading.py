@@ -15,11 +15,13 @@ from sparknet.loaders import Records, open_records, tars
 from sparknet.loaders.image_files import image_paths
 from sparknet.loaders.records import Array, Column
 from sparknet.proto.byte_source import StrPath
+from sparknet.spark.column_types import SHAPE
 from sparknet.spark.places import in_one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField
 
 STORED = ("path", "content")
 """The columns of `read_images`, as Spark's binaryFile source names them."""
@@ -32,18 +34,23 @@ def read_records(session: SparkSession, data: Any, parts: int | None = None) -> 
 
     Each of ``parts`` partitions (the cluster's default unless given) opens the files itself, so
     every executor must reach them by the same path.  Single numbers become long or double;
-    arrays become binary: uint8 arrays as their bytes, others as float32.
+    arrays become binary: uint8 arrays as their bytes, others as float32, with their shape in the
+    column's metadata.
     """
+    from pyspark.sql.types import StructType
+
     records: Records = data if hasattr(data, "take") else open_records(data)
     numbers = session.range(0, len(records), 1, parts)
-    schema = ", ".join(f"`{name}` {_type(column)}" for name, column in records.columns.items())
+    schema = StructType([_field(name, column) for name, column in records.columns.items()])
     return numbers.mapInArrow(partial(_read, records=records), schema)
 
 
-def _type(column: Column) -> str:
+def _field(name: str, column: Column) -> StructField:
+    from pyspark.sql.types import BinaryType, DoubleType, LongType, StructField
+
     if column.shape:
-        return "binary"
-    return "double" if column.dtype.kind == "f" else "long"
+        return StructField(name, BinaryType(), metadata={SHAPE: list(column.shape)})
+    return StructField(name, DoubleType() if column.dtype.kind == "f" else LongType())
 
 
 def _read(batches: Iterable[pa.RecordBatch], records: Records) -> Iterator[pa.RecordBatch]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.errors import SparkError, SparkNetError
+from sparknet.errors import SparkNetError
 from sparknet.spark.column_types import plain
 from sparknet.spark.columns import arrays
 from sparknet.spark.outputs import Array
@@ -26,8 +26,8 @@ class Part:
 
     rows: pa.RecordBatch
     """The whole batch of results' rows."""
-    begin: int
-    """The first row of this part."""
+    is_first: bool
+    """Whether it is the first part of the batch of results."""
     is_last: bool
     at: Array
     """The rows that can be read."""
@@ -43,13 +43,29 @@ class Part:
             one = slice(number, number + 1)
             values = {name: values[one] for name, values in self.values.items()}
             frames = None if self.frames is None else self.frames[one]
-            yield Part(
-                self.rows, self.begin, False, np.array([at]), values, {}, frames, self.places
-            )
+            yield Part(self.rows, False, False, np.array([at]), values, {}, frames, self.places)
 
     def placed(self, error: SparkNetError) -> SparkNetError:
         """The error with the place of the first row."""
         return at_place(error, self.places(int(self.at[0])))
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Rows of equal shapes."""
+
+    at: Array
+    values: dict[str, Array]
+    frames: Array | None
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Group]) -> _Group:
+        values = {
+            name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values
+        }
+        frames = [part.frames for part in parts if part.frames is not None]
+        at = np.concatenate([part.at for part in parts])
+        return cls(at, values, np.concatenate(frames) if frames else None)
 
 
 class Reader:
@@ -73,65 +89,57 @@ class Reader:
     def _piece(self, rows: pa.RecordBatch) -> Iterator[Part]:
         size = self._given.batch
         for begin in range(0, max(rows.num_rows, 1), size):
-            yield self._part(rows, begin, rows.slice(begin, size))
+            yield from self._parts(rows, begin, rows.slice(begin, size))
         self._done += rows.num_rows
 
-    def _part(self, rows: pa.RecordBatch, begin: int, part: pa.RecordBatch) -> Part:
+    def _parts(self, rows: pa.RecordBatch, begin: int, part: pa.RecordBatch) -> Iterator[Part]:
         given, before = self._given, self._done
-        numbers = np.arange(begin, begin + part.num_rows)
 
         def place(number: int) -> str:
             return self._place(rows, number, before)
 
-        def made(at: Array, values: Any, errors: dict[int, SparkNetError], taken: Any) -> Part:
-            frames = None
-            if given.pictures is not None and len(at):
-                frames = given.pictures.frames(taken.column(plain(given.pictures.column)))
-            last = begin + given.batch >= rows.num_rows
-            return Part(rows, begin, last, at, values, errors, frames, place)
-
-        try:
-            values = arrays(part, given.mapping, given.shapes)
-            return made(numbers, values, {}, part)
-        except BAD:
-            pass
-        good, values, errors = self._singly(part)
+        groups, errors = self._read(part)
         if errors and given.invalid == "raise":
             first = min(errors)
             raise at_place(errors[first], place(begin + first)) from None
-        moved = {begin + number: error for number, error in errors.items()}
-        return made(numbers[good], values, moved, part.take(good) if good else part)
+        for number, group in enumerate(groups):
+            yield Part(
+                rows,
+                begin == number == 0,
+                begin + given.batch >= rows.num_rows and number == len(groups) - 1,
+                begin + group.at,
+                group.values,
+                {} if number else {begin + at: error for at, error in errors.items()},
+                group.frames,
+                place,
+            )
 
-    def _singly(
-        self, part: pa.RecordBatch
-    ) -> tuple[list[int], dict[str, Array], dict[int, SparkNetError]]:
-        """The rows that can be read, together, and the errors of the others.
-
-        Rows that can be read, but have another shape than the first, are among the others.
-        """
-        given = self._given
+    def _read(self, part: pa.RecordBatch) -> tuple[list[_Group], dict[int, SparkNetError]]:
+        """The rows that can be read, at least one group of them, and the errors of the others."""
+        try:
+            return [self._group(np.arange(part.num_rows), part)], {}
+        except BAD:
+            pass
+        groups: dict[Any, list[_Group]] = {}
         errors: dict[int, SparkNetError] = {}
-        found: dict[int, dict[str, Array]] = {}
-        shapes: dict[str, Any] | None = None
         for number in range(part.num_rows):
             try:
-                values = arrays(part.slice(number, 1), given.mapping, given.shapes)
+                one = self._group(np.array([number]), part.slice(number, 1))
             except BAD as error:
                 errors[number] = error
                 continue
-            these = {name: one.shape for name, one in values.items()}
-            shapes = shapes or these
-            if these == shapes:
-                found[number] = values
-            else:
-                errors[number] = SparkError(
-                    f"the row is {_told(these)}, and one before it {_told(shapes)}: resize or crop"
-                )
-        together = {
-            name: np.concatenate([values[name] for values in found.values()])
-            for name in (shapes or {})
-        }
-        return list(found), together, errors
+            shapes = tuple(values.shape for values in one.values.values())
+            groups.setdefault(shapes, []).append(one)
+        together = [_Group.joined(found) for found in groups.values()]
+        return together or [_Group(np.arange(0), {}, None)], errors
+
+    def _group(self, at: Array, part: pa.RecordBatch) -> _Group:
+        given = self._given
+        values = arrays(part, given.mapping, given.shapes)
+        frames = None
+        if given.pictures is not None and len(at):
+            frames = given.pictures.frames(part.column(plain(given.pictures.column)))
+        return _Group(at, values, frames)
 
     def _place(self, rows: pa.RecordBatch, number: int, before: int) -> str:
         """What names a row: its key or path, an image's origin, or its number in the partition."""
@@ -153,7 +161,3 @@ class Reader:
 
 PATH = "path"
 """The column of Spark's file sources that names a row's file."""
-
-
-def _told(shapes: dict[str, Any]) -> str:
-    return ", ".join(" x ".join(map(str, shape[1:])) or "a number" for shape in shapes.values())

@@ -32,6 +32,8 @@ class Columns:
     """Blob → column."""
     shapes: dict[str, Wanted]
     """What each blob takes of a record."""
+    drops: bool = False
+    """Whether rows that cannot be read are left out."""
 
 
 def train(
@@ -53,7 +55,7 @@ def train(
             device = None if spec.backend == EMBEDDED else device_of(context.resources())
             seat = Seat(rank, size, task_host(), folder, device)
             path = folder / "records"
-            read = partial(ingest, batches, path, columns.mapping, columns.shapes)
+            read = partial(ingest, batches, path, columns.mapping, columns.shapes, columns.drops)
             take_part(spec, seat, line, read)
 
     reporting(spec.link, rank, work)

@@ -21,11 +21,12 @@ from sparknet.dist.training_settings import Beginning, Protection, TrainingSetti
 from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
+from sparknet.net.class_numbers import class_numbers
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import weighted
 from sparknet.spark import preflight
 from sparknet.spark.address import bind_address, driver_address, is_encrypted, session_of
-from sparknet.spark.column_types import named
+from sparknet.spark.column_types import named, told_shapes
 from sparknet.spark.columns import wanted
 from sparknet.spark.footprint import footprint
 from sparknet.spark.frame import frame, mapped, numbered
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 StrPath = str | os.PathLike[str]
+INVALID = ("raise", "drop")
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,10 @@ class Trainer:
     model, or a path of snapshots, of which the newest is used.  ``columns`` maps the net's blobs to
     the data's columns, where the names differ.  ``weight`` names a column that says what each row
     counts for in every loss, ``class_weights`` maps labels to what their rows count for (1 for
-    others), or is "balanced": docs/pipelines.md.  The records are shuffled by ``seed``, or come in
-    the order in which they are numbered (``shuffle=False``).  ``precision="bf16"`` multiplies in
+    others), or is "balanced": docs/pipelines.md.  A row that cannot be read, or whose label is no
+    class, fails the training, or is left out and counted in the event `workers`
+    (``invalid="drop"``).  The records are shuffled by ``seed``, or come in the order in which they
+    are numbered (``shuffle=False``).  ``precision="bf16"`` multiplies in
     bfloat16, on those workers that can: docs/precision.md.  ``backend`` is that of `Net`: "caffe"
     trains with another pycaffe, which the workers' Python can import, docs/net.md.
 
@@ -116,6 +120,7 @@ class Trainer:
     keep: int = 3
     weight: str | None = None
     class_weights: Mapping[Any, float] | Literal["balanced"] | None = None
+    invalid: Literal["raise", "drop"] = "raise"
     seed: int = 0
     shuffle: bool = True
     ports: Sequence[int] = (0,)
@@ -147,6 +152,8 @@ class Trainer:
         given = TrainingSettings.of(self)
         given.check()
         preflight.check_patience(self.start_timeout)
+        if self.invalid not in INVALID:
+            raise SparkError(f"invalid is {self.invalid!r}: it is one of {', '.join(INVALID)}")
         weights = RowWeights(self.weight, self.class_weights)
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
@@ -188,7 +195,7 @@ class Trainer:
                 self.workers,
                 run,
                 spec,
-                Columns(rows.mapping, wanted(net.inputs.values(), training=True)),
+                rows.columns(net, self.invalid == "drop"),
                 f"sparknet: training {net.described.name}",
             )
             outcome, trained = run.supervise(workers)
@@ -248,12 +255,19 @@ class _Rows:
         more = [] if weights.column is None else [weights.column]
         self.training = frame(data, wanted + more, "the training data")
         self.mapping = mapped(self.training, entries, columns, "the training data")
+        self._plain = nets.plain
+        self._told = told_shapes(self.training, self.mapping)
         self.held = None
         if validation is not None:
             self.held = frame(validation, wanted, "the validation data")
             mapped(self.held, entries, columns, "the validation data")
         if weights.is_given:
             self._weigh(nets, weights)
+
+    def columns(self, net: Net, drops: bool) -> Columns:
+        """What the workers read for the net that is trained."""
+        classes = class_numbers(self._plain)
+        return Columns(self.mapping, wanted(net.inputs.values(), True, self._told, classes), drops)
 
     def _weigh(self, nets: _Nets, weights: RowWeights) -> None:
         self.training = weights.added(self.training, label_column(nets.plain, self.mapping))

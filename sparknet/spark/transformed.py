@@ -13,6 +13,7 @@ from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.ask import Ask
 from sparknet.spark.column_function import as_vector, spark_function
 from sparknet.spark.column_types import plain
+from sparknet.spark.columns import Wanted
 from sparknet.spark.outputs import Output
 from sparknet.spark.pictures import Pictures
 from sparknet.spark.prediction import Prediction, valid_rows
@@ -92,6 +93,7 @@ def pictures_of(
     mapping: Mapping[str, str],
     outputs: Sequence[Output],
     data: DataFrame | None,
+    shapes: Mapping[str, Wanted],
 ) -> Pictures | None:
     """The pictures in whose pixels boxes are told; None where they are told from 0 to 1.
 
@@ -107,7 +109,10 @@ def pictures_of(
     if data is not None and not _is_picture(data.schema[column].dataType):
         return None
     return Pictures(
-        column, images[0].record, getattr(images[0], "pictures", None) or Preprocessing()
+        column,
+        images[0].record,
+        images[0].pictures or Preprocessing(),
+        shapes[images[0].name].kinds,
     )
 
 

@@ -70,7 +70,8 @@ def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
             HELD: pa.array([False]),
         }
     )
-    with pytest.raises(FileError, match="does not fit"):
+    said = r"column 'digit' has values of int64 and of float64: make them of one type \(partition 0"
+    with pytest.raises(SparkError, match=said):
         ingest([batch([0]), other], tmp_path / "a", MAPPING, SHAPES)
     assert list(tmp_path.iterdir()) == []
 

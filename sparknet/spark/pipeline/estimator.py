@@ -31,6 +31,7 @@ from sparknet.spark.pipeline.params import (
     Setting,
     StageParams,
     count,
+    invalid,
     text,
 )
 from sparknet.spark.pipeline.persistence import SavedStage
@@ -134,6 +135,10 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
     ``solver`` may also be a `Trainer`: then its settings are the defaults, and the model adds the
     columns that `SparkModel.transform` adds, and no others unless they are named.
 
+    ``handleInvalid`` ("error", "keep" or "skip") is that of the model; with "keep" and "skip" rows
+    that cannot be read, or whose label is no class, are left out of the training, and counted in
+    the event `workers`.
+
     Each event of the training (`sparknet.dist.events`) is passed to ``on_event``, which alone is
     not saved.  docs/pipelines.md is the guide.
     """
@@ -160,10 +165,11 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
         trainer = solver if isinstance(solver, Trainer) else Trainer(solver)
         self.on_event = on_event or trainer.on_event
         for field in fields(Trainer):
-            if field.name != "on_event":
+            if field.name not in {"on_event", "invalid"}:
                 self._setDefault(
                     **{_NAMES.get(field.name, field.name): getattr(trainer, field.name)}
                 )
+        self._setDefault(handleInvalid=invalid(trainer.invalid))
         if trainer is not solver:
             self._setDefault(
                 featuresCol="features",
@@ -184,8 +190,10 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
         values = {
             name: self.given(_NAMES.get(name, name))
             for name in names
-            if name not in {"solver", "on_event", "strategy"}
+            if name not in {"solver", "on_event", "strategy", "invalid"}
         }
+        # Nothing can be learned of rows that the model keeps with nulls.
+        values["invalid"] = "raise" if self.invalid() == "raise" else "drop"
         strategy = self.given("strategy")
         if isinstance(strategy, Mapping):
             strategy = dict(strategy)

@@ -11,14 +11,12 @@ from pyspark.ml import Transformer
 from sparknet.errors import SparkError
 from sparknet.spark.model import SparkModel
 from sparknet.spark.pipeline.net_files import load_model, save_model
-from sparknet.spark.pipeline.params import Setting, StageParams, count, mapping, text
+from sparknet.spark.pipeline.params import OUTPUT, Setting, StageParams, count, mapping, text
 from sparknet.spark.pipeline.persistence import SavedStage
-from sparknet.spark.pipeline.vectors import added, vector
+from sparknet.spark.pipeline.vectors import PREFIX, added, vector, with_blobs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-_PREFIX = "__sparknet/"
 
 
 class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
@@ -26,6 +24,8 @@ class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
 
     ``net`` and ``weights`` are what `SparkModel` takes, or ``net`` is a `SparkModel`; keywords that
     are no Params are passed on to it.  ``layer`` names the blob: the net's prediction unless set.
+    ``handleInvalid`` says what becomes of rows that cannot be read: "error" fails the job, "keep"
+    leaves the vector null, "skip" drops the row.
     """
 
     settings: ClassVar[Mapping[str, Setting]] = {
@@ -34,6 +34,7 @@ class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
         "layer": Setting("the blob that the vectors hold; the prediction unless set", text),
         "columns": Setting("blob → column, for nets with several inputs", mapping),
         "batch": Setting("how many rows go through the net at a time", count, ("batchSize",)),
+        "handleInvalid": OUTPUT["handleInvalid"],
     }
 
     def __init__(self, net: Any, weights: Any = None, **params: Any) -> None:
@@ -58,17 +59,17 @@ class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
         if outputs[0].is_list:
             raise SparkError(f"'{outputs[0].blob}' has any number of rows a record: no vector")
         blob = outputs[0].blob
-        made = self.model.transform(
-            dataset, [blob], columns=self._columns(), prefix=_PREFIX, batch=self.given("batch")
+        made = with_blobs(
+            self.model, dataset, [blob], self._columns(), self.given("batch"), self.invalid()
         )
         columns: dict[str, Column] = {}
         added(
             columns,
             dataset,
             self.given("outputCol"),
-            vector(_PREFIX + blob, made.schema[_PREFIX + blob].dataType),
+            vector(PREFIX + blob, made.schema[PREFIX + blob].dataType),
         )
-        return made.withColumns(columns).drop(_PREFIX + blob)
+        return made.withColumns(columns).drop(PREFIX + blob)
 
     def _columns(self) -> dict[str, str]:
         columns = self.given("columns") or {}

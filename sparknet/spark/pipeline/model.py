@@ -19,13 +19,17 @@ from sparknet.spark.pipeline.net_files import load_model, save_model
 from sparknet.spark.pipeline.params import COLUMNS, OUTPUT, Setting, StageParams
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
-from sparknet.spark.pipeline.vectors import Make, added, prediction, vector
+from sparknet.spark.pipeline.vectors import (
+    PREFIX,
+    Make,
+    added,
+    prediction,
+    vector,
+    with_blobs,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-_PREFIX = "__sparknet/"
-"""What the names of columns begin with on their way."""
 
 
 class NetModel(StageParams, SavedStage, Model):  # type: ignore[misc]
@@ -35,6 +39,8 @@ class NetModel(StageParams, SavedStage, Model):  # type: ignore[misc]
     scores, probabilities and class (or number) become the columns ``rawPredictionCol``,
     ``probabilityCol`` and ``predictionCol``, where these are set; of a net with several
     predictions the columns of each further one end in its blob's name: ``prediction_age``.
+    ``handleInvalid`` says what becomes of rows that cannot be read: "error" fails the job, "keep"
+    leaves their predictions null, "skip" drops them.
     """
 
     settings: ClassVar[Mapping[str, Setting]] = {**COLUMNS, **OUTPUT}
@@ -88,22 +94,23 @@ class NetModel(StageParams, SavedStage, Model):  # type: ignore[misc]
             needed[blob] = None
         if not needed:
             return dataset
-        made = model.transform(
+        made = with_blobs(
+            model,
             dataset,
             list(needed),
-            columns=self.input_columns(),
-            prefix=_PREFIX,
-            batch=self.given("batch"),
+            self.input_columns(),
+            self.given("batch"),
+            self.invalid(),
         )
         kinds = {field.name: field.dataType for field in made.schema.fields}
         prefix = self.given("prefix", "")
         columns: dict[str, Column] = {}
         for blob in blobs:
-            added(columns, dataset, prefix + blob, _column(_PREFIX + blob))
+            added(columns, dataset, prefix + blob, _column(PREFIX + blob))
         for name, make, blob in wanted:
-            column = _PREFIX + blob
+            column = PREFIX + blob
             added(columns, dataset, name, make(column, kinds[column]))
-        return made.withColumns(columns).drop(*(_PREFIX + blob for blob in needed))
+        return made.withColumns(columns).drop(*(PREFIX + blob for blob in needed))
 
     def _wanted(self, places: dict[str, Served]) -> Iterator[tuple[str, Make, str]]:
         """Yields each column of a prediction, how it is made, and the blob that it is made of."""

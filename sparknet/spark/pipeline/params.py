@@ -43,6 +43,19 @@ def mapping(value: Any) -> dict[str, str]:
     return {str(name): column for name, column in value.items()}
 
 
+INVALID = {"error": "raise", "keep": "null", "skip": "drop"}
+"""pyspark.ml's words for what becomes of bad rows, and those of `SparkModel.transform`."""
+
+
+def invalid(value: Any) -> str:
+    """One of pyspark.ml's words, or `SparkModel.transform`'s in its place."""
+    words = {own: word for word, own in INVALID.items()}
+    found = words.get(value, value) if isinstance(value, str) else value
+    if found not in INVALID:
+        raise TypeError(f"it is one of {', '.join(INVALID)}")
+    return str(found)
+
+
 @dataclass(frozen=True)
 class Setting:
     """A Param, under the name that pyspark.ml gives such a thing, and its other names."""
@@ -98,6 +111,10 @@ class StageParams(Params):  # type: ignore[misc]
         """The value of a Param that is set or has a default."""
         param = self.getParam(name)
         return self.getOrDefault(param) if self.isDefined(param) else otherwise
+
+    def invalid(self) -> Any:
+        """`handleInvalid` in the words of `SparkModel.transform`."""
+        return INVALID[self.given("handleInvalid", "error")]
 
     def hand_over(self, to: StageParams) -> None:
         """Give another stage the values of the Params that it has, too."""
@@ -166,4 +183,7 @@ OUTPUT = {
     "outputs": Setting("blobs that become columns; the net's predictions unless set", texts),
     "prefix": Setting("what the names of the blobs' columns begin with", text),
     "batch": Setting("how many rows go through the net at a time", count),
+    "handleInvalid": Setting(
+        "what becomes of rows that cannot be read: error, keep (with nulls) or skip", invalid
+    ),
 }

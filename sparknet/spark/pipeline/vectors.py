@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
@@ -12,7 +12,37 @@ from sparknet.spark.column_types import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from sparknet.spark.model import SparkModel
+    from sparknet.spark.prediction import Invalid
+
 Make = Callable[[str, Any], "Column"]
+
+
+PREFIX = "__sparknet/"
+"""What the names of blobs' columns begin with on their way."""
+_WHY = PREFIX + "why"
+
+
+def with_blobs(
+    model: SparkModel,
+    data: DataFrame,
+    blobs: list[str],
+    columns: Mapping[str, str],
+    batch: int | None,
+    invalid: Invalid,
+) -> DataFrame:
+    """The data with blobs of the net as columns, under `PREFIX` and their names."""
+    if invalid != "drop":
+        return model.transform(
+            data, blobs, columns=dict(columns), prefix=PREFIX, batch=batch, invalid=invalid
+        )
+    # So no vector goes through Python, as all columns do where `transform` drops rows.
+    made = model.transform(
+        data, blobs, columns=dict(columns), prefix=PREFIX, batch=batch, invalid="null", reason=_WHY
+    )
+    from pyspark.sql.functions import col
+
+    return made.where(col(quoted(_WHY)).isNull()).drop(_WHY)
 
 
 def added(columns: dict[str, Column], data: DataFrame, name: str, column: Column) -> None:
@@ -33,8 +63,10 @@ def array(name: str, kind: Any) -> Column:
 
 def vector(name: str, kind: Any) -> Column:
     from pyspark.ml.functions import array_to_vector
+    from pyspark.sql import functions
 
-    return array_to_vector(array(name, kind))
+    numbers = array_to_vector(array(name, kind))
+    return functions.when(functions.col(quoted(name)).isNotNull(), numbers)
 
 
 def prediction(head: Head) -> Make:
