@@ -428,4 +428,5 @@ class Net:
         self._runtime.close()
 
     def __getstate__(self) -> Any:
-        raise TypeError(f"a Net cannot be pickled: save '{self.name}' and load it where it is used")
+        named = f"'{self.name}'" if self.name else "it"
+        raise TypeError(f"a Net cannot be pickled: save {named} and load it where it is used")

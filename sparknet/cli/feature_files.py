@@ -42,6 +42,12 @@ class FeatureFile(ABC):
                 f"{len(blobs)} blobs need as many files, or one .npz, .h5 or .parquet; "
                 f"-out names {len(paths)}"
             )
+        for path in paths:
+            if (suffix := Path(path).suffix.lower()) in _OTHERS:
+                raise WrongUse(
+                    f"-out {path}: features are not written as {suffix}, but as .npy, .npz, .h5 or "
+                    ".parquet, or by a name without these as an LMDB"
+                )
         return [
             (NumpyFile if path.endswith(".npy") else LMDBFile)(stack, path, [blob])
             for path, blob in zip(paths, blobs, strict=True)
@@ -108,6 +114,27 @@ TOGETHER: dict[str, type[FeatureFile]] = {
     ".parquet": ParquetFile,
 }
 """Kinds of file that hold all blobs, by suffix."""
+_OTHERS = frozenset(
+    f".{name}"
+    for name in [
+        "arrow",
+        "avro",
+        "csv",
+        "feather",
+        "json",
+        "jsonl",
+        "mat",
+        "orc",
+        "pickle",
+        "pkl",
+        "pt",
+        "pth",
+        "tsv",
+        "txt",
+        "xlsx",
+    ]
+)
+"""Suffixes of other kinds of file, for which nobody means an LMDB."""
 
 
 class LMDBFile(FeatureFile):

@@ -68,11 +68,11 @@ def use_threads(chosen: Namespace) -> None:
         set_threads(chosen.threads)
 
 
-def add_precision(parser: ArgumentParser) -> None:
+def add_precision(parser: ArgumentParser, training: bool = False) -> None:
     add(
         parser,
         "precision",
-        choices=("float32", "bf16", "int8"),
+        choices=("float32", "bf16") if training else ("float32", "bf16", "int8"),
         default="float32",
         help="what the net multiplies; float32 by default",
     )

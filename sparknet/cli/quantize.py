@@ -53,6 +53,11 @@ def _execute(chosen: Namespace) -> int:
     chosen.precision = "float32"
     net = net_file.fed_net(chosen)
     how = image_flags.preprocessing(chosen)
+    if not chosen.calibrate and not any(place.kind.reads for place in net.tested.places):
+        raise WrongUse(
+            f"{chosen.model} names no data that shows how large its values are",
+            "give --calibrate SOURCE",
+        )
     net.quantize(
         sources.open_records(chosen.calibrate, how) if chosen.calibrate else None,
         method=chosen.method,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.cli import caffe_flags, flags, net_file, sources
+from sparknet.cli import caffe_flags, flags, image_flags, net_file, sources
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.errors import DataError, shown
 from sparknet.summary.json_lines import as_json
@@ -37,6 +37,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help=f"records for the net, in place of what its data layers read: {sources.HELP}",
     )
     flags.add_gpu(parser)
+    image_flags.add(parser)
     caffe_flags.add_unused(parser)
     flags.add_json(parser)
 
@@ -80,7 +81,7 @@ class Report:
 
 def _of_data(chosen: Namespace) -> Report:
     """Test on --data; each record counts once, whatever the batch size."""
-    records = sources.open_records(chosen.data)
+    records = sources.open_records(chosen.data, image_flags.preprocessing(chosen))
     net = net_file.fed_net(chosen)
     net.set_validation_data(records)
     means = net.test_arrays(chosen.iterations)
@@ -93,6 +94,12 @@ def _of_data(chosen: Namespace) -> Report:
 
 
 def _of_own_data(chosen: Namespace) -> Report:
+    if given := image_flags.keywords(chosen):
+        flag = next(iter(given)).replace("_", "-")
+        raise WrongUse(
+            f"--{flag} is for --data: the net's own data layers have a transform_param",
+            "give --data SOURCE, or change the net's transform_param",
+        )
     net = net_file.test_net(chosen)
     if net.inputs:
         raise WrongUse(

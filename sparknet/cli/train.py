@@ -17,7 +17,7 @@ def _arguments(parser: ArgumentParser) -> None:
     flags.add(parser, "iterations", type=flags.positive, help="where to stop, in place of max_iter")
     flags.add_state(parser)
     flags.add_trust(parser)
-    flags.add_precision(parser)
+    flags.add_precision(parser, training=True)
     flags.add_threads(parser)
     for name, default in (("sigint", "stop"), ("sighup", "snapshot")):
         flags.add(

@@ -14,7 +14,6 @@ from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
     from sparknet.caffe.solvers import Solver
-    from sparknet.proto.caffe_pb2 import SolverParameter
 
 INTERRUPTED = 130
 
@@ -29,12 +28,13 @@ def train(chosen: Namespace) -> int:
     from sparknet.caffe.modes import NO_GPU
     from sparknet.caffe.solvers.nets import weight_files
     from sparknet.caffe.solvers.report import say
+    from sparknet.caffe.solvers.snapshot import check_last_place
     from sparknet.weights import check_layers, open_weights
 
     settings = read_settings(chosen)
     if not chosen.gpu and settings.HasField("solver_mode") and settings.solver_mode == settings.GPU:
         say(f"solver_mode is GPU: {NO_GPU}")
-    _check_snapshots(settings)
+    check_last_place(settings)  # the net takes a while to build
     solver = get_solver(settings, precision=chosen.precision, keep_blobs=False)
     check_layers(solver.net, open_weights(weight_files(settings)))
     with Interrupts(chosen.sigint_effect, chosen.sighup_effect) as interrupts:
@@ -70,13 +70,3 @@ def _obey(solver: Solver, interrupts: Interrupts) -> None:
             raise Stopped
 
     solver.add_callback(look)
-
-
-def _check_snapshots(settings: SolverParameter) -> None:
-    """Refuse a snapshot_prefix that cannot be written, before training."""
-    from sparknet.caffe.solvers.snapshot import check_place
-    from sparknet.proto import caffe_pb2
-
-    if settings.snapshot_after_train:
-        probe = caffe_pb2.SolverParameter(snapshot=1, snapshot_prefix=settings.snapshot_prefix)
-        check_place(probe)

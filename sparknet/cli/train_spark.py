@@ -56,7 +56,7 @@ def train(
         not (chosen.sql or chosen.data) and own[0] is None
     ):  # checked first, because Spark starts slowly
         raise WrongUse("the net names no data", "give --data SOURCE or --sql QUERY")
-    workers = chosen.workers or 2
+    workers = chosen.workers or 1
     session = get_session(
         workers, master=chosen.master, threads=chosen.threads, name="sparknet train"
     )

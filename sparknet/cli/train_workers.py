@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,9 +98,27 @@ def train(chosen: Namespace) -> int:
     trained.net.save(out)
     print(f"sparknet train: wrote {out}", file=sys.stderr)
     if not chosen.json:
-        for name, value in outcome.metrics.items():
-            print(f"{name} = {value:g}")
+        for line in metric_lines(outcome.metrics):
+            print(line)
     return 0
+
+
+def metric_lines(metrics: Mapping[str, float]) -> Iterator[str]:
+    """A line for each metric; a row for each class of the confusion matrix."""
+    counts = [value for name, value in metrics.items() if name.startswith(_CONFUSION)]
+    for name, value in metrics.items():
+        if not name.startswith(_CONFUSION):
+            yield f"{name} = {value:g}"
+    classes = round(len(counts) ** 0.5)
+    if not classes:
+        return
+    yield "confusion, true classes in rows and predicted ones in columns:"
+    wide = max(len(f"{count:g}") for count in counts)
+    for begin in range(0, len(counts), classes):
+        yield " ".join(f"{count:{wide}g}" for count in counts[begin : begin + classes])
+
+
+_CONFUSION = "confusion["
 
 
 def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trained | SparkTrained:

@@ -110,3 +110,5 @@ class Hooks:
     """Whether this run itself wrote the snapshot; then its data is not compared."""
     layout: Layout | None = None
     """The layout of the learner's weights."""
+    inputs: Callable[[], dict[str, tuple[float, float]]] | None = None
+    """The least and the largest value of each input's last batch, for messages."""

@@ -15,6 +15,7 @@ from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_images
 from sparknet.loaders.records import ArrayRecords, Records
 from sparknet.net import Net
+from sparknet.net.rows import check_numbers, frame_columns
 from sparknet.net.scratch import PRIVATE_FILE, private
 
 BLOCKS = ".blocks"
@@ -26,8 +27,12 @@ def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
     """A user's data as records: from Records, a path, arrays by name or in order, or batches."""
     if isinstance(data, (str, os.PathLike)):
         return open_images(os.fspath(data), net.preprocessing)
+    if (columns := frame_columns(data, list(net.inputs))) is not None:
+        return ArrayRecords(**columns)
     if isinstance(data, Records):
         return data
+    if hasattr(data, "mapInArrow"):
+        raise SettingError("this is a DataFrame of Spark: sparknet.spark.Trainer trains on it")
     if isinstance(data, Mapping):
         return ArrayRecords(**data)
     if isinstance(data, tuple):
@@ -40,6 +45,9 @@ def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
 def share_records(data: Any, net: Net, path: Path) -> str:
     """Write a file from which every process reads the records: blocks, or a pickled reader."""
     records = as_records(data, net)
+    if type(records) is ArrayRecords:
+        for name, values in records.arrays.items():
+            check_numbers(name, values)
     reader = _pickled(records)
     if reader is None:
         path = path.with_suffix(BLOCKS)

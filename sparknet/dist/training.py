@@ -57,7 +57,7 @@ def train(
     solver: Any,
     data: Any,
     *,
-    workers: int | None = None,
+    workers: int = 1,
     strategy: str | Strategy = "averaging",
     validation: Any = None,
     weights: StrPath | WeightCollection | None = None,
@@ -87,9 +87,9 @@ def train(
 ) -> Trained:
     """Train the net of a solver (whatever `Net` takes) on this machine.
 
-    ``workers`` processes, one for each core unless given, train on ``data`` (Records, their path,
-    or arrays by name or in the order of the net's inputs) and synchronise by ``strategy``: a name
-    or an object of `sparknet.dist`.  ``weights`` are the initial weights: a caffemodel, a
+    ``workers`` processes train on ``data`` (Records, their path, arrays by name or in the order of
+    the net's inputs, or a pandas DataFrame) and synchronise by ``strategy``: a name or an object of
+    `sparknet.dist`.  ``weights`` are the initial weights: a caffemodel, a
     WeightCollection, or a folder of snapshots, of which the newest is used.  The records are
     shuffled by ``seed``, or come as they are stored (``shuffle=False``).  Each worker has
     ``threads`` threads, an equal share of the machine's cores unless given.
@@ -128,7 +128,8 @@ def train(
     >>> trained.outcome.iteration
     50
     """
-    workers, ports = _size(workers), (0,)
+    ports = (0,)
+    _check_size(workers)
     how = Preprocessing.of(images)
     given = TrainingSettings.of(locals())
     runs = None if snapshots is None else FolderRuns(snapshots)
@@ -170,10 +171,9 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _size(workers: int | None) -> int:
-    if workers is not None and workers < 1:
-        raise SettingError(f"workers must be at least 1, not {workers}")
-    return usable_cores() if workers is None else workers
+def _check_size(workers: object) -> None:
+    if type(workers) is not int or workers < 1:
+        raise SettingError(f"workers must be a whole number, at least 1, not {workers!r}")
 
 
 def share_data(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]:

@@ -200,7 +200,20 @@ class _Worker:
     def _where(self, fault: str) -> str:
         newest = self._newest()
         last = f"the last good snapshot is {newest}" if newest else "no snapshot was made"
-        return f"{fault} in round {self.state.round}, iteration {self.learner.iter}; {last}"
+        return (
+            f"{fault} in round {self.state.round}, iteration {self.learner.iter}; {last}; "
+            f"{self._usual_causes()}"
+        )
+
+    def _usual_causes(self) -> str:
+        given = {} if self.hooks.inputs is None else self.hooks.inputs()
+        told = ", ".join(
+            f"'{name}' runs from {low:g} to {high:g}" for name, (low, high) in given.items()
+        )
+        return (
+            f"the usual causes are a base_lr that is too large (the rate is "
+            f"{self.learner.last_rate:g}) and inputs that are not scaled{told and f' ({told})'}"
+        )
 
     def _is_watched(self) -> bool:
         """Whether this worker looks at the layers at the beginning of the next round."""

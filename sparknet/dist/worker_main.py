@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -237,11 +238,22 @@ class _Worker:
             identity=identity,
             own=met["own"],
             layout=layout_of(net.net),
+            inputs=partial(_ranges, net),
         )
 
     def _store(self) -> Store:
         folder = self.spec.folder
         return DriverStore(self.line) if folder is None else FolderStore(folder)
+
+
+def _ranges(net: Net) -> dict[str, tuple[float, float]]:
+    """The least and the largest value of each input's last batch, but of labels."""
+    found = {}
+    for name, entry in net.inputs.items():
+        values = np.asarray(net.net.blobs[name].data)
+        if not entry.is_label and values.size:
+            found[name] = float(values.min()), float(values.max())
+    return found
 
 
 def _why_none(counts: Sequence[Any]) -> str:

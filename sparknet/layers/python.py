@@ -11,7 +11,14 @@ from sparknet.errors import LayerError, shown
 from sparknet.layers import detectnet, rpn
 from sparknet.layers.fillers import constant
 from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least
-from sparknet.layers.user_layer import BlobVec, Phase, RawBlobVec, ShapeBlob, caffe_importable
+from sparknet.layers.user_layer import (
+    BlobVec,
+    Phase,
+    RawBlobVec,
+    ShapeBlob,
+    UserLayer,
+    caffe_importable,
+)
 from sparknet.proto import caffe_pb2
 from sparknet.proto.trust import check_trusted
 
@@ -58,6 +65,11 @@ class Python(Layer):
                 self.instance = instance
             self._call(lambda: self.instance.reshape(bottom, top))
         self._tops = [tuple(blob.shape) for blob in top]
+        if getattr(type(self.instance), "reshape", None) is UserLayer.reshape and () in self._tops:
+            self.fail(
+                f"{self.options.module}.{self.options.layer} has no reshape(bottom, top), which "
+                "gives its tops their shapes"
+            )
         learned = list(self.instance.blobs)
         options = self.options
         values = {

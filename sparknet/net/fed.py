@@ -278,16 +278,19 @@ class FedNet:
         odd = next((pair for pair in pairs if pair[0].record != pair[1].record), None)
         if odd is None:
             return
-        outline = Outline(self.described.layer, self.phase)
-        before = outline.vectors({one.name: one.shape for one in self.entries})
-        try:
-            after = outline.vectors({one.name: one.shape for one in entries})
+        wanted, record = odd[0].record, odd[1].record
+        if len(record) == 3 and record[2] == wanted[0] != record[0]:  # channels last
+            raise DataError(misfit(odd[0].name, record, wanted))
+        outline, rows = Outline(self.described.layer, self.phase), odd[1].batch
+        try:  # both of as many records, so that their numbers of values can be compared
+            before = outline.vectors({one.name: one.batch_shape(rows) for one in self.entries})
+            after = outline.vectors({one.name: one.batch_shape(rows) for one in entries})
         except LayerError:  # the net reports it itself
             return
         for layer, shapes in before.items():
             for old, new in zip(shapes, after.get(layer, shapes), strict=True):
                 if old != new and prod(old) == prod(new):
-                    raise DataError(misfit(odd[0].name, odd[1].record, odd[0].record))
+                    raise DataError(misfit(odd[0].name, record, wanted))
 
     def _outputs(self, given: Mapping[str, Any], outputs: Sequence[str] | None) -> list[str]:
         missing = [

@@ -12,7 +12,7 @@ from sparknet.errors import DataError, SparkNetError
 from sparknet.loaders.image_arrays import stacked
 from sparknet.native.batch_items import BatchItems, RecordError
 from sparknet.net.entries import Entry
-from sparknet.net.rows import ENCODED, Array, shaped
+from sparknet.net.rows import ENCODED, Array, check_numbers, shaped
 
 
 class Feed:
@@ -51,8 +51,7 @@ class Feed:
 
     def _checked(self, entry: Entry, values: Array) -> Array:
         """The rows in the entry's shape."""
-        if values.dtype.kind not in "fiub":
-            raise DataError(f"column '{entry.name}' holds {values.dtype}, not numbers")
+        check_numbers(entry.name, values)
         values = shaped(entry.name, values, entry.stored)
         if (preparation := self._preparations.get(entry.name)) is not None:
             values = preparation.sized(values)

@@ -58,6 +58,9 @@ def open_rows(
         columns = columns_of(data, names)
         _refuse_empty(rows_of(columns))
         return _of_records(ArrayRecords(**columns))
+    if (columns := frame_columns(data, names)) is not None:
+        _refuse_empty(rows_of(columns))
+        return _of_records(ArrayRecords(**columns))
     if isinstance(data, bytes) or hasattr(data, "to_numpy"):
         raise DataError(f"a {type(data).__name__} is no data: give records, batches or arrays")
     if not isinstance(data, Iterable):
@@ -67,6 +70,41 @@ def open_rows(
         if iter(data) is data
         else _of_items(data, entries, names)
     )
+
+
+def frame_columns(data: Any, names: Sequence[str]) -> Block | None:
+    """The columns of these names of a pandas DataFrame, as arrays; None of anything else.
+
+    Lists and arrays in a column are stacked.
+    """
+    if not hasattr(data, "iloc") or not hasattr(data, "columns"):
+        return None
+    found = {}
+    for name in data.columns:
+        if name not in names:
+            continue
+        values = data[name].to_numpy()
+        if values.dtype == object and len(values) and not isinstance(values[0], (str, bytes)):
+            try:
+                values = np.stack([np.asarray(one) for one in values])
+            except ValueError as error:
+                raise DataError(f"column '{name}' is no array: {error}") from error
+        found[str(name)] = values
+    if not found:
+        there = ", ".join(f"'{name}'" for name in data.columns)
+        raise DataError(f"the data has none of the columns {', '.join(names)}: it has {there}")
+    return found
+
+
+def check_numbers(name: str, values: Array) -> None:
+    """DataError if a column holds no numbers."""
+    if values.dtype.kind in "fiub":
+        return
+    what = f"values such as {values.flat[0]!r}" if values.size else str(values.dtype)
+    advice = ""
+    if values.dtype.kind == "U" or (values.size and isinstance(values.flat[0], str)):
+        advice = ": number the classes from 0, as numpy.unique(…, return_inverse=True) does"
+    raise DataError(f"column '{name}' holds {what}, which are no numbers{advice}")
 
 
 def default_columns(places: Iterable[Place]) -> list[str]:

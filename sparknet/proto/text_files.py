@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 
-from sparknet.errors import LayerError, SolverError, SpecError, shown
+from sparknet.errors import LayerError, SolverError, SpecError, TextError, shown
 from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import StrPath
 from sparknet.proto.dialect import in_dialect
@@ -49,7 +49,13 @@ def read_net(
     ['Input', 'InnerProduct']
     """
     skipped, name = _skipped(unknown), os.fspath(path)
-    net = read_text(path, caffe_pb2.NetParameter, skipped)
+    try:
+        net = read_text(path, caffe_pb2.NetParameter, skipped)
+    except TextError:
+        _refuse_solver(path)
+        raise
+    if skipped and not (net.layer or net.layers):
+        _refuse_solver(path)
     _warn_of(skipped, name)
     return in_dialect(_upgraded_net(net, name), dialect)
 
@@ -78,7 +84,34 @@ def read_solver(path: StrPath) -> caffe_pb2.SolverParameter:
     As in Caffe, its snapshots are named after the file where it gives no snapshot_prefix.
     """
     name = os.fspath(path)
-    return _upgraded_solver(read_text(path, caffe_pb2.SolverParameter), name, name)
+    try:
+        solver = read_text(path, caffe_pb2.SolverParameter)
+    except TextError:
+        _refuse_net(path)
+        raise
+    return _upgraded_solver(solver, name, name)
+
+
+def _refuse_solver(path: StrPath) -> None:
+    """TextError if the file, which is no net, is a solver."""
+    try:
+        solver = read_text(path, caffe_pb2.SolverParameter)
+    except TextError:
+        return
+    named = shown(solver.net or solver.train_net)
+    its = f"; its net is {named}" if named else ""
+    raise TextError(f"is a solver, not a net{its}", os.fspath(path))
+
+
+def _refuse_net(path: StrPath) -> None:
+    """TextError if the file, which is no solver, is a net."""
+    try:
+        net = read_text(path, caffe_pb2.NetParameter)
+    except TextError:
+        return
+    if net.layer or net.layers:
+        said = "is a net, not a solver: a solver says how a net is trained, and names it in net"
+        raise TextError(said, os.fspath(path))
 
 
 def _upgraded_net(net: caffe_pb2.NetParameter, name: str) -> caffe_pb2.NetParameter:

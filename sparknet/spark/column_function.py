@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
+from sparknet.spark.by_value import by_value
 from sparknet.spark.prediction import Prediction, frames, structs
 
 if TYPE_CHECKING:
@@ -71,11 +72,11 @@ def spark_function(given: Prediction, names: Sequence[str]) -> Any:
 
     kind = _type(given, names)
     if not hasattr(functions, "arrow_udf"):
-        work = _named(partial(frames, given=given, names=tuple(names)))
+        work = by_value(partial(frames, given=given, names=tuple(names)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the missing type hints
             return functions.pandas_udf(work, kind, functions.PandasUDFType.SCALAR_ITER)
-    work = _named(partial(structs, given=given, names=tuple(names)))
+    work = by_value(partial(structs, given=given, names=tuple(names)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return functions.arrow_udf(work, kind, functions.ArrowUDFType.SCALAR_ITER)
@@ -96,12 +97,6 @@ def _session() -> SparkSession:
     if session is None:
         raise SparkError("a column function needs a Spark session, and none runs: start one first")
     return session
-
-
-def _named(work: Any) -> Any:
-    """The name that plans show."""
-    work.__name__ = "sparknet"
-    return work
 
 
 def _type(given: Prediction, names: Sequence[str]) -> Any:

@@ -46,9 +46,13 @@ def check_types(data: DataFrame, columns: Iterable[str], what: str) -> None:
         if len(found) > 1:
             raise SparkError(f"{what} has {len(found)} columns called '{column}': rename or drop")
         if not _is_taken(found[0]):
+            kind = found[0].simpleString()
+            way = (
+                "cast it, or number its values by StringIndexer" if kind == "string" else "cast it"
+            )
             raise SparkError(
-                f"column '{column}' of {what} is of type {found[0].simpleString()}, and a net "
-                "takes numbers, arrays of them, bytes, images and vectors: cast or index it"
+                f"column '{column}' of {what} is of type {kind}, and a net takes numbers, arrays "
+                f"of them, bytes, images and vectors: {way}"
             )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from sparknet.errors import SparkError
 from sparknet.net.heads import Head, find_heads
+from sparknet.spark.by_value import by_value
 from sparknet.spark.column_types import plain, quoted
 from sparknet.spark.columns import column
 from sparknet.spark.places import in_one_line
@@ -139,7 +140,7 @@ def evaluate(
     )
     needed = dict.fromkeys(name for one in judged for name in (one.truth, one.scores))
     chosen = predicted.select(*map(quoted, needed)).toDF(*map(plain, needed))
-    rows = chosen.mapInArrow(partial(_counted, judged=judged), _SCHEMA).collect()
+    rows = chosen.mapInArrow(by_value(partial(_counted, judged=judged)), _SCHEMA).collect()
     first, *rest = (
         _joined(one.head, [row for row in rows if row.head == number])
         for number, one in enumerate(judged)

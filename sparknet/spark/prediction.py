@@ -239,6 +239,11 @@ def _batch(columns: Any, given: Prediction) -> pa.RecordBatch:
     import pyarrow as pa
 
     given_columns = columns if isinstance(columns, tuple) else (columns,)
+    if len(given_columns) != len(given.columns):
+        raise SparkError(
+            f"the function takes a column for each of the net's inputs {list(given.mapping)}: "
+            f"{len(given_columns)} are given"
+        )
     arrays = [_array(one) for one in given_columns]
     return pa.RecordBatch.from_arrays(arrays, list(map(plain, given.columns)))
 

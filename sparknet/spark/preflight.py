@@ -21,6 +21,7 @@ from sparknet.errors import SparkError
 from sparknet.net.backend import EMBEDDED
 from sparknet.spark import probe
 from sparknet.spark.address import is_local
+from sparknet.spark.by_value import MISSING
 from sparknet.spark.job import Job, is_classic
 
 if TYPE_CHECKING:
@@ -228,10 +229,7 @@ def translated(error: Exception) -> SparkError:
     """A job's failure as a SparkError of one sentence."""
     text = str(error)
     if "No module named 'sparknet" in text:
-        return SparkError(
-            "the executors' Python cannot import sparknet: install it there, or send a packed "
-            "environment with spark.archives and set PYSPARK_PYTHON to the Python in it"
-        )
+        return SparkError(MISSING)
     if "PYTHON_VERSION_MISMATCH" in text or "different minor version" in text:
         return SparkError(
             "the executors run another version of Python than the driver: "

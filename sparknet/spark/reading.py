@@ -15,6 +15,7 @@ from sparknet.loaders import Records, open_records, tars
 from sparknet.loaders.image_files import image_paths
 from sparknet.loaders.records import Array, Column
 from sparknet.proto.byte_source import StrPath
+from sparknet.spark.by_value import by_value
 from sparknet.spark.column_types import SHAPE
 from sparknet.spark.places import in_one_line
 
@@ -42,7 +43,7 @@ def read_records(session: SparkSession, data: Any, parts: int | None = None) -> 
     records: Records = data if hasattr(data, "take") else open_records(data)
     numbers = session.range(0, len(records), 1, parts)
     schema = StructType([_field(name, column) for name, column in records.columns.items()])
-    return numbers.mapInArrow(partial(_read, records=records), schema)
+    return numbers.mapInArrow(by_value(partial(_read, records=records)), schema)
 
 
 def _field(name: str, column: Column) -> StructField:
@@ -97,7 +98,7 @@ def read_images(session: SparkSession, *sources: StrPath) -> DataFrame:
     if not places:
         raise SparkError(f"there is no image in {', '.join(paths) or 'no files'}")
     rows = session.createDataFrame(places, "path string, file string, start long, size long")
-    return rows.mapInArrow(_read_stored, "path string, content binary")
+    return rows.mapInArrow(by_value(_read_stored), "path string, content binary")
 
 
 def _places(path: str) -> Iterator[tuple[str, str, int, int]]:

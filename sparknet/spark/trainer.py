@@ -101,7 +101,7 @@ class Trainer:
 
     solver: Any
     strategy: str | Strategy = "averaging"
-    workers: int = 2
+    workers: int = 1
     _: KW_ONLY
     init_weights: StrPath | WeightCollection | Net | SparkModel | None = None
     columns: dict[str, str] | None = None

@@ -11,6 +11,7 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.fed import FedNet
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.ask import Ask
+from sparknet.spark.by_value import by_value
 from sparknet.spark.column_function import as_vector, spark_function
 from sparknet.spark.column_types import plain
 from sparknet.spark.columns import Wanted
@@ -66,7 +67,7 @@ def _mapped(data: DataFrame, given: Prediction) -> DataFrame:
         for name, output in zip(names, given.outputs, strict=True)
     ]
     schema = StructType([*rows.schema.fields, *fields])
-    made = rows.mapInArrow(partial(valid_rows, given=given), schema)
+    made = rows.mapInArrow(by_value(partial(valid_rows, given=given)), schema)
     return _finished(made.toDF(*data.columns, *(o.column for o in given.outputs)), given)
 
 

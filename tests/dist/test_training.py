@@ -199,12 +199,26 @@ def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:
         train(SOLVER, "nowhere", steps=1)
 
 
+def test_a_frame_of_pandas_trains_as_its_columns_do() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"t": [*ARRAYS["t"]], "name": "none"})
+    frame["x"] = [*ARRAYS["x"]]
+    by_frame, by_arrays = (train(SOLVER, data, steps=3) for data in (frame, ARRAYS))
+    assert by_frame.weights.allclose(by_arrays.weights, 0, 0)
+    assert len(by_frame.history.events[0].get("workers", [None])) == 1
+    strings = {**ARRAYS, "t": np.full(len(ARRAYS["t"]), "cat")}
+    with pytest.raises(DataError, match=r"column 't' holds values such as .*'cat'.*: number the"):
+        train(SOLVER, strings, steps=3)
+
+
 def test_what_goes_wrong_in_a_worker_is_raised_here(tmp_path: Path) -> None:
     held_out = {"x": ARRAYS["x"]}
     with pytest.raises(DataError, match=r"no column 't'.*\(worker 0\)"):
         train(SOLVER, ARRAYS, validation=held_out, workers=1, steps=4)
     spoiled = {**ARRAYS, "x": ARRAYS["x"] * np.float32(np.nan)}
-    with pytest.raises(Diverged, match="the loss of worker 0 is nan in round 1"):
+    causes = r"a base_lr that is too large \(the rate is 0\.\d+\) and inputs that are not scaled"
+    said = rf"the loss of worker 0 is nan in round 1.*{causes} \('x' runs from nan to nan"
+    with pytest.raises(Diverged, match=said):
         train(SOLVER, spoiled, workers=2, steps=4)
 
 

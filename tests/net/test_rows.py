@@ -186,7 +186,10 @@ def test_what_is_no_data_is_refused_at_once(data: Any, message: str) -> None:
         ),
         ([(X[0], 1), (X[0, :1], 1)], "column 'data': a record is 1, one before it is 2"),
         ((X, Y + 0.5), "column 'label': the label 0.5 is no whole number"),
-        ((X, np.full(20, "cat")), "column 'label' holds <U3, not numbers"),
+        (
+            (X, np.full(20, "cat")),
+            "column 'label' holds values such as np.*'cat'.*: number the classes from 0",
+        ),
         ((X, np.eye(20)), "column 'label': a record is 20, the net wants one number"),
         (iter([]), "the training data ended after 0 records"),
         (({"data": x} for x in X), "the training data has no column 'label'; it has 'data'"),
@@ -417,6 +420,42 @@ def test_as_many_values_in_another_shape_are_other_values(
     with pytest.raises(DataError, match=f"column 'image': {message}"):
         ways[way]()
     assert net.forward({"image": np.zeros((5, 3, 8, 8))})["ip"].shape == (5, 2)
+
+
+LOSS = """
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: [2] } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize(("shape", "hint"), [((8, 8, 3), "; channels"), ((12, 4, 4), "")])
+def test_another_shape_is_refused_where_labels_are_missing(
+    rows: int, shape: tuple[int, ...], hint: str
+) -> None:
+    """Whether or not there are as many records as in the net's own batch."""
+    net = Net(picture_net("") + LOSS)
+    with pytest.raises(DataError, match=f"the net wants 3 x 8 x 8{hint}"):
+        net.forward({"image": np.zeros((rows, *shape), np.float32)}, ["ip"])
+
+
+def test_pictures_with_their_channels_last_are_told_of_any_size() -> None:
+    with pytest.raises(DataError, match="9 x 7 x 3, the net wants 3 x 8 x 8; channels come first"):
+        Net(picture_net("")).forward({"image": np.zeros((2, 9, 7, 3), np.float32)})
+
+
+def test_a_frame_of_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": ["a", "b", "c", "d"], "label": [0, 1, 1, 0]})
+    frame["image"] = list(np.random.default_rng(0).normal(size=(4, 192)))
+    net = Net(picture_net("") + LOSS, seed=1)
+    net.set_validation_data(frame)
+    net.fill()
+    wanted = np.stack(frame["image"])[:2].reshape(2, 3, 8, 8)
+    np.testing.assert_allclose(net.net.blobs["image"].data, wanted, rtol=1e-6)
+    assert net.net.blobs["label"].data.tolist() == [0, 1]
+    with pytest.raises(DataError, match=r"none of the columns .*image.*: it has 'id'"):
+        net.set_validation_data(frame[["id"]])
 
 
 @pytest.mark.parametrize("way", ["forward", "forward one", "set data", "records", "batches"])

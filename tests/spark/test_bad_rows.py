@@ -26,7 +26,7 @@ from sparknet.spark import SparkModel
 from sparknet.spark.ask import Ask
 from sparknet.spark.columns import Wanted, wanted
 from sparknet.spark.ingest import HELD, NAMED, ROW, ingest
-from sparknet.spark.prediction import Prediction, WorkerNet, predicted
+from sparknet.spark.prediction import Prediction, WorkerNet, predicted, structs
 
 pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")
@@ -154,6 +154,14 @@ def test_which_rows_are_good(how: str) -> None:
         value, why = alone(row, how)
         assert value is None, row
         assert str(why).startswith("column 'data'")
+
+
+def test_a_function_of_another_number_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # which the task sets
+    column = pa.array([VALUES["png"]], pa.binary())
+    message = r"a column for each of the net's inputs \['data'\]: 2 are given"
+    with pytest.raises(SparkError, match=message):
+        list(structs([(column, column)], asked("plain", 1, "raise"), ()))
 
 
 # -- training --------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,17 @@ def test_lists_of_numbers() -> None:
         values = pa.array(rows.tolist(), type_)
         np.testing.assert_array_equal(column(values, "x", (4,)), rows)
         np.testing.assert_array_equal(column(values[1:], "x", (2, 2)), rows[1:].reshape(2, 2, 2))
+
+
+def test_decimals() -> None:
+    numbers = [Decimal("1.25"), Decimal("-3.5")]
+    np.testing.assert_array_equal(column(pa.array(numbers), "x", ()), [1.25, -3.5])
+    lists = pa.array([numbers, numbers[::-1]], pa.list_(pa.decimal128(10, 2)))
+    found = column(lists, "x", (2,))
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, [[1.25, -3.5], [-3.5, 1.25]])
+    nested = pa.array([[[numbers[0]], [numbers[1]]]], pa.list_(pa.list_(pa.decimal128(10, 2))))
+    np.testing.assert_array_equal(column(nested, "x", (2, 1)), [[[1.25], [-3.5]]])
 
 
 def test_lists_of_lists() -> None:

@@ -58,13 +58,13 @@ def test_a_pipeline_trains_and_predicts(points: Any) -> None:
 
 def test_params(assembled: Any) -> None:
     plain = estimator()
-    assert "workers: tasks that train together (default: 2)" in plain.explainParams()
+    assert "workers: tasks that train together (default: 1)" in plain.explainParams()
     fitted = plain.fit(assembled, {plain.getParam("steps"): 0})
     trained = plain.fit(assembled)
     before, after = (one.model.net.get_weights() for one in (fitted, trained))
     assert not before.allclose(after)
-    assert plain.copy({plain.getParam("workers"): 1}).getOrDefault("workers") == 1
-    assert plain.getOrDefault("workers") == 2
+    assert plain.copy({plain.getParam("workers"): 2}).getOrDefault("workers") == 2
+    assert plain.getOrDefault("workers") == 1
 
 
 def test_a_grid_finds_what_is_better(assembled: Any) -> None:

@@ -40,6 +40,16 @@ def check_place(solver: caffe_pb2.SolverParameter) -> None:
         return
     if not solver.HasField("snapshot_prefix"):
         raise SolverError(f"snapshot is {solver.snapshot}, but there is no snapshot_prefix")
+    _check_folder(solver)
+
+
+def check_last_place(solver: caffe_pb2.SolverParameter) -> None:
+    """The same for the snapshot that ends a training."""
+    if solver.snapshot_after_train and solver.HasField("snapshot_prefix"):
+        _check_folder(solver)
+
+
+def _check_folder(solver: caffe_pb2.SolverParameter) -> None:
     folder = Path(solver.snapshot_prefix + "_iter_0").parent
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise SolverError(

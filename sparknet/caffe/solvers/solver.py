@@ -153,6 +153,7 @@ class Solver(ABC):
         """Train up to max_iter, from where a solverstate left off.  Caffe: solver.cpp, Solve."""
         if resume_file is not None:
             resume_file = arguments.path("resume_file", resume_file)
+        snapshot.check_last_place(self.param)
         say(f"Solving {shown(self._net.name)}")
         say(f"Learning Rate Policy: {self.param.lr_policy}")
         if resume_file:

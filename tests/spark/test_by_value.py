@@ -1,0 +1,39 @@
+"""Functions whose Python may lack sparknet."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from functools import partial
+from typing import Any
+
+import pytest
+
+from sparknet.spark.by_value import by_value
+
+pytest.importorskip("pyspark")
+
+
+def doubled(batches: Any, times: int) -> Any:
+    return (one * times for one in batches)
+
+
+def test_a_python_without_the_package_says_so_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pyspark.cloudpickle import dumps
+
+    import sparknet.spark.preflight as ours
+
+    sent = dumps(by_value(partial(doubled, times=3)))
+    assert list(pickle.loads(sent)([1, 2])) == [3, 6]
+    told = dumps(by_value(ours.tried))
+    assert pickle.loads(told).__name__ == "sparknet"
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == "sparknet":
+            monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(
+        ImportError, match=r"^the executors' Python cannot import sparknet: install"
+    ):
+        pickle.loads(told)([])
