@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparknet.cli import flags
@@ -54,6 +57,11 @@ def numbers(text: str) -> tuple[float, ...]:
 
 
 def keywords(chosen: Namespace) -> dict[str, Any]:
+    """What the file beside the net says, changed by the flags that are given."""
+    return {**_beside(chosen), **flags_given(chosen)}
+
+
+def flags_given(chosen: Namespace) -> dict[str, Any]:
     """The flags that are given, by the names of `Preprocessing`."""
     given = {name: getattr(chosen, name, None) for name in NAMES}
     given = {name: value for name, value in given.items() if value is not None}
@@ -63,6 +71,40 @@ def keywords(chosen: Namespace) -> dict[str, Any]:
         if flag in given:
             given["mean"] = given.pop(flag)
     return given
+
+
+def _beside(chosen: Namespace) -> dict[str, Any]:
+    """What x.sparknet.json says, for a net x.prototxt or x.caffemodel."""
+    from sparknet.proto import read_solver
+
+    net = getattr(chosen, "model", None)
+    if not net and getattr(chosen, "solver", None):
+        solver = read_solver(chosen.solver)
+        net = solver.net or solver.train_net
+    return {} if not net else _described(Path(net).with_suffix(".sparknet.json"))
+
+
+@cache
+def _described(file: Path) -> dict[str, Any]:
+    """The settings in such a file, of which a line tells; none where there is no file."""
+    from sparknet.spark.saved import Saved
+
+    if not file.is_file():
+        return {}
+    how = Saved.from_json(file.read_text(encoding="utf-8", errors="replace"), str(file))
+    if how.preprocessing is None:
+        return {}
+    said = how.preprocessing.said()
+    told = ", ".join(f"{name} {_short(value)}" for name, value in said.items())
+    print(f"sparknet: images as {file} says: {told or 'as they are'}", file=sys.stderr)
+    return said
+
+
+def _short(value: Any) -> str:
+    if hasattr(value, "shape"):
+        return " x ".join(map(str, value.shape))
+    values = value if isinstance(value, tuple) else (value,)
+    return ",".join(f"{one:g}" if isinstance(one, float) else str(one) for one in values)
 
 
 def preprocessing(chosen: Namespace) -> Preprocessing | None:

@@ -94,7 +94,7 @@ def _of_data(chosen: Namespace) -> Report:
 
 
 def _of_own_data(chosen: Namespace) -> Report:
-    if given := image_flags.keywords(chosen):
+    if given := image_flags.flags_given(chosen):
         flag = next(iter(given)).replace("_", "-")
         raise WrongUse(
             f"--{flag} is for --data: the net's own data layers have a transform_param",

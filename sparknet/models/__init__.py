@@ -1,7 +1,8 @@
 """The model zoo: well-known nets, written in the DSL.
 
 Each ``sparknet/models/<name>/net.py`` has two functions, ``net()`` and ``solver()``; the first line
-of its docstring says what the model is.
+of its docstring says what the model is, and ``PREPROCESSING``, where it has one, what happens to
+pictures whose values run from 0 to 255.
 
 >>> from sparknet import models
 >>> models.net("lenet").graph().param_count
@@ -10,6 +11,7 @@ of its docstring says what the model is.
 
 from __future__ import annotations
 
+import json
 import os
 from importlib import import_module
 from pathlib import Path
@@ -17,11 +19,23 @@ from types import ModuleType
 
 from sparknet.dsl import NetParams, SolverParams
 from sparknet.errors import SpecError
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.models.conv_lstm import State, conv_lstm
 from sparknet.models.ssd import Map, ssd
 from sparknet.proto.suggest import did_you_mean
 
-__all__ = ["NAMES", "Map", "State", "about", "conv_lstm", "files", "net", "solver", "ssd"]
+__all__ = [
+    "NAMES",
+    "Map",
+    "State",
+    "about",
+    "conv_lstm",
+    "files",
+    "net",
+    "preprocessing",
+    "solver",
+    "ssd",
+]
 
 NAMES = (
     "alexnet",
@@ -54,13 +68,22 @@ def solver(name: str) -> SolverParams:
     return made
 
 
+def preprocessing(name: str) -> Preprocessing | None:
+    """What a model wants done to pictures; None where it takes others, or a mean of its data."""
+    found: Preprocessing | None = getattr(_module(name), "PREPROCESSING", None)
+    return found
+
+
 def about(name: str) -> str:
     """What a model is, in one line."""
     return (_module(name).__doc__ or "").partition("\n")[0]
 
 
 def files(name: str, folder: str | os.PathLike[str]) -> dict[str, str]:
-    """A model's files and their text; its solver names the net and the snapshots in `folder`."""
+    """A model's files and their text; its solver names the net and the snapshots in `folder`.
+
+    net.sparknet.json says what happens to pictures, as beside a saved model.
+    """
     place = Path(folder)
     settings = solver(name).but(
         net_param=None,
@@ -68,11 +91,19 @@ def files(name: str, folder: str | os.PathLike[str]) -> dict[str, str]:
         snapshot_prefix=(place / name).as_posix(),
     )
     readme = Path(__file__).parent / name / "README.md"
+    how = preprocessing(name)
+    described = {} if how is None else {"net.sparknet.json": _described(how)}
     return {
         "net.prototxt": net(name).to_prototxt(),
         "solver.prototxt": settings.to_prototxt(),
         "README.md": readme.read_text(encoding="utf-8"),
+        **described,
     }
+
+
+def _described(how: Preprocessing) -> str:
+    said = {"columns": {}, "preprocessing": json.loads(how.to_json())}
+    return json.dumps(said, indent=1) + "\n"
 
 
 def _module(name: str) -> ModuleType:

@@ -58,9 +58,9 @@ def open_rows(
         columns = columns_of(data, names)
         _refuse_empty(rows_of(columns))
         return _of_records(ArrayRecords(**columns))
-    if (columns := frame_columns(data, names)) is not None:
-        _refuse_empty(rows_of(columns))
-        return _of_records(ArrayRecords(**columns))
+    if (framed := frame_columns(data, names)) is not None:
+        _refuse_empty(rows_of(framed))
+        return _of_records(ArrayRecords(**framed))
     if isinstance(data, bytes) or hasattr(data, "to_numpy"):
         raise DataError(f"a {type(data).__name__} is no data: give records, batches or arrays")
     if not isinstance(data, Iterable):

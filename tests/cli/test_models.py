@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from sparknet import models
+from sparknet import Net, models
 from sparknet.caffe import SGDSolver
-from sparknet.cli import main
+from sparknet.cli import image_flags, main
 
 
 def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,12 +34,41 @@ def test_the_files_work_where_they_are_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["models", "lenet", "--out", "nets/digits"]) == 0
-    names = ["net.prototxt", "solver.prototxt", "README.md"]
+    names = ["net.prototxt", "solver.prototxt", "README.md", "net.sparknet.json"]
     assert capsys.readouterr().out.split() == [f"nets/digits/{name}" for name in names]
     solver = SGDSolver("nets/digits/solver.prototxt")
     assert solver.net.blobs["data"].data.shape == (64, 1, 28, 28)
     solver.snapshot()
     assert Path("nets/digits/lenet_iter_0.caffemodel").is_file()
+
+
+def test_bytes_are_scaled_as_the_files_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of the MNIST LMDB that docs/data.md makes; one flag changes one setting."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["models", "lenet", "--out", "digits"]) == 0
+    train = Namespace(solver="digits/solver.prototxt", model=None)
+    test = Namespace(model="digits/net.prototxt", mirror=True)
+    told = capsys.readouterr()
+    for chosen in (train, train, test):
+        how = image_flags.preprocessing(chosen)
+        assert how is not None
+        assert how.scale == 1 / 255
+        assert how.mirror is (chosen is test)
+    told = capsys.readouterr()
+    assert told.err == "sparknet: images as digits/net.sparknet.json says: scale 0.00392157\n"
+    assert image_flags.preprocessing(Namespace(model="digits/solver.prototxt")) is None
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 10, 640)
+    images = rng.integers(0, 60, (640, 1, 28, 28)).astype(np.uint8)
+    for image, label in zip(images, labels, strict=True):
+        image[0, 2 * label : 2 * label + 6] = 255
+    solver = models.solver("lenet").but(random_seed=1)
+    net = Net(solver, preprocessing=image_flags.preprocessing(train))
+    net.set_training_data({"data": images, "label": labels})
+    losses = [net.train(10) for _ in range(3)]
+    assert losses[-1] < 1 < losses[0]
 
 
 def test_nothing_is_overwritten_without_a_word(

@@ -195,7 +195,8 @@ def test_epochs_are_counted_from_the_records(session: Any) -> None:
 
 def test_what_a_worker_says_reaches_the_driver(session: Any) -> None:
     wrong = frame(session, 50).selectExpr("data", "17 as label")
-    with pytest.raises(SparkNetError, match=r"layer 'loss': .*label 17 .* \(worker \d\)"):
+    said = r"column 'label' holds 17, which is no class: .* \(partition \d, row \d+ of the training"
+    with pytest.raises(SparkNetError, match=said):
         Trainer(solver(), workers=2).fit(wrong)
 
 

@@ -13,8 +13,11 @@ from sparknet.dsl import (
     SoftmaxWithLoss,
     SolverParams,
 )
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.models.blocks import BIAS_TWICE, conv_relu, inputs
 from sparknet.models.vgg16.net import convolutions
+
+PREPROCESSING = Preprocessing(mean=(104.007, 116.669, 122.679))
 
 CLASSES = 21
 VOID = 255

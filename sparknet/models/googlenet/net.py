@@ -17,7 +17,10 @@ from sparknet.dsl import (
     SoftmaxWithLoss,
     SolverParams,
 )
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.models.blocks import BIAS_TWICE, conv_relu, inputs, max_pool
+
+PREPROCESSING = Preprocessing(mean=(104, 117, 123))
 
 FILLED: dict[str, Any] = {
     **BIAS_TWICE,

@@ -11,7 +11,10 @@ from sparknet.dsl import (
     SoftmaxWithLoss,
     SolverParams,
 )
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.models.blocks import inputs, max_pool
+
+PREPROCESSING = Preprocessing(scale=1 / 255)
 
 FILLED = {"weight_filler": "xavier", "bias_filler": "constant", "lr_mult": [1, 2]}
 

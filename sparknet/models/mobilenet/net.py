@@ -16,7 +16,10 @@ from sparknet.dsl import (
     SoftmaxWithLoss,
     SolverParams,
 )
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.models.blocks import inputs
+
+PREPROCESSING = Preprocessing(mean=(103.94, 116.78, 123.68), scale=0.017)
 
 BLOCKS = (
     ("2_1", 32, 64, 1),

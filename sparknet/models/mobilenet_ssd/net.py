@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from sparknet.dsl import LayerSpec, NetParams, RDDLayer, SolverParams
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.models.mobilenet.net import BLOCKS, conv
 from sparknet.models.ssd import Map, ssd
+
+PREPROCESSING = Preprocessing(mean=(127.5,), scale=0.007843)
 
 CLASSES, SIDE, BOXES = 21, 300, 64
 """The background is class 0; a picture of VOC has at most 56 objects."""

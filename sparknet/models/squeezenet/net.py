@@ -14,7 +14,10 @@ from sparknet.dsl import (
     SoftmaxWithLoss,
     SolverParams,
 )
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.models.blocks import conv_relu, inputs, max_pool
+
+PREPROCESSING = Preprocessing(mean=(104, 117, 123))
 
 
 def conv(

@@ -14,9 +14,12 @@ from sparknet.dsl import (
     ReLU,
     SolverParams,
 )
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.models.blocks import BIAS_TWICE, max_pool
 from sparknet.models.ssd import Map, ssd
 from sparknet.models.vgg16.net import BLOCKS
+
+PREPROCESSING = Preprocessing(mean=(104, 117, 123))
 
 CLASSES, SIDE, BOXES = 21, 300, 64
 """The background is class 0; a picture of VOC has at most 56 objects."""

@@ -13,7 +13,10 @@ from sparknet.dsl import (
     SoftmaxWithLoss,
     SolverParams,
 )
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.models.blocks import BIAS_TWICE, conv_relu, inputs, linear_relu_dropout, max_pool
+
+PREPROCESSING = Preprocessing(mean=(103.939, 116.779, 123.68))
 
 FILLED: dict[str, Any] = {
     **BIAS_TWICE,
