@@ -34,4 +34,5 @@ def by_value(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return work(batches)
 
     sparknet.__module__ = "__main__"  # whose functions are pickled as code
+    sparknet.__annotations__ = {}  # as PySpark reads them
     return sparknet
