@@ -1,11 +1,13 @@
-"""Training on Spark with another pycaffe: public_caffe, which has public names alone."""
+"""Training on Spark with another pycaffe: public_caffe, which has public names alone.
+
+That each strategy trains with it as with the embedded engine shows test_spark_strategies.py.
+"""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,8 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.spark_strategies import OnSpark, on_spark
-from benchmarks.strategies import STRATEGIES, measure
 from sparknet.errors import SparkError
 from sparknet.net import Net
 from sparknet.spark import Trainer, preflight
@@ -27,8 +27,6 @@ from tests.spark.test_trainer import events, flat, frame
 __all__ = ["link"]
 
 NAME = public_caffe.__name__
-STEPS = 1200
-"""That both workers together make with each strategy."""
 
 
 @pytest.mark.parametrize("way", ["a name", "a Net"])
@@ -110,27 +108,3 @@ spark.stop()
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
     calls = sorted(file.read_text() for file in (tmp_path / "calls").iterdir())
     assert calls == ["device 5\ngpu\n", "device 6\ngpu\n"]
-
-
-@cache
-def run(spark: Any) -> OnSpark:
-    return on_spark(spark)
-
-
-@pytest.fixture(scope="module")
-def other(spark: Any) -> OnSpark:
-    mine = run(spark)
-    return OnSpark(mine.training, mine.validation, backend=NAME)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("mnist")
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_lenet_is_within_a_point_of_the_embedded_engine(
-    spark: Any, other: OnSpark, name: str
-) -> None:
-    row = measure(name, STRATEGIES[name], 2, STEPS, other)
-    own = measure(name, STRATEGIES[name], 2, STEPS, run(spark))
-    assert row.steps == STEPS // 2
-    assert row.accuracy >= own.accuracy - 0.01
-    assert row.accuracy > 0.9
