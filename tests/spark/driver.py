@@ -21,9 +21,11 @@ from pyspark.sql import SparkSession
 from sparknet.dist.strategies import make_strategy
 from sparknet.spark import Trainer
 from tests.spark.digits import pixels, solver
+from tests.spark.java import quick
 
 SETTINGS = {
     "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": quick(),
     "spark.driver.memory": "512m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -21,6 +21,7 @@ from sparknet.spark import Trainer, preflight
 from sparknet.spark.probe import device_of
 from tests.net import public_caffe
 from tests.spark.digits import solver
+from tests.spark.java import quick
 from tests.spark.test_preflight import link
 from tests.spark.test_trainer import events, flat, frame
 
@@ -98,6 +99,7 @@ config = {{
     "spark.task.resource.gpu.amount": "1",
     "spark.worker.resource.gpu.amount": "2",
     "spark.worker.resource.gpu.discoveryScript": {str(found)!r},
+    "spark.executor.extraJavaOptions": {quick()!r},
     "spark.executorEnv.PUBLIC_CAFFE": {str(tmp_path / "calls")!r},
 }}
 spark = local_session(2, threads=1, config=config)

@@ -12,6 +12,10 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("grpc")
 
+from tests.spark.conftest import REMOTE
+
+pytestmark = pytest.mark.slow
+
 FILES = [
     "test_trainer.py",
     "test_model.py",
@@ -26,12 +30,12 @@ FILES = [
 ]
 
 
-@pytest.mark.slow
-def test_under_connect(tmp_path: Path) -> None:
-    """The tests of these files once more, in a process that has no classic session."""
-    tests = [str(Path(__file__).with_name(name)) for name in FILES]
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests]
-    options = ["--basetemp", str(tmp_path / "pytest")]
-    variables = {**os.environ, "SPARKNET_TEST_SESSION": "connect"}
+# More than 30 s for test_stages.py and test_trainer.py, which train dozens of nets.
+@pytest.mark.parametrize("name", FILES)
+def test_under_connect(connect_server: str, tmp_path: Path, name: str) -> None:
+    """The tests of a file once more, in a process that has no classic session."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    options = ["--basetemp", str(tmp_path / "pytest"), str(Path(__file__).with_name(name))]
+    variables = {**os.environ, "SPARKNET_TEST_SESSION": "connect", REMOTE: connect_server}
     ran = subprocess.run([*command, *options], env=variables, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr

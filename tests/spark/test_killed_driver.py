@@ -32,6 +32,7 @@ def drivers(standalone: Cluster) -> Iterator[list[Driver]]:
         driver.close()
 
 
+# More than 30 s: six drivers start one after another, and each has two executors start.
 def test_drivers_killed_one_after_another(
     standalone: Cluster, drivers: list[Driver], tmp_path: Path
 ) -> None:

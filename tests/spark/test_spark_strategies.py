@@ -25,11 +25,7 @@ TIMED = (Downpour, Auto)
 STEPS = {2: 60, 4: 30}
 """Of each worker, by their number: beyond the longest rounds, and less than an epoch."""
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.usefixtures("mnist"),
-    pytest.mark.xdist_group("session"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("mnist")]
 
 
 @cache

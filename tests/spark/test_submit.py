@@ -8,7 +8,6 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,8 @@ import pytest
 pytest.importorskip("pyspark")
 venv_pack = pytest.importorskip("venv_pack")
 
-from tests.spark.cluster import HOME, ROOT, Cluster, cluster, environment, until  # noqa: E402
+from tests.spark.cluster import HOME, ROOT, Cluster, environment, until  # noqa: E402
+from tests.spark.java import quick  # noqa: E402
 
 PROGRAM = """
 import sparknet
@@ -55,16 +55,11 @@ def packed(folder: Path) -> Path:
     return archive
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("submit")) as running:
-        yield running
-
-
 def submit(running: Cluster, *words: str, **variables: str) -> str:
     """What a program prints."""
     given = environment(running.folder) | {"PYSPARK_DRIVER_PYTHON": sys.executable} | variables
     options = ["--master", running.url, "--executor-memory", "512m"]
+    options += ["--conf", f"spark.executor.extraJavaOptions={quick()}"]
     done = subprocess.run(
         [str(HOME / "bin" / "spark-submit"), *options, *words],
         capture_output=True,
@@ -76,12 +71,12 @@ def submit(running: Cluster, *words: str, **variables: str) -> str:
     return done.stdout
 
 
-def test_a_packed_environment(running: Cluster, tmp_path: Path) -> None:
+def test_a_packed_environment(standalone: Cluster, tmp_path: Path) -> None:
     archive = packed(tmp_path)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     said = submit(
-        running,
+        standalone,
         *("--archives", f"{archive}#env", "--conf", "spark.executorEnv.PYTHONPATH=", str(program)),
         PYSPARK_PYTHON="./env/bin/python",
     )
@@ -91,8 +86,9 @@ def test_a_packed_environment(running: Cluster, tmp_path: Path) -> None:
     assert float(said.split("accuracy")[1]) > 0.95
 
 
-@pytest.mark.parametrize("name", ["train_on_sql.py", "rdd_averaging.py"])
-def test_an_example(running: Cluster, name: str) -> None:
+@pytest.mark.parametrize("example", [["train_on_sql.py"], ["rdd_averaging.py", "4"]])
+def test_an_example(standalone: Cluster, example: list[str]) -> None:
     pytest.importorskip("sklearn")
-    said = submit(running, str(ROOT / "examples" / name))
+    name, *words = example
+    said = submit(standalone, str(ROOT / "examples" / name), *words)
     assert float(re.findall(r"accuracy ([0-9.]+)%", said)[-1]) >= 85

@@ -1,0 +1,37 @@
+"""What tests share is started once: all that use it are in one group."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("xdist")
+
+from tests.spark.groups import GROUPS, Groups
+
+HERE = Path(__file__).parent
+USES = {"the standalone cluster": r"standalone: Cluster", "the Connect server": r"connect_server: "}
+
+
+def test_the_files_are_there() -> None:
+    assert [one for one in GROUPS if not (HERE.parents[1] / one).is_file()] == []
+
+
+@pytest.mark.parametrize("what", USES)
+def test_all_files_that_use_it_are_in_its_group(what: str) -> None:
+    using = {
+        f"tests/spark/{file.name}"
+        for file in HERE.glob("test_*.py")
+        if re.search(rf"^def test_.*\([^)]*{USES[what]}", file.read_text(), re.MULTILINE)
+    }
+    assert using == {file for file, group in GROUPS.items() if group == what}
+
+
+def test_a_group_is_one_piece_of_work() -> None:
+    split = Groups._split_scope
+    names = ["test_faults.py::test_a[b.py-c]", "test_submit.py::test_d@e", "test_model.py::test_f"]
+    found = [split(None, f"tests/spark/{name}") for name in names]  # type: ignore[arg-type]
+    assert found[0] == found[1] == "the standalone cluster"
+    assert found[2] == "tests/spark/test_model.py::test_f"
