@@ -1,6 +1,6 @@
 """SparkNet's ImageNet pipeline: tars of JPEGs, an AlexNet, and accuracy over time for K workers.
 
-    python examples/imagenet_tars.py [--workers 1 2 4] [--seconds 60] [tars …]
+    python examples/imagenet_tars.py [--workers 1 2 4] [--seconds 60] [--drawn 1600] [tars …]
     spark-submit examples/imagenet_tars.py …
 
 The steps are those of the paper (Moritz et al., arXiv 1511.06051, section 4): images become 256 x
@@ -136,7 +136,7 @@ def drawing(letter: str, random: np.random.Generator) -> Image.Image:
     return image
 
 
-def drawings(folder: Path, count: int = 1600) -> list[str]:
+def drawings(folder: Path, count: int) -> list[str]:
     """Write two tars of JPEGs of many sizes."""
     random = np.random.default_rng(0)
     paths = [folder / "first.tar", folder / "second.tar"]
@@ -157,6 +157,7 @@ if __name__ == "__main__":
     parser.add_argument("tars", nargs="*")
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4])
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--drawn", type=int, default=1600, help="images, where no tars are given")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
-        main(given.tars or drawings(Path(made)), given.workers, given.seconds)
+        main(given.tars or drawings(Path(made), given.drawn), given.workers, given.seconds)

@@ -1,7 +1,7 @@
 """Tell the language of a text by its letters: strings to ids to convolutions, on Spark.
 
     pip install django
-    python examples/languages.py [workers] [folder for pictures]
+    python examples/languages.py [workers] [folder for pictures] [epochs]
     spark-submit examples/languages.py …
 
 The texts are what Django's interface says in sixteen languages that share one alphabet: buttons,
@@ -93,7 +93,7 @@ def bag_of_words(learned: list[tuple[str, int]], held: list[tuple[str, int]]) ->
     return told
 
 
-def main(workers: int = 2, folder: str | None = None) -> float:
+def main(workers: int = 2, folder: str | None = None, epochs: int = EPOCHS) -> float:
     import django
 
     spark = get_session(workers)
@@ -113,7 +113,7 @@ def main(workers: int = 2, folder: str | None = None) -> float:
         momentum=0.9,
         lr_policy="poly",
         power=1,
-        max_iter=EPOCHS * split // (BATCH * workers),
+        max_iter=epochs * split // (BATCH * workers),
         random_seed=1,
     )
     learner = NetEstimator(
@@ -141,4 +141,4 @@ def main(workers: int = 2, folder: str | None = None) -> float:
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    main(int(words[0]) if words else 2, words[1] if words[1:] else None)
+    main(int(words[0]) if words else 2, words[1] if words[1:] else None, *map(int, words[2:]))

@@ -1,6 +1,6 @@
 """Forecast the next radar pictures from the last ones: sequence to sequence, by ConvLSTMs on Spark.
 
-    python examples/nowcast.py [workers] [folder for pictures]
+    python examples/nowcast.py [workers] [folder for pictures] [epochs]
     spark-submit examples/nowcast.py …
 
 Rain moves, grows and fades over drawn radar pictures of 32 x 32.  An encoder reads five pictures,
@@ -90,7 +90,7 @@ def forecaster() -> NetParams:
     )
 
 
-def main(workers: int = 2, folder: str | None = None) -> float:
+def main(workers: int = 2, folder: str | None = None, epochs: int = EPOCHS) -> float:
     spark = get_session(workers)
     films = [film(np.random.default_rng(number)) for number in range(sum(FILMS.values()))]
     rows = [
@@ -108,7 +108,7 @@ def main(workers: int = 2, folder: str | None = None) -> float:
         momentum=0.9,
         lr_policy="poly",
         power=1,
-        max_iter=EPOCHS * FILMS["learned"] // (BATCH * workers),
+        max_iter=epochs * FILMS["learned"] // (BATCH * workers),
         random_seed=1,
     )
     trainer = Trainer(solver, "allreduce", workers, validate_every=100, on_event=Progress())
@@ -134,4 +134,4 @@ def main(workers: int = 2, folder: str | None = None) -> float:
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    main(int(words[0]) if words else 2, words[1] if words[1:] else None)
+    main(int(words[0]) if words else 2, words[1] if words[1:] else None, *map(int, words[2:]))

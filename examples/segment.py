@@ -1,6 +1,6 @@
 """Tell the class of each pixel, and compare ways of averaging what two workers learn.
 
-    python examples/segment.py [workers] [folder for pictures]
+    python examples/segment.py [workers] [folder for pictures] [epochs]
     spark-submit examples/segment.py …
 
 A small fully convolutional net (FCN, Long et al. 2015) learns drawn scenes whose masks are a column
@@ -100,7 +100,7 @@ def told(name: str, trained: Any, workers: int) -> float:
     return float(iou)
 
 
-def main(workers: int = 2, folder: str | None = None) -> float:
+def main(workers: int = 2, folder: str | None = None, epochs: int = EPOCHS) -> float:
     spark = get_session(workers)
     learned = table(spark, 0, SCENES["learned"]).cache()
     held = table(spark, SCENES["learned"], SCENES["held out"]).cache()
@@ -108,13 +108,13 @@ def main(workers: int = 2, folder: str | None = None) -> float:
         solver,
         workers=1,
         columns={"data": "content", "label": "mask"},
-        epochs=EPOCHS,
+        epochs=epochs,
         metrics=["mean_iou"],
         metric="mean_iou",
         mean=96,
         scale=1 / 64,
     )
-    once = 1 + EPOCHS * SCENES["learned"] // BATCH
+    once = 1 + epochs * SCENES["learned"] // BATCH
     ways = {
         "every 10 steps": Averaging(steps=10),
         "dynamic": DynamicAveraging(threshold=0.1),
@@ -138,4 +138,4 @@ def main(workers: int = 2, folder: str | None = None) -> float:
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    main(int(words[0]) if words else 2, words[1] if words[1:] else None)
+    main(int(words[0]) if words else 2, words[1] if words[1:] else None, *map(int, words[2:]))

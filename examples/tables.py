@@ -1,6 +1,6 @@
 """Train on tables as TensorSpark did, collisions and molecules, beside gradient-boosted trees.
 
-    python examples/tables.py [workers]
+    python examples/tables.py [workers] [events] [compounds]
 
 Both tables are drawn.  Each column alone says little of the label, as in the ones they stand
 for: a collision is a decay if two of its particles together have the mass of a heavy one, and a
@@ -148,4 +148,4 @@ def main(workers: int = 2, events: int = 50_000, compounds: int = 20_000) -> lis
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]))
+    main(*map(int, sys.argv[1:]))

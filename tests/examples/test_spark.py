@@ -1,4 +1,7 @@
-"""The examples on Spark: each runs as it stands, and learns."""
+"""The examples on Spark: each runs as it stands, and learns.
+
+The applications run at a size that shows that they run, and at full size where there is time.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -72,15 +74,59 @@ SETTINGS = [(2, False), (1, False), (2, True), (1, True)]
 """Workers, and whether under Connect."""
 
 
-def in_settings(*first: tuple[int, bool]) -> list[Any]:
-    """The first settings are slow tests, the others long ones."""
-    long = (pytest.mark.slow, pytest.mark.long)
-    return [
-        pytest.param(*one, marks=pytest.mark.slow if one in first else long) for one in SETTINGS
-    ]
+# More than 30 s where both cores are in use: each starts a JVM, and most of their time trains.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "epochs", "what", "least"),
+    [
+        ("detect_and_match.py", "3", "mean average precision", 0.5),
+        ("nowcast.py", "2", "persistence by", 0.05),
+    ],
+)
+def test_an_application_runs(
+    tmp_path: Path, name: str, epochs: str, what: str, least: float
+) -> None:
+    pytest.importorskip("matplotlib")
+    assert share(output(name, "2", str(tmp_path), epochs), what) >= least
+    assert any(tmp_path.glob("*.png"))
 
 
-@pytest.mark.parametrize(("workers", "connect"), in_settings((2, True)))
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "workers", "epochs", "what", "least"),
+    [("segment.py", "2", "1", "mean IoU", 0.3), ("languages.py", "1", "2", "accuracy", 0.5)],
+)
+def test_an_application_runs_under_connect(
+    tmp_path: Path, name: str, workers: str, epochs: str, what: str, least: float
+) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("django")
+    assert share(output(name, workers, str(tmp_path), epochs, connect=True), what) >= least
+    assert any(tmp_path.glob("*.png"))
+
+
+@pytest.mark.slow
+def test_few_images_from_tars() -> None:
+    """How much it learns depends on how busy the machine is."""
+    said = output("imagenet_tars.py", "--workers", "2", "--seconds", "12", "--drawn", "300")
+    assert "300 images of 10 classes" in said
+    assert 0 <= share(said, "accuracy") <= 1
+
+
+@pytest.mark.slow
+def test_few_rows_of_tables() -> None:
+    """The features need them all: docs/applications.md."""
+    said = output("tables.py", "2", "5000", "5000", connect=True)
+    areas = [float(line.split()[1]) for line in said.splitlines()[-2:]]
+    assert min(areas) > 0.6
+
+
+in_all_settings = pytest.mark.parametrize(("workers", "connect"), SETTINGS)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@in_all_settings
 def test_tables(workers: int, connect: bool) -> None:
     """The nets are ahead of trees, and their features of the columns."""
     said = output("tables.py", str(workers), connect=connect)
@@ -91,31 +137,41 @@ def test_tables(workers: int, connect: bool) -> None:
         assert by_features > by_columns + 0.05
 
 
-@pytest.mark.parametrize(("workers", "connect"), in_settings((2, False)))
+@pytest.mark.slow
+@pytest.mark.long
+@in_all_settings
 def test_detection(workers: int, connect: bool) -> None:
     said = output("detect_and_match.py", str(workers), connect=connect)
     assert share(said, "mean average precision") >= 0.8
     assert share(said, "accuracy") >= 0.9
 
 
-@pytest.mark.parametrize(("workers", "connect"), in_settings((2, True)))
+@pytest.mark.slow
+@pytest.mark.long
+@in_all_settings
 def test_segmentation(workers: int, connect: bool) -> None:
     assert share(output("segment.py", str(workers), connect=connect), "mean IoU") >= 0.9
 
 
-@pytest.mark.parametrize(("workers", "connect"), in_settings((1, True)))
+@pytest.mark.slow
+@pytest.mark.long
+@in_all_settings
 def test_languages(workers: int, connect: bool) -> None:
     pytest.importorskip("django")
     said = output("languages.py", str(workers), connect=connect)
     assert share(said, "accuracy") > max(0.72, share(said, "bag of words"))
 
 
-@pytest.mark.parametrize(("workers", "connect"), in_settings((2, False)))
+@pytest.mark.slow
+@pytest.mark.long
+@in_all_settings
 def test_imagenet(workers: int, connect: bool) -> None:
     said = output("imagenet_tars.py", "--workers", str(workers), "--seconds", "90", connect=connect)
     assert share(said, "accuracy") >= 0.7
 
 
-@pytest.mark.parametrize(("workers", "connect"), in_settings((2, False)))
+@pytest.mark.slow
+@pytest.mark.long
+@in_all_settings
 def test_nowcasting(workers: int, connect: bool) -> None:
     assert share(output("nowcast.py", str(workers), connect=connect), "persistence by") >= 0.33

@@ -20,10 +20,20 @@ FILES = {
     ],
     "the Connect server": ["connect"],
 }
-"""By what they share; every other test is for itself."""
+LOCAL_CONNECT = [
+    "tests/spark/test_session.py::test_a_local_spark_beside_spark_connect",
+    "tests/spark/test_frame.py::test_an_rdd_where_the_session_is_one_of_connect",
+    "tests/examples/test_spark.py::test_an_application_runs_under_connect",
+    "tests/examples/test_spark.py::test_few_rows_of_tables",
+]
+"""The server that SPARK_REMOTE=local starts takes the port 15002, and no other."""
 GROUPS = {f"tests/spark/test_{name}.py": what for what, names in FILES.items() for name in names}
+GROUPS |= dict.fromkeys(LOCAL_CONNECT, "the port 15002")
+"""What tests share, by file or function; every other test is for itself."""
 
 
 class Groups(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        return GROUPS.get(nodeid.partition("::")[0], nodeid)
+        file, _, name = nodeid.partition("::")
+        function = f"{file}::{name.partition('[')[0].partition('@')[0]}"
+        return GROUPS.get(file) or GROUPS.get(function, nodeid)

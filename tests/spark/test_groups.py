@@ -15,8 +15,10 @@ HERE = Path(__file__).parent
 USES = {"the standalone cluster": r"standalone: Cluster", "the Connect server": r"connect_server: "}
 
 
-def test_the_files_are_there() -> None:
-    assert [one for one in GROUPS if not (HERE.parents[1] / one).is_file()] == []
+def test_the_tests_are_there() -> None:
+    for one in GROUPS:
+        file, _, function = one.partition("::")
+        assert f"def {function}" in (HERE.parents[1] / file).read_text(), one
 
 
 @pytest.mark.parametrize("what", USES)
@@ -32,6 +34,8 @@ def test_all_files_that_use_it_are_in_its_group(what: str) -> None:
 def test_a_group_is_one_piece_of_work() -> None:
     split = Groups._split_scope
     names = ["test_faults.py::test_a[b.py-c]", "test_submit.py::test_d@e", "test_model.py::test_f"]
+    names.append("test_session.py::test_a_local_spark_beside_spark_connect[x]@y")
     found = [split(None, f"tests/spark/{name}") for name in names]  # type: ignore[arg-type]
     assert found[0] == found[1] == "the standalone cluster"
     assert found[2] == "tests/spark/test_model.py::test_f"
+    assert found[3] == "the port 15002"
