@@ -26,7 +26,7 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels clean setup
+.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels mutants clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -173,6 +173,11 @@ fuzz-guided: setup
 fuzz-kernels: setup
 	@$(PY) -m tests.fuzz.kernels $(if $(ZOO),--zoo,--seconds $(or $(SECONDS),60)) $(if $(SEED),--seed $(SEED)) \
 		$(if $(KIND),--kind $(KIND)) $(foreach isa,$(ISA),--isa $(isa))
+
+# Of a room of sparknet/, or of native/layers, native/engine or native/ndarray.
+mutants: setup
+	@test -n "$(ROOM)" || { echo 'which room? make mutants ROOM=dist N=50 SEED=1' >&2; exit 1; }
+	@$(PY) -m tests.mutants $(ROOM) --number $(or $(N),50) --seed $(or $(SEED),1) $(if $(TESTS),--tests $(TESTS))
 
 clean:
 	rm -rf build $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,121 @@
+"""How many of a room's mutants the tests kill: python -m tests.mutants ROOM --number 50 --seed 1"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.mutants import native, python
+from tests.mutants.site import Site, draw
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / "build" / "mutants"
+HERE = Path(__file__).resolve().parent
+
+ALSO = {
+    "errors": ["tests/test_errors.py", "tests/proto", "tests/weights"],
+    "graph": ["tests/graph", "tests/dsl", "tests/layers"],
+    "layers": ["tests/layers", "tests/graph"],
+    "weights": ["tests/weights", "tests/net/test_net.py", "tests/dist/test_codecs.py"],
+    "native/ndarray": ["tests/native", "tests/dist/test_codecs.py"],
+    "native/engine": ["tests/caffe", "tests/loaders", "tests/native", "tests/net"],
+    "native/layers": ["tests/caffe"],
+}
+"""Where a room's tests lie, if not in a folder of its name alone."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument(
+        "room", help="errors, proto, …, or native/layers, native/engine, native/ndarray"
+    )
+    parser.add_argument("--number", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--tests", nargs="*", help="files and folders of tests, else the room's own"
+    )
+    parser.add_argument("--limit", type=float, default=3600, help="seconds of the run that maps")
+    given = parser.parse_args()
+    places = given.tests or ALSO.get(given.room, [f"tests/{given.room}"])
+    work = WORK / given.room.replace("/", "_")
+    shutil.rmtree(work, ignore_errors=True)
+    tree = work / "tree"
+    copy_tree(tree)
+    if given.room.startswith("native/"):
+        mutants, library = native.build(ROOT, tree, given.room, given.number, given.seed)
+    else:
+        mutants, library = plant(tree, given.room, given.number, given.seed), None
+    plan = {
+        "mutants": [
+            {"number": i, "path": one.path, "at_load": one.at_load, "says": str(one)}
+            for i, one in mutants.items()
+        ],
+        "places": places,
+        "library": library and str(library),
+        "map_seconds": given.limit,
+        **{name: str(work / name) for name in ("notes", "mapping", "verdicts", "log", "temporary")},
+    }
+    for name in ("notes", "mapping", "verdicts"):
+        (work / name).write_text("")
+    (work / "plan.json").write_text(json.dumps(plan))
+    variables = {**os.environ, "PYTHONPATH": str(tree), "SPARKNET_REACHED": plan["notes"]}
+    command = [sys.executable, "-m", "tests.mutants.judge", str(work / "plan.json")]
+    with (work / "log").open("a") as log:
+        subprocess.run(command, cwd=tree, env=variables, stdout=log, check=True)
+    report(given, mutants, (work / "verdicts").read_text(), len(places))
+
+
+def copy_tree(tree: Path) -> None:
+    """What git knows or does not ignore, and what the build puts into the source tree."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    built = [*(ROOT / "sparknet").rglob("*.so*"), *(ROOT / "sparknet" / "proto").glob("*.pyi")]
+    paths = [ROOT / name for name in names.split("\0") if name]
+    for path in [*paths, *built, ROOT / "sparknet" / "proto" / "_descriptor.py"]:
+        if path.exists():
+            copied = tree / path.relative_to(ROOT)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, copied, follow_symlinks=False)
+    shutil.copy(HERE / "sitecustomize.py", tree)
+
+
+def python_sites(room: str) -> list[Site]:
+    place = ROOT / "sparknet" / room
+    files = sorted(place.rglob("*.py")) or [place.with_suffix(".py")]
+    made = {"_descriptor.py"}
+    return [
+        site
+        for path in files
+        if path.name not in made
+        for site in python.sites(str(path.relative_to(ROOT)), path.read_text())
+    ]
+
+
+def plant(tree: Path, room: str, number: int, seed: int) -> dict[int, Site]:
+    """Number → change, all of them written into the tree."""
+    mutants = dict(enumerate(draw(python_sites(room), seed)[:number], 1))
+    for path in {one.path for one in mutants.values()}:
+        numbers = {one.ordinal: i for i, one in mutants.items() if one.path == path}
+        (tree / path).write_text(python.mutated(path, (ROOT / path).read_text(), numbers))
+    return mutants
+
+
+def report(given: Any, mutants: dict[int, Site], verdicts: str, places: int) -> None:
+    found = [json.loads(line) for line in verdicts.splitlines()]
+    survivors = [one for one in found if one["outcome"] == 0]
+    killed = len(found) - len(survivors)
+    for one in survivors:
+        reached = f"{one['tests']} tests reach it" if one["tests"] else "no test reaches it"
+        print(f"survived ({reached}) {mutants[one['number']]}")
+    share = 100 * killed / len(found) if found else 0
+    print(f"{given.room}: {killed} of {len(found)} killed, {share:.0f} % (seed {given.seed})")
+
+
+if __name__ == "__main__":
+    main()
