@@ -81,44 +81,30 @@ class Judge:
         loaded: bool,
     ) -> None:
         number = mutant["number"]
-        at_load = loaded or mutant["at_load"]
-        chosen = self._chosen(mutant, tests, at_load)
-        seconds = sum(test["seconds"] for test in chosen)
-        limit = 20 + 4 * seconds
         began = time.monotonic()
-        names = [test["name"] for test in chosen]
-        if not names:
-            outcome = PASSED
-        elif at_load:
+        outcome, count = PASSED, 0
+        if not mutant["at_load"]:
+            names, limit = _limited([t for t in tests if number in t["reached"]], MOST_SECONDS)
+            count = len(names)
+            if names:
+                chosen = [items[name] for name in names]
+                outcome = self._forked(lambda: self._awake(number, chosen), limit)
+        if outcome == PASSED and (loaded or mutant["at_load"]):
+            names, limit = _limited(self._near(mutant, tests), MOST_SECONDS / 2)
+            count = max(count, len(names))
             outcome = _apart({**self.plan, "only": number, "tests": names}, limit + 30)
-        else:
-            outcome = self._forked(lambda: self._awake(number, [items[n] for n in names]), limit)
         took = time.monotonic() - began
-        verdict = {"number": number, "tests": len(names), "outcome": outcome, "seconds": took}
+        verdict = {"number": number, "tests": count, "outcome": outcome, "seconds": took}
         with Path(self.plan["verdicts"]).open("a") as file:
             file.write(json.dumps(verdict) + "\n")
         word = {PASSED: "survives", LATE: "killed, late"}.get(outcome, "killed")
-        words = f"{word} {len(names)} tests, {took:.1f} s: {mutant['says']}"
+        words = f"{word} {count} tests, {took:.1f} s: {mutant['says']}"
         print(words, file=sys.stderr, flush=True)
 
-    def _chosen(
-        self, mutant: dict[str, Any], tests: list[dict[str, Any]], at_load: bool
-    ) -> list[dict[str, Any]]:
-        """The tests that reach a mutant, fastest first; of one at loading those of its file."""
-        near = {mutant["number"]}
-        if at_load:
-            same = (one for one in self.plan["mutants"] if one["path"] == mutant["path"])
-            near |= {one["number"] for one in same}
-        found = [t for t in tests if not t["failed"] and (at_load or near & set(t["reached"]))]
-        found.sort(key=lambda test: (at_load and not near & set(test["reached"]), test["seconds"]))
-        sums = 0.0
-        chosen: list[dict[str, Any]] = []
-        for test in found:
-            sums += test["seconds"]
-            if sums > MOST_SECONDS and chosen:
-                break
-            chosen.append(test)
-        return chosen
+    def _near(self, mutant: dict[str, Any], tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The tests that reach another mutant of the same file, or all if there is none."""
+        same = {one["number"] for one in self.plan["mutants"] if one["path"] == mutant["path"]}
+        return [test for test in tests if same & set(test["reached"])] or tests
 
     def _awake(self, number: int, items: list[pytest.Item]) -> None:
         os.environ["SPARKNET_MUTANT"] = str(number)
@@ -176,6 +162,16 @@ class Judge:
             finally:
                 _leave(True)
         return _ended(child, seconds)
+
+
+def _limited(tests: list[dict[str, Any]], most: float) -> tuple[list[str], float]:
+    """The names of tests that pass, fastest first, and after how many seconds to stop waiting."""
+    sums, names = 0.0, list[str]()
+    for test in sorted(tests, key=lambda test: float(test["seconds"])):
+        if not test["failed"] and (not names or sums + test["seconds"] <= most):
+            sums += test["seconds"]
+            names.append(test["name"])
+    return names, 20 + 4 * sums
 
 
 def _mapped(lines: str) -> list[dict[str, Any]]:

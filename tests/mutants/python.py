@@ -201,7 +201,7 @@ def _calls(node: ast.Call) -> Iterator[Change]:
     if len(first) == 2 and all(isinstance(one, plain) and not _is_text(one) for one in first):
         yield Change("arguments", _swap)
     for i, keyword in enumerate(node.keywords):
-        if keyword.arg is not None:
+        if keyword.arg not in (None, "strict"):  # zip's is an assertion
             yield Change("arguments", _without(i))
 
 
