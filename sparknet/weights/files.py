@@ -47,8 +47,7 @@ def write_weights(path: StrPath, layout: Layout, arrays: Sequence[Sequence[Array
     net, owners = caffe_pb2.NetParameter(), dict[Span, str]()
     for layer in layout.layers:
         written = net.layer.add(name=layer.name, type=layer.type)
-        for index, (span, shape) in enumerate(zip(layer.spans, layer.shapes, strict=True)):
-            written.blobs.add().shape.dim.extend(shape)
+        for index, span in enumerate(layer.spans):
             # Readers, and the HDF5 writer, find shared parameters by their names.
             written.param.add(name=owners.setdefault(span, f"{layer.name}/{index}"))
     write_model(path, Model(net, [list(own) for own in arrays]))

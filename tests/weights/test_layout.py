@@ -98,6 +98,19 @@ def test_a_collection_says_how_large_it_is() -> None:
     assert repr(weights) == "<WeightCollection: 2 layers, 5 weights>"
 
 
+def test_how_close_is_close_unless_one_says() -> None:
+    one, other = (WeightCollection(made(("a", [(1,)], [None]))) for _ in range(2))
+    one.flat.fill(1.0)
+    for difference, close in ((0.9e-5, True), (1.2e-5, False)):
+        other.flat.fill(1 + difference)
+        assert one.allclose(other) is close
+    one.flat.fill(0)
+    for difference, close in ((0.9e-8, True), (1.2e-8, False)):
+        other.flat.fill(difference)
+        assert one.allclose(other, rtol=0) is close
+    assert one.allclose(other, 0, 2e-8)
+
+
 @pytest.mark.parametrize(
     ("count", "said"), [(5, "'l3', 'l4', 'l5'"), (6, "'l3', 'l4', 'l5' and 1 more")]
 )
