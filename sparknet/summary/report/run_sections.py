@@ -187,7 +187,7 @@ def _times_of(run: Run) -> Iterator[str]:
 
 def _grouped(rounds: Sequence[Json]) -> Iterator[tuple[str, Sequence[Json]]]:
     """Rounds, several in a group where there are many."""
-    step = max(1, -(-len(rounds) // _COLUMNS))
+    step = -(-len(rounds) // _COLUMNS)
     for begin in range(0, len(rounds), step):
         yield str(rounds[begin].get("round", begin)), rounds[begin : begin + step]
 
