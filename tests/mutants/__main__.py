@@ -22,8 +22,23 @@ ALSO = {
     "errors": ["tests/test_errors.py", "tests/test_error_texts.py", "tests/proto", "tests/weights"],
     "graph": ["tests/graph", "tests/dsl", "tests/layers"],
     "layers": ["tests/layers", "tests/graph"],
+    "native": [
+        "tests/native",
+        "tests/caffe/test_net.py",
+        "tests/caffe/test_reshape.py",
+        "tests/dist/test_codecs.py",
+        "tests/loaders/test_cut_short.py",
+        "tests/loaders/test_datums.py",
+        "tests/loaders/test_resize.py",
+        "tests/loaders/test_transform.py",
+    ],
     "weights": ["tests/weights", "tests/net/test_net.py", "tests/dist/test_codecs.py"],
-    "native/ndarray": ["tests/native", "tests/dist/test_codecs.py"],
+    "native/ndarray": [
+        "tests/native",
+        "tests/dist/test_codecs.py",
+        "tests/dist/test_shared_memory.py",
+        "tests/loaders/test_cut_short.py",
+    ],
     "native/engine": ["tests/caffe", "tests/loaders", "tests/native", "tests/net"],
     "native/layers": ["tests/caffe"],
 }
@@ -48,16 +63,18 @@ def main() -> None:
     tree = work / "tree"
     copy_tree(tree)
     if given.room.startswith("native/"):
-        mutants, library = native.build(ROOT, tree, given.room, given.number, given.seed)
+        made = native.build(ROOT, tree, given.room, given.number, given.seed)
+        mutants, library, programs = made[0], str(made[1]), made[2]
     else:
-        mutants, library = plant(tree, given.room, given.number, given.seed), None
+        mutants, library, programs = plant(tree, given.room, given.number, given.seed), None, []
     plan = {
         "mutants": [
             {"number": i, "path": one.path, "at_load": one.at_load, "says": str(one)}
             for i, one in mutants.items()
         ],
         "places": places,
-        "library": library and str(library),
+        "library": library,
+        "programs": programs,
         "map_seconds": given.limit,
         **{name: str(work / name) for name in ("notes", "mapping", "verdicts", "log", "temporary")},
     }

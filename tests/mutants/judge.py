@@ -43,6 +43,7 @@ class Judge:
         self.failed = False
         self.seconds = 0.0
         self.prepared: set[int] = set()
+        self.programs: list[str] = []
 
     # ---- What pytest calls
 
@@ -61,6 +62,7 @@ class Judge:
         if outcome == LATE:
             print("the mapping run was cut off by its limit", file=sys.stderr)
         print("fail unmutated:", *(t["name"] for t in tests if t["failed"]), file=sys.stderr)
+        self.programs = [one for one in self.plan["programs"] if not self._fails(one, 0)]
         for mutant in self.plan["mutants"]:
             self._judge(mutant, items, tests, mutant["number"] in loaded)
         return True
@@ -93,6 +95,8 @@ class Judge:
             names, limit = _limited(self._near(mutant, tests), MOST_SECONDS / 2)
             count = max(count, len(names))
             outcome = _apart({**self.plan, "only": number, "tests": names}, limit + 30)
+        if outcome == PASSED and any(self._fails(one, number) for one in self.programs):
+            outcome = KILLED
         took = time.monotonic() - began
         verdict = {"number": number, "tests": count, "outcome": outcome, "seconds": took}
         with Path(self.plan["verdicts"]).open("a") as file:
@@ -100,6 +104,15 @@ class Judge:
         word = {PASSED: "survives", LATE: "killed, late"}.get(outcome, "killed")
         words = f"{word} {count} tests, {took:.1f} s: {mutant['says']}"
         print(words, file=sys.stderr, flush=True)
+
+    def _fails(self, program: str, number: int) -> bool:
+        """Whether a test in C does, with a mutant awake."""
+        try:
+            variables = {**os.environ, "SPARKNET_MUTANT": str(number)}
+            done = subprocess.run([program], env=variables, capture_output=True, timeout=60)
+        except subprocess.TimeoutExpired:
+            return True
+        return done.returncode != 0
 
     def _near(self, mutant: dict[str, Any], tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The tests that reach another mutant of the same file, or all if there is none."""

@@ -325,24 +325,37 @@ class Build:
 
     def finish(self) -> Path:
         """The library with everything compiled so far."""
-        (self.tree / "mutants.h").write_text(HEADER)
         notes = self.objects / "notes.c"
         notes.write_text(NOTES)
         made = notes.with_suffix(".o")
         subprocess.run(["cc", "-O2", "-fPIC", "-c", str(notes), "-o", str(made)], check=True)
         target = next((self.tree / "sparknet" / "native").glob("_sparknet*.so"))
-        own = str(self.root / "sparknet" / "native" / target.name)
-        assert f"-o {own} " in self.link, self.link
-        link = self.link.replace(f"-o {own} ", f"-o {target} {made} ", 1)
+        own = f" -o {self.root / 'sparknet' / 'native' / target.name} "
+        assert own in self.link, self.link
+        self.link = self.link.replace(own, f" -o {target} {made} ", 1)
         target.unlink()
-        subprocess.run(link, shell=True, cwd=self.folder, check=True, capture_output=True)
+        subprocess.run(self.link, shell=True, cwd=self.folder, check=True, capture_output=True)
         return target
+
+    def programs(self, target: Path) -> list[str]:
+        """The C tests, of the same objects."""
+        found = []
+        for source in sorted((self.root / "native" / "tests").glob("test_*.c")):
+            made, program = self.objects / f"{source.stem}.o", self.objects / source.stem
+            words = ["cc", "-std=c11", "-D_GNU_SOURCE", f"-I{self.root / 'native' / 'include'}"]
+            subprocess.run([*words, "-c", str(source), "-o", str(made)], check=True)
+            link = self.link.replace(" -shared ", f" -Wl,-rpath,{target.parent} ")
+            link = link.replace(f" -o {target} ", f" -o {program} {made} ", 1)
+            link = re.sub(r" \S*_sparknet\.c\.o ", " ", link)
+            subprocess.run(link, shell=True, cwd=self.folder, check=True, capture_output=True)
+            found.append(str(program))
+        return found
 
 
 def build(
     root: Path, tree: Path, room: str, number: int, seed: int, most_users: int = 8
-) -> tuple[dict[int, Site], Path]:
-    """Number → change, and the library that holds all of them."""
+) -> tuple[dict[int, Site], Path, list[str]]:
+    """Number → change, the library that holds all of them, and the C tests."""
     work = Build(root, tree)
     (tree / "mutants.h").write_text(HEADER)
     files = sorted(
@@ -362,7 +375,8 @@ def build(
         more, drawn = drawn[: number - len(mutants)], drawn[number - len(mutants) :]
         first = max(mutants, default=0) + 1
         mutants.update(_planted(work, mutants, dict(enumerate(more, first))))
-    return mutants, work.finish()
+    library = work.finish()
+    return mutants, library, work.programs(library)
 
 
 def _planted(work: Build, old: dict[int, Site], new: dict[int, Site]) -> dict[int, Site]:
