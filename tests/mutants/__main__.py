@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,40 +53,58 @@ def main() -> None:
     )
     parser.add_argument("--number", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--tests", nargs="*", help="files and folders of tests, else the room's own"
-    )
+    parser.add_argument("--tests", nargs="*", help="files and folders of tests, else the room's")
     parser.add_argument("--limit", type=float, default=3600, help="seconds of the run that maps")
+    parser.add_argument("--again", action="store_true", help="the survivors of the last run alone")
     given = parser.parse_args()
-    places = given.tests or ALSO.get(given.room, [f"tests/{given.room}"])
     work = WORK / given.room.replace("/", "_")
-    shutil.rmtree(work, ignore_errors=True)
-    tree = work / "tree"
-    copy_tree(tree)
-    if given.room.startswith("native/"):
-        made = native.build(ROOT, tree, given.room, given.number, given.seed)
-        mutants, library, programs = made[0], str(made[1]), made[2]
-    else:
-        mutants, library, programs = plant(tree, given.room, given.number, given.seed), None, []
-    plan = {
-        "mutants": [
-            {"number": i, "path": one.path, "at_load": one.at_load, "says": str(one)}
-            for i, one in mutants.items()
-        ],
-        "places": places,
-        "library": library,
-        "programs": programs,
-        "map_seconds": given.limit,
-        **{name: str(work / name) for name in ("notes", "mapping", "verdicts", "log", "temporary")},
-    }
-    for name in ("notes", "mapping", "verdicts"):
-        (work / name).write_text("")
+    plan = survivors(work) if given.again else made(work, given.room, given.number, given.seed)
+    plan["places"] = given.tests or ALSO.get(given.room, [f"tests/{given.room}"])
+    plan["map_seconds"] = given.limit
     (work / "plan.json").write_text(json.dumps(plan))
+    for name in ("notes", "mapping"):
+        (work / name).write_text("")
+    tree = work / "tree"
     variables = {**os.environ, "PYTHONPATH": str(tree), "SPARKNET_REACHED": plan["notes"]}
     command = [sys.executable, "-m", "tests.mutants.judge", str(work / "plan.json")]
     with (work / "log").open("a") as log:
         subprocess.run(command, cwd=tree, env=variables, stdout=log, check=True)
-    report(given, mutants, (work / "verdicts").read_text(), len(places))
+    print(*report(plan), f"{given.room}: {ratio(plan)} (seed {plan['seed']})", sep="\n")
+
+
+def made(work: Path, room: str, number: int, seed: int) -> dict[str, Any]:
+    """A new tree with mutants, and the plan to judge them."""
+    shutil.rmtree(work, ignore_errors=True)
+    tree = work / "tree"
+    copy_tree(tree)
+    library, programs = None, list[str]()
+    if room.startswith("native/"):
+        mutants, library, programs = native.build(ROOT, tree, room, number, seed)
+    else:
+        mutants = plant(tree, room, number, seed)
+    files = ("notes", "mapping", "verdicts", "log", "temporary")
+    (work / "verdicts").write_text("")
+    every = [
+        {"number": i, "path": one.path, "at_load": one.at_load, "says": str(one)}
+        for i, one in mutants.items()
+    ]
+    return {
+        "seed": seed,
+        "all": every,
+        "mutants": every,
+        "library": library and str(library),
+        "programs": programs,
+        **{name: str(work / name) for name in files},
+    }
+
+
+def survivors(work: Path) -> dict[str, Any]:
+    """The last run's plan for those that survived it, in its tree with the tests of today."""
+    shutil.copytree(ROOT / "tests", work / "tree" / "tests", dirs_exist_ok=True)
+    plan: dict[str, Any] = json.loads((work / "plan.json").read_text())
+    alive = {number for number, one in verdicts(plan).items() if one["outcome"] == 0}
+    plan["mutants"] = [one for one in plan["all"] if one["number"] in alive]
+    return plan
 
 
 def copy_tree(tree: Path) -> None:
@@ -123,15 +142,25 @@ def plant(tree: Path, room: str, number: int, seed: int) -> dict[int, Site]:
     return mutants
 
 
-def report(given: Any, mutants: dict[int, Site], verdicts: str, places: int) -> None:
-    found = [json.loads(line) for line in verdicts.splitlines()]
-    survivors = [one for one in found if one["outcome"] == 0]
-    killed = len(found) - len(survivors)
-    for one in survivors:
-        reached = f"{one['tests']} tests reach it" if one["tests"] else "no test reaches it"
-        print(f"survived ({reached}) {mutants[one['number']]}")
-    share = 100 * killed / len(found) if found else 0
-    print(f"{given.room}: {killed} of {len(found)} killed, {share:.0f} % (seed {given.seed})")
+def verdicts(plan: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    """Number → the last verdict of a mutant."""
+    lines = Path(plan["verdicts"]).read_text().splitlines()
+    return {one["number"]: one for one in map(json.loads, lines)}
+
+
+def report(plan: dict[str, Any]) -> Iterator[str]:
+    """A line for each survivor."""
+    says = {one["number"]: one["says"] for one in plan["all"]}
+    for number, one in verdicts(plan).items():
+        if one["outcome"] == 0:
+            reached = f"{one['tests']} tests reach it" if one["tests"] else "no test reaches it"
+            yield f"survived ({reached}) {says[number]}"
+
+
+def ratio(plan: dict[str, Any]) -> str:
+    found = verdicts(plan).values()
+    killed = sum(one["outcome"] != 0 for one in found)
+    return f"{killed} of {len(found)} killed, {100 * killed / max(1, len(found)):.0f} %"
 
 
 if __name__ == "__main__":

@@ -115,9 +115,10 @@ class Judge:
         return done.returncode != 0
 
     def _near(self, mutant: dict[str, Any], tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The tests that reach another mutant of the same file, or all if there is none."""
-        same = {one["number"] for one in self.plan["mutants"] if one["path"] == mutant["path"]}
-        return [test for test in tests if same & set(test["reached"])] or tests
+        """All tests, first those that reach another mutant of the same file."""
+        same = {one["number"] for one in self.plan["all"] if one["path"] == mutant["path"]}
+        near = [{**test, "order": 0} for test in tests if same & set(test["reached"])]
+        return [*near, *({**test, "order": 1} for test in tests)]
 
     def _awake(self, number: int, items: list[pytest.Item]) -> None:
         os.environ["SPARKNET_MUTANT"] = str(number)
@@ -179,12 +180,12 @@ class Judge:
 
 def _limited(tests: list[dict[str, Any]], most: float) -> tuple[list[str], float]:
     """The names of tests that pass, fastest first, and after how many seconds to stop waiting."""
-    sums, names = 0.0, list[str]()
-    for test in sorted(tests, key=lambda test: float(test["seconds"])):
+    sums, names = 0.0, dict[str, None]()
+    for test in sorted(tests, key=lambda test: (test.get("order", 0), test["seconds"])):
         if not test["failed"] and (not names or sums + test["seconds"] <= most):
-            sums += test["seconds"]
-            names.append(test["name"])
-    return names, 20 + 4 * sums
+            sums += test["seconds"] * (test["name"] not in names)
+            names[test["name"]] = None
+    return list(names), 20 + 4 * sums
 
 
 def _mapped(lines: str) -> list[dict[str, Any]]:
