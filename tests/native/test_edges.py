@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from sparknet.errors import ArrayError
-from sparknet.native import NDArray
+from sparknet.errors import ArrayError, NativeError
+from sparknet.native import NDArray, locate
 
 
 def test_a_number_is_subtracted_into_a_new_array() -> None:
@@ -36,3 +38,16 @@ def test_how_close_is_close_unless_one_says() -> None:
     assert not NDArray(np.array([1.1e-8], np.float32)).allclose(zeros)
     assert ones.equals(NDArray(np.ones(1, np.float32)))
     assert not ones.equals(NDArray(np.array([np.nextafter(np.float32(1), np.float32(2))])))
+
+
+def test_a_library_that_cannot_be_loaded_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = tmp_path / locate.LIBRARY
+    damaged.write_bytes(b"no library")
+    places = [tmp_path / "none", damaged, *locate.candidates()]
+    monkeypatch.setattr(locate, "candidates", lambda: iter(places))
+    locate.preload()
+    monkeypatch.setattr(locate, "candidates", lambda: iter(places[:2]))
+    with pytest.raises(NativeError, match="was not found"):
+        locate.preload()

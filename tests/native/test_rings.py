@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Thread
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -37,6 +37,39 @@ def test_more_than_the_ring_holds_is_written_while_it_is_read() -> None:
     reader.read_into(memoryview(got))
     thread.join()
     assert bytes(got) == sent
+
+
+def test_a_slow_reader_gets_what_was_written_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer goes on from where it stopped; so does a reader that waited."""
+    waited, ended = Event(), Ring._ended
+
+    def asked(self: Ring) -> bool:
+        waited.set()
+        return ended(self)
+
+    monkeypatch.setattr("sparknet.native.ring._SLICE", 1)
+    monkeypatch.setattr(Ring, "_ended", asked)
+    writer, reader = ring(8)
+    sent = bytes(range(20))
+    thread = Thread(target=writer.write, args=(sent,))
+    thread.start()
+    assert waited.wait(60)
+    got = bytearray(20)
+    reader.read_into(memoryview(got))
+    thread.join()
+    assert bytes(got) == sent
+    thread = Thread(target=reader.read_into, args=(memoryview(got),))
+    writer.write(sent[::-1][:5])
+    waited.clear()
+    thread.start()
+    assert waited.wait(60)
+    for begin in (5, 10, 15):
+        writer.write(sent[::-1][begin : begin + 5])
+    thread.join()
+    assert bytes(got) == sent[::-1]
+    writer.end()
+    with pytest.raises(EOFError):
+        reader.read_into(memoryview(got))
 
 
 def test_after_its_end_the_rest_is_read_and_nothing_written() -> None:
