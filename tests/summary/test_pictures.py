@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -17,7 +18,7 @@ from sparknet.summary.report.chart import Curve, lines, stacks
 from sparknet.summary.report.documents import sections
 from sparknet.summary.report.drawing import drawing
 from sparknet.summary.svg import svg
-from tests.summary.events import round_event, validation
+from tests.summary.events import layers, round_event, validation
 
 Parts = list[dict[str, str]]
 
@@ -190,6 +191,29 @@ def test_where_a_plots_words_stand(tmp_path: Path) -> None:
     assert svg([]).startswith("<svg")
 
 
+@pytest.mark.parametrize(("count", "marker"), [(49, "."), (50, "None")])
+def test_what_matplotlib_is_given(
+    count: int, marker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    made = []
+
+    def kept(*args: Any, **options: Any) -> Any:
+        made.append(figure(*args, **options))
+        return made[-1]
+
+    module = importlib.import_module("sparknet.summary.plot")
+    monkeypatch.setattr(module, "_figure", lambda kind: kept)
+    plot(
+        [*(round_event(n) for n in range(1, count + 1)), validation(1, loss=1.0)],
+        tmp_path / "p.pdf",
+    )
+    [axes] = made[0].axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["training", "validation"]
+    assert str(axes.lines[0].get_marker()) == marker
+    assert (axes.get_title(), axes.get_xlabel()) == ("loss", "iteration")
+
+
 # -- a page ----------------------------------------------------------------------------------
 
 
@@ -217,7 +241,8 @@ def test_the_loss_of_training_is_a_curve_beside_that_of_validation(tmp_path: Pat
 
 
 def test_a_page_of_one_run_has_no_part_that_is_empty(tmp_path: Path) -> None:
-    text = said(tmp_path, a_round(1, loss=4.0), a_round(2, loss=2.0))
+    text = said(tmp_path, a_round(1, loss=4.0), a_round(2, loss=2.0), layers(1))
+    assert "Weights and gradients" in text
     assert "Classes" not in text
     assert "<h3>" not in text
     assert '<p class="sub">log' in text
