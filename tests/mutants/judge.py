@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import Phase, settings
 
 MOST_SECONDS = 60.0
 """Of tests for each mutant."""
@@ -46,6 +47,12 @@ class Judge:
         self.programs: list[str] = []
 
     # ---- What pytest calls
+
+    def pytest_collection(self) -> None:
+        """Hypothesis need not shrink what fails: that takes minutes."""
+        phases = [Phase.explicit, Phase.generate]
+        settings.register_profile("mutants", deadline=None, database=None, phases=phases)
+        settings.load_profile("mutants")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -185,7 +192,7 @@ def _limited(tests: list[dict[str, Any]], most: float) -> tuple[list[str], float
         if not test["failed"] and (not names or sums + test["seconds"] <= most):
             sums += test["seconds"] * (test["name"] not in names)
             names[test["name"]] = None
-    return list(names), 20 + 4 * sums
+    return list(names), 60 + 10 * sums
 
 
 def _mapped(lines: str) -> list[dict[str, Any]]:

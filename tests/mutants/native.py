@@ -7,6 +7,7 @@ brackets, assignments and semicolons bound, one token is another.  What does not
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from tests.mutants.site import Site, draw
 
+CC = os.environ.get("CC", "cc")
 TOKEN = re.compile(
     r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|^[ \t]*\#(?:[^\n\\]|\\.)*)
     |(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
@@ -328,7 +330,7 @@ class Build:
         notes = self.objects / "notes.c"
         notes.write_text(NOTES)
         made = notes.with_suffix(".o")
-        subprocess.run(["cc", "-O2", "-fPIC", "-c", str(notes), "-o", str(made)], check=True)
+        subprocess.run([CC, "-O2", "-fPIC", "-c", str(notes), "-o", str(made)], check=True)
         target = next((self.tree / "sparknet" / "native").glob("_sparknet*.so"))
         own = f" -o {self.root / 'sparknet' / 'native' / target.name} "
         assert own in self.link, self.link
@@ -342,7 +344,7 @@ class Build:
         found = []
         for source in sorted((self.root / "native" / "tests").glob("test_*.c")):
             made, program = self.objects / f"{source.stem}.o", self.objects / source.stem
-            words = ["cc", "-std=c11", "-D_GNU_SOURCE", f"-I{self.root / 'native' / 'include'}"]
+            words = [CC, "-std=c11", "-D_GNU_SOURCE", f"-I{self.root / 'native' / 'include'}"]
             subprocess.run([*words, "-c", str(source), "-o", str(made)], check=True)
             link = self.link.replace(" -shared ", f" -Wl,-rpath,{target.parent} ")
             link = link.replace(f" -o {target} ", f" -o {program} {made} ", 1)

@@ -147,7 +147,7 @@ def test_changes_of_c_compile_and_do_what_they_say(tmp_path: Path) -> None:
     source = native.mutated(C_PROGRAM, {found[one]: i for i, one in enumerate(CHANGES, 1)})
     head = "static int awake;\nstatic int sn_mutated(int number) { return number == awake; }\n"
     (tmp_path / "f.c").write_text(head + source + MAIN)
-    subprocess.run(["cc", "-o", tmp_path / "f", tmp_path / "f.c"], check=True)
+    subprocess.run([native.CC, "-o", tmp_path / "f", tmp_path / "f.c"], check=True)
 
     def said(awake: int) -> str:
         command = [str(tmp_path / "f"), *("x" * awake)]
