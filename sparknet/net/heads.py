@@ -150,8 +150,8 @@ def _kind(judge: type[Layer] | None, squash: str | None, values: int) -> Kind:
 
 def _target(loss: LayerMessage, name: str) -> str | None:
     place = LAYERS[loss.type].classes or 1
-    others = [blob for blob in loss.bottom if blob != name]
-    return loss.bottom[place] if len(loss.bottom) > place else next(iter(others), None)
+    likeliest_first = [*loss.bottom[place : place + 1], *loss.bottom]
+    return next((blob for blob in likeliest_first if blob != name), None)  # a target may come first
 
 
 def _axis(layer: LayerMessage | None, shape: Sequence[int]) -> int:
