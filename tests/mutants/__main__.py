@@ -143,9 +143,12 @@ def plant(tree: Path, room: str, number: int, seed: int) -> dict[int, Site]:
 
 
 def verdicts(plan: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    """Number → the last verdict of a mutant."""
-    lines = Path(plan["verdicts"]).read_text().splitlines()
-    return {one["number"]: one for one in map(json.loads, lines)}
+    """Number → a verdict: killed in any run, else late in any, else survived in all."""
+    found: dict[int, dict[str, Any]] = {}
+    for one in map(json.loads, Path(plan["verdicts"]).read_text().splitlines()):
+        before = found.get(one["number"], one)
+        found[one["number"]] = min(before, one, key=lambda each: (1, 2, 0).index(each["outcome"]))
+    return found
 
 
 def report(plan: dict[str, Any]) -> Iterator[str]:
@@ -158,9 +161,10 @@ def report(plan: dict[str, Any]) -> Iterator[str]:
 
 
 def ratio(plan: dict[str, Any]) -> str:
-    found = verdicts(plan).values()
-    killed = sum(one["outcome"] != 0 for one in found)
-    return f"{killed} of {len(found)} killed, {100 * killed / max(1, len(found)):.0f} %"
+    outcomes = [one["outcome"] for one in verdicts(plan).values()]
+    late, killed = outcomes.count(2), sum(one != 0 for one in outcomes)
+    share = f"{100 * killed / max(1, len(outcomes)):.0f} %"
+    return f"{killed} of {len(outcomes)} killed, {late} of them late, {share}"
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 
 from sparknet.errors import ArrayError, NativeError
 from sparknet.native import NDArray, locate
+from sparknet.native.core import ffi, lib
 
 
 def test_a_number_is_subtracted_into_a_new_array() -> None:
@@ -51,3 +52,12 @@ def test_a_library_that_cannot_be_loaded_is_passed_over(
     monkeypatch.setattr(locate, "candidates", lambda: iter(places[:2]))
     with pytest.raises(NativeError, match="was not found"):
         locate.preload()
+
+
+def test_a_guards_place_is_free_again() -> None:
+    memory, numbers = ffi.new("char[]", 64), []
+    for _ in range(3):
+        numbers.append(lib.sn_guard_pages(memory, 64))
+        lib.sn_unguard_pages(numbers[-1])
+    assert numbers[0] >= 0
+    assert numbers == [numbers[0]] * 3
