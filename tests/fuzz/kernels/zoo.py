@@ -52,10 +52,15 @@ def one(node: Node, shapes: list[tuple[int, ...]]) -> Case:
     del layer.top[:]
     layer.name, inputs = "l", {}
     is_sequence = layer.type in ("LSTM", "RNN")
-    part = 1 if is_sequence else divisor(node, shapes)
+    part, least = 1 if is_sequence else divisor(node, shapes), 0
+    if part > 1:
+        values = node.plan.values
+        least = max(
+            d * (k - 1) + 1 for k, d in zip(values["kernel"], values["dilation"], strict=True)
+        )
     for name, shape in zip(("x", "cont") if is_sequence else NAMES, shapes, strict=False):
         layer.bottom.append(name)
-        sizes = (-(size // -part) for size in shape[2:])
+        sizes = (max(-(size // -part), min(size, least)) for size in shape[2:])
         inputs[name] = shape if is_sequence else (1, *shape[1:2], *sizes)
     layer.top.append("y")
     if layer.type == "InnerProduct" and count(node.params[0].shape) > MOST_WEIGHTS:
