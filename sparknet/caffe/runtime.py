@@ -252,8 +252,8 @@ class Runtime:
             for blob in {*node.bottom_ids, *node.top_ids}:
                 self._users[blob].append(number)
         self._ran: set[int] = set()
-        """Numbers of the layers whose last forward pass had the shapes of now, and came through:
-        what their backward pass reads is there."""
+        """Numbers of the layers that a forward pass has come through with the shapes of now: what
+        their backward pass reads is there."""
         self._stale: set[int] = set()
         """Numbers of the layers whose plans and kernels are for other shapes than their blobs have;
         they are updated when they run (Caffe: layer.hpp, Forward)."""
@@ -373,10 +373,8 @@ class Runtime:
                     loss += self._forward_host(segment.host, begin)
                 continue
             self._follow(begin, end)
-            run = range(begin, end + 1)
-            self._ran.difference_update(run)
             loss += self.native.forward(begin, end)
-            self._ran.update(run)
+            self._ran.update(range(begin, end + 1))
             if self.nodes[end].layer.reshapes:
                 self._look_at_tops(end)
         return loss
