@@ -188,6 +188,8 @@ class Runtime:
             self._describe(number, node)
             if node.type in HOSTS:
                 self._hosts[number] = make_host(node, own, self.seed + number)
+            if number not in self._hosts or node.layer.user_code:
+                self._ran.add(number)  # its kernel begins with zeros
 
     def _share_blobs(self) -> None:
         """Inputs, outputs and losses keep their memory; the other blobs share theirs."""
