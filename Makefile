@@ -60,7 +60,7 @@ test-lowest:
 test-cluster: setup
 	@echo '==> slow tests on Spark: killed executors and drivers, Connect, spark-submit, examples'
 	@$(PY) -m tests.spark.java
-	@$(PY) -m pytest -m 'slow and not long' -n 2 --dist loadgroup tests/spark tests/examples tests/dist/test_digits.py
+	@$(PY) -m pytest -m 'slow and not long' -n 2 --dist loadgroup tests/spark tests/examples
 
 # What CI lacks PyTorch for.
 test-torch: setup
