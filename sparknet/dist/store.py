@@ -71,7 +71,8 @@ class FolderStore(Store):
         draft = self._draft(round)
         shutil.rmtree(draft, ignore_errors=True)
         with named(draft):
-            self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+            if not self.folder.exists():
+                self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
             draft.mkdir(PRIVATE_FOLDER)
 
     def put(self, round: int, name: str, parts: Iterable[Buffer]) -> None:
