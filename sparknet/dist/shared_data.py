@@ -15,7 +15,7 @@ from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_images
 from sparknet.loaders.records import ArrayRecords, Records
 from sparknet.net import Net
-from sparknet.net.rows import check_numbers, frame_columns
+from sparknet.net.rows import check_numbers, frame_columns, is_frame
 from sparknet.net.scratch import PRIVATE_FILE, private
 
 BLOCKS = ".blocks"
@@ -27,8 +27,8 @@ def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
     """A user's data as records: from Records, a path, arrays by name or in order, or batches."""
     if isinstance(data, (str, os.PathLike)):
         return open_images(os.fspath(data), net.preprocessing)
-    if (columns := frame_columns(data, list(net.inputs))) is not None:
-        return ArrayRecords(**columns)
+    if is_frame(data):
+        return ArrayRecords(**frame_columns(data, list(net.inputs)))
     if isinstance(data, Records):
         return data
     if hasattr(data, "mapInArrow"):

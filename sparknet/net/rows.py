@@ -58,7 +58,8 @@ def open_rows(
         columns = columns_of(data, names)
         _refuse_empty(rows_of(columns))
         return _of_records(ArrayRecords(**columns))
-    if (framed := frame_columns(data, names)) is not None:
+    if is_frame(data):
+        framed = frame_columns(data, names)
         _refuse_empty(rows_of(framed))
         return _of_records(ArrayRecords(**framed))
     if isinstance(data, bytes) or hasattr(data, "to_numpy"):
@@ -72,13 +73,16 @@ def open_rows(
     )
 
 
-def frame_columns(data: Any, names: Sequence[str]) -> Block | None:
-    """The columns of these names of a pandas DataFrame, as arrays; None of anything else.
+def is_frame(data: object) -> bool:
+    """Whether it is a DataFrame of pandas."""
+    return hasattr(data, "iloc") and hasattr(data, "columns")
+
+
+def frame_columns(data: Any, names: Sequence[str]) -> Block:
+    """The columns of these names of a pandas DataFrame, as arrays.
 
     Lists and arrays in a column are stacked.
     """
-    if not hasattr(data, "iloc") or not hasattr(data, "columns"):
-        return None
     found = {}
     for name in data.columns:
         if name not in names:

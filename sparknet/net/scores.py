@@ -51,10 +51,13 @@ def judged_blobs(net: NetMessage, inputs: Sequence[str]) -> Judged:
         kind = LAYERS.get(layer.type)
         if kind is None or not (kind.loss or kind.judges) or len(layer.bottom) < 2:
             continue
-        if layer.bottom[1] in inputs:
+        first, second = layer.bottom[:2]
+        if second not in inputs and first in inputs:  # EuclideanLoss takes both orders
+            first, second = second, first
+        if second in inputs:
             told = (layer.loss_param, layer.accuracy_param)
             ignored = [one.ignore_label for one in told if one.HasField("ignore_label")]
-            return Judged(layer.bottom[0], layer.bottom[1], next(iter(ignored), None))
+            return Judged(first, second, next(iter(ignored), None))
     raise SettingError(
         f"metrics need a loss or an accuracy with targets: net '{net.name}' has none for testing"
     )

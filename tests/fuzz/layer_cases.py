@@ -21,6 +21,7 @@ RANDOM = 'weight_filler { type: "gaussian" std: 1 } bias_filler { type: "constan
 GROUP = "cls_num: 2 field_h: 8 field_h: 6 field_w: 6 field_w: 8 stride: 4"
 FIELD = "cls_num: 3 field_h: 8 field_w: 6 downsample_rate: 4"
 RECURRENT = f"recurrent_param {{ num_output: 2 {RANDOM} }}"
+GRID = ((2, 16, 3, 4),)
 REGION = "num_class: 3 num: 2 biases: 1 biases: 2 biases: 3 biases: 1.5"
 V3 = " ".join(f"biases: {size}" for size in (10, 13, 40, 30, 60, 90, 20, 25))
 CRF = "num_iterations: 2 theta_alpha: 5 theta_beta: 3 theta_gamma: 3"
@@ -61,7 +62,7 @@ def _recurrent(name: str, states: int, fixed: bool = True) -> dict[str, tuple[Ca
 CASES: dict[str, tuple[Case, ...]] = {
     **_elementwise("AbsVal", "BNLL", "Dropout", "ELU", "Exp", "GELU", "Log", "Mish", "Power"),
     **_elementwise("PReLU", "ReLU", "ReLU6", "Sigmoid", "Softmax", "SpatialDropout", "Swish"),
-    **_elementwise("TanH", "Threshold", "MVN", "BatchNorm", "BN", "LayerNorm", "Flatten"),
+    **_elementwise("TanH", "Threshold", "MVN", "BatchNorm", "LayerNorm", "Flatten"),
     **_windows("Convolution"),
     **_windows("Deconvolution"),
     **_recurrent("LSTM", 2),
@@ -73,6 +74,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "ArgMax": _one("argmax_param { top_k: 2 axis: 1 }", IMAGE) + _one("", VECTOR),
     "Axpy": _one("", (2, 3), IMAGE, IMAGE) + _one("", (2, 3, 1, 1), IMAGE, IMAGE),
+    "BN": _one("bn_param { bn_mode: LEARN }", IMAGE) + _one("bn_param { frozen: false }", IMAGE),
     "BatchReindex": _one("", VECTOR, (5,)),
     "BboxAccuracy": _one("", (4, 8), (4, 5), (4, 6), tops=2)
     + _one("bbox_reg_param { cls_aware: true }", (4, 12), (4, 5), (4, 6)),
@@ -216,7 +218,8 @@ CASES: dict[str, tuple[Case, ...]] = {
         f"multi_stage_meanfield_param {{ {CRF} }}", (1, 2, 4, 3), (1, 2, 4, 3), (1, 3, 4, 3)
     ),
     "MultinomialLogisticLoss": _one("", (4, 3), (4,)),
-    "Normalize": _one("", IMAGE) + _one("norm_param { across_spatial: false }", IMAGE),
+    "Normalize": _one("norm_param { across_spatial: true }", IMAGE)
+    + _one("norm_param { across_spatial: false }", IMAGE),
     "PSROIPooling": _one(
         "psroi_pooling_param { group_size: 2 output_dim: 3 spatial_scale: 0.5 }",
         (2, 12, 6, 5),
@@ -256,8 +259,9 @@ CASES: dict[str, tuple[Case, ...]] = {
     "RecordWeights": _one("", VECTOR, (3,)),
     "Reduction": _one("reduction_param { axis: 1 operation: SUMSQ }", IMAGE)
     + _one("reduction_param { axis: 2 operation: MEAN }", IMAGE),
-    "RegionLoss": _one(f"region_loss_param {{ {REGION} }}", (2, 16, 3, 4), (2, 4, 5))
-    + _one(f"region_loss_param {{ {REGION} }}", (2, 16, 3, 4), (1, 1, 3, 8)),
+    "RegionLoss": _one(f"region_loss_param {{ fork: CAFFE_YOLOV2 {REGION} }}", *GRID, (2, 4, 5))
+    + _one(f"region_loss_param {{ fork: MOBILENET_YOLO {REGION} }}", *GRID, (2, 4, 5))
+    + _one(f"region_loss_param {{ {REGION} }}", *GRID, (1, 1, 3, 8)),
     "Reorg": _one("reorg_param { stride: 2 }", (2, 4, 4, 6)),
     "Reshape": _one("reshape_param { shape { dim: 0 dim: -1 } }", IMAGE),
     "Resize": _one("resize_image_param { height: 5 width: 13 mode: LINEAR }", IMAGE),
@@ -292,6 +296,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         "biases: 1 biases: 2 biases: 3 biases: 1.5 }",
         (2, 16, 3, 4),
     ),
+    "Where": _one("", (2, 3, 1), (2, 1, 5), (3, 5)),
     "Yolov3": _one(
         f"yolov3_param {{ num_class: 3 num: 2 mask: 1 mask: 2 {V3} anchors_scale: 4 }}",
         *((2, 16, 3, 4), (2, 4, 5)),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sparknet
-from sparknet import NetParams, RDDLayer, SoftmaxWithLoss
+from sparknet import EuclideanLoss, InnerProduct, NetParams, RDDLayer, SoftmaxWithLoss
 from sparknet.dist import simulate, train
 from sparknet.errors import DataError, SettingError
 from sparknet.loaders.records import ArrayRecords
@@ -72,6 +72,18 @@ def test_the_label_that_a_loss_ignores_does_not_count() -> None:
     scores.add(np.eye(3)[[0, 1, 2, 1]], np.array([0.0, 0.0, 2.0, 2.0]), 4, judged.ignored)
     found = finished(scores.parts(), ["confusion"], 4)
     assert [*found.values()] == [0, 0, 0, 0, 0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("order", [["ip", "target"], ["target", "ip"]])
+def test_a_loss_may_name_its_target_first(order: list[str]) -> None:
+    net = NetParams(
+        "n",
+        RDDLayer("x", shape=[4, 3]),
+        RDDLayer("target", shape=[4, 2]),
+        InnerProduct("ip", ["x"], num_output=2),
+        EuclideanLoss("loss", order),
+    )
+    assert judged_blobs(net.to_proto(), ["x", "target"]) == ("ip", "target", None)
 
 
 def test_metrics_of_values() -> None:

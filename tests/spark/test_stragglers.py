@@ -68,7 +68,8 @@ def fit(session: Any, strategy: Averaging, **settings: Any) -> list[dict[str, An
     """
     slowed = solver().replace(NET, burning(NET, SLOW, 0.1))
     slowed = slowed.replace("base_lr: 0.05 momentum: 0.9", "base_lr: 1e-5 momentum: 0")
-    trainer = Trainer(slowed, strategy, columns={"data": "pixels", "label": "digit"}, **settings)
+    columns = {"data": "pixels", "label": "digit"}
+    trainer = Trainer(slowed, strategy, workers=2, columns=columns, **settings)
     return trainer.fit(pixels(session, 80)).history
 
 

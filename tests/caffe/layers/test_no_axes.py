@@ -48,6 +48,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "Accuracy": tuple(f"accuracy_param {{ axis: {axis} }}" for axis in AXES),
     "ArgMax": ("", "argmax_param { axis: 0 }", "argmax_param { out_max_val: true }"),
     "BatchNorm": ("", "batch_norm_param { use_global_stats: true }"),
+    "BN": ("bn_param { bn_mode: LEARN }", "bn_param { frozen: false }"),
     "Bias": tuple(f"bias_param {{ axis: {a} num_axes: {n} }}" for a in AXES for n in AXES),
     "CenterLoss": (f"center_loss_param {{ num_output: 3 {FILLER.replace('weight', 'center')} }}",),
     "Clip": ("clip_param { min: -1 max: 1 }",),
