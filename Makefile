@@ -26,6 +26,9 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
+# Half of the time tests wait: for a JVM, a deadline, another process.
+WORKERS ?= $(shell expr $(JOBS) + 2)
+
 .PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels mutants clean setup
 .DELETE_ON_ERROR:
 
@@ -35,7 +38,8 @@ demo: setup
 # ROOM=dist: one room's; TESTS='tests/dsl tests/net': what is named.
 test: setup
 	@echo '==> tests'
-	@$(PY) -m pytest -m 'not slow' -n $(JOBS) $(or $(TESTS),$(ROOM:%=tests/%))
+	@$(if $(TESTS)$(ROOM),,$(PY) -m tests.spark.java)
+	@$(PY) -m pytest -m 'not slow' -n $(WORKERS) $(or $(TESTS),$(ROOM:%=tests/%))
 
 # Before a commit: what CI refuses soonest.
 check: lint
@@ -48,7 +52,7 @@ test-slow: setup
 		$(or $(TESTS),--ignore=tests/spark --ignore=tests/examples)
 
 # The rooms that speak with a dependency; layers and engine are the same code with any.
-LOWEST := tests/proto tests/native tests/loaders tests/dsl tests/onnx tests/weights tests/summary tests/spark tests/cli \
+LOWEST := tests/proto tests/native tests/loaders tests/dsl tests/onnx tests/weights tests/summary tests/spark \
 	tests/caffe/host tests/dist/test_wire.py tests/dist/test_handshake.py tests/dist/test_snapshot.py $(wildcard tests/caffe/test_*goldens.py)
 
 test-lowest:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ import pytest
 
 from sparknet.cli.convert_target import write_database
 from sparknet.loaders.datum import datum_bytes
+from sparknet.native import machine, threads
+from tests.spark.java import start_quickly
 
 ROOT = Path(__file__).resolve().parents[2]
+start_quickly()
 CLASSES, SIZE, COUNT = 3, 6, 60
 
 NET = """
@@ -87,6 +91,20 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
     solver.step(20)
     solver.net.save(made.path("model.caffemodel"))
     return made
+
+
+@cache
+def limits(count: int) -> machine.Machine:
+    return MEASURE()
+
+
+MEASURE = machine.measure_machine
+
+
+@pytest.fixture(autouse=True)
+def one_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine's limits take seconds to measure: once for each number of threads."""
+    monkeypatch.setattr(machine, "measure_machine", lambda: limits(threads()))
 
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
