@@ -62,10 +62,9 @@ def losses(net: Any, given: caffe_pb2.Int8Parameter) -> dict[str, float]:
     message = caffe_pb2.NetParameter()
     message.CopyFrom(net.graph.parameter)
     message.int8_param.CopyFrom(given)
-    narrow = CaffeNet.from_proto(message, precision="int8")
+    narrow = CaffeNet.from_proto(message, precision="int8", params=net.flat_params)
     if narrow.precision != "int8":
         return {}
-    narrow.flat_params[...] = net.flat_params
     found, numbers = {}, multiplying(net.graph, given)
     nodes = [net.graph.nodes[number] for number in numbers]
     # Each layer runs alone, and what stands behind it in place does not run again.

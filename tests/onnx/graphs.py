@@ -17,6 +17,7 @@ helper, numpy_helper = onnx.helper, onnx.numpy_helper
 import sparknet.caffe as caffe  # noqa: E402
 from sparknet.onnx import OnnxWarning, read_model  # noqa: E402
 from sparknet.proto import Model, write_model  # noqa: E402
+from sparknet.proto import read_model as read_weights  # noqa: E402
 
 Array = np.ndarray[Any, Any]
 TOLERANCE = 1e-4
@@ -78,8 +79,7 @@ def converted(
         model = read_model(path, **options)
     weights = folder / "net.caffemodel"
     write_model(weights, model)
-    net = caffe.Net.from_proto(model.net, caffe.TEST)
-    net.copy_from(str(weights))
+    net = caffe.Net.from_proto(model.net, caffe.TEST, models=[read_weights(weights)])
     for name, value in feeds.items():
         net.blobs[name].reshape(*value.shape)
         net.blobs[name].data[...] = value
