@@ -48,7 +48,7 @@ check: lint
 
 test-slow: setup
 	@echo '==> slow tests: packaging, long trainings, long fuzzing seeds'
-	@$(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal \
+	@$(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal --durations=12 \
 		$(or $(TESTS),--ignore=tests/spark --ignore=tests/examples)
 
 # The rooms that speak with a dependency; layers and engine are the same code with any.
@@ -64,7 +64,7 @@ test-lowest:
 test-cluster: setup
 	@echo '==> slow tests on Spark: killed executors and drivers, Connect, spark-submit, examples'
 	@$(PY) -m tests.spark.java
-	@$(PY) -m pytest -m 'slow and not long' -n 2 --dist loadgroup tests/spark tests/examples
+	@$(PY) -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=12 tests/spark tests/examples
 
 # What CI lacks PyTorch for.
 test-torch: setup
