@@ -41,6 +41,22 @@ def defined(root: Path) -> set[str]:
     return {f"{path.relative_to(root)}::{name}" for path in files(root) for name in functions(path)}
 
 
+def apart(root: Path) -> set[str]:
+    """Those marked `long`, where make test-applications looks for them."""
+    found = set()
+    for path in files(root):
+        if path.is_relative_to(root / "tests" / "examples"):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                marks = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+                if isinstance(node, ast.FunctionDef) and any(map(_is_long, marks)):
+                    found.add(f"{path.relative_to(root)}::{node.name}")
+    return found
+
+
+def _is_long(mark: ast.expr) -> bool:
+    return ast.unparse(mark) == "pytest.mark.long"
+
+
 def collected(folder: Path) -> dict[str, set[str]]:
     """Test → steps that chose it, without parameters."""
     found: dict[str, set[str]] = {}
@@ -51,7 +67,7 @@ def collected(folder: Path) -> dict[str, set[str]]:
 
 
 def missing(root: Path, folder: Path) -> list[str]:
-    return sorted(defined(root) - collected(folder).keys())
+    return sorted(defined(root) - collected(folder).keys() - apart(root))
 
 
 def main(folder: Path) -> int:
@@ -59,11 +75,13 @@ def main(folder: Path) -> int:
     for step in sorted({step for chosen in steps.values() for step in chosen}):
         count = sum(step in chosen for chosen in steps.values())
         sys.stdout.write(f"{count:6} test functions collected by {step}\n")
+    for name in sorted(apart(ROOT) - steps.keys()):
+        sys.stdout.write(f"run by make test-applications alone: {name}\n")
     lost = missing(ROOT, folder)
     for name in lost:
         sys.stdout.write(f"collected by no step: {name}\n")
     total = len(defined(ROOT))
-    sys.stdout.write(f"{total - len(lost)} of {total} test functions are collected by some step\n")
+    sys.stdout.write(f"{total - len(lost)} of {total} test functions are run somewhere\n")
     return 1 if lost else 0
 
 

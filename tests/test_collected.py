@@ -68,6 +68,16 @@ def test_a_hidden_file_or_test_is_named(tree: Path) -> None:
     assert missing(tree, "--ignore-glob=*new*") == ["tests/test_new.py::test_it"]
 
 
+def test_what_is_long_counts_where_it_is_run_alone(tree: Path) -> None:
+    """make test-applications runs what is marked so in tests/examples, and nowhere else."""
+    (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\nmarkers = long\n")
+    for folder in ("examples", "dist"):
+        (tree / "tests" / folder).mkdir(exist_ok=True)
+        text = "import pytest\n@pytest.mark.long\ndef test_it(): pass\n"
+        (tree / "tests" / folder / f"test_{folder}.py").write_text(text)
+    assert missing(tree, "-m", "not long") == ["tests/dist/test_dist.py::test_it"]
+
+
 def test_a_file_that_git_ignores_is_named_once_it_is_tracked(tree: Path) -> None:
     (tree / ".gitignore").write_text("dist/\n")
     assert missing(tree) == []

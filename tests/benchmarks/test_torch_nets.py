@@ -10,8 +10,6 @@ import pytest
 
 from benchmarks.peers.contests import CONTESTS, Contest
 
-torch = pytest.importorskip("torch")
-
 SMALL = 2
 
 
@@ -40,6 +38,7 @@ def trained(net: Any) -> Iterator[Any]:
 
 
 def theirs(contest: Contest, weights: list[Any], data: Any) -> Any:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
     from benchmarks.peers.torch_nets import NETS
 
     net = NETS[contest.name]().eval()
