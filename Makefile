@@ -26,9 +26,6 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-# Half of the time tests wait: for a JVM, a deadline, another process.
-WORKERS ?= $(shell expr $(JOBS) + 2)
-
 .PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels mutants clean setup
 .DELETE_ON_ERROR:
 
@@ -39,7 +36,7 @@ demo: setup
 test: setup
 	@echo '==> tests'
 	@$(if $(TESTS)$(ROOM),,$(PY) -m tests.spark.java)
-	@$(PY) -m pytest -m 'not slow' -n $(WORKERS) $(or $(TESTS),$(ROOM:%=tests/%))
+	@$(PY) -m pytest -m 'not slow' -n $(JOBS) $(or $(TESTS),$(ROOM:%=tests/%))
 
 # Before a commit: what CI refuses soonest.
 check: lint
