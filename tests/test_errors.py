@@ -1,8 +1,13 @@
+"""What errors say and hold."""
+
 from __future__ import annotations
 
 import pickle
 
+import pytest
+
 from sparknet.errors import (
+    LONGEST_NAME,
     FileError,
     LayerError,
     MissingExtra,
@@ -10,7 +15,25 @@ from sparknet.errors import (
     PeerLost,
     TextError,
     WeightsError,
+    bare,
+    shown,
 )
+
+SAID = {
+    "net.prototxt: empty": TextError("empty", "net.prototxt"),
+    "<text>: empty": TextError("empty"),
+    "n:3:0: empty": TextError("empty", "n", 3),
+    "layer 'ip': bad": LayerError("ip", "bad"),
+    "layer 'ip': worse": WeightsError("ip", "worse"),
+    "a.h5: cut short": FileError("a.h5", "cut short"),
+    "worker 2 on here:1 is lost: silent": PeerLost(2, "here:1", "silent"),
+    "worker 2 on here:1 is lost: silent (this worker was averaging)": PeerLost(
+        2, "here:1", "silent", "averaging"
+    ),
+    "drawing needs the package 'pydot': run pip install 'sparknet[draw]'": MissingExtra(
+        "pydot", "draw", "drawing"
+    ),
+}
 
 
 def test_a_message_is_one_line_whatever_a_file_calls_its_layers() -> None:
@@ -48,3 +71,36 @@ def test_errors_come_back_from_another_process() -> None:
         assert type(back) is type(error)
         assert str(back) == str(error)
         assert vars(back) == vars(error)
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_what_an_error_says(said: str) -> None:
+    assert str(SAID[said]) == said
+    assert str(pickle.loads(pickle.dumps(SAID[said]))) == said
+
+
+def test_what_an_error_holds() -> None:
+    lost = PeerLost(2, "here:1", "silent", "averaging")
+    assert vars(lost) == {"rank": 2, "where": "here:1", "what": "silent", "phase": "averaging"}
+    assert PeerLost(2, "here:1", "silent").phase == ""
+    text = TextError("empty")
+    assert (text.path, text.line, text.column) == ("<text>", 0, 0)
+    assert FileError("a.h5", "cut short").path == "a.h5"
+    assert WeightsError("ip", "worse").layer == "ip"
+    missing = MissingExtra("pydot", "draw", "drawing")
+    assert (missing.package, missing.extra) == ("pydot", "draw")
+
+
+def test_an_error_made_without_its_constructor() -> None:
+    error = bare(LayerError, "as it was")
+    assert type(error) is LayerError
+    assert (str(error), error.args, vars(error)) == ("as it was", ("as it was",), {})
+    assert bare(OutOfMemory, "none").args == ("none",)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_names_are_shown_up_to_a_length(more: int) -> None:
+    assert LONGEST_NAME == 200
+    name = "x" * (200 + more)
+    assert shown(name) == (name if more <= 0 else "x" * 200 + "…")
+    assert shown("tab\tend") == "tab\\tend"

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparknet.errors import shown
 from sparknet.layers.layer import Layer
-from sparknet.layers.rpn.boxes import LARGEST
+from sparknet.layers.rpn.boxes import LARGEST, suppressed
 
 Array = np.ndarray[Any, Any]
 OVERLAPS = ("IOU", "IOMU", "IOFU")
@@ -66,24 +66,24 @@ def inside(boxes: Array, high: float, wide: float) -> Array:
     return np.concatenate([np.maximum(boxes[..., :2], 0), np.minimum(boxes[..., 2:4], most)], -1)
 
 
-def kept(boxes: Array, threshold: float, kind: str, most: int) -> Array:
-    """Places of the boxes that overlap no kept one before them by more than a threshold."""
+def kept(boxes: Array, threshold: float, kind: str, most: int, pixel: int) -> Array:
+    """Places of the boxes that are left, by one of the fork's overlaps.
+
+    ``pixel`` is 1 where a box reaches to the end of its last pixel, as FrcnnOutput has it, else 0.
+    """
     low, high = boxes[:, :2], boxes[:, 2:4]
-    area = np.where((low <= high).all(1), (high - low + 1).prod(1), 0)
-    left = np.arange(len(boxes))
-    chosen: list[Any] = []
-    while len(left) and len(chosen) < most:
-        first, left = left[0], left[1:]
-        chosen.append(first)
+    area = np.where((low <= high).all(1), (high - low + pixel).prod(1), 0)
+
+    def share(first: int, left: Array) -> Array:
         sides = np.minimum(high[first], high[left]) - np.maximum(low[first], low[left])
         # Boxes that touch in one column overlap there; in one row they do not.
         meet = (sides[:, 0] >= 0) & (sides[:, 1] > 0) & (area[first] > 0) & (area[left] > 0)
-        common = np.where(meet, (sides + 1).prod(1), 0)
+        common = np.where(meet, (sides + pixel).prod(1), 0)
         whole = {
             "IOU": area[first] + area[left] - common,
             "IOMU": np.minimum(area[first], area[left]),
             "IOFU": np.broadcast_to(area[first], common.shape),
         }[kind]
-        share = np.divide(common, whole, out=np.zeros_like(common), where=whole > 0)
-        left = left[share <= threshold]
-    return np.array(chosen, np.int64)
+        return np.asarray(np.divide(common, whole, out=np.zeros_like(common), where=whole > 0))
+
+    return suppressed(len(boxes), threshold, most, share)

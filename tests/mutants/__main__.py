@@ -20,7 +20,7 @@ WORK = ROOT / "build" / "mutants"
 HERE = Path(__file__).resolve().parent
 
 ALSO = {
-    "errors": ["tests/test_errors.py", "tests/test_error_texts.py", "tests/proto", "tests/weights"],
+    "errors": ["tests/test_errors.py", "tests/proto", "tests/weights"],
     "graph": ["tests/graph", "tests/dsl", "tests/layers"],
     "layers": ["tests/layers", "tests/graph"],
     "native": [

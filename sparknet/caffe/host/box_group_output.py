@@ -28,7 +28,7 @@ class BoxGroupOutputHost(Host):
             if values["max_nms_num"]:
                 boxes = boxes[: values["max_nms_num"]]
             most = values["max_post_nms_num"] or len(boxes)
-            boxes = boxes[kept(boxes, values["iou_thr"], values["nms_type"], most)]
+            boxes = boxes[kept(boxes, values["iou_thr"], values["nms_type"], most, 1)]
             rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
         put_boxes(tops, np.concatenate([np.zeros((0, 6)), *rows]))
 

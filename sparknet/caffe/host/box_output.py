@@ -10,6 +10,7 @@ import numpy as np
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.host.box_group_output import put_boxes
 from sparknet.caffe.host.host import Host
+from sparknet.layers.cascade_boxes import kept
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +30,7 @@ class BoxOutputHost(Host):
             if values["max_nms_num"]:
                 boxes = boxes[: values["max_nms_num"]]
             most = values["max_post_nms_num"] or len(boxes)
-            boxes = boxes[kept(boxes, values["iou_thr"], values["nms_type"], most)]
+            boxes = boxes[kept(boxes, values["iou_thr"], values["nms_type"], most, 0)]
             rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
         put_boxes(tops, np.concatenate([np.zeros((0, 6)), *rows]))
 
@@ -52,25 +53,3 @@ def found_boxes(predicted: Array, number: int, values: Mapping[str, Any]) -> lis
     chosen = (extent >= values["min_size"]).all(1) & (likely >= values["fg_thr"])
     rows = np.concatenate([low, low + extent, likely[:, None]], 1).transpose(0, 2, 3, 1)
     return [own[mask] for own, mask in zip(rows, chosen, strict=True)]
-
-
-def kept(boxes: Array, threshold: float, kind: str, most: int) -> Array:
-    """Places of the boxes that overlap no kept one before them by more than a threshold."""
-    low, high = boxes[:, :2], boxes[:, 2:4]
-    area = (high - low).prod(1)
-    left = np.arange(len(boxes))
-    found: list[Any] = []
-    while len(left) and len(found) < most:
-        first, left = left[0], left[1:]
-        found.append(first)
-        sides = np.minimum(high[first], high[left]) - np.maximum(low[first], low[left])
-        common = np.maximum(sides, 0).prod(1)
-        whole = {
-            "IOU": area[first] + area[left] - common,
-            "IOMU": np.minimum(area[first], area[left]),
-            "IOFU": np.broadcast_to(area[first], common.shape),
-        }[kind]
-        left = left[
-            np.divide(common, whole, out=np.zeros_like(common), where=whole > 0) <= threshold
-        ]
-    return np.array(found, np.int64)

@@ -25,7 +25,7 @@ class FrcnnOutputHost(Host):
             likely = np.flatnonzero(scores[:, label] >= values["conf_thr"])
             likely = likely[np.argsort(-scores[likely, label], kind="stable")]
             own = inside(boxes[likely, label if values["cls_aware"] else 1], high, wide)
-            left = kept(own, values["iou_thr"], values["nms_type"], len(own))
+            left = kept(own, values["iou_thr"], values["nms_type"], len(own), 1)
             facts = np.stack([np.full(len(left), label), scores[likely[left], label]], 1)
             rows.append(np.concatenate([np.zeros((len(left), 1)), own[left], facts], 1))
         found = np.concatenate(rows)

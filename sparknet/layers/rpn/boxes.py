@@ -3,7 +3,7 @@ generate_anchors.py, nms)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,20 +75,33 @@ def overlaps(one: Array, two: Array) -> Array:
     return found
 
 
+def suppressed(
+    many: int, threshold: float, most: int, share: Callable[[int, Array], Array]
+) -> Array:
+    """Places of the boxes that overlap no kept one before them by more than a threshold.
+
+    ``share`` says by how much the boxes at some places overlap the one at another.
+    """
+    left = np.arange(many)
+    chosen: list[int] = []
+    while len(left) and len(chosen) < most:
+        first, left = int(left[0]), left[1:]
+        chosen.append(first)
+        left = left[share(first, left) <= threshold]
+    return np.array(chosen, np.int64)
+
+
 def kept(boxes: Array, threshold: float, most: int) -> Array:
-    """Places of the boxes that overlap no kept one before them by more than a threshold."""
+    """Places of the boxes that are left where common pixels are a share of all of both."""
     low, high = boxes[:, :2], boxes[:, 2:4]
     area = (high - low + 1).prod(1)
-    left = np.arange(len(boxes))
-    chosen: list[Any] = []
-    while len(left) and len(chosen) < most:
-        first, left = left[0], left[1:]
-        chosen.append(first)
-        common = np.maximum(
-            np.minimum(high[first], high[left]) - np.maximum(low[first], low[left]) + 1, 0
-        ).prod(1)
-        left = left[common / (area[first] + area[left] - common) <= threshold]
-    return np.array(chosen, np.int64)
+
+    def share(first: int, left: Array) -> Array:
+        sides = np.minimum(high[first], high[left]) - np.maximum(low[first], low[left]) + 1
+        common = np.maximum(sides, 0).prod(1)
+        return np.asarray(common / (area[first] + area[left] - common))
+
+    return suppressed(len(boxes), threshold, most, share)
 
 
 def propose(

@@ -135,8 +135,8 @@ def test_boxes_that_touch() -> None:
     for other in others:
         boxes = np.array([first, other])
         share = iou(first, other)
-        assert len(kept(boxes, max(share - 1e-9, 0), "IOU", 9)) == (1 if share else 2)
-        assert len(kept(boxes, share, "IOU", 9)) == 2
+        assert len(kept(boxes, max(share - 1e-9, 0), "IOU", 9, 1)) == (1 if share else 2)
+        assert len(kept(boxes, share, "IOU", 9, 1)) == 2
     assert [iou(first, other) > 0 for other in others] == [True, False, False, False]
 
 
