@@ -202,12 +202,12 @@ class Net:
     @property
     def flat_params(self) -> NDArray:
         """All parameters, in one buffer (ours, not pycaffe's)."""
-        return self._runtime.flat_data
+        return self._runtime.parameters.values
 
     @property
     def flat_diffs(self) -> NDArray:
         """All parameter gradients, in one buffer (ours, not pycaffe's)."""
-        return self._runtime.flat_diff
+        return self._runtime.parameters.diffs
 
     @property
     def blob_loss_weights(self) -> OrderedDict[str, float]:

@@ -6,36 +6,33 @@ that live in Python (`sparknet.caffe.host`) lie between those runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import wraps
 from threading import RLock
-from time import perf_counter_ns
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from sparknet.caffe import int8
-from sparknet.caffe.blob import Blob, EngineBlob, ParamBlob
+from sparknet.caffe.blob import Blob, EngineBlob
 from sparknet.caffe.host import HOSTS, Host, make_host
+from sparknet.caffe.host.blame import blamed
 from sparknet.caffe.host.python import PythonHost
+from sparknet.caffe.host_clocks import BACKWARD, FORWARD, HostClocks
+from sparknet.caffe.parameters import Parameters
 from sparknet.caffe.precision import available
 from sparknet.caffe.segments import cut
-from sparknet.errors import ArrayError, LayerError, SparkNetError, SpecError, WeightsError
+from sparknet.errors import LayerError, SpecError
 from sparknet.graph import Graph, Node
 from sparknet.graph.reshape import follow
 from sparknet.layers import Shape
-from sparknet.layers.fillers import fill
-from sparknet.layers.layer import TRAIN, count, shape_text
+from sparknet.layers.layer import TRAIN
 from sparknet.layers.user_layer import BlobVec, RawBlobVec
 from sparknet.native import NDArray
 from sparknet.native.net import NativeNet
 from sparknet.proto import caffe_pb2
-
-FORWARD, BACKWARD = 0, 1
-FOREIGN = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""What numpy raises where shapes or values fit no rule that the layer has checked."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -75,12 +72,12 @@ class Runtime:
         self.keep_blobs = keep_blobs
         self.seed = seed
         self.generation = 0
-        self._host_clocks: tuple[dict[int, float], dict[int, float]] | None = None
+        self._clocks = HostClocks()
         self.precision = available(precision)
         self.native = NativeNet(graph.phase == TRAIN, seed, self.precision == "bf16")
-        self._make_params(params)
+        self.parameters = Parameters(graph, self.native, params)
         if fills:
-            self._fill_params()
+            self.parameters.fill(seed)
         self._make_blobs()
         self._note_shapes()
         self._make_layers()
@@ -104,69 +101,19 @@ class Runtime:
 
     # -- building ------------------------------------------------------------------------
 
-    def _make_params(self, given: NDArray | None) -> None:
-        """All parameters in one buffer, all their gradients in another, in order of first use."""
-        sizes = [count(param.shape) for param in self.graph.params]
-        if given is not None and given.shape != (sum(sizes),):
-            raise ArrayError(
-                f"{shape_text(given.shape)} numbers are given for the net's {sum(sizes)} weights"
-            )
-        self.flat_data = NDArray.zeros((sum(sizes),)) if given is None else given
-        self.flat_diff = NDArray.zeros((sum(sizes),))
-        self.offsets = [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
-        self._native_params: dict[tuple[int, Shape], int] = {}
-        self._param_blobs: dict[tuple[int, Shape], ParamBlob] = {}
-        self._apart: set[ParamBlob] = set()
-
-    def _fill_params(self) -> None:
-        data = np.asarray(self.flat_data)
-        rng = np.random.default_rng(self.seed)
-        for number, param in enumerate(self.graph.params):
-            part = slice(self.offsets[number], self.offsets[number + 1])
-            data[part] = fill(param.filler, param.shape, rng).ravel()
-
-    def param(self, learnable: int, shape: Shape) -> ParamBlob:
-        """A parameter under one of the shapes that share it."""
-        key = (learnable, shape)
-        if key not in self._param_blobs:
-            begin, end = self.offsets[learnable], self.offsets[learnable + 1]
-            data = self.flat_data[begin:end].reshape(shape)
-            diff = self.flat_diff[begin:end].reshape(shape)
-            self._param_blobs[key] = ParamBlob(data, diff, self._apart)
-            self._native_params[key] = self.native.add_param(data, diff)
-        return self._param_blobs[key]
-
-    def _check_params(self) -> None:
-        """Refuse to compute with a parameter of more or fewer values than its layer has."""
-        if not self._apart:
-            return
-        for node, own in zip(self.nodes, self.params, strict=True):
-            for number, blob in enumerate(own):
-                if blob in self._apart:
-                    raise WeightsError(
-                        node.name,
-                        f"parameter {number} was reshaped to {shape_text(blob.shape)}: save the "
-                        "net, and load the file into a net whose layer has that shape",
-                    )
-
     @_alone
     def share_params(self, other: Runtime) -> None:
         """Use the memory of another net's parameters, layer by layer of the same name.
 
         Where every parameter is found there, the flat buffer is shared too.
         """
-        self._check_params()
-        other._check_params()
+        for one in (self, other):
+            one.parameters.check(one.nodes, one.params)
         theirs = dict(zip(other.graph.layers, other.params, strict=True))
         for node, own in zip(self.nodes, self.params, strict=True):
             for ref, mine, source in zip(node.params, own, theirs.get(node.name, ()), strict=False):
-                mine.share(source)
-                number = self._native_params[ref.learnable, ref.shape]
-                self.native.share_param(number, source.array)
-        if self.graph.params and all(
-            blob.shares_with(other.flat_data) for own in self.params for blob in own
-        ):
-            self.flat_data = other.flat_data
+                self.parameters.share(ref, mine, source)
+        self.parameters.share_buffer(other.parameters)
         # Their kernels were made for the memory of before.
         self._stale.update(range(len(self.nodes)))
         self._ran.clear()
@@ -180,9 +127,9 @@ class Runtime:
         self.params: list[BlobVec] = []
         self._hosts: dict[int, Host] = {}
         for number, node in enumerate(self.nodes):
-            own = BlobVec(self.param(ref.learnable, ref.shape) for ref in node.params)
+            own = BlobVec(self.parameters.blob(ref.learnable, ref.shape) for ref in node.params)
             self.params.append(own)
-            ids = [self._native_params[ref.learnable, ref.shape] for ref in node.params]
+            ids = [self.parameters.number(ref) for ref in node.params]
             kind = "Host" if node.type in HOSTS else node.type
             self.native.add_layer(kind, node.name, node.bottom_ids, node.top_ids, ids)
             self._describe(number, node)
@@ -326,22 +273,8 @@ class Runtime:
             host.reshape(self._of(node.bottom_ids), self._of(node.top_ids))
         self._host_is_ready(number)
 
-    @contextmanager
-    def _blamed(self, number: int) -> Iterator[None]:
-        """A layer of ours that lives in Python ends in an error that names it, whatever numpy says;
-        a user's own layer names itself."""
-        try:
-            yield
-        except FOREIGN as error:
-            if isinstance(error, SparkNetError) or isinstance(self._hosts[number], PythonHost):
-                raise
-            node = self.nodes[number]
-            shapes = ", ".join(shape_text(self._shapes[blob]) for blob in node.bottom_ids)
-            inputs = f"inputs of {shapes}" if shapes else "its options"
-            told = " ".join(f"{type(error).__name__}: {error}".split())
-            raise LayerError(
-                node.name, f"{node.type}: cannot be computed for {inputs}: {told}"
-            ) from error
+    def _blamed(self, number: int) -> AbstractContextManager[None]:
+        return blamed(self._hosts[number], self.nodes[number], self._shapes)
 
     def _host_is_ready(self, number: int) -> None:
         """The layer has given its tops their shapes."""
@@ -363,7 +296,7 @@ class Runtime:
 
     @_alone
     def forward(self, first: int, last: int) -> float:
-        self._check_params()
+        self.parameters.check(self.nodes, self.params)
         self._check_int8()
         loss = 0.0
         for segment in self.segments:
@@ -371,7 +304,7 @@ class Runtime:
             if begin > end:
                 continue
             if segment.host is not None:
-                with self._timed(FORWARD, begin):
+                with self._clocks.timed(FORWARD, begin):
                     loss += self._forward_host(segment.host, begin)
                 continue
             self._follow(begin, end)
@@ -405,7 +338,7 @@ class Runtime:
         """
         if not self.has_backward:
             raise SpecError("a net for testing made with keep_blobs=False has no backward pass")
-        self._check_params()
+        self.parameters.check(self.nodes, self.params)
         self._check_ran(first, last)
         if overwrite and not self._clears_unseen:
             self.clear_param_diffs()
@@ -417,7 +350,7 @@ class Runtime:
             if segment.host is None:
                 self.native.backward(begin, end, overwrite)
             elif self.nodes[begin].needs_backward:
-                with self._timed(BACKWARD, begin):
+                with self._clocks.timed(BACKWARD, begin):
                     self._backward_host(segment.host, begin)
 
     def _check_ran(self, first: int, last: int) -> None:
@@ -444,26 +377,13 @@ class Runtime:
     def time(self, on: bool) -> None:
         """Start the clocks of all layers from 0, or stop them.  They stand still at first."""
         self.native.time(on)
-        self._host_clocks = ({}, {}) if on else None
+        self._clocks.run(on)
 
     def times(self) -> tuple[list[float], list[float]]:
         """Nanoseconds forward and backward, one number a layer, since the clocks were started."""
         passes = self.native.times()
-        for spent, hosts in zip(passes, self._host_clocks or ({}, {}), strict=True):
-            for number, nanoseconds in hosts.items():
-                spent[number] = nanoseconds
+        self._clocks.put_into(passes)
         return passes
-
-    @contextmanager
-    def _timed(self, which: int, number: int) -> Iterator[None]:
-        """Time a layer that lives in Python, if the clocks run: 0 forward, 1 backward."""
-        if self._host_clocks is None:
-            yield
-            return
-        start = perf_counter_ns()
-        yield
-        spent = self._host_clocks[which]
-        spent[number] = spent.get(number, 0.0) + perf_counter_ns() - start
 
     def reseed(self, seed: int) -> None:
         self.seed = seed
@@ -477,4 +397,4 @@ class Runtime:
             host.close()
 
     def clear_param_diffs(self) -> None:
-        self.flat_diff.fill(0)
+        self.parameters.diffs.fill(0)

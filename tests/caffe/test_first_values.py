@@ -10,7 +10,7 @@ import pytest
 
 import sparknet
 from sparknet import caffe
-from sparknet.caffe import runtime
+from sparknet.caffe import parameters
 from sparknet.errors import WeightsError
 
 NET = """
@@ -61,7 +61,7 @@ def test_no_filler_runs_for_a_file_that_holds_all(
     assert not equal(values(filled), values(caffe.Net(net, caffe.TEST, weights=weights)))
     filled.copy_from(weights)
     wanted = values(filled)
-    monkeypatch.setattr(runtime, "fill", refuse)
+    monkeypatch.setattr(parameters, "fill", refuse)
     assert equal(values(caffe.Net(net, caffe.TEST, weights=weights)), wanted)
     assert equal(values(caffe.Net(net, weights, caffe.TEST)), wanted)
     assert equal(values(sparknet.Net(net, weights).net), wanted)

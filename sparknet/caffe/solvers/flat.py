@@ -28,7 +28,9 @@ class Flat:
         self.rates = [param.lr_mult for param in params]
         """The factors of the rate that the net gives."""
         self._decays = [param.decay_mult for param in params]
-        self._buffers = [NDArray.zeros((self._runtime.offsets[-1],)) for _ in range(histories)]
+        self._buffers = [
+            NDArray.zeros((self._runtime.parameters.offsets[-1],)) for _ in range(histories)
+        ]
         self.shapes: list[Shape] = [param.shape for param in params] * histories
         """Of the history blobs, in the order of a solverstate."""
         self._slice: tuple[int, int, Step] | None = None
@@ -37,7 +39,7 @@ class Flat:
     @property
     def history(self) -> list[Array]:
         """The history blobs as views, in the order of a solverstate: buffer after buffer."""
-        offsets, shapes = self._runtime.offsets, iter(self.shapes)
+        offsets, shapes = self._runtime.parameters.offsets, iter(self.shapes)
         return [
             np.asarray(buffer)[begin:end].reshape(next(shapes))
             for buffer in self._buffers
@@ -51,11 +53,11 @@ class Flat:
 
     def gradient_norm(self) -> float:
         """The Euclidean norm of all gradients together, a float32 number."""
-        return float(np.float32(self._runtime.flat_diff.norm2()))
+        return float(np.float32(self._runtime.parameters.diffs.norm2()))
 
     def parts(self, factor: float) -> list[tuple[Array, Array, Array]]:
         """Of each parameter its values, its gradient times a factor, and its history, flat."""
-        gradients = self._parts(np.asarray(self._runtime.flat_diff) * np.float32(factor))
+        gradients = self._parts(np.asarray(self._runtime.parameters.diffs) * np.float32(factor))
         histories = self._parts(np.asarray(self._buffers[0]))
         values = (np.ravel(owner.data) for owner in self._owners)
         return list(zip(values, gradients, histories, strict=True))
@@ -89,33 +91,33 @@ class Flat:
             self._bind()
 
     def _parts(self, flat: Array) -> list[Array]:
-        return np.split(flat, self._runtime.offsets[1:-1])
+        return np.split(flat, self._runtime.parameters.offsets[1:-1])
 
     def _bind(self) -> None:
         """Find where the parameters lie: in the flat buffer, unless they share another net's."""
         runtime = self._runtime
         self._bound = [owner.array for owner in self._owners]
-        begin = runtime.flat_data.address
+        begin = runtime.parameters.values.address
         flat = (
             all(
                 array.address == begin + _FLOAT_BYTES * offset
-                for array, offset in zip(self._bound, runtime.offsets, strict=False)
+                for array, offset in zip(self._bound, runtime.parameters.offsets, strict=False)
                 if array.size
             )
-            and runtime.flat_data.size == runtime.offsets[-1]
+            and runtime.parameters.values.size == runtime.parameters.offsets[-1]
         )
-        self._copy = None if flat else NDArray.zeros((runtime.offsets[-1],))
+        self._copy = None if flat else NDArray.zeros((runtime.parameters.offsets[-1],))
         self._slice = None
-        self._step = self._step_over(0, runtime.offsets[-1])
+        self._step = self._step_over(0, runtime.parameters.offsets[-1])
 
     def _step_over(self, begin: int, end: int) -> Step:
         runtime = self._runtime
-        weights = runtime.flat_data if self._copy is None else self._copy
+        weights = runtime.parameters.values if self._copy is None else self._copy
         return Step(
             weights[begin:end],
-            runtime.flat_diff[begin:end],
+            runtime.parameters.diffs[begin:end],
             [buffer[begin:end] for buffer in self._buffers],
-            [min(max(offset, begin), end) - begin for offset in runtime.offsets[1:]],
+            [min(max(offset, begin), end) - begin for offset in runtime.parameters.offsets[1:]],
             self.rates,
             self._decays,
         )

@@ -61,7 +61,7 @@ def test_formula(
 
 def compare(solver: Solver, factors: list[tuple[float, float]], rng: np.random.Generator) -> None:
     """Some updates by gradients made up here."""
-    param, sizes = solver.param, np.diff(solver.net._runtime.offsets)
+    param, sizes = solver.param, np.diff(solver.net._runtime.parameters.offsets)
     rates = np.repeat([rate for rate, _ in factors], sizes) * param.base_lr
     decays = np.repeat([own for _, own in factors], sizes) * param.weight_decay
     weights = np.array(solver.net.flat_params, np.float64)
