@@ -32,7 +32,7 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 demo: setup
 	@$(PY) examples/digits_spark.py
 
-# ROOM=dist: one room's; TESTS='tests/dsl tests/net': what is named.
+# ROOM=training: one room's; TESTS='tests/dsl tests/net': what is named.
 test: setup
 	@echo '==> tests'
 	@$(if $(TESTS)$(ROOM),,$(PY) -m tests.spark.java)
@@ -50,7 +50,7 @@ test-slow: setup
 
 # The rooms that speak with a dependency; layers and engine are the same code with any.
 LOWEST := tests/proto tests/native tests/loaders tests/dsl tests/onnx tests/weights tests/summary tests/spark \
-	tests/caffe/host tests/dist/test_wire.py tests/dist/test_handshake.py tests/dist/test_snapshot.py $(wildcard tests/caffe/test_*goldens.py)
+	tests/caffe/host tests/training/test_wire.py tests/training/test_handshake.py tests/training/test_snapshot.py $(wildcard tests/caffe/test_*goldens.py)
 
 test-lowest:
 	@echo '==> tests in a bare copy of the tree, on the lowest versions that pyproject.toml names'
@@ -177,7 +177,7 @@ fuzz-kernels: setup
 
 # Of a room of sparknet/, or of native/layers, native/engine or native/ndarray.
 mutants: setup
-	@test -n "$(ROOM)" || { echo 'which room? make mutants ROOM=dist N=50 SEED=1' >&2; exit 1; }
+	@test -n "$(ROOM)" || { echo 'which room? make mutants ROOM=training N=50 SEED=1' >&2; exit 1; }
 	@$(PY) -m tests.mutants $(ROOM) --number $(or $(N),50) --seed $(or $(SEED),1) $(if $(TESTS),--tests $(TESTS))
 
 clean:

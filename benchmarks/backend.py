@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from sparknet import models
-from sparknet.dist.learner import NetFeed, SolverLearner
-from sparknet.dist.pycaffe_learner import PycaffeLearner
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.proto import caffe_pb2
+from sparknet.training.learner import NetFeed, SolverLearner
+from sparknet.training.pycaffe_learner import PycaffeLearner
 
 MODULE = "tests.net.public_caffe"
 

@@ -25,13 +25,13 @@ from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
-from sparknet.dist.comm import Comm, raw_bytes
-from sparknet.dist.handshake import make_secret
-from sparknet.dist.mesh import Listener
-from sparknet.dist.seal import AES_GCM, GMAC, HMAC, NONE
-from sparknet.dist.shared_memory import SWITCH
-from sparknet.dist.tcp import TcpComm
 from sparknet.native import NDArray, set_threads
+from sparknet.training.comm import Comm, raw_bytes
+from sparknet.training.handshake import make_secret
+from sparknet.training.mesh import Listener
+from sparknet.training.seal import AES_GCM, GMAC, HMAC, NONE
+from sparknet.training.shared_memory import SWITCH
+from sparknet.training.tcp import TcpComm
 
 FLOATS = 61_000_000
 """CaffeNet's parameters: 244 MB."""

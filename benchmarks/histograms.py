@@ -13,13 +13,13 @@ from statistics import median
 
 from benchmarks.comm import spread
 from sparknet import models
-from sparknet.dist.histograms import look
-from sparknet.dist.learner import NetFeed, SolverLearner
-from sparknet.dist.planning.batches import made_up, with_batch
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.training.histograms import look
+from sparknet.training.learner import NetFeed, SolverLearner
+from sparknet.training.planning.batches import made_up, with_batch
 from sparknet.weights import layout_of
 
 NETS = {"lenet": 64, "cifar10_quick": 100, "caffenet": 32, "resnet50": 4}

@@ -23,21 +23,21 @@ from benchmarks.comm import spread
 from benchmarks.digits import TRAINED
 from benchmarks.strategies import records, solver
 from sparknet import models, native
-from sparknet.dist import Averaging, Cluster, Strategy, train, work
-from sparknet.dist.codecs import Codec
-from sparknet.dist.handshake import make_secret
-from sparknet.dist.learner import NetFeed, SolverLearner
-from sparknet.dist.mesh import Listener
-from sparknet.dist.plan import Hooks, Plan
-from sparknet.dist.planning import Measured, plan, predict
-from sparknet.dist.planning.batches import made_up, with_batch
-from sparknet.dist.planning.measuring import Runner, measure, rough_pass
-from sparknet.dist.planning.planned import short
-from sparknet.dist.tcp import TcpComm
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.training import Averaging, Cluster, Strategy, train, work
+from sparknet.training.codecs import Codec
+from sparknet.training.handshake import make_secret
+from sparknet.training.learner import NetFeed, SolverLearner
+from sparknet.training.mesh import Listener
+from sparknet.training.plan import Hooks, Plan
+from sparknet.training.planning import Measured, plan, predict
+from sparknet.training.planning.batches import made_up, with_batch
+from sparknet.training.planning.measuring import Runner, measure, rough_pass
+from sparknet.training.planning.planned import short
+from sparknet.training.tcp import TcpComm
 
 NETS = {"lenet": 64, "cifar10_quick": 32, "cifar10_full": 32}
 LENGTHS = (5, 20)

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from sparknet import train
-from sparknet.dist import Averaging
 from sparknet.dsl import SolverParams
 from sparknet.models.lenet.net import net
+from sparknet.training import Averaging
 
 BOUND = 50.0
 """KiB a minute; a program that exceeds it ends with status 1."""

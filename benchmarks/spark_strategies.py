@@ -15,8 +15,8 @@ from typing import Any
 
 from benchmarks.digits import TRAINED
 from benchmarks.strategies import Row, measure, records, rows, solver, table, write
-from sparknet.dist import Averaging, Strategy
 from sparknet.spark import Trainer, local_session
+from sparknet.training import Averaging, Strategy
 
 COMMAND = "python -m benchmarks.spark_strategies --write"
 

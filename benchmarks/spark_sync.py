@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.dist.mesh import TOGETHER, Listener
-from sparknet.dist.seal import choose_seal
-from sparknet.dist.tcp import TcpComm
 from sparknet.native import NDArray
 from sparknet.spark import local_session, tree_mean
+from sparknet.training.mesh import TOGETHER, Listener
+from sparknet.training.seal import choose_seal
+from sparknet.training.tcp import TcpComm
 from sparknet.weights import LayerBlobs, Layout, WeightCollection
 
 NUMBERS = 61_000_000

@@ -19,7 +19,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.digits import TRAINED, digits, real
-from sparknet.dist import (
+from sparknet.loaders import ArrayRecords
+from sparknet.loaders.mnist import MNIST
+from sparknet.proto import read_solver
+from sparknet.training import (
     BMUF,
     AllReduce,
     Auto,
@@ -32,9 +35,6 @@ from sparknet.dist import (
     Strategy,
     train,
 )
-from sparknet.loaders import ArrayRecords
-from sparknet.loaders.mnist import MNIST
-from sparknet.proto import read_solver
 from sparknet.weights import WeightCollection
 
 ROOT = Path(__file__).resolve().parents[1]

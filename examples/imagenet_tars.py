@@ -34,10 +34,10 @@ from sparknet import (
     SoftmaxWithLoss,
     SolverParams,
 )
-from sparknet.dist import Averaging
 from sparknet.dsl import Accuracy
 from sparknet.loaders import Subset, Tars, mean_of
 from sparknet.spark import Trainer, get_session, read_images
+from sparknet.training import Averaging
 
 BATCH, SIDE, CROP, ROUND = 32, 256, 227, 2.0
 LETTERS = "ABCDEFGHIJ"

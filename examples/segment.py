@@ -20,9 +20,9 @@ import numpy as np
 from scenes import NAMES, png, scene
 
 from sparknet import ConvLayer, NetParams, PoolLayer, RDDLayer, SoftmaxWithLoss, SolverParams
-from sparknet.dist import Averaging, DynamicAveraging
 from sparknet.dsl import Deconvolution, Eltwise, ReLU
 from sparknet.spark import Trainer, get_session
+from sparknet.training import Averaging, DynamicAveraging
 
 SIDE, BATCH, EPOCHS = 64, 16, 8
 SCENES = {"learned": 1200, "held out": 200}

@@ -20,7 +20,7 @@ True
 Every layer type has a builder here, which a star import brings and `dir(sparknet)` lists.
 
 `train` does so by several processes of this machine, `sparknet.spark.Trainer` by the workers of a
-Spark cluster.  `sparknet.dist` has the strategies by which workers synchronise,
+Spark cluster.  `sparknet.training` has the strategies by which workers synchronise,
 `sparknet.models` well-known nets, `sparknet.summary` progress and plots; `sparknet.caffe` is a
 pycaffe.
 
@@ -48,16 +48,16 @@ _HOMES = {
         "SolverParams",
     ),
     "sparknet.net": ("Net",),
-    "sparknet.dist": ("train",),
-    "sparknet.dist.planning": ("plan",),
+    "sparknet.training": ("train",),
+    "sparknet.training.planning": ("plan",),
     "sparknet.weights": ("WeightCollection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = ("caffe", "dist", "dsl", "errors", "graph", "models", "spark", "summary")
+_ROOMS = ("caffe", "dsl", "errors", "graph", "models", "spark", "summary", "training")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _ROOMS or name == "dist":
         return import_module(f"sparknet.{name}")
     if name == "__all__":
         value: Any = sorted({"__version__", *_ROOMS, *_HOME_OF, *_builders()})
@@ -83,15 +83,13 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from sparknet import caffe as caffe
-    from sparknet import dist as dist
     from sparknet import dsl as dsl
     from sparknet import errors as errors
     from sparknet import graph as graph
     from sparknet import models as models
     from sparknet import spark as spark
     from sparknet import summary as summary
-    from sparknet.dist import train as train
-    from sparknet.dist.planning import plan as plan
+    from sparknet import training as training
     from sparknet.dsl import ActivationLayer as ActivationLayer
     from sparknet.dsl import ConvLayer as ConvLayer
     from sparknet.dsl import LinearLayer as LinearLayer
@@ -107,4 +105,6 @@ if TYPE_CHECKING:
     from sparknet.proto import read_net as read_net
     from sparknet.proto import read_solver as read_solver
     from sparknet.proto import write_model as write_model
+    from sparknet.training import train as train
+    from sparknet.training.planning import plan as plan
     from sparknet.weights import WeightCollection as WeightCollection

@@ -24,7 +24,11 @@ TESTS_OF = runpy.run_path(str(SCRIPT))["tests_of"]
         ),
         ("native/layers/pooling.cpp", "tests/layers/test_pooling.py", "tests/layers/test_lrn.py"),
         ("sparknet/weights/nothing.py", "tests/weights/test_weights.py", "tests/net/test_net.py"),
-        ("tests/dist/groups.py", "tests/dist/test_comm.py", "tests/dist/strategies/test_alone.py"),
+        (
+            "tests/training/groups.py",
+            "tests/training/test_comm.py",
+            "tests/training/strategies/test_alone.py",
+        ),
         ("tests/net/test_net.py", "tests/net/test_net.py", "tests/net/test_flow.py"),
         ("examples/lenet.py", "tests/examples/test_lenet.py", "tests/net/test_net.py"),
         ("docs/net.md", "tests/docs/test_guides.py", "tests/net/test_net.py"),

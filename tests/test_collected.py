@@ -87,12 +87,12 @@ def test_a_file_that_git_ignores_is_named_once_it_is_tracked(tree: Path) -> None
 
 def test_this_trees_own_settings_hide_no_folder() -> None:
     names = {path.parent for path in GUARD.files(ROOT)}
-    assert ROOT / "tests" / "dist" in names
+    assert ROOT / "tests" / "training" in names
     words = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
-    some = [str(ROOT / "tests" / name) for name in ("dist", "packaging")]
+    some = [str(ROOT / "tests" / name) for name in ("training", "packaging")]
     listed = subprocess.run([*words, *some], cwd=ROOT, capture_output=True, text=True).stdout
     for path in GUARD.files(ROOT):
-        if path.relative_to(ROOT).parts[1] in ("dist", "packaging"):
+        if path.relative_to(ROOT).parts[1] in ("training", "packaging"):
             assert str(path.relative_to(ROOT)) in listed
 
 
@@ -104,11 +104,11 @@ def test_every_step_of_ci_is_a_make_target() -> None:
 
 def test_a_module_that_a_package_lacks_is_named() -> None:
     """As the tests of packages look: in a package without a folder of the tree."""
-    assert ("dist", "__init__") in modules()
-    hidden = [*modules(), ("dist", "hidden", "module")]
+    assert ("training", "__init__") in modules()
+    hidden = [*modules(), ("training", "hidden", "module")]
     words = [sys.executable, "-c", PROBE.replace("{modules}", repr(hidden))]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    assert done.stderr.endswith("AssertionError: [('dist', 'hidden', 'module')]\n")
+    assert done.stderr.endswith("AssertionError: [('training', 'hidden', 'module')]\n")
 
 
 def test_what_git_knows_is_ignored_by_no_pattern() -> None:

@@ -31,7 +31,7 @@ STOREYS = (
     {"weights"},
     {"net"},
     {"summary"},
-    {"dist"},
+    {"training", "dist"},
     {"spark"},
     {"cli"},
 )
@@ -148,7 +148,7 @@ def test_every_layer_type_has_its_file() -> None:
 
 
 WITHOUT_TYPES = (
-    *("native", "loaders", "graph", "weights", "net", "dist", "summary", "spark", "cli"),
+    *("native", "loaders", "graph", "weights", "net", "training", "summary", "spark", "cli"),
     *("dsl/checks.py", "caffe/runtime.py", "caffe/segments.py", "caffe/timing.py"),
 )
 """Where facts about a layer type are asked of its class: no type is named there.

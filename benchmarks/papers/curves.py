@@ -19,9 +19,9 @@ from sparknet import (
     SolverParams,
     models,
 )
-from sparknet.dist import Cluster, Strategy, simulate
-from sparknet.dist.planning.planned import short
 from sparknet.errors import ListenerError
+from sparknet.training import Cluster, Strategy, simulate
+from sparknet.training.planning.planned import short
 
 KEPT = Path(__file__).resolve().parents[2] / "build" / "papers"
 BATCH = 4

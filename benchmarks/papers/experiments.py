@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.papers.curves import LONG, Setting, curve, iterations, make_solver
 from benchmarks.papers.fits import fits
 from benchmarks.strategies import records
-from sparknet.dist import (
+from sparknet.training import (
     AllReduce,
     Averaging,
     Cluster,
@@ -20,7 +20,7 @@ from sparknet.dist import (
     Strategy,
     simulate,
 )
-from sparknet.dist.planning import Planned, plan, predict
+from sparknet.training.planning import Planned, plan, predict
 
 Part = dict[str, Any]
 Points = list[tuple[float, float]]

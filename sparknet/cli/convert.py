@@ -181,8 +181,8 @@ def _pictures(
 
 
 def _snapshot(chosen: Namespace) -> int:
-    from sparknet.dist.runs import FolderRuns, find
-    from sparknet.dist.snapshot import model
+    from sparknet.training.runs import FolderRuns, find
+    from sparknet.training.snapshot import model
 
     store, round = find(FolderRuns, chosen.path)
     model(store, round).save(chosen.out)

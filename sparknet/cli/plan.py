@@ -11,8 +11,8 @@ from sparknet.cli.settings import read_settings
 from sparknet.cli.verb import Verb, WrongUse
 
 if TYPE_CHECKING:
-    from sparknet.dist.virtual import Cluster
     from sparknet.proto.caffe_pb2 import SolverParameter
+    from sparknet.training.virtual import Cluster
 
 _PASSED_ON = ("workers", "batches", "target", "accuracy", "metric", "seconds", "trial", "precision")
 
@@ -50,7 +50,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _execute(chosen: Namespace) -> int:
-    from sparknet.dist.planning import plan
+    from sparknet.training.planning import plan
 
     flags.needed(chosen, "solver")
     on_spark = spark_flags.is_wanted(chosen, spark_flags.FLAGS[1:])
@@ -72,7 +72,7 @@ def _execute(chosen: Namespace) -> int:
 
 def _cluster(chosen: Namespace) -> Cluster | None:
     """The cluster of which something is given."""
-    from sparknet.dist.virtual import Cluster
+    from sparknet.training.virtual import Cluster
 
     given: dict[str, Any] = {"step": chosen.step}
     if chosen.bandwidth is not None:
@@ -85,9 +85,9 @@ def _cluster(chosen: Namespace) -> Cluster | None:
 
 
 def _on_spark(chosen: Namespace, settings: SolverParameter, given: dict[str, Any]) -> Any:
-    from sparknet.dist.planning import plan
     from sparknet.spark import get_session, planning_on
     from sparknet.spark.reading import query
+    from sparknet.training.planning import plan
 
     if not (chosen.sql or chosen.data):
         raise WrongUse("--spark measures with data", "give --data SOURCE or --sql QUERY")

@@ -17,10 +17,10 @@ from sparknet.cli.verb import WrongUse
 from sparknet.errors import FileError
 
 if TYPE_CHECKING:
-    from sparknet.dist.training import Trained
     from sparknet.proto.caffe_pb2 import SolverParameter
     from sparknet.spark import Trained as SparkTrained
     from sparknet.summary import History, Listener
+    from sparknet.training.local_training import Trained
 
 PASSED_ON = {**train_spark.PASSED_ON, "resume": "resume", "threads": "threads"}
 """Flags, and the arguments of `sparknet.train` that they set."""
@@ -122,7 +122,7 @@ _CONFUSION = "confusion["
 
 
 def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trained | SparkTrained:
-    from sparknet.dist.training import train as start
+    from sparknet.training.local_training import train as start
 
     strategy = parse_strategy(chosen.strategy or "averaging")
     snapshots = chosen.snapshots or f"{settings.snapshot_prefix}_snapshots"
@@ -180,7 +180,7 @@ def _plot(history: History, path: str) -> None:
 
 def parse_strategy(text: str) -> Any:
     """The strategy in ``name:setting=value,…``; values are JSON, or words."""
-    from sparknet.dist.strategies import make_strategy
+    from sparknet.training.strategies import make_strategy
 
     name, _, rest = text.partition(":")
     settings = {}

@@ -7,9 +7,9 @@ from math import prod
 from pathlib import Path
 
 from sparknet.caffe.solvers import SOLVERS
-from sparknet.dist.training_net import settings
 from sparknet.graph import Graph
 from sparknet.net import Net
+from sparknet.training.training_net import settings
 from sparknet.weights import layout_of
 
 _FLOAT = 4

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparknet.dist.runs import FolderRuns, Runs, run_names
-from sparknet.dist.store import ROUND, UNNAMED, Buffer, FolderStore, Store
 from sparknet.errors import FileError, SparkError
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.job import is_classic
 from sparknet.spark.remote import local_path, said_by_java
+from sparknet.training.runs import FolderRuns, Runs, run_names
+from sparknet.training.store import ROUND, UNNAMED, Buffer, FolderStore, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

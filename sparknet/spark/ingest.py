@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.dist.identity import check_sum
-from sparknet.dist.worker_main import Part
 from sparknet.errors import SparkError, SparkNetError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords, Batch, Column, Records, Subset, column_of
 from sparknet.net.scratch import PRIVATE_FILE
 from sparknet.spark.columns import Wanted, arrays
 from sparknet.spark.places import BAD, at_place
+from sparknet.training.identity import check_sum
+from sparknet.training.worker_main import Part
 
 if TYPE_CHECKING:
     import pyarrow as pa

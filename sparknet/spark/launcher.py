@@ -7,13 +7,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sparknet.dist.failure import Failure
-from sparknet.dist.run import Run, Workers
-from sparknet.dist.run_spec import RunSpec
 from sparknet.errors import DataError, SparkError
 from sparknet.spark import preflight, scratch, task
 from sparknet.spark.job import Job, is_classic
 from sparknet.spark.task import Columns
+from sparknet.training.failure import Failure
+from sparknet.training.run import Run, Workers
+from sparknet.training.run_spec import RunSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sparknet.dist.portable import portable_net
 from sparknet.errors import FileError, SparkError, SpecError, shown
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import NDArray
@@ -34,6 +33,7 @@ from sparknet.spark.remote import fetched, written
 from sparknet.spark.saved import Saved
 from sparknet.spark.shared_weights import send_weights
 from sparknet.spark.transformed import key_of, pictures_of, transformed
+from sparknet.training.portable import portable_net
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:

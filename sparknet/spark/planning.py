@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sparknet.dist.events import Event
-from sparknet.dist.planning.measuring import Runner
-from sparknet.dist.strategies import Strategy
 from sparknet.spark.trainer import Trainer
+from sparknet.training.events import Event
+from sparknet.training.planning.measuring import Runner
+from sparknet.training.strategies import Strategy
 
 _ANY_LOSS = 1e30
 

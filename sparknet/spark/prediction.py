@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sparknet.dist.portable import Portable
 from sparknet.errors import SparkError, SparkNetError
 from sparknet.loaders.ahead import ahead
 from sparknet.loaders.preprocessing import Preprocessing
@@ -26,6 +25,7 @@ from sparknet.spark.places import in_one_line
 from sparknet.spark.row_parts import Part, Reader
 from sparknet.spark.shared_weights import SharedWeights
 from sparknet.spark.worker_cache import kept
+from sparknet.training.portable import Portable
 
 if TYPE_CHECKING:
     import pyarrow as pa

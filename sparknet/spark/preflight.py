@@ -12,17 +12,17 @@ from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sparknet.dist.events import Event
-from sparknet.dist.line import Link
-from sparknet.dist.seal import AES_GCM, GMAC, HMAC
-from sparknet.dist.waiting import FIRST
-from sparknet.dist.worker_main import void
 from sparknet.errors import SparkError
 from sparknet.net.backend import EMBEDDED
 from sparknet.spark import probe
 from sparknet.spark.address import is_local
 from sparknet.spark.by_value import MISSING
 from sparknet.spark.job import Job, is_classic
+from sparknet.training.events import Event
+from sparknet.training.line import Link
+from sparknet.training.seal import AES_GCM, GMAC, HMAC
+from sparknet.training.waiting import FIRST
+from sparknet.training.worker_main import void
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

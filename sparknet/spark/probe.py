@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from sparknet.dist.acceptor import open_port
-from sparknet.dist.handshake import PREFLIGHT
-from sparknet.dist.line import Link
-from sparknet.dist.rendezvous import Presence
-from sparknet.dist.seal import choose_seal
 from sparknet.errors import CommError, SparkError, SparkNetError
 from sparknet.net.backend import CPU, EMBEDDED, import_backend, missing
 from sparknet.spark.footprint import room
+from sparknet.training.acceptor import open_port
+from sparknet.training.handshake import PREFLIGHT
+from sparknet.training.line import Link
+from sparknet.training.rendezvous import Presence
+from sparknet.training.seal import choose_seal
 
 if TYPE_CHECKING:
     import pyarrow as pa

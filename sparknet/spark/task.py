@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sparknet.dist.line import Line
-from sparknet.dist.run_spec import RunSpec
-from sparknet.dist.worker_main import Seat, reporting, take_part
 from sparknet.native import set_threads
 from sparknet.net.backend import EMBEDDED
 from sparknet.spark.columns import Wanted
 from sparknet.spark.ingest import ingest
 from sparknet.spark.probe import device_of, task_host
 from sparknet.spark.scratch import scratch
+from sparknet.training.line import Line
+from sparknet.training.run_spec import RunSpec
+from sparknet.training.worker_main import Seat, reporting, take_part
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,14 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sparknet.dist import training
-from sparknet.dist.events import OnEvent
-from sparknet.dist.run import Run
-from sparknet.dist.runs import save_weights
-from sparknet.dist.seal import choose_seal
-from sparknet.dist.strategies import Strategy
-from sparknet.dist.training_net import training_net
-from sparknet.dist.training_settings import Beginning, Protection, TrainingSettings
 from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
@@ -37,6 +29,14 @@ from sparknet.spark.remote import fetched, local_path
 from sparknet.spark.row_weights import COLUMN as WEIGHT
 from sparknet.spark.row_weights import RowWeights, label_column, without_weights
 from sparknet.spark.task import Columns
+from sparknet.training import local_training
+from sparknet.training.events import OnEvent
+from sparknet.training.run import Run
+from sparknet.training.runs import save_weights
+from sparknet.training.seal import choose_seal
+from sparknet.training.strategies import Strategy
+from sparknet.training.training_net import training_net
+from sparknet.training.training_settings import Beginning, Protection, TrainingSettings
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ INVALID = ("raise", "drop")
 
 
 @dataclass(frozen=True)
-class Trained(training.Trained):
+class Trained(local_training.Trained):
     """The result of `Trainer.fit`."""
 
     columns: dict[str, str] | None = None
@@ -63,7 +63,7 @@ class Trainer:
     """Trains the net of a solver (whatever `Net` takes) on the workers of a Spark cluster.
 
     ``workers`` tasks run together in one barrier stage and synchronise by ``strategy``: a name or
-    an object of `sparknet.dist`.  ``init_weights`` are the initial weights: a caffemodel, a
+    an object of `sparknet.training`.  ``init_weights`` are the initial weights: a caffemodel, a
     model, or a path of snapshots, of which the newest is used.  ``columns`` maps the net's blobs to
     the data's columns, where the names differ.  ``weight`` names a column that says what each row
     counts for in every loss, ``class_weights`` maps labels to what their rows count for (1 for
@@ -87,7 +87,7 @@ class Trainer:
     ``deadline`` seconds counts as lost.  The workers may take ``start_timeout`` seconds to start
     together, ten minutes unless given, as with Spark itself, or any time (None); an event
     ``waiting`` says that they are waited for.  ``ports`` are those that workers may listen on, for
-    clusters with a firewall.  Each event (`sparknet.dist.events`) is passed to ``on_event``.
+    clusters with a firewall.  Each event (`sparknet.training.events`) is passed to ``on_event``.
 
     Nobody can change what travels between the workers and the driver without being noticed.
     ``protection="encrypted"`` makes it unreadable as well, which is the default where Spark itself

@@ -9,7 +9,7 @@ import pytest
 
 from sparknet.cli import main
 from sparknet.proto import write_text
-from tests.dist import small
+from tests.training import small
 
 
 @pytest.fixture

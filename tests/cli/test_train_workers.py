@@ -15,9 +15,9 @@ import pytest
 from sparknet.cli import main
 from sparknet.cli.train_workers import parse_strategy
 from sparknet.cli.verb import WrongUse
-from sparknet.dist import STRATEGIES
 from sparknet.errors import SettingError
 from sparknet.summary import History
+from sparknet.training import STRATEGIES
 from tests.cli.conftest import ROOT, Run, Task, make_task
 from tests.cli.test_train_plain import by_pycaffe, weights
 

@@ -9,12 +9,12 @@ import pytest
 
 import sparknet
 from sparknet import EuclideanLoss, InnerProduct, NetParams, RDDLayer, SoftmaxWithLoss
-from sparknet.dist import simulate, train
 from sparknet.errors import DataError, SettingError
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
 from sparknet.net.scores import NAMES, Scores, finished, judged_blobs
-from tests.dist import small
+from sparknet.training import simulate, train
+from tests.training import small
 
 RNG = np.random.default_rng(0)
 CLASSES = 4

@@ -25,7 +25,7 @@ with scratch_folder() as folder:
 TRAINING = """
 import os, signal
 import sparknet
-from tests.dist.small import records, settings
+from tests.training.small import records, settings
 
 def end(event):
     if event["event"] == "workers":

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
-from sparknet.dist.strategies import make_strategy
 from sparknet.spark import Trainer
+from sparknet.training.strategies import make_strategy
 from tests.spark.digits import pixels, solver
 from tests.spark.java import quick
 

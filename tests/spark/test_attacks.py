@@ -13,12 +13,12 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
-from sparknet.dist.run import Run
-from sparknet.dist.strategies import Averaging
 from sparknet.spark import Trainer
-from tests.dist import attacker as attackers
-from tests.dist.attacker import CHALLENGE, Attacker, Flood, Meddler, tap
+from sparknet.training.run import Run
+from sparknet.training.strategies import Averaging
 from tests.spark.digits import solver, tuples
+from tests.training import attacker as attackers
+from tests.training.attacker import CHALLENGE, Attacker, Flood, Meddler, tap
 
 pytestmark = pytest.mark.slow
 

@@ -43,12 +43,12 @@ def test_values_that_two_layers_read_count_once_and_those_of_a_frozen_one_do_not
 
 LIMITED = """
 import json
-from sparknet.dist.handshake import make_secret
-from sparknet.dist.line import Link
-from sparknet.dist.seal import HMAC
+from sparknet.training.handshake import make_secret
+from sparknet.training.line import Link
+from sparknet.training.seal import HMAC
 from sparknet.errors import SparkError
 from sparknet.spark import Trainer, local_session, preflight
-from sparknet.dist.driver import Driver
+from sparknet.training.driver import Driver
 from tests.spark.digits import pixels, solver
 
 spark = local_session(1, config={"spark.executor.pyspark.memory": "700m"})

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sparknet.dist.runs import FolderRuns
 from sparknet.errors import FileError
 from sparknet.spark.hadoop import HadoopRuns, open_runs
+from sparknet.training.runs import FolderRuns
 
 
 def test_a_snapshot_goes_there_and_back(spark: Any, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import sparknet
 from sparknet.spark import planning_on
-from tests.dist import small
+from tests.training import small
 
 
 def test_a_plan_is_measured_by_tasks(session: Any) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import sparknet
-from sparknet.dist.driver import Driver
-from sparknet.dist.handshake import make_secret
-from sparknet.dist.line import Link
-from sparknet.dist.seal import choose_seal
 from sparknet.errors import SparkError
 from sparknet.spark import Trainer, preflight
+from sparknet.training.driver import Driver
+from sparknet.training.handshake import make_secret
+from sparknet.training.line import Link
+from sparknet.training.seal import choose_seal
 from tests.spark.conftest import SLOTS
 
 SECRET = make_secret()

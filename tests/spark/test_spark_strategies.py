@@ -15,7 +15,7 @@ import pytest
 from benchmarks.digits import TRAINED
 from benchmarks.spark_strategies import OnSpark, on_spark
 from benchmarks.strategies import BATCH, STRATEGIES, measure, records, solver
-from sparknet.dist import Auto, Downpour, simulate
+from sparknet.training import Auto, Downpour, simulate
 from tests.net import public_caffe
 from tests.spark.dealt import dealt
 

@@ -32,13 +32,13 @@ from pyspark.ml.tuning import (
     TrainValidationSplitModel,
 )
 
-from sparknet.dist import SlowMo
 from sparknet.errors import FileError, LayerError, SparkError
 from sparknet.net import Net
 from sparknet.proto import write_blob
 from sparknet.spark import SparkModel
 from sparknet.spark.pipeline import NetEstimator, NetFeaturizer, NetModel
 from sparknet.spark.pipeline.persistence import check_sum
+from sparknet.training import SlowMo
 from tests.spark.conftest import CONNECT, REMOTE
 
 HEAD = """net_param { name: "points" layer { name: "data" type: "Input" top: "data"

@@ -14,13 +14,13 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
-from sparknet.dist.run import Run
-from sparknet.dist.strategies import Averaging
 from sparknet.spark import Trainer
-from tests.dist import attacker as attackers
-from tests.dist.attacker import Cut, tap
+from sparknet.training.run import Run
+from sparknet.training.strategies import Averaging
 from tests.spark.digits import solver, tuples
 from tests.spark.saboteur import Saboteur, at_round, go_on
+from tests.training import attacker as attackers
+from tests.training.attacker import Cut, tap
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from sparknet.dist import Averaging
-from sparknet.dist.stragglers import Slow, Stragglers
 from sparknet.spark import Trainer
 from sparknet.summary import Progress
+from sparknet.training import Averaging
+from sparknet.training.stragglers import Slow, Stragglers
 from tests.spark.burner import burning
 from tests.spark.digits import NET, pixels, solver
 

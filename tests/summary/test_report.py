@@ -12,16 +12,16 @@ import pytest
 
 from sparknet import models
 from sparknet.cli import main
-from sparknet.dist import Averaging, Cluster, simulate
-from sparknet.dist.planning import plan
 from sparknet.errors import FileError, SettingError
 from sparknet.proto import write_text
 from sparknet.summary import RunFolder, report
 from sparknet.summary.report.drawing import drawing
 from sparknet.summary.report.reading import Run, read
 from sparknet.summary.run_folder import layers
-from tests.dist import small
+from sparknet.training import Averaging, Cluster, simulate
+from sparknet.training.planning import plan
 from tests.summary import browser
+from tests.training import small
 
 STRAGGLING = Cluster(step=0.5, slow={1: 2.0}, failures=[(2, 20.0)], restart=5.0, latency=0.25)
 

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.ml import Estimator
 
-from sparknet.dist.events import OnEvent
-from sparknet.dist.portable import portable_solver
-from sparknet.dist.strategies import Strategy, make_strategy
 from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
@@ -37,6 +34,9 @@ from sparknet.spark.pipeline.params import (
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.trainer import Trainer, weights_of
+from sparknet.training.events import OnEvent
+from sparknet.training.portable import portable_solver
+from sparknet.training.strategies import Strategy, make_strategy
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
     that cannot be read, or whose label is no class, are left out of the training, and counted in
     the event `workers`.
 
-    Each event of the training (`sparknet.dist.events`) is passed to ``on_event``, which alone is
-    not saved.  docs/pipelines.md is the guide.
+    Each event of the training (`sparknet.training.events`) is passed to ``on_event``, which
+    alone is not saved.  docs/pipelines.md is the guide.
     """
 
     settings: ClassVar[Mapping[str, Setting]] = {

@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sparknet.dist.portable import Portable, portable_net
 from sparknet.layers import LAYERS
 from sparknet.layers.infogain_loss import InfogainLoss
 from sparknet.layers.source_layer import SourceLayer
@@ -20,6 +19,7 @@ from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, parse_net
 from sparknet.proto.trust import mark
 from sparknet.spark.model import SparkModel
+from sparknet.training.portable import Portable, portable_net
 
 NetParameter = caffe_pb2.NetParameter
 

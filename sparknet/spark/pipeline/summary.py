@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparknet.dist.worker import Outcome
 from sparknet.spark.trainer import Trained
+from sparknet.training.worker import Outcome
 
 
 class TrainingSummary:
@@ -13,7 +13,7 @@ class TrainingSummary:
 
     def __init__(self, trained: Trained) -> None:
         self.events: list[dict[str, Any]] = trained.history.events
-        """All events of the run: `sparknet.dist.events`."""
+        """All events of the run: `sparknet.training.events`."""
         self.outcome: Outcome = trained.outcome
         """Why it ended, and the last metrics."""
 

@@ -1,0 +1,30 @@
+"""Training together: how workers reach each other, how they synchronise, and what they do.
+
+Nothing here knows of Spark: the same `work` runs in threads, in processes and in Spark's tasks.
+"""
+
+from __future__ import annotations
+
+from sparknet.training import strategies
+from sparknet.training.learner import Learner, SolverLearner
+from sparknet.training.local_training import Trained, train
+from sparknet.training.plan import Hooks, Plan
+from sparknet.training.pycaffe_learner import PycaffeLearner
+from sparknet.training.strategies import *  # noqa: F403 - their names are listed there, once
+from sparknet.training.virtual import Cluster, simulate
+from sparknet.training.worker import Outcome, work
+
+__all__ = [
+    "Cluster",
+    "Hooks",
+    "Learner",
+    "Outcome",
+    "Plan",
+    "PycaffeLearner",
+    "SolverLearner",
+    "Trained",
+    "simulate",
+    "train",
+    "work",
+]
+__all__ += strategies.__all__

@@ -1,0 +1,120 @@
+"""Events of a training run: plain dicts, passed to ``on_event`` one by one.
+
+Every event has ``event`` (its kind) and ``time`` (seconds since the epoch).  Numbers are plain
+Python numbers, so that an event is a line of JSON.  ``round``, ``iteration`` and the
+``total`` numbers count from the beginning of the run, over resumes.  ``epoch`` is None where the
+number of records is not known.
+
+``start``
+    net (its name), workers, strategy (its name), settings (the strategy's), round, iteration,
+    steps (the iteration at which training ends) and seconds (both may be None), records,
+    batch_size (records that one worker takes in an iteration), run (the path of the folder that
+    its snapshots lie in, or None), resumed (the path of the snapshot it goes on from, or None)
+
+``workers``
+    attempt, workers (a dict for each: host, process, records, held_out, dropped, the rows of a
+    DataFrame that were left out because they cannot be read, and reason, what is wrong with the
+    first of these)
+
+``round``
+    round, iteration, epoch, warmup (true where worker 0 trains alone, before the first round),
+    steps (the most that a worker made), samples (of all workers), loss (mean over all steps),
+    rate (learning rate of the next iteration), divergence (the largest of the workers), clipped
+    (the workers' steps whose gradients were scaled down to clip_gradients; 0 where Caffe trains),
+    seconds_computing, seconds_loading (its part in which a worker waited for records),
+    seconds_communicating, seconds_waiting (its part in which small values were exchanged: mostly
+    the waiting for slower workers) (means over the workers), bytes_sent (by all workers, in this
+    round; totals contain what else was sent, such as the first weights, but no validations),
+    total_samples, total_bytes_sent, total_seconds, workers (a dict for each: steps, samples,
+    loss, the four times, bytes_sent, divergence, clipped)
+
+``layers``
+    round, iteration, epoch, parameters (a dict for each blob of parameters: layer, blob, size,
+    weights and gradients).  Weights and gradients are dicts: norm (None where it is not finite),
+    low, high and counts, a histogram of the values (docs/training.md).  It comes before the event
+    of the round at whose first step worker 0 looked
+
+``note``
+    round, iteration, epoch, text (what a strategy decided, for people to read)
+
+``validation``
+    round, iteration, epoch, records, metrics (name → mean), best (whether it is the best so far),
+    bytes_sent (by all workers, for this validation: of some strategies it takes a mean of its own),
+    seconds
+
+``snapshot``
+    round, iteration, path, bytes, seconds
+
+``stop``
+    reason (steps, seconds, patience, interrupted), best (the iteration of the best validation
+    where the weights are those and not the last ones, else None), round, iteration, epoch,
+    total_samples, total_bytes_sent, total_bytes_validating (what validations sent, which the former
+    leaves out), total_seconds, communication (share of the workers' time,
+    0 … 1), snapshot (the newest one's path, or None)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sparknet.errors import ListenerError
+from sparknet.summary.events import standstill
+
+_logger = logging.getLogger("sparknet.training")
+
+Event = dict[str, Any]
+OnEvent = Callable[[Event], None]
+
+
+def resumption(event: Mapping[str, Any]) -> str | None:
+    """A line about the start of a run that continues from a snapshot, else None."""
+    if event["event"] != "start" or not event.get("resumed"):
+        return None
+    run, _, round = str(event["resumed"]).rpartition("/")
+    return f"resuming {run} from {round}, iteration {event['iteration']}"
+
+
+def waiting(event: Mapping[str, Any]) -> str | None:
+    """A line about a run that waits for Spark to start its workers, else None."""
+    if event["event"] != "waiting":
+        return None
+    slots, needed, seconds = event["slots"], event["needed"], event["seconds"]
+    since = f"nobody has worked for {seconds:.0f} s"
+    if slots is None:
+        unknown = "Spark Connect does not say how many there are"
+        return f"{since}: waiting for {needed} slots at once ({unknown})"
+    if slots < needed:
+        return (
+            f"{since}: waiting for slots, there are {slots} of the {needed} that the workers need"
+        )
+    return f"{since}: waiting for Spark to start {needed} workers, in {slots} slots"
+
+
+def dropped(event: Mapping[str, Any]) -> str | None:
+    """A line about rows that were left out, because they cannot be read, else None."""
+    workers = event["workers"] if event["event"] == "workers" else ()
+    count = sum(worker.get("dropped", 0) for worker in workers)
+    if not count:
+        return None
+    first = next(worker["reason"] for worker in workers if worker["reason"])
+    return f"{count} rows that cannot be read are left out: {first}"
+
+
+def tell(listener: OnEvent | None, event: Event) -> None:
+    """Pass an event to a listener; ListenerError if it raises."""
+    if said := resumption(event):
+        _logger.info(said)
+    if event["event"] == "standstill":
+        _logger.warning(standstill(event))
+    for line in (waiting(event), dropped(event)):
+        if line:
+            _logger.warning(line)
+    if listener is None:
+        return
+    try:
+        listener(event)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ListenerError(f"on_event failed at the event '{event['event']}': {what}") from error

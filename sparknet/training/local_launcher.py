@@ -1,0 +1,188 @@
+"""LocalWorkers: starts, watches and ends the worker processes of one machine."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparknet.errors import PeerLost
+from sparknet.training.failure import Failure
+from sparknet.training.run import Workers
+from sparknet.training.run_spec import RunSpec
+from sparknet.training.snapshot import newest
+from sparknet.training.store import Store
+
+PROGRAM = "sparknet.training.local_worker"
+_END = 10.0
+"""Seconds that a process may take to end after its work."""
+_LONGEST_LOOK = 1.0
+"""Seconds between two looks at a process; more means that this process was paused."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a worker process is given."""
+
+    spec: RunSpec
+    rank: int
+    size: int
+    folder: str
+    """The run's temporary folder; a worker whose parent is gone removes it."""
+    records: str
+    validation: str | None
+    threads: int
+
+
+@dataclass
+class _Member:
+    """One worker process."""
+
+    rank: int
+    process: subprocess.Popen[bytes]
+    channel: socket.socket
+    """Closes when the process ends; the process ends when it closes."""
+    has_ended: bool = False
+    spent: float | None = None
+    """The processor time of its start, when it was looked at last."""
+    looked: float = 0.0
+    idle: float = 0.0
+    """The seconds for which it has used no processor time."""
+
+    def look(self) -> None:
+        """Add to `idle`; a pause of this process itself counts for a moment only."""
+        now, spent = time.monotonic(), processor_time(self.process.pid)
+        moved = spent is None or spent != self.spent
+        self.idle = 0.0 if moved else self.idle + min(now - self.looked, _LONGEST_LOOK)
+        self.spent, self.looked = spent, now
+
+
+class LocalWorkers(Workers):
+    """One process for each place."""
+
+    restarts = False
+
+    def __init__(self, places: Sequence[Place], store: Store | None) -> None:
+        self._places, self._store = places, store
+        self._deadline = places[0].spec.deadline
+        self._members: list[_Member] = []
+        self._selector = selectors.DefaultSelector()
+
+    def __enter__(self) -> LocalWorkers:
+        try:
+            for place in self._places:
+                member = _started(place)
+                self._members.append(member)
+                self._selector.register(member.channel, selectors.EVENT_READ, member)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+        if self._store is not None:
+            self._store.clean()
+
+    def wait(self, seconds: float) -> bool:
+        for key, _ in self._selector.select(seconds):
+            key.data.has_ended = True
+            self._selector.unregister(key.fileobj)
+        return all(member.has_ended for member in self._members)
+
+    @property
+    def some_ended(self) -> bool:
+        return any(member.has_ended for member in self._members)
+
+    def hung(self, has_called: Callable[[int], bool]) -> PeerLost | None:
+        for member in self._members:
+            if member.has_ended or has_called(member.rank):
+                continue
+            member.look()
+            if member.idle > self._deadline:
+                what = f"process {member.process.pid} has not called the driver"
+                idle = f"and did nothing for {self._deadline:g} s"
+                return PeerLost(member.rank, "this machine", f"{what}, {idle}; {self._saved()}")
+        return None
+
+    def failure(self, said: Sequence[Failure]) -> Exception:
+        """The error of a process that died without a report comes before the others' reports."""
+        spoke = {one.worker for one in said}
+        for member in self._members:
+            if member.has_ended and member.rank not in spoke:
+                return self._gone(member)
+        return said[0].error if said else self._gone(self._members[0])
+
+    def _gone(self, member: _Member) -> PeerLost:
+        how = f"process {member.process.pid} {_end_of(member.process)}"
+        return PeerLost(member.rank, "this machine", f"{how}; {self._saved()}")
+
+    def _saved(self) -> str:
+        if self._store is None:
+            return "no snapshots are made"
+        round = newest(self._store)
+        path = None if round is None else self._store.path(round)
+        return "there is no snapshot yet" if path is None else f"resume from {path}"
+
+    def _end(self) -> None:
+        for member in self._members:
+            try:
+                member.process.wait(_END if member.has_ended else 0)
+            except subprocess.TimeoutExpired:
+                member.process.kill()
+                member.process.wait()
+            member.channel.close()
+        self._selector.close()
+
+
+def _started(place: Place) -> _Member:
+    mine, theirs = socket.socketpair()
+    paths = [path or str(Path.cwd()) for path in sys.path]
+    with closing(theirs):
+        process = subprocess.Popen(
+            [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            env={
+                "GLOG_minloglevel": "1",  # every worker would log the same lines
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(paths),
+                "OMP_NUM_THREADS": str(place.threads),
+            },
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,  # the parent handles an interruption at the terminal
+        )
+    with tempfile.TemporaryFile() as file:  # a process that hangs takes no bytes
+        pickle.dump(place, file)
+        file.flush()
+        socket.send_fds(mine, [b"."], [file.fileno()])
+    return _Member(place.rank, process, mine)
+
+
+def processor_time(process: int) -> float | None:
+    """The ticks that a process has used so far; None where nobody says."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return None
+    user, system = text.rpartition(")")[2].split()[11:13]
+    return int(user) + int(system)
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> str:
+    try:
+        code = process.wait(_END)
+    except subprocess.TimeoutExpired:
+        return "hung up and does not end"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with status {code} and no word to the driver"

@@ -1,0 +1,241 @@
+"""Run: a training run on the driver's side, for local processes and for Spark tasks.
+
+The driver adds some events to those of `sparknet.training.events`:
+
+``reading``
+    worker, where (its host and process): a worker begins to read its records
+
+``workers``
+    attempt (more than 1 after a worker was lost), workers (a dict for each: host, process,
+    records, held_out)
+
+``slow``
+    round, iteration, epoch, worker, where (its host and process), seconds (of its
+    step), median (of the other workers' steps), in the third slow round
+
+``waiting``
+    slots (how many tasks Spark can run at once, or None where that is not known, as under Spark
+    Connect), needed (how many the workers take), seconds (for how long nobody has worked)
+
+``standstill``
+    seconds (for how long no worker got on, though they are there), workers (what each of them does,
+    by its number as text: whom it waits for, or that it has not called yet)
+
+``failure``
+    worker, type, message (of its error): Spark runs the stage again, from the newest snapshot,
+    unless it would fail again
+"""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import numpy as np
+
+from sparknet.errors import CommError, OutOfMemory, PeerLost, SparkNetError, WorkerError
+from sparknet.native import NDArray
+from sparknet.summary import History
+from sparknet.training.driver import Driver
+from sparknet.training.events import Event, OnEvent, tell
+from sparknet.training.failure import Failure, first_cause
+from sparknet.training.handshake import make_secret
+from sparknet.training.line import Link
+from sparknet.training.store import Store
+from sparknet.training.stragglers import Stragglers
+from sparknet.training.waiting import FIRST, Standing, Waiting
+from sparknet.training.worker import Outcome
+
+_LOOK = 0.2
+"""Seconds between two checks of the workers."""
+_GRACE, _LAST = 10.0, 1.0
+"""Seconds that workers may take to end, after the weights have come and after a loss."""
+_WORDS = 2.0
+"""Seconds in which the others may report their errors, where nobody starts them again."""
+_SHORT = 30.0
+"""Seconds for which the driver may be unable to take workers' connections."""
+
+
+class Workers(ABC):
+    """The workers of a run: entering starts them, leaving ends them all."""
+
+    restarts: bool
+    """Whether the workers are started again when one is lost."""
+
+    @abstractmethod
+    def __enter__(self) -> Workers: ...
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None: ...
+
+    @abstractmethod
+    def wait(self, seconds: float) -> bool:
+        """Wait until something happens; returns whether all have ended."""
+
+    @property
+    @abstractmethod
+    def some_ended(self) -> bool:
+        """Whether a worker has ended."""
+
+    def slots(self) -> tuple[int | None, int] | None:
+        """How many there are (None: not known) and are needed; None where no slots are needed."""
+        return None
+
+    def hung(self, has_called: Callable[[int], bool]) -> PeerLost | None:
+        """A worker that hangs before its first call to the driver, where that can be seen."""
+        return None
+
+    @abstractmethod
+    def failure(self, said: Sequence[Failure]) -> Exception:
+        """The error of a run without weights, given the errors that workers reported."""
+
+
+class Run:
+    """Serves the workers of one call of `train` or `Trainer.fit` while it is entered."""
+
+    def __init__(
+        self,
+        weights: NDArray,
+        store: Store | None,
+        on_event: OnEvent | None,
+        *,
+        resume: bool,
+        seal: str,
+        host: str = "127.0.0.1",
+        deadline: float = 60.0,
+        foreign: type[SparkNetError] = WorkerError,
+    ) -> None:
+        self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
+        self._history = History()
+        self._on_event, self._foreign = on_event, foreign
+        self._stragglers = Stragglers()
+        self._deadline = deadline
+        self._waiting, self._still = Waiting(min(FIRST, deadline)), Standing(deadline)
+        self.driver = Driver(
+            self._secret,
+            np.asarray(weights).data.cast("B"),
+            store,
+            self._hear,
+            resume,
+            run=self._id,
+            seal=seal,
+            host=host,
+            deadline=deadline,
+        )
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.driver.close()
+
+    @property
+    def history(self) -> History:
+        """The events; of a long run the older rounds are thinned out."""
+        return self._history
+
+    def link(self, host: str = "127.0.0.1") -> Link:
+        """The link for workers that reach the driver under the name ``host``."""
+        address = host, self.driver.port
+        return Link(self._id, address, self._secret, self._seal, self._deadline)
+
+    def supervise(self, workers: Workers) -> tuple[Outcome, NDArray]:
+        """Wait until training has ended; returns its outcome and the weights.
+
+        The first interruption (Ctrl-C) ends training after the current round, with a snapshot;
+        then KeyboardInterrupt is raised again.
+        """
+        with interruptible(self.driver.interrupt), workers:
+            self._watch(workers)
+            if self.driver.progress.outcome is None:
+                raise self._failure(workers)
+        return self._result()
+
+    def _watch(self, workers: Workers) -> None:
+        """Wait until all workers have ended, or no more can be expected of them."""
+        late = float("inf")
+        while not workers.wait(_LOOK) and time.monotonic() < late:
+            late = min(late, time.monotonic() + self._patience(workers))
+
+    def _patience(self, workers: Workers) -> float:
+        """Seconds to wait for the workers from now on; raises the error that ends the run."""
+        progress = self.driver.progress
+        if progress.outcome is not None:
+            return _LAST if progress.failures else _GRACE
+        if progress.broken is not None:
+            raise progress.broken
+        seconds, reason = self.driver.trouble
+        if seconds > _SHORT:
+            raise CommError(
+                f"the driver can take no connections from workers for {seconds:.0f} s ({reason}): "
+                "raise the limits of open files (ulimit -n) and of processes"
+            )
+        cause = first_cause(self._failures())
+        if cause is not None and not (workers.restarts and isinstance(cause, OutOfMemory)):
+            raise cause
+        if (lost := workers.hung(self.driver.has_called)) is not None:
+            raise lost
+        self.say(self._still.look(self.driver.standstill()))
+        if workers.restarts:
+            self.say(self._waiting.look(self.driver, workers.slots))
+            return float("inf")
+        return _WORDS if progress.failures or workers.some_ended else float("inf")
+
+    def say(self, event: Event | None) -> None:
+        """Pass on an event of the driver's own, if there is one."""
+        if event is not None:
+            with suppress(OSError):  # the listener failed
+                self.driver.hear(event)
+        if self.driver.progress.broken is not None:
+            raise self.driver.progress.broken
+
+    def _failures(self) -> list[Failure]:
+        return [Failure.of(said, self._foreign) for said in tuple(self.driver.progress.failures)]
+
+    def _failure(self, workers: Workers) -> Exception:
+        """The error of a run in which no worker sent weights."""
+        progress, failures = self.driver.progress, self._failures()
+        return progress.broken or first_cause(failures) or workers.failure(failures)
+
+    def _result(self) -> tuple[Outcome, NDArray]:
+        progress = self.driver.progress
+        assert progress.weights is not None
+        assert progress.outcome is not None
+        outcome = Outcome(**progress.outcome)
+        if outcome.reason == "interrupted":
+            kept = outcome.snapshot or "no snapshot, as there is no path for them"
+            raise KeyboardInterrupt(f"interrupted at iteration {outcome.iteration}; left: {kept}")
+        return outcome, NDArray.view(np.frombuffer(progress.weights, np.float32))
+
+    def _hear(self, event: Event) -> None:
+        """Record and pass on an event of the workers."""
+        self._history(event)
+        tell(self._on_event, event)
+        for slow in self._stragglers.hear(event):
+            self._hear(slow)
+
+
+@contextmanager
+def interruptible(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` at the first interruption (Ctrl-C); the second raises KeyboardInterrupt.
+
+    Meanwhile Spark's own handler, which would cancel the job, is not called.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def first(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop()
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

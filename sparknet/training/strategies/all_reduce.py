@@ -1,0 +1,67 @@
+"""AllReduce: averages the workers' gradients in each iteration, as BigDL (Dai et al., 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar, final
+
+from sparknet.training import statistics
+from sparknet.training.comm import Comm
+from sparknet.training.learner import Learner, Steps
+from sparknet.training.strategies.strategy import Meter, Round, State, Strategy
+
+
+@final
+@dataclass(frozen=True)
+class AllReduce(Strategy):
+    """Computes with K workers and batches of b what one worker computes with batches of K b.
+
+    Each worker updates its own slice of the weights and of the solver's history: the gradient
+    comes in (reduce-scatter), the weights go out (all-gather).
+    """
+
+    name: ClassVar[str] = "allreduce"
+
+    steps: int = 10
+    """Iterations in a round.  It sets how often events come; the result does not depend on it."""
+
+    def check(self) -> None:
+        self.need(self.steps >= 1, "steps", "at least 1")
+
+    @property
+    def needs_state(self) -> bool:
+        return True  # each worker updates a part of them
+
+    def start(self, learner: Learner, comm: Comm) -> State:
+        return State()
+
+    def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
+        meter, steps = Meter(comm), min(self.steps, most)
+        if comm.size == 1:
+            done = learner.step(steps)
+        else:
+            done = sum((_step(learner, comm) for _ in range(steps)), Steps())
+            # BatchNorm's sums are linear in the data: averaging once in a round is enough.
+            statistics.average(learner, comm)
+        state.round += 1
+        return meter.round(state.round, done, 0.0)
+
+    def finish(self, learner: Learner, comm: Comm, state: State) -> None:
+        for history in learner.histories:
+            comm.all_gather(history)
+
+
+def _step(learner: Learner, comm: Comm) -> Steps:
+    done = learner.compute_gradient()
+    comm.reduce_scatter_mean(learner.gradients)
+    begin, end = comm.bounds(learner.weights.size)[comm.rank]
+
+    def norm() -> float:
+        return sqrt(comm.sum(learner.gradients[begin:end].norm2() ** 2))
+
+    saved = statistics.take(learner.weights, learner.statistics)
+    learner.apply_update(begin, end, norm)
+    comm.all_gather(learner.weights)
+    statistics.put(learner.weights, learner.statistics, saved)
+    return done

@@ -1,0 +1,89 @@
+"""DynamicAveraging: synchronise only when a worker has moved far (Kamp et al., 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, final
+
+from sparknet.native import NDArray
+from sparknet.training import statistics
+from sparknet.training.comm import Comm
+from sparknet.training.learner import Learner, Steps
+from sparknet.training.strategies.periodic import (
+    Periodic,
+    SharedModel,
+    mean_weights,
+    settle_momentum,
+)
+from sparknet.training.strategies.strategy import State
+
+
+@dataclass
+class Apart(SharedModel):
+    """x, and the iterations since the last synchronisation."""
+
+    steps: int = 0
+
+
+@final
+@dataclass(frozen=True)
+class DynamicAveraging(Periodic):
+    """Averages as `Averaging` does, when some ‖x_i - x‖ passes a threshold, and at the end.
+
+    Each check sends one number.  ``relative`` measures ‖x_i - x‖₂ / ‖x‖₂, which depends neither
+    on the size of the net nor on its scale; ``absolute`` the sum of absolute differences.
+    """
+
+    name: ClassVar[str] = "dynamic"
+
+    threshold: float = 0.02
+    check_every: int = 10
+    sync_at_least_every: int | None = None
+    """Iterations after which workers synchronise, however near to each other they are."""
+    measure: Literal["relative", "absolute"] = "relative"
+
+    def check(self) -> None:
+        super().check()
+        self.need(self.threshold >= 0, "threshold", "at least 0")
+        self.need(self.check_every >= 1, "check_every", "at least 1")
+        every = self.sync_at_least_every
+        self.need(every is None or every >= 1, "sync_at_least_every", "at least 1, or None")
+        self.need(self.measure in ("relative", "absolute"), "measure", "relative or absolute")
+
+    def start(self, learner: Learner, comm: Comm) -> Apart:
+        self.check_learner(learner)
+        return Apart(center=learner.weights.copy())
+
+    def train(self, learner: Learner, most: int) -> Steps:
+        return learner.step(min(self.check_every, most))
+
+    def synchronise(
+        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
+    ) -> None:
+        assert isinstance(state, Apart)
+        state.steps += steps
+        if self.measure == "absolute":
+            drift = statistics.distance(learner, state.center)
+        farthest = comm.max(drift)
+        due = self.sync_at_least_every is not None and state.steps >= self.sync_at_least_every
+        if farthest > self.threshold or due:
+            self._average(learner, comm, state)
+
+    def _average(self, learner: Learner, comm: Comm, state: Apart) -> None:
+        mean_weights(learner, comm, state.center, self.codec)
+        settle_momentum(learner, comm, self.momentum)
+        state.center.copy_from(learner.weights)
+        state.steps = 0
+
+    def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:
+        assert isinstance(state, Apart)
+        if not state.steps:
+            return learner.weights
+        mean = learner.weights.copy()
+        comm.mean(mean)
+        return mean
+
+    def finish(self, learner: Learner, comm: Comm, state: State) -> None:
+        assert isinstance(state, Apart)
+        if state.steps:
+            self._average(learner, comm, state)

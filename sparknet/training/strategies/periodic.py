@@ -1,0 +1,121 @@
+"""Periodic: the base of strategies that train locally, then synchronise."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Literal, final
+
+from sparknet.errors import SettingError
+from sparknet.native import NDArray
+from sparknet.training import statistics
+from sparknet.training.codecs import CODES, Codec
+from sparknet.training.comm import Comm
+from sparknet.training.learner import Learner, Steps
+from sparknet.training.strategies.strategy import Meter, Round, State, Strategy
+
+InnerMomentum = Literal["keep", "average", "reset"]
+
+
+@dataclass
+class SharedModel(State):
+    """The weights after the last synchronisation: x."""
+
+    center: NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Periodic(Strategy):
+    """Rounds of local training, each with a synchronisation at its end."""
+
+    momentum: InnerMomentum = "keep"
+    """What happens to the solvers' own momentum at a synchronisation."""
+    codec: Codec | None = None
+    """Sends the differences to x in fewer bytes."""
+
+    def check(self) -> None:
+        modes = ("keep", "average", "reset")
+        self.need(self.momentum in modes, "momentum", "keep, average or reset")
+        known = ", ".join(CODES)
+        self.need(self.codec is None or self.codec in CODES, "codec", f"one of {known}, or None")
+
+    @property
+    def needs_state(self) -> bool:
+        return super().needs_state or self.momentum != "keep"
+
+    def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
+        if self.codec is None or comm.size == 1:
+            return {}
+        own, mean = comm.feedback(self.codec, learner.weights.size)
+        return {"codec's own errors": own, "codec's errors of means": mean}
+
+    def check_learner(self, learner: Learner) -> None:
+        """Refuse settings that this solver cannot follow."""
+        if self.momentum == "reset" and not learner.momentum:
+            raise SettingError(
+                f"{type(self).__name__}: only the momentum of SGD and Nesterov can be reset: "
+                "set momentum to keep or average"
+            )
+
+    def start(self, learner: Learner, comm: Comm) -> SharedModel:
+        self.check_learner(learner)
+        return SharedModel(center=learner.weights.copy())
+
+    @final
+    def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
+        assert isinstance(state, SharedModel)
+        meter, divergence = Meter(comm), 0.0
+        done = self.train(learner, most)
+        if comm.size > 1:
+            divergence = statistics.drift(learner, state.center)
+            self.synchronise(learner, comm, state, done.steps, divergence)
+        state.round += 1
+        return meter.round(state.round, done, divergence)
+
+    @abstractmethod
+    def train(self, learner: Learner, most: int) -> Steps:
+        """Train locally."""
+
+    @abstractmethod
+    def synchronise(
+        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
+    ) -> None:
+        """Bring the workers together; called where there is more than one.
+
+        This worker has made ``steps`` steps, and its weights are ``drift`` away from the center,
+        relative to the center's norm.
+        """
+
+
+def mean_weights(learner: Learner, comm: Comm, center: NDArray, codec: Codec | None) -> None:
+    """Average the weights of all learners.
+
+    A codec codes the differences to the center, never raw weights or BatchNorm's statistics.
+    """
+    if codec is None:
+        comm.mean(learner.weights)
+        return
+    statistics.average(learner, comm)
+    saved = statistics.take(learner.weights, learner.statistics)
+    learner.weights.subtract(center)
+    statistics.clear(learner.weights, learner.statistics)
+    comm.mean(learner.weights, codec=codec)
+    learner.weights.add(center)
+    statistics.put(learner.weights, learner.statistics, saved)
+
+
+def settle_momentum(learner: Learner, comm: Comm, momentum: InnerMomentum) -> None:
+    """Keep, average or reset the solvers' histories after a synchronisation.
+
+    Caffe's momentum history contains the learning rate, so an average is rescaled where the rate
+    drops between two rounds.
+    """
+    if momentum == "reset":
+        for history in learner.histories:
+            history.fill(0.0)
+    elif momentum == "average":
+        dropped = learner.momentum and learner.rate < learner.last_rate
+        for history in learner.histories:
+            comm.mean(history)
+            if dropped:
+                history.scale(learner.rate / learner.last_rate)

@@ -1,0 +1,181 @@
+"""Strategy: how workers synchronise their weights, as a small program that each of them runs.
+
+A strategy holds settings only.  Its `State` is what it remembers between rounds: NDArrays and
+numbers, which `Strategy.round` changes and snapshots contain.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, ClassVar
+
+from sparknet.errors import SettingError
+from sparknet.native import NDArray
+from sparknet.training.comm import Comm
+from sparknet.training.learner import Learner, Steps
+
+
+@dataclass
+class State:
+    """What a strategy remembers.  Snapshots leave out fields marked `transient`."""
+
+    round: int = field(default=0, kw_only=True)
+    """Rounds done so far."""
+
+    def arrays(self) -> dict[str, NDArray]:
+        """The buffers, for snapshots."""
+        return {name: value for name, value in self._saved() if isinstance(value, NDArray)}
+
+    def numbers(self) -> dict[str, Any]:
+        """The other fields, as JSON, for snapshots."""
+        return {name: value for name, value in self._saved() if not isinstance(value, NDArray)}
+
+    def _saved(self) -> Iterator[tuple[str, Any]]:
+        for one in fields(self):
+            if not one.metadata.get("transient"):
+                yield one.name, getattr(self, one.name)
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a worker did in a round."""
+
+    number: int
+    """From 1 on."""
+    steps: int
+    samples: int
+    loss: float
+    """The mean over the worker's steps."""
+    seconds_computing: float
+    seconds_communicating: float
+    bytes_sent: int
+    divergence: float
+    """How far the worker moved from the last synchronised weights: ‖x_i - x‖ / ‖x‖."""
+    seconds_loading: float = 0.0
+    """The part of computing in which the worker waited for its records."""
+    seconds_waiting: float = 0.0
+    """The part of communicating in which it waited for other workers."""
+    note: str = ""
+    """What the strategy decided, for people to read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy(ABC):
+    """Settings, checked when the object is made.  Concrete strategies are final."""
+
+    name: ClassVar[str]
+    """Its name in `STRATEGIES` and on the command line."""
+
+    warmup: int = 0
+    """Iterations that worker 0 trains alone before the first round."""
+
+    def __post_init__(self) -> None:
+        self.need(self.warmup >= 0, "warmup", "at least 0")
+        self.check()
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse settings that make no sense."""
+
+    def need(self, holds: bool, setting: str, wanted: str) -> None:
+        if not holds:
+            value = getattr(self, setting)
+            raise SettingError(f"{type(self).__name__}: {setting} must be {wanted}, not {value!r}")
+
+    @property
+    def needs_state(self) -> bool:
+        """Whether it needs the solvers' histories, or sets their iteration."""
+        return self.warmup > 0
+
+    @abstractmethod
+    def start(self, learner: Learner, comm: Comm) -> State:
+        """The state before the first round; all workers have the same weights."""
+
+    @abstractmethod
+    def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
+        """Train for at most ``most`` iterations, then synchronise.
+
+        With one worker this is plain training.
+        """
+
+    def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:
+        """The weights to validate and to save; the same on every worker."""
+        return learner.weights
+
+    def finish(self, learner: Learner, comm: Comm, state: State) -> None:  # noqa: B027
+        """Called after the last round: makes every learner's weights the model."""
+
+    def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
+        """Further buffers that snapshots contain."""
+        return {}
+
+    def settings(self) -> dict[str, Any]:
+        """Its name and settings, as JSON."""
+        return {"name": self.name, **asdict(self)}
+
+    @classmethod
+    def setting_names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]
+
+
+class Meter:
+    """Measures a round: the bytes sent and the time spent in communication."""
+
+    def __init__(self, comm: Comm) -> None:
+        self._comm = comm
+        self._before = replace(comm.traffic)
+
+    def round(self, number: int, done: Steps, divergence: float) -> Round:
+        alone = Round(
+            number,
+            done.steps,
+            done.samples,
+            done.loss,
+            done.seconds,
+            0.0,
+            0,
+            divergence,
+            done.loading,
+        )
+        return self.around(alone)
+
+    def around(self, inner: Round) -> Round:
+        """A round measured elsewhere, with the traffic before and after it added."""
+        now, before = self._comm.traffic, self._before
+        return replace(
+            inner,
+            seconds_communicating=now.seconds - before.seconds,
+            bytes_sent=now.sent - before.sent,
+            seconds_waiting=now.waiting - before.waiting,
+        )
+
+
+def follow_first(learner: Learner, comm: Comm) -> None:
+    """Give all workers the weights, histories and iteration of worker 0."""
+    comm.broadcast(learner.weights)
+    iterations = comm.gather(learner.iter)
+    if any(iterations):  # the histories of new solvers are zeros
+        for history in learner.histories:
+            comm.broadcast(history)
+    if iterations[0] != learner.iter:
+        learner.seek(int(iterations[0]))
+
+
+def warm_up(learner: Learner, comm: Comm, steps: int) -> Round:
+    """Train worker 0 alone, then give all workers its weights, histories and iteration.
+
+    Workers exchange a message several times within the deadline, so that a long warm-up is not
+    taken for a dead worker.
+    """
+    meter, done = Meter(comm), Steps()
+    patience = comm.deadline / 4
+    while True:
+        begun = comm.clock()
+        while comm.rank == 0 and done.steps < steps and comm.clock() - begun < patience:
+            done += learner.step(1)
+        if not comm.any(comm.rank == 0 and done.steps < steps):
+            break
+    follow_first(learner, comm)
+    return meter.round(0, done, 0.0)

@@ -1,0 +1,124 @@
+"""training_net: the net that is trained, and its solver's settings for the training."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+from sparknet.caffe.solvers import SOLVERS
+from sparknet.errors import SettingError, SpecError
+from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.net import Net
+from sparknet.net.backend import EMBEDDED, Pycaffe, find_backend, import_backend
+from sparknet.proto import caffe_pb2
+from sparknet.training.plan import ENDLESS
+from sparknet.training.strategies import Strategy
+from sparknet.weights import WeightCollection
+
+StrPath = str | os.PathLike[str]
+
+_STATE = ("snapshot", "restore")
+"""What reads and writes the solverstate: the histories and the iteration."""
+
+
+def training_net(
+    solver: Any,
+    weights: StrPath | WeightCollection | None,
+    seed: int | None,
+    precision: str,
+    preprocessing: Preprocessing | None = None,
+    backend: Any = EMBEDDED,
+) -> Net:
+    """The net of a solver; if ``solver`` is a Net, a copy of it."""
+    if not isinstance(solver, Net):
+        net = Net(
+            solver,
+            weights,
+            seed=seed,
+            precision=precision,
+            preprocessing=preprocessing,
+            backend=backend,
+        )
+        settings(net)
+        return net
+    settings(solver)
+    if weights is not None:
+        raise SettingError("this Net has weights already: give it those to begin with")
+    if preprocessing not in (None, solver.preprocessing):
+        raise SettingError(f"this Net is made already: give {preprocessing!r} to Net itself")
+    if precision not in ("float32", solver.precision):
+        raise SettingError(f"this Net computes in {solver.precision}: give precision to Net itself")
+    if backend != EMBEDDED and find_backend(backend).name != solver.backend.name:
+        mine = solver.backend.name
+        raise SettingError(f"this Net has the backend '{mine}': give backend to Net itself")
+    return solver.copy()
+
+
+def settings(net: Net) -> caffe_pb2.SolverParameter:
+    if net.settings is None:
+        raise SettingError("training needs a solver: a net alone does not say how it is trained")
+    return net.settings
+
+
+def check_backend(net: Net, strategy: Strategy, keeps: bool) -> None:
+    """Refuse a backend that cannot train so; ``keeps`` says whether there are snapshots."""
+    name = net.backend.name
+    if net.flat_weights is not None:
+        return
+    if not isinstance(net.backend, Pycaffe) or _imported_as(name) is not net.backend.module:
+        raise SettingError(
+            f"backend '{name}' is not what the workers import under this name: "
+            "put it into a module that they can import"
+        )
+    needed: dict[str, Sequence[str]] = {"training": ("apply_update", "iter")}
+    if keeps:
+        needed["the solver's histories in snapshots"] = _STATE
+    if strategy.needs_state:
+        needed[f"the solver's histories by strategy '{strategy.name}'"] = _STATE
+    for what, names in needed.items():
+        for one in names:
+            if not hasattr(net.solver, one):
+                raise SettingError(f"backend '{name}' has no Solver.{one}, needed for {what}")
+    kind = settings(net).type
+    if kind not in SOLVERS:
+        raise SettingError(f"backend '{name}': nothing is known of the histories of {kind}")
+
+
+def _imported_as(name: str) -> Any:
+    try:
+        return import_backend(name)
+    except SpecError:
+        return None
+
+
+def seed_of(net: Net, resumed: int | None) -> int:
+    """The seed of random numbers: the resumed run's, else the solver's, else a random one."""
+    if resumed is not None:
+        return resumed
+    given = int(settings(net).random_seed)
+    return given if given >= 0 else secrets.randbits(31)
+
+
+def last_step(
+    net: Net, steps: int | None, epochs: float | None, seconds: float | None
+) -> int | None:
+    """The iteration at which training ends.
+
+    The steps of ``epochs`` are known only after the records have been counted.
+    """
+    if steps is not None and epochs is not None:
+        raise SettingError("give steps or epochs, not both")
+    if epochs is not None:
+        if not isinstance(epochs, (int, float)) or not 0 <= epochs < inf:
+            raise SettingError(f"epochs must be at least 0, not {epochs!r}")
+        return ENDLESS
+    if steps is None and seconds is None:
+        steps = int(settings(net).max_iter)
+        if not steps:
+            raise SettingError(
+                "training has no end: give steps, epochs or seconds, or max_iter in the solver"
+            )
+    return steps

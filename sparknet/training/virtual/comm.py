@@ -1,0 +1,181 @@
+"""VirtualComm: the comm of workers in one process, whose clock is simulated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sparknet.errors import PeerLost
+from sparknet.native import NDArray
+from sparknet.training.codecs import Codec
+from sparknet.training.comm import Accept, Comm, Server, raw_bytes
+from sparknet.training.local import DEADLINE
+from sparknet.training.shard import Shard, ShardedServer
+from sparknet.training.virtual.cluster import Cluster, Pace
+from sparknet.training.virtual.stage import Act, Stage
+
+
+class VirtualComm(Comm):
+    """Works on the buffers where they lie, with the bits of every other comm.
+
+    One worker runs at a time: that one whose clock is behind the others'.  So the results of
+    asynchronous strategies are those of the simulated times, and the same in every run.
+    """
+
+    def __init__(
+        self, rank: int, stage: Stage, cluster: Cluster, pace: Pace, price: float = 1.0
+    ) -> None:
+        """``price`` multiplies the bytes of buffers, where they stand for larger ones."""
+        super().__init__(rank, len(stage.clocks), DEADLINE)
+        self.stage, self.cluster, self.pace = stage, cluster, pace
+        self._price = price
+
+    @classmethod
+    def group(
+        cls, size: int, cluster: Cluster, *, now: float = 0.0, price: float = 1.0
+    ) -> list[VirtualComm]:
+        """The comms of a group; each worker's thread calls `stage.enter` first."""
+        stage = Stage(size, now)
+        return [cls(rank, stage, cluster, Pace(cluster, rank), price) for rank in range(size)]
+
+    def clock(self) -> float:
+        return self.stage.clocks[self.rank]
+
+    def spend(self, seconds: float) -> None:
+        """Let time pass for this worker; PeerLost if it is lost in it."""
+        self.stage.clocks[self.rank] += seconds
+        self._check_loss()
+
+    def server(self, buffer: NDArray, accept: Accept) -> Server:
+        mine = Shard(buffer, self.bounds(buffer.size)[self.rank], accept)
+        return _VirtualServer(self._meet(mine, lambda shards: (list(shards), 0.0)), self)
+
+    def close(self) -> None:
+        self.stage.leave(self.rank)
+
+    # -- what a transport does -----------------------------------------------------------
+
+    def _exchange(self, outgoing: Sequence[memoryview], incoming: Sequence[memoryview]) -> None:
+        sent, received = (self._nbytes(views) for views in (outgoing, incoming))
+
+        def act(table: Sequence[Any]) -> tuple[None, float]:
+            for rank, (_, given, _) in enumerate(table):
+                for other in self._all:
+                    if other != rank:
+                        given[other][:] = table[other][0][rank]
+            return None, self._seconds(max(most for _, _, most in table))
+
+        self._in_bulk((outgoing, incoming, max(sent, received)), act, sent, received)
+
+    def _reduce_scatter(self, buffer: NDArray, weights: Sequence[float]) -> None:
+        spans, part = self.bounds(buffer.size), buffer.nbytes * (self.size - 1) / self.size
+
+        def act(buffers: Sequence[NDArray]) -> tuple[None, float]:
+            for rank, (begin, end) in enumerate(spans):
+                if begin < end:
+                    parts = [one[begin:end] for one in buffers]
+                    NDArray.weighted_mean(parts, weights, parts[rank])
+            return None, self._seconds(part)
+
+        self._in_bulk(buffer, act, *self._shares(buffer))
+
+    def _all_gather(self, buffer: NDArray) -> None:
+        spans, part = self.bounds(buffer.size), buffer.nbytes * (self.size - 1) / self.size
+
+        def act(buffers: Sequence[NDArray]) -> tuple[None, float]:
+            first = buffers[0]
+            for (begin, end), one in zip(spans, buffers, strict=True):
+                if begin < end:
+                    first[begin:end].copy_from(one[begin:end])
+            for one in buffers[1:]:
+                one.copy_from(first)
+            return None, self._seconds(part)
+
+        self._in_bulk(buffer, act, *reversed(self._shares(buffer)))
+
+    def _mean_coded(self, buffer: NDArray, weights: Sequence[float], codec: Codec) -> None:
+        self.spend(self.cluster.coding.get(codec, 0.0) * self._price * buffer.nbytes)
+        super()._mean_coded(buffer, weights, codec)
+
+    def _gather(self, value: Any) -> list[Any]:
+        seconds = self.cluster.message(0, self.size)
+        texts = self._meet(json.dumps(value), lambda table: (list(table), seconds))
+        return [json.loads(text) for text in texts]
+
+    # -- time ----------------------------------------------------------------------------
+
+    def _in_bulk(self, value: Any, act: Act, sent: int, received: int) -> None:
+        """A meeting that moves bytes; waiting for it counts as such."""
+        before = self.clock()
+        _, begun = self.stage.meet(self.rank, value, act)
+        self.traffic.waiting += begun - before
+        self.count(sent, received)
+        self._check_loss()
+
+    def _meet(self, value: Any, act: Act) -> Any:
+        result, _ = self.stage.meet(self.rank, value, act)
+        self._check_loss()
+        return result
+
+    def count(self, sent: int, received: int) -> None:
+        self.traffic.sent += round(self._price * sent)
+        self.traffic.received += round(self._price * received)
+
+    def alone(self, nbytes: int) -> None:
+        """The time of a message that nobody waits for; then it is this worker's turn."""
+        with self._timed():
+            self.spend(self._seconds(nbytes))
+            self.stage.turn(self.rank)
+
+    def _seconds(self, nbytes: float) -> float:
+        return self.cluster.message(self._price * nbytes, self.size)
+
+    def _nbytes(self, views: Sequence[memoryview]) -> int:
+        return sum(view.nbytes for rank, view in enumerate(views) if rank != self.rank)
+
+    def _shares(self, buffer: NDArray) -> tuple[int, int]:
+        """The bytes of all others' slices, and of this worker's for all of them."""
+        begin, end = self.bounds(buffer.size)[self.rank]
+        mine = raw_bytes(buffer[begin:end]).nbytes
+        return buffer.nbytes - mine, mine * (self.size - 1)
+
+    def _check_loss(self) -> None:
+        at = self.pace.lost(self.clock())
+        if at is not None:
+            why = f"it was lost after {at:.6g} s"
+            self.stage.lose(self.rank, at, why)
+            raise PeerLost(self.rank, "the virtual cluster", why)
+
+
+class _VirtualServer(ShardedServer):
+    """Shards that answer at once; what is sent takes its time."""
+
+    def __init__(self, shards: Sequence[Shard], comm: VirtualComm) -> None:
+        super().__init__([shard.span for shard in shards])
+        self._shards, self._comm = shards, comm
+
+    def push(self, delta: NDArray, versions: Sequence[int]) -> list[int]:
+        sent = self._others(delta)
+        self._comm.alone(sent)
+        self._comm.count(sent, 0)
+        return super().push(delta, versions)
+
+    def pull(self, into: NDArray) -> list[int]:
+        received = self._others(into)
+        self._comm.alone(received)
+        self._comm.count(0, received)
+        return super().pull(into)
+
+    def close(self) -> None:
+        """Do nothing: no thread serves."""
+
+    def _others(self, buffer: NDArray) -> int:
+        begin, end = self._spans[self._comm.rank]
+        return buffer.nbytes - raw_bytes(buffer[begin:end]).nbytes
+
+    def _push(self, owner: int, part: NDArray, version: int) -> int:
+        return self._shards[owner].add(part, version)
+
+    def _pull(self, owner: int, into: NDArray) -> int:
+        return self._shards[owner].copy(into)

@@ -1,0 +1,72 @@
+"""A worker process that kills itself in the middle of something: DYING=phase:rank:count.
+
+It is sparknet.training.local_worker, but that a certain call of a certain worker is its last.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from sparknet.training import local_worker
+from sparknet.training.learner import SolverLearner
+from sparknet.training.store import FolderStore
+from sparknet.training.tcp import TcpComm
+
+PHASES: dict[str, tuple[type, str]] = {
+    "computing": (SolverLearner, "_load"),
+    "silent": (SolverLearner, "_load"),
+    "sending": (TcpComm, "_go_on"),
+    "receiving": (TcpComm, "_receive"),
+    "snapshotting": (FolderStore, "put"),
+    "committing": (FolderStore, "commit"),
+}
+
+
+def last(
+    method: Callable[..., Any], count: int, die: Callable[..., None], how: int
+) -> Callable[..., Any]:
+    """The method, with its count-th call replaced by a death."""
+    calls = 0
+
+    def replaced(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == count:
+            die(*arguments)
+            os.kill(os.getpid(), how)
+        return method(*arguments)
+
+    return replaced
+
+
+def halfway(phase: str, method: Callable[..., Any]) -> Callable[..., None]:
+    """What is still done: a part of the message or of the file."""
+    if phase == "sending":
+        return lambda comm, one, data: comm._pipes[one][0].send(data[: len(data) // 2])
+    if phase == "snapshotting":
+        return lambda store, round, name, parts: method(store, round, name, parts[:-1])
+    return lambda *arguments: None
+
+
+def arm() -> None:
+    phase, rank, count = os.environ["DYING"].split(":")
+    kind, name = PHASES[phase]
+    run = local_worker.run
+
+    def armed(place: Any, line: Any) -> Any:
+        if place.rank == int(rank):
+            method = getattr(kind, name)
+            how = signal.SIGSTOP if phase == "silent" else signal.SIGKILL
+            setattr(kind, name, last(method, int(count), halfway(phase, method), how))
+        return run(place, line)
+
+    local_worker.run = armed
+
+
+if __name__ == "__main__":
+    arm()
+    sys.exit(local_worker.main(int(sys.argv[1])))

@@ -1,0 +1,76 @@
+"""Workers that meet: as threads over either comm, and as processes over real sockets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sparknet.training.comm import Comm
+from sparknet.training.local import LocalComm
+from sparknet.training.mesh import Listener
+from sparknet.training.tcp import TcpComm
+
+SECRET = b"a secret of this run and no other"
+
+
+def in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What each call gave, or the exception that it raised; all of them at once."""
+    found: list[Any] = [None] * len(calls)
+
+    def run(index: int) -> None:
+        try:
+            found[index] = calls[index]()
+        except Exception as error:
+            found[index] = error
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def together(comms: Sequence[Comm], work: Callable[[Any], Any]) -> list[Any]:
+    """What ``work`` gives on each worker; the first exception is raised."""
+
+    def bound(comm: Comm) -> Callable[[], Any]:
+        return lambda: work(comm)
+
+    found = in_threads([bound(comm) for comm in comms])
+    for one in found:
+        if isinstance(one, Exception):
+            raise one
+    return found
+
+
+def connected(
+    listeners: Sequence[Listener], deadline: float = 20.0, secret: bytes = SECRET
+) -> list[TcpComm]:
+    addresses = [listener.address for listener in listeners]
+
+    def bound(rank: int) -> Callable[[], TcpComm]:
+        return lambda: TcpComm.connect(listeners[rank], rank, addresses, secret, deadline)
+
+    found = in_threads([bound(rank) for rank in range(len(listeners))])
+    for one in found:
+        if isinstance(one, Exception):
+            raise one
+    return found
+
+
+@contextmanager
+def group(kind: str, size: int, host: str = "127.0.0.1") -> Iterator[list[Any]]:
+    """Comms of one process: "local", or "tcp" over real connections."""
+    comms: Sequence[Comm]
+    if kind == "local":
+        comms = LocalComm.group(size)
+    else:
+        comms = connected([Listener(host) for _ in range(size)])
+    try:
+        yield list(comms)
+    finally:
+        for comm in comms:
+            comm.close()

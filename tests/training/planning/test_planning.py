@@ -1,0 +1,254 @@
+"""plan: what is predicted is what virtual and real runs take, and the advice follows from it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet
+from sparknet.errors import SettingError
+from sparknet.loaders.records import ArrayRecords
+from sparknet.net import Net
+from sparknet.training import Cluster, simulate
+from sparknet.training.costs import Costs
+from sparknet.training.planning import Measured, plan, predict, trial
+from sparknet.training.planning.batches import made_up, with_batch
+from sparknet.training.planning.measuring import extrapolated, summary
+from sparknet.training.planning.planned import short
+from sparknet.training.strategies import (
+    STRATEGIES,
+    AllReduce,
+    Averaging,
+    DynamicAveraging,
+    SlowMo,
+    Strategy,
+)
+from tests.training import small
+
+CLUSTER = Cluster(step=0.5, latency=0.1, bandwidth=400.0, slow={1: 1.5})
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [AllReduce(4), Averaging(1), Averaging(5), Averaging(5, codec="fp16"), SlowMo(5)],
+    ids=repr,
+)
+@pytest.mark.parametrize("workers", [2, 4])
+def test_predictions_are_the_times_of_training(strategy: Strategy, workers: int) -> None:
+    made = simulate(
+        small.settings(),
+        small.records(),
+        workers=workers,
+        strategy=strategy,
+        cluster=CLUSTER,
+        steps=40,
+    )
+    rounds = [event for event in made.history if event["event"] == "round"]
+    first, *_, last = rounds
+    steps = last["iteration"] - first["iteration"]
+    foreseen = predict(strategy, CLUSTER, workers, made.weights.flat.nbytes)
+    took = (last["total_seconds"] - first["total_seconds"]) / steps
+    assert foreseen.seconds == pytest.approx(took, rel=0.02)
+    sent = sum(event["bytes_sent"] for event in rounds[1:]) / workers / steps
+    assert foreseen.bytes == pytest.approx(sent, rel=0.1)
+
+
+def test_averaging_takes_the_slowest_worker_and_a_share_of_the_synchronisation() -> None:
+    cluster = Cluster(step=2.0, slow={1: 1.5}).with_sync(10.0, 1000, 4)
+    foreseen = predict(Averaging(20), cluster, 4, 1000)
+    assert foreseen.seconds == pytest.approx(3.0 + 10 / 20)
+    assert foreseen.share == pytest.approx((10 + 20 * 3 / 4) / (20 * 3 + 10))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_is_predicted(name: str) -> None:
+    foreseen = predict(STRATEGIES[name](), CLUSTER, 3, 4000)
+    assert 0.5 < foreseen.seconds < 100
+    assert 0 <= foreseen.share < 1
+
+
+def test_many_workers_are_predicted() -> None:
+    cluster = Cluster(step=1.0).with_sync(3.0, 4096, 48)
+    assert predict(Averaging(10), cluster, 48, 4096).seconds == pytest.approx(1.3)
+
+
+# -- what is measured ------------------------------------------------------------------------
+
+
+def worker(steps: int, computing: float, communicating: float, waiting: float) -> Any:
+    return {
+        "steps": steps,
+        "seconds_computing": computing,
+        "seconds_communicating": communicating,
+        "seconds_waiting": waiting,
+    }
+
+
+def test_costs_come_from_rounds() -> None:
+    """C is 1 s and 2 s; a message takes 0.5 s, the bytes 3 s; worker 0 waits 5 s for worker 1."""
+    rounds = [[worker(5, 5.0, 8.5, 5.5), worker(5, 10.0, 3.5, 0.5)]] * 8
+    found = summary(rounds, 64)
+    assert found.step == 1.5
+    assert found.slow == (0.6667, 1.3333)
+    assert found.latency == 0.5
+    assert found.transfer == 3.0
+    assert found.sync == 6.0
+    assert found.costs.length() == 20
+    assert (found.jitter, found.error) == (0.0, 0.0)
+    again = predict(Averaging(5), found.cluster(1000), 2, 1000)
+    assert 5 * again.seconds == pytest.approx(13.5 + 0.5, rel=0.05)  # and the round's report
+
+
+def test_a_round_that_took_far_too_long_does_not_count() -> None:
+    rounds = [[worker(1, 1.0, 1.0, 0.0)] * 2] * 9 + [[worker(1, 90.0, 1.0, 0.0)] * 2]
+    assert summary(rounds, 8).step == 1.0
+
+
+def of_batch(batch: int, step: float) -> Measured:
+    return Measured(2, batch, step, (1.0, 1.0), 0.0, 0.1, 0.2, 0.3, 1, 5, 0.04)
+
+
+def test_long_steps_are_calculated_from_smaller_batches() -> None:
+    found = extrapolated(of_batch(8, 1.0), of_batch(16, 1.8), 64)
+    assert (found.step, found.batch, found.calculated) == (pytest.approx(6.6), 64, True)
+    assert found.error == pytest.approx((1.8 * 4 - 6.6) / 6.6)
+    steep = extrapolated(of_batch(8, 0.5), of_batch(16, 2.0), 64)
+    assert steep.step == pytest.approx(8.0)  # no record costs more than its share
+
+
+def test_lengths_follow_sparknets_advice() -> None:
+    assert Costs(2.0, 8.0).length() == 20
+    assert Costs(2.0, 0.0).length() == 1
+    assert Costs(0.0, 1.0).length() == 500
+    assert Costs(2.0, 8.0).share(20) == pytest.approx(1 / 6)
+
+
+def test_a_net_takes_other_batches() -> None:
+    net = Net(small.settings(), seed=1)
+    larger = Net(with_batch(net, 10), seed=1)
+    assert [one.shape for one in larger.inputs.values()] == [(10, 3), (10, 2)]
+    larger.set_training_data(made_up(larger, 30))
+    larger.train(2)
+
+
+# -- the advice ------------------------------------------------------------------------------
+
+
+def planned(**given: Any) -> Any:
+    return plan(small.settings(), **{"workers": [1, 4], **given})
+
+
+def test_the_advice_follows_the_network() -> None:
+    """Here the weights are 128 bytes: a mean takes 1.5 · 128 B / bandwidth."""
+    lengths = []
+    for bandwidth in (1e6, 1e4, 1e3):
+        made = planned(workers=4, cluster=Cluster(step=0.01, latency=0.0, bandwidth=bandwidth))
+        lengths.append(1 if isinstance(made.strategy, AllReduce) else made.strategy.steps)
+    assert lengths == sorted(set(lengths))
+    assert lengths[0] < 5 < 20 < lengths[-1]
+
+
+def test_targets_differ() -> None:
+    cluster = Cluster(step=1.0, latency=0.0, bandwidth=1e3)
+    fast, cheap, quiet = (planned(cluster=cluster, target=t) for t in ("time", "cost", "traffic"))
+    assert fast.workers == 4
+    assert cheap.workers == 1
+    sent = {row.strategy: row.megabytes for row in fast.rows if row.workers == quiet.workers}
+    assert sent[quiet.strategy] <= sent.get(fast.strategy, 1e9)
+
+
+def test_the_prediction_is_told_as_text_and_json() -> None:
+    made = planned(cluster=Cluster(step=0.01, latency=0.0001), records=9600)
+    text = str(made)
+    assert "small: 0.000128 MB of weights, 9,600 records" in text
+    assert f"advice: {short(made.strategy)}, {made.workers} workers, batches of 4" in text
+    row = next(row for row in made.rows if row.strategy == Averaging(10))
+    assert row.epoch == pytest.approx(row.iteration * 9600 / 16)
+    assert json.loads(json.dumps(made.to_json()))["advice"] == short(made.strategy)
+    assert "how many iterations an accuracy needs is a rule of thumb here" in text
+
+
+def test_dynamic_averaging_lies_between_no_synchronisation_and_one_at_every_check() -> None:
+    made = planned(workers=4, cluster=CLUSTER)
+    never, always = (row for row in made.rows if isinstance(row.strategy, DynamicAveraging))
+    static = next(row for row in made.rows if row.strategy == Averaging(10))
+    assert never.megabytes < 0.01 * static.megabytes
+    assert always.megabytes == pytest.approx(static.megabytes, rel=0.01)
+    assert never.iteration < static.iteration <= always.iteration < 1.2 * static.iteration
+    [note] = made.notes
+    assert note in str(made)
+    assert made.to_json()["notes"] == [note]
+    assert planned(workers=1, cluster=CLUSTER).notes == []
+
+
+def test_trials_find_how_many_iterations_an_accuracy_needs() -> None:
+    solver, records = lines(), points(2000)
+    slow = Cluster(step=0.01, latency=0.0, bandwidth=100.0)
+    made = plan(
+        solver,
+        records,
+        workers=2,
+        cluster=slow,
+        validation=points(400),
+        accuracy=0.95,
+        trial=20.0,
+    )
+    reached = [one for one in made.trials if one.reached]
+    assert all(one.accuracy >= 0.95 for one in reached)
+    best = min(reached, key=lambda one: one.seconds)
+    assert (made.strategy, made.workers) == (best.strategy, best.workers)
+    every = trial(solver, records, points(400), Averaging(1), 2, slow, 0.95)
+    assert every.seconds >= best.seconds
+
+
+def test_a_plan_is_measured_in_real_processes() -> None:
+    made = sparknet.plan(small.settings(), small.records(), workers=2, batches=[4, 8], seconds=1.0)
+    assert [(one.workers, one.batch) for one in made.measured] == [(2, 4), (2, 8)]
+    for one in made.measured:
+        assert 0 < one.step < 0.1
+        assert 0 < one.transfer <= one.sync < 1
+    assert made.records == small.RECORDS
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({"target": "speed"}, "target must be 'time', 'cost' or 'traffic', not 'speed'"),
+        ({"workers": 0}, "workers must be whole numbers of at least 1, not 0"),
+        ({"batches": []}, "batches must not be empty"),
+        ({"accuracy": 0.9}, "accuracy=0.9 needs data and validation data"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given: Any, wrong: str) -> None:
+    with pytest.raises(SettingError, match=wrong):
+        planned(**given)
+
+
+def test_settings_that_are_not_the_usual_ones_are_told() -> None:
+    assert short(Averaging(10)) == "Averaging(steps=10)"
+    assert short(Averaging(5, codec="int8")) == "Averaging(codec='int8', steps=5)"
+    assert short(DynamicAveraging()) == "DynamicAveraging()"
+
+
+def lines() -> Any:
+    return sparknet.SolverParams(
+        net=sparknet.NetParams(
+            "lines",
+            sparknet.RDDLayer("data", shape=[16, 2]),
+            sparknet.RDDLayer("label", shape=[16]),
+            sparknet.LinearLayer("ip", "data", num_outputs=2, weight_filler="xavier"),
+            sparknet.SoftmaxWithLoss("loss", ["ip", "label"]),
+            sparknet.Accuracy("accuracy", ["ip", "label"], phase="TEST"),
+        ),
+        base_lr=0.1,
+        lr_policy="fixed",
+        random_seed=3,
+    )
+
+
+def points(count: int) -> ArrayRecords:
+    data = np.random.default_rng(count).normal(size=(count, 2)).astype(np.float32)
+    return ArrayRecords(data=data, label=(data[:, 0] > data[:, 1]).astype(np.float32))

@@ -1,0 +1,278 @@
+"""Each strategy against its rule, written down once more in numpy over whole arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import SettingError
+from sparknet.training.learner import SolverLearner
+from sparknet.training.local import LocalComm
+from sparknet.training.plan import Plan
+from sparknet.training.strategies import (
+    BMUF,
+    AllReduce,
+    Averaging,
+    DiLoCo,
+    DynamicAveraging,
+    ElasticAveraging,
+    SlowMo,
+    Strategy,
+)
+from sparknet.training.strategies.averaging import effort, mean_unequal
+from sparknet.training.worker import work
+from tests.training import small
+
+Array = np.ndarray[Any, Any]
+Rule = Callable[[Array, list[Array], float], tuple[Array, list[Array]]]
+"""x and all x_i, and the last rate, to the next x and x_i."""
+
+TEXT = 'weight_decay: 0.01 lr_policy: "step" stepsize: 8 gamma: 0.5'
+
+
+def learners(size: int, middle: str = "", text: str = TEXT) -> list[SolverLearner]:
+    return [small.learner(rank, size, text, middle=middle) for rank in range(size)]
+
+
+def set_weights(learner: SolverLearner, values: Array) -> None:
+    np.asarray(learner.weights)[...] = values
+
+
+def by_rule(size: int, rounds: int, steps: int, rule: Rule, middle: str = "") -> list[Array]:
+    """x after each round, by learners that train one after the other."""
+    group = learners(size, middle)
+    x = small.weights(group[0]).astype(np.float64)
+    seen = []
+    for _ in range(rounds):
+        for learner in group:
+            learner.step(steps)
+        own = [small.weights(learner).astype(np.float64) for learner in group]
+        x, own = rule(x, own, group[0].last_rate)
+        for learner, values in zip(group, own, strict=True):
+            set_weights(learner, values)
+        seen.append(x)
+    return seen
+
+
+def by_strategy(size: int, rounds: int, steps: int, strategy: Strategy, middle: str = "") -> Array:
+    group = learners(size, middle)
+    plan = Plan(steps=rounds * steps)
+    small.together(size, lambda rank, comm: work(group[rank], strategy, comm, plan))
+    return small.weights(group[0])
+
+
+def shared(rule: Callable[[Array, Array, float], Array]) -> Rule:
+    """A rule of x, the mean of the x_i, and the rate, after which all have the next x."""
+
+    def whole(x: Array, own: list[Array], rate: float) -> tuple[Array, list[Array]]:
+        x = rule(x, np.mean(own, axis=0), rate)
+        return x, [x] * len(own)
+
+    return whole
+
+
+class Velocity:
+    """Outer rules keep a velocity between rounds."""
+
+    def __init__(self, rule: Callable[[Array, Array, Array | float, float], Any]) -> None:
+        self.value: Array | float = 0.0
+        self.rule = rule
+
+    def __call__(self, x: Array, mean: Array, rate: float) -> Array:
+        moved: Array
+        moved, self.value = self.rule(x, mean, self.value, rate)
+        return moved
+
+
+def slow_mo(x: Array, mean: Array, u: Any, rate: float) -> Any:
+    u = 0.5 * u + (x - mean) / rate
+    return x - 0.8 * rate * u, u
+
+
+def diloco(x: Array, mean: Array, v: Any, rate: float) -> Any:
+    v = 0.9 * v + (x - mean)
+    return x - 0.7 * ((x - mean) + 0.9 * v), v
+
+
+def bmuf(x: Array, mean: Array, delta: Any, rate: float) -> Any:
+    delta = 0.4 * delta - 1.2 * (x - mean)
+    return x + delta, delta
+
+
+RULES: dict[str, tuple[Strategy, Callable[[], Rule]]] = {
+    "averaging": (Averaging(steps=4), lambda: shared(lambda x, mean, rate: mean)),
+    "slowmo": (
+        SlowMo(steps=4, beta=0.5, alpha=0.8, momentum="keep"),
+        lambda: shared(Velocity(slow_mo)),
+    ),
+    "diloco": (DiLoCo(steps=4), lambda: shared(Velocity(diloco))),
+    "bmuf": (
+        BMUF(steps=4, block_momentum=0.4, block_lr=1.2, momentum="keep"),
+        lambda: shared(Velocity(bmuf)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rule(name: str) -> None:
+    strategy, rule = RULES[name]
+    expected = by_rule(3, 5, 4, rule())
+    assert np.allclose(by_strategy(3, 5, 4, strategy), expected[-1], rtol=1e-4, atol=1e-6)
+    assert not np.allclose(expected[-1], expected[-2], atol=1e-3)
+
+
+@pytest.mark.parametrize("codec", ["fp16", "int8"])
+def test_codecs_change_little(codec: Any) -> None:
+    """What is rounded off in one round comes back in the next."""
+    expected = by_rule(3, 8, 4, RULES["averaging"][1]())[-1]
+    found = by_strategy(3, 8, 4, Averaging(4, codec=codec))
+    error = np.linalg.norm(found - expected) / np.linalg.norm(expected)
+    assert 0 < error < {"fp16": 1e-3, "int8": 3e-2}[codec]
+
+
+def test_elastic_averaging() -> None:
+    alpha = 0.25
+
+    def rule(x: Array, own: list[Array], rate: float) -> tuple[Array, list[Array]]:
+        moved = x + alpha * sum(one - x for one in own)
+        return moved, [one - alpha * (one - x) for one in own]
+
+    found = by_strategy(3, 5, 4, ElasticAveraging(alpha=alpha, every=4))
+    assert np.allclose(found, by_rule(3, 5, 4, rule)[-1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("measure", ["relative", "absolute"])
+def test_dynamic_averaging(measure: Any) -> None:
+    threshold = {"relative": 0.15, "absolute": 1.2}[measure]
+    synchronised: list[bool] = []
+    passed = [0]
+
+    def rule(x: Array, own: list[Array], rate: float) -> tuple[Array, list[Array]]:
+        order = 2 if measure == "relative" else 1
+        far = [np.linalg.norm(one - x, order) for one in own]
+        limit = threshold * (np.linalg.norm(x) if measure == "relative" else 1)
+        passed[0] += 3
+        synchronised.append(max(far) > limit or passed[0] >= 12 or len(synchronised) == 9)
+        if not synchronised[-1]:
+            return x, own
+        passed[0] = 0
+        mean = np.mean(own, axis=0)
+        return mean, [mean] * len(own)
+
+    expected = by_rule(3, 10, 3, rule)[-1]
+    strategy = DynamicAveraging(threshold, 3, 12, measure)
+    assert np.allclose(by_strategy(3, 10, 3, strategy), expected, rtol=1e-4, atol=1e-6)
+    assert 2 < sum(synchronised) < 9, synchronised
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_statistics_are_averaged_linearly(name: str) -> None:
+    """Whatever a rule does to weights, BatchNorm's sums become the workers' mean."""
+    middle = small.BATCH_NORM
+    [(begin, end)] = learners(1, middle)[0].statistics
+    strategy, made = RULES[name]
+    rule = made()
+
+    def aside(x: Array, own: list[Array], rate: float) -> tuple[Array, list[Array]]:
+        mean = np.mean(own, axis=0)[begin:end]
+        x, own = rule(x, own, rate)
+        for values in (x, *own):
+            values[begin:end] = mean
+        return x, own
+
+    expected = by_rule(3, 3, 4, aside, middle)[-1]
+    found = by_strategy(3, 3, 4, strategy, middle)
+    assert np.allclose(found[begin:end], expected[begin:end], rtol=1e-4, atol=1e-5)
+    assert found[begin:end].max() > 5  # the count of batches, at least
+
+
+KINDS = {
+    "SGD": "",
+    "Nesterov": 'type: "Nesterov"',
+    "Adam": 'type: "Adam" base_lr: 0.01',
+    "AdaGrad": 'type: "AdaGrad" momentum: 0',
+    "RMSProp": 'type: "RMSProp" momentum: 0 base_lr: 0.01 rms_decay: 0.9',
+    "AdaDelta": 'type: "AdaDelta" delta: 1e-4 base_lr: 1',
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_reduce_is_a_larger_batch(kind: str) -> None:
+    """K workers of batch b are one of batch K b; clipping sees the whole gradient's norm."""
+    text = f"{KINDS[kind]} {TEXT} clip_gradients: 0.3 iter_size: 2"
+    single = small.learner(text=text, batch=12)
+    single.step(20)
+    group = [small.learner(rank, 3, text) for rank in range(3)]
+    plan = Plan(steps=20)
+    small.together(3, lambda rank, comm: work(group[rank], AllReduce(steps=7), comm, plan))
+    assert np.allclose(small.weights(group[0]), small.weights(single), rtol=1e-4, atol=1e-5)
+    for mine, theirs in zip(group[0].histories, single.histories, strict=True):
+        assert np.allclose(np.array(mine), np.array(theirs), rtol=1e-3, atol=1e-5)
+
+
+def test_unequal_work_is_normalised() -> None:
+    """FedNova: x - (Σ p_i a_i) Σ p_i (x - x_i) / a_i."""
+    counts, momentum = [2, 5, 9], 0.9
+    group = learners(3)
+    x = small.weights(group[0]).astype(np.float64)
+    for learner, count in zip(group, counts, strict=True):
+        learner.step(count)
+    own = [small.weights(learner).astype(np.float64) for learner in group]
+    efforts = [sum(sum(momentum**k for k in range(n)) for n in range(1, c + 1)) for c in counts]
+    assert [effort(count, momentum) for count in counts] == pytest.approx(efforts)
+    pulls = [(x - one) / far for one, far in zip(own, efforts, strict=True)]
+    expected = x - np.mean(efforts) * np.mean(pulls, axis=0)
+    center = learners(1)[0].weights
+
+    small.together(3, lambda rank, comm: mean_unequal(group[rank], comm, center, counts, None))
+    for learner in group:
+        assert np.allclose(small.weights(learner), expected, rtol=1e-5, atol=1e-6)
+        assert learner.iter == 5
+    assert effort(7, 0.0) == 7
+
+
+def momenta(group: Sequence[SolverLearner]) -> list[Array]:
+    return [np.array(learner.histories[0]) for learner in group]
+
+
+@pytest.mark.parametrize("momentum", ["keep", "average", "reset"])
+def test_inner_momentum(momentum: Any) -> None:
+    """A drop of the rate at the end of the round (iteration 8) rescales what was averaged."""
+    apart, group = learners(3), learners(3)
+    for learner in apart:
+        learner.step(8)
+    before = momenta(apart)
+    strategy = Averaging(steps=8, momentum=momentum)
+    small.together(3, lambda rank, comm: work(group[rank], strategy, comm, Plan(steps=8)))
+    expected = {
+        "keep": before,
+        "average": [np.mean(before, axis=0) / 2] * 3,
+        "reset": [np.zeros_like(before[0])] * 3,
+    }[momentum]
+    for found, wanted in zip(momenta(group), expected, strict=True):
+        assert np.allclose(found, wanted, rtol=1e-5, atol=1e-8)
+    assert not np.allclose(before[0], before[1])
+
+
+def test_only_momentum_can_be_reset() -> None:
+    adam = small.learner(text='type: "Adam"')
+    [comm] = LocalComm.group(1)
+    with pytest.raises(SettingError, match="BMUF: only the momentum of SGD and Nesterov"):
+        work(adam, BMUF(), comm, Plan(steps=1))
+
+
+def test_warm_up() -> None:
+    """Worker 0 trains alone; then all go on from there, histories and iteration too."""
+    alone = small.learner(0, 2, TEXT)
+    alone.step(6)
+    group = learners(2)
+    strategy = Averaging(steps=4, warmup=6)
+    small.together(2, lambda rank, comm: work(group[rank], strategy, comm, Plan(steps=6)))
+    for learner in group:
+        assert np.array_equal(small.weights(learner), small.weights(alone))
+        assert np.array_equal(momenta([learner])[0], momenta([alone])[0])
+        assert learner.iter == 6
+        assert learner.rate == alone.rate
