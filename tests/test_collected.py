@@ -17,7 +17,7 @@ from tests.goldens import ROOT
 from tests.packaging.venvs import PROBE, modules
 
 GUARD = SimpleNamespace(**runpy.run_path(str(ROOT / ".ci" / "collected.py")))
-STEP = re.compile(r"^step make ([\w-]+)", re.MULTILINE)
+STEP = re.compile(r"^(?:step|beside) make ([\w-]+)", re.MULTILINE)
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 CITED = re.compile(r"(?:native/)?tests/[\w/]*\w(?:\.\w+)?(?:::\w+)?")
 GUIDES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
