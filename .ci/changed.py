@@ -15,6 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ALWAYS = ["tests/test_house.py"]
+ROOMS = {"convolution": "caffe/layers", "engine": "caffe/layers"}
+"""Where the tests of a room lie that has no folder of its name."""
 
 
 def git(*words: str) -> list[str]:
@@ -39,7 +41,7 @@ def tests_of(name: str) -> list[Path]:
         return sorted((ROOT / path).parent.glob("test_*.py"))
     if path.parts[0] in {"sparknet", "native"} and len(path.parts) > 2:
         named = sorted(tests.rglob(f"test_{path.stem}.py"))
-        room = tests / path.parts[1]
+        room = tests / ROOMS.get(path.parts[1], path.parts[1])
         return named or sorted(room.rglob("test_*.py"))
     if path.parts[0] == "examples":
         return sorted((tests / "examples").glob("test_*.py"))

@@ -23,6 +23,11 @@ TESTS_OF = runpy.run_path(str(SCRIPT))["tests_of"]
             "tests/net/test_net.py",
         ),
         ("native/layers/pooling.cpp", "tests/layers/test_pooling.py", "tests/layers/test_lrn.py"),
+        (
+            "native/convolution/choose.cpp",
+            "tests/caffe/layers/test_winograd.py",
+            "tests/net/test_net.py",
+        ),
         ("sparknet/weights/nothing.py", "tests/weights/test_weights.py", "tests/net/test_net.py"),
         (
             "tests/training/groups.py",

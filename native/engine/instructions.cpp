@@ -1,16 +1,20 @@
 #include "instructions.hpp"
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 namespace sn {
 
-namespace {
 bool has(dnnl::cpu_isa wanted) {
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
     const auto all = static_cast<unsigned>(wanted);
     return (isa & all) == all;
 }
-}  // namespace
+
+bool has_bf16() {
+    return has(dnnl::cpu_isa::avx512_core_bf16);
+}
+
+bool has_int8() {
+    return has(dnnl::cpu_isa::avx512_core_vnni) || has(dnnl::cpu_isa::avx2_vnni);
+}
 
 bool has_avx2() {
     return has(dnnl::cpu_isa::avx2);

@@ -137,6 +137,8 @@ class Kernel {
         static_cast<void>(layer);
         return 1;
     }
+    // Whether images are faster in blocks of sixteen channels around it (plan/channel_blocks.cpp).
+    virtual bool prefers_blocks(const Layer&) const { return false; }
     // Whether it is the sum of two blobs as they are.
     virtual bool adds_two(const Layer&) const { return false; }
     // Whether the bottoms are not changed, and the tops have memory of their own.
@@ -159,6 +161,12 @@ class Kernel {
     virtual bool looks_back(const Layer& layer, const Blob& blob) const {
         static_cast<void>(layer), static_cast<void>(blob);
         return true;
+    }
+    // Which loops compute a part of the work, and why, for people; empty where there is one way.
+    enum class Part { forward, data, weights };
+    virtual std::string method(const Layer& layer, Part part) const {
+        static_cast<void>(layer), static_cast<void>(part);
+        return {};
     }
     // Called when the gradients are complete: drops values that were kept for them.
     virtual void forget() {}

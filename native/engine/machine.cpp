@@ -7,6 +7,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "guard.hpp"
+#include "instructions.hpp"
 #include "matmul/gemm.hpp"
 #include "parallel.hpp"
 #include "primitive.hpp"
@@ -42,17 +43,11 @@ std::unique_ptr<float[]> filled(int64_t count, float value) {
 }  // namespace
 
 int sn_has_bf16() {
-    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-    const auto needed = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
-    return (isa & needed) == needed;
+    return sn::has_bf16();
 }
 
 int sn_has_int8() {
-    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-    const auto has = [=](dnnl::cpu_isa needed) {
-        return (isa & static_cast<unsigned>(needed)) == static_cast<unsigned>(needed);
-    };
-    return has(dnnl::cpu_isa::avx512_core_vnni) || has(dnnl::cpu_isa::avx2_vnni);
+    return sn::has_int8();
 }
 
 sn_status sn_measure_arithmetic(double* operations) {

@@ -47,6 +47,10 @@ struct Net {
     // Whether a layer is the last one that reads a blob's values.
     bool is_last_reader(const Layer& layer, const Blob& blob) const;
 
+    // Whether images are kept in blocks of sixteen channels where a layer can choose
+    // (plan/channel_blocks.cpp).
+    bool blocks_channels() const;
+
     // Keeps a blob's values from the next pass on.
     void want(Blob& blob);
 

@@ -3,6 +3,7 @@
 #include <sparknet/net.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <mutex>
 
 #include "guard.hpp"
@@ -344,6 +345,14 @@ sn_status sn_net_times(double* forward, double* backward, sn_net* net) {
     return guard(net, [&](sn::Net& n) {
         std::copy(n.forward_ns.begin(), n.forward_ns.end(), forward);
         std::copy(n.backward_ns.begin(), n.backward_ns.end(), backward);
+    });
+}
+
+sn_status sn_net_method(char* out, size_t size, sn_net* net, int layer, int part) {
+    return guard(net, [&](sn::Net& n) {
+        const sn::Layer& one = at(n.layers, layer, "layer");
+        std::snprintf(out, size, "%s",
+                      one.kernel->method(one, static_cast<sn::Kernel::Part>(part)).c_str());
     });
 }
 

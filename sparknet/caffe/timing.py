@@ -36,6 +36,8 @@ class Timing:
 
     graph: Graph
     iterations: list[Iteration]
+    methods: list[dict[str, str]]
+    """For each layer which loops compute its values and its gradients."""
 
     def forward_ms(self, layer: int) -> float:
         return median(one.forward[layer] for one in self.iterations) / 1e6
@@ -79,7 +81,8 @@ def measure(net: Net, iterations: int, backward: bool, update: Callable[[], Any]
                 done.append(_iteration(net, marks, origin))
     finally:
         net.time_layers(False)
-    return Timing(net.graph, done)
+    methods = [net._runtime.native.methods(layer) for layer in range(last + 1)]
+    return Timing(net.graph, done, methods)
 
 
 def _iteration(net: Net, marks: list[int], origin: int) -> Iteration:

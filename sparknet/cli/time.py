@@ -40,6 +40,11 @@ def _arguments(parser: ArgumentParser) -> None:
     flags.add_json(parser)
     add("forward_only", action="store_true", help="leave the backward pass out")
     parser.add_argument(
+        "--kernels",
+        action="store_true",
+        help="also print which kernel computes each convolution, and why",
+    )
+    parser.add_argument(
         "--trace", metavar="FILE", help="also write a trace for chrome://tracing or Perfetto"
     )
 
@@ -74,6 +79,8 @@ def _execute(chosen: Namespace) -> int:
         for line in time_report.caffe_lines(report):
             report_line(line)
     print(time_report.as_json(report) if chosen.json else time_report.as_table(report))
+    if chosen.kernels and not chosen.json:
+        print("", time_report.kernels_table(report), sep="\n")
     return 0
 
 

@@ -77,6 +77,7 @@ def _layer(timing: Timing, number: int, machine: Machine, peak: float) -> Row:
         "type": node.type,
         "forward_ms": timing.forward_ms(number),
         "backward_ms": timing.backward_ms(number),
+        "kernels": timing.methods[number],
     }
     flops = (least.forward_flops, least.backward_flops if row["backward_ms"] else 0)
     moved = (least.forward_bytes, least.backward_bytes if row["backward_ms"] else 0)
@@ -155,6 +156,14 @@ def as_table(found: dict[str, Any]) -> str:
             "More than 100% of memory: the values came from a cache.",
         ]
     )
+
+
+def kernels_table(found: dict[str, Any]) -> str:
+    """What computes the layers that can be computed in several ways."""
+    rows = [("Layer", "Computes", "Kernel")]
+    for row in found["layers"]:
+        rows += [(cell(row["name"], WIDEST), part, text) for part, text in row["kernels"].items()]
+    return "\n".join(_table(rows, 3))
 
 
 def _cells(row: Row) -> tuple[str, ...]:

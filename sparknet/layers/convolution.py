@@ -33,18 +33,12 @@ class Convolution(Layer):
         return plan.values["axis"] == 1 and len(plan.tops[0]) == 4
 
     def multiplies_narrow(self, plan: Plan) -> bool:
-        return not is_depthwise(plan)
+        return not plan.values["depthwise"]
 
 
 def window_products(plan: Plan, values: Sequence[Shape]) -> int:
     """The products of a pass: each of ``values`` is multiplied by a whole window of its group."""
     return sum(map(count, values)) * count(plan.params[0].shape[1:])
-
-
-def is_depthwise(plan: Plan) -> bool:
-    """Whether each channel has a window of its own; such layers stay in float32."""
-    group = plan.values["group"]
-    return group != 1 and plan.params[0].shape[:2] == (group, 1)
 
 
 def plan_convolution(
@@ -76,6 +70,7 @@ def plan_convolution(
         "axis": axis,
         "num_output": outputs,
         "group": group,
+        "depthwise": 1 < group == channels == outputs,
         "bias_term": options.bias_term,
         **window.values(),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.convolution import is_depthwise, plan_convolution, window_products
+from sparknet.layers.convolution import plan_convolution, window_products
 from sparknet.layers.layer import Layer, Plan, Shape, at_least
 
 
@@ -25,4 +25,4 @@ class Deconvolution(Layer):
         return window_products(plan, bottoms)
 
     def multiplies_narrow(self, plan: Plan) -> bool:
-        return not is_depthwise(plan)
+        return not plan.values["depthwise"]

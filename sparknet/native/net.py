@@ -170,6 +170,15 @@ class NativeNet:
         check(lib.sn_net_times(forward, backward, self._net))
         return list(forward), list(backward)
 
+    def methods(self, layer: int) -> dict[str, str]:
+        """Which loops compute a layer, and why, by what they compute; for those with a choice."""
+        said = {}
+        for part, name in enumerate(("forward", "data", "weights")):
+            out = ffi.new("char[]", 256)
+            check(lib.sn_net_method(out, 256, self._net, layer, part))
+            said[name] = ffi.string(out).decode()
+        return {name: text for name, text in said.items() if text}
+
     def blob_shape(self, blob: int) -> Shape:
         ndim, shape = ffi.new("int *"), ffi.new("int64_t[32]")
         check(lib.sn_net_blob_shape(ndim, shape, self._net, blob))

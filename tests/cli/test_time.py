@@ -195,3 +195,31 @@ def test_clocks_stand_still_unless_asked(net: str) -> None:
     made.time_layers(False)
     made.forward()
     assert sum(map(sum, made.layer_times())) == 0
+
+
+def test_the_kernels_of_each_convolution(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """oneDNN names its own; layers that are computed in one way have none."""
+    layers = {row["name"]: row["kernels"] for row in report(capsys, "--model", net)["layers"]}
+    assert set(layers["conv"]) == {"forward", "weights"}  # the data needs no gradient
+    assert all(text.startswith("oneDNN ") for text in layers["conv"].values())
+    assert [name for name, kernels in layers.items() if kernels] == ["conv"]
+    assert main(["time", "-model", net, "-iterations=2", "--kernels"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("Layer") and "Kernel" in line)
+    assert lines[begin + 2].split()[:2] == ["conv", "forward"]
+    assert lines[begin + 2].endswith(layers["conv"]["forward"])
+
+
+AXES = """
+name: "axes"
+layer { name: "data" type: "Input" top: "data"
+        input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 dim: 4 dim: 4 } } }
+layer { name: "four" type: "Convolution" bottom: "data" top: "four"
+        convolution_param { num_output: 2 kernel_size: 2 weight_filler { type: "xavier" } } }
+"""
+
+
+def test_kernels_of_our_own_say_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "net.prototxt").write_text(AXES)
+    rows = report(capsys, "--model", str(tmp_path / "net.prototxt"), "-phase", "test")["layers"]
+    assert rows[1]["kernels"]["forward"] == "patches and products: more than three axes"

@@ -41,6 +41,7 @@ ALSO = {
         "tests/loaders/test_cut_short.py",
     ],
     "native/engine": ["tests/caffe", "tests/loaders", "tests/native", "tests/net"],
+    "native/convolution": ["tests/caffe"],
     "native/layers": ["tests/caffe"],
 }
 """Where a room's tests lie, if not in a folder of its name alone."""
@@ -49,7 +50,8 @@ ALSO = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument(
-        "room", help="errors, proto, …, or native/layers, native/engine, native/ndarray"
+        "room",
+        help="errors, proto, …, or native/convolution, /layers, /engine, /ndarray",
     )
     parser.add_argument("--number", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "../../layers/lanes.hpp"
+#include "../lanes.hpp"
 #include "../parallel.hpp"
 
 namespace sn {

@@ -1,5 +1,7 @@
 #include "product.hpp"
 
+#include "../instructions.hpp"
+
 namespace sn {
 
 using dnnl::memory;
@@ -12,9 +14,7 @@ memory::desc describe(const Matrix& matrix, memory::data_type type) {
 namespace {
 // AMX reads float32 and rounds as it goes: no narrow copy of the weights is needed.
 bool rounds_itself() {
-    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-    const auto amx = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx);
-    return (isa & amx) == amx;
+    return has(dnnl::cpu_isa::avx512_core_amx);
 }
 }  // namespace
 

@@ -176,6 +176,13 @@ SN_API sn_status sn_net_time(sn_net* net, int on);
  */
 SN_API sn_status sn_net_times(double* forward, double* backward, sn_net* net);
 
+/*
+ * Which loops compute a layer's forward pass (part 0), the gradients of its bottoms (1) and those
+ * of its parameters (2), and why, for people: the first `size` - 1 bytes. Empty for a layer that
+ * has one way alone, and for a part that is not computed.
+ */
+SN_API sn_status sn_net_method(char* out, size_t size, sn_net* net, int layer, int part);
+
 /* Bytes that a net holds now, besides its parameters' rows and what its layers keep. */
 typedef struct sn_net_bytes {
     int64_t rows;    /* blobs and their gradients, row-major */

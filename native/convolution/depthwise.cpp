@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "../engine/instructions.hpp"
+#include "../engine/lanes.hpp"
 #include "../engine/parallel.hpp"
 #include "../engine/pass.hpp"
-#include "lanes.hpp"
 
 namespace sn {
 
@@ -81,9 +81,8 @@ bool Depthwise::suits(const Window& window) {
 
 std::optional<DepthwiseJob> Depthwise::job(const Window& window) {
     const auto& shape = window.weights;  // groups, their outputs and inputs, rows and columns
-    if (window.learns_depthwise || !window.is_image || !has_avx512_bf16() ||
-        window.factors != memory::data_type::bf16 || shape.size() != 5 ||
-        shape[0] != window.source[1] || shape[1] != 1 || shape[2] != 1 || shape[3] != shape[4] ||
+    if (!window.depthwise || window.learns_depthwise || !window.is_image || !has_avx512_bf16() ||
+        window.factors != memory::data_type::bf16 || shape[3] != shape[4] ||
         (shape[3] != 3 && shape[3] != 5))
         return std::nullopt;
     DepthwiseJob made{};

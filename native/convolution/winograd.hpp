@@ -44,6 +44,8 @@ class Winograd final : public WindowPass {
    public:
     Winograd(const Window& window, Pass pass);
 
+    const char* name() const override { return "Winograd: fewer products for windows of 3 or 5"; }
+
     void run(const dnnl::memory& source, const dnnl::memory& weights, const End& end,
              const dnnl::memory& target) const override;
     void learn(const dnnl::memory& source, const dnnl::memory& slopes, const dnnl::memory& weights,

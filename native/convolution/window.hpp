@@ -5,6 +5,11 @@
 
 namespace sn {
 
+// Whether each channel has a window of its own: the one definition is in layers/convolution.py.
+inline bool is_depthwise(const Layer& layer) {
+    return layer.options.flag("depthwise", false);
+}
+
 // The geometry of a convolution or, in reverse, of a deconvolution, as oneDNN wants it.
 struct Window {
     // With the layers fused into it, a convolution may skip pixels.
@@ -20,8 +25,9 @@ struct Window {
     bool is_plane = false, may_be_last = false;
     // Whether passes with fewer products are used even where they are slower: tests ask for that.
     bool few_products = false;
-    // Whether each channel has a window of two axes of its own, whose weights may be learned.
-    bool learns_depthwise = false;
+    // Whether each channel has a window of its own, and whether the weights of such a window of two
+    // axes may be learned.
+    bool depthwise = false, learns_depthwise = false;
     int64_t outputs = 0;
     // The type of the factors; weights' gradients are float32.
     dnnl::memory::data_type factors = dnnl::memory::data_type::f32;

@@ -21,6 +21,10 @@ class Depthwise final : public WindowPass {
     static bool suits(const Window& window);
     Depthwise(const Window& window, Pass pass);
 
+    const char* name() const override {
+        return "depthwise: a window for each channel, in bfloat16";
+    }
+
     void run(const dnnl::memory& source, const dnnl::memory& weights, const End& end,
              const dnnl::memory& target) const override;
     void learn(const dnnl::memory& source, const dnnl::memory& slopes, const dnnl::memory& weights,

@@ -31,7 +31,7 @@ Window::Window(const Layer& layer, bool reverse, bool fused) {
     auto kernel = options.integers("kernel"), stride = options.integers("stride");
     auto pad = options.integers("pad"), dilation = options.integers("dilation");
     outputs = options.integer("num_output");
-    const bool depthwise = group > 1 && group == outputs && group == in[axis];
+    depthwise = is_depthwise(layer);
     learns_depthwise = depthwise && !reverse && layer.has_gradients() && kernel.size() == 2;
     const bool wide = depthwise && (reverse || (layer.has_gradients() && !learns_depthwise));
     factors = wide ? memory::data_type::f32 : layer.net->factors;

@@ -1,14 +1,20 @@
-// Convolution and Deconvolution on oneDNN: the same steps on two families of primitives.
+// Convolution and Deconvolution, on oneDNN or on loops of our own.
+//
+// Both are one kernel over two families of oneDNN's primitives.  window.hpp describes a
+// convolution, choose.cpp says who computes each part of it, convolution.cpp runs what was chosen.
+// The loops that are compiled for one instruction set have it in their names: *_amx, *_avx512,
+// *_haswell.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
 #include "../engine/layer.hpp"
 #include "../engine/plan/folded_weights.hpp"
 #include "../engine/primitive.hpp"
+#include "../layers/operand.hpp"
 #include "accumulator.hpp"
-#include "operand.hpp"
 #include "window.hpp"
 
 namespace sn {
@@ -32,6 +38,10 @@ struct Deconvolutions {
     static constexpr bool adds_bias = true;
 };
 
+inline bool is_any(const std::vector<bool>& of) {
+    return std::find(of.begin(), of.end(), true) != of.end();
+}
+
 class WindowPass;
 class Int8Convolution;
 class PictureConvolution;
@@ -53,7 +63,9 @@ class WindowKernel final : public Kernel {
     bool joins(const Layer& layer, const Layer& product) const override;
     int64_t reads_every(const Layer& layer) const override;
     bool only_reads() const override { return true; }
+    bool prefers_blocks(const Layer& layer) const override;
     std::optional<double> products(const Layer& layer) const override;
+    std::string method(const Layer& layer, Kernel::Part part) const override;
 
    private:
     using Forward = typename Family::Forward;

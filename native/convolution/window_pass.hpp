@@ -1,15 +1,18 @@
 // A pass of a convolution that the engine computes itself, where oneDNN's is slower.
 #pragma once
 
-#include <oneapi/dnnl/dnnl.hpp>
+#include "../engine/layer.hpp"
 
 namespace sn {
 
 class WindowPass {
    public:
-    enum class Pass { forward, data, weights };
+    using Pass = Kernel::Part;
 
     virtual ~WindowPass() = default;
+
+    // Which loops these are, and why they are taken.
+    virtual const char* name() const = 0;
 
     // Backward to the data, the source is the gradient of the tops.
     const dnnl::memory::desc& source() const { return source_; }

@@ -33,12 +33,9 @@ bool is_inference(const Layer& layer) {
 }
 
 bool has_windows_by_channel(const Layer& layer) {
-    const Shape& shape = layer.bottoms[0]->shape();
     const auto kernel = layer.options.integers("kernel");
-    const int64_t group = layer.options.integer("group");
-    return shape.size() == 4 && group > 1 && shape[1] == group &&
-           layer.options.integer("num_output") == group && kernel.size() == 2 && kernel[0] > 0 &&
-           kernel[1] > 0 && kernel[0] <= SeparableJob::most_taps / kernel[1];
+    return is_depthwise(layer) && layer.shape().size() == 4 && kernel.size() == 2 &&
+           kernel[0] > 0 && kernel[1] > 0 && kernel[0] <= SeparableJob::most_taps / kernel[1];
 }
 
 bool multiplies_pixels(const Layer& layer) {
