@@ -25,6 +25,14 @@ bool is_last_writer(const Layer& layer, const Blob& blob) {
                         });
 }
 
+// Whether oneDNN 3.2 would corrupt depthwise weights of eight taps while it puts them into blocks
+// of eight channels, as its kernel for AVX2-VNNI has them (docs/decisions/0017).
+bool loses_weights(const Window& window, const std::string& kernel) {
+    int64_t taps = 1;
+    for (size_t i = 3; i < window.weights.size(); ++i) taps *= window.weights[i];
+    return window.depthwise && taps == 8 && kernel.find("avx2") != std::string::npos;
+}
+
 }  // namespace
 
 std::optional<Int8> stored_in_int8(const Layer& layer, const Window& window, bool fuse) {
@@ -82,8 +90,9 @@ Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool 
                     window.after,
                     with,
                     true};
-    if (!description_ || std::string(description_.impl_info_str()).find("ref") != std::string::npos)
-        return;
+    if (!description_) return;
+    const std::string kernel = description_.impl_info_str();
+    if (kernel.find("ref") != std::string::npos || loses_weights(window, kernel)) return;
     primitive_ = dnnl::convolution_forward(description_);
     packed_ = description_.weights_desc(), results_ = description_.dst_desc();
     one_ = plain_desc({1}), each_ = plain_desc({outputs_});

@@ -81,6 +81,15 @@ def depthwise_sum(channels: int) -> Case:
     return Case("chain", layers, inputs).but(keep_blobs=False, **FORWARD)
 
 
+def eight_taps(rows: int, columns: int) -> Case:
+    """Eight weights a channel, of eight bits."""
+    layer = (
+        'layer { name: "l" type: "Convolution" bottom: "x" top: "y" convolution_param { '
+        f"num_output: 48 group: 48 kernel_h: {rows} kernel_w: {columns} }} }}"
+    )
+    return Case("convolution", layer, {"x": (2, 48, 20, 20)}, precision="int8").but(**FORWARD)
+
+
 FORWARD = {"phase": "TEST", "backward": False}
 FOUND = (
     up((1, 256, 6, 6), 32, "kernel_size: 4 stride: 2 pad: 1", **FORWARD),
@@ -90,10 +99,12 @@ FOUND = (
     up((3, 64, 4, 4), 1, "kernel_size: 16 stride: 2 pad: 3"),
     depthwise_sum(21),
     pool(16, (27, 9)),
+    eight_taps(1, 8),
+    eight_taps(2, 4),
 )
 
 
-@pytest.mark.parametrize("isa", ["SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_BF16"])
+@pytest.mark.parametrize("isa", ["SSE41", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_BF16"])
 def test_what_was_found(isa: str) -> None:
     words = [word for case in FOUND for word in ("--case", str(case))]
     said = subprocess.run(
