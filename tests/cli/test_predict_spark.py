@@ -62,6 +62,7 @@ def images(task: Task, tmp_path: Path) -> Path:
     return tmp_path / "images"
 
 
+@pytest.mark.slow
 def test_images_and_tars(task: Task, images: Path, tmp_path: Path) -> None:
     (tmp_path / "labels.txt").write_text("left\nmiddle\nright\n")
     out = str(tmp_path / "out")

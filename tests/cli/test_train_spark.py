@@ -36,6 +36,7 @@ def parquet(task: Task, name: str) -> str:
     return task.path(name)
 
 
+@pytest.mark.slow
 def test_a_query_over_parquet(fresh: Task, run: Run) -> None:
     path = parquet(fresh, "columns.parquet")
     words = ["--sql", f"SELECT pixels, kind FROM parquet.`{path}`", "--validation", path]

@@ -30,7 +30,7 @@ __all__ = ["link"]
 NAME = public_caffe.__name__
 
 
-@pytest.mark.parametrize("way", ["a name", "a Net"])
+@pytest.mark.parametrize("way", [pytest.param("a name", marks=pytest.mark.slow), "a Net"])
 def test_averaging_is_that_of_the_embedded_engine(session: Any, way: str) -> None:
     data, held = frame(session, 400), frame(session, 101, seed=1)
     own = Trainer(solver(), workers=2).fit(data, validation=held)

@@ -21,6 +21,7 @@ def test_the_pipelines_run(tmp_path: Path) -> None:
     assert (tmp_path / "models/side-net/weights.caffemodel").is_file()
 
 
+@pytest.mark.slow
 def test_examples_run(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     assert len(examples("spark.md")) >= 4

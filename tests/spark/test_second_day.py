@@ -17,7 +17,13 @@ from tests.spark.test_trainer import Killer, events, flat, frame
 
 STORES = [
     "folder",
-    pytest.param("hadoop", marks=pytest.mark.skipif(CONNECT, reason="Connect has no Hadoop")),
+    pytest.param(
+        "hadoop",
+        marks=[
+            pytest.mark.slow,
+            pytest.mark.skipif(CONNECT, reason="Connect has no Hadoop"),
+        ],
+    ),
 ]
 
 

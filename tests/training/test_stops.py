@@ -36,6 +36,8 @@ from tests.training.attacker import Attacker, Cut, tap
 from tests.training.groups import SECRET
 from tests.training.test_attacks import ARRAYS, SOLVER
 
+pytestmark = pytest.mark.slow  # deadlines are waited for
+
 DEADLINE = 2.0
 LATEST = 6 * DEADLINE
 """Seconds in which a stop or a cut is noticed, on a machine that has other work too."""
