@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ STOREYS = (
     {"errors"},
     {"proto"},
     {"native"},
-    {"loaders"},
+    {"loaders", "forks"},
     {"layers"},
     {"graph"},
     {"dsl"},
@@ -68,7 +68,16 @@ def sources() -> list[Path]:
 
 def room_of(path: Path) -> str:
     parts = path.relative_to(ROOT).parts
-    return parts[0] if len(parts) > 1 else path.stem
+    return storey(parts) if len(parts) > 1 else path.stem
+
+
+def storey(parts: Sequence[str]) -> str:
+    """A family of forks has layers, hosts and readers, which stand beside those of Caffe."""
+    if parts[0] != "forks" or len(parts) == 1 or parts[1] == "__init__.py":
+        return parts[0]
+    return {"hosts": "caffe", "readers": "loaders"}.get(
+        parts[2] if len(parts) > 2 else "", "layers"
+    )
 
 
 def imports(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, ast.AST]]:
@@ -99,8 +108,12 @@ def test_imports_point_one_way(path: Path) -> None:
     assert room in LEVEL, f"{room} is no room of the house"
     for name in imported(path):
         head, *rest = name.split(".")
-        if head == "sparknet" and rest and rest[0] in LEVEL and rest[0] != room:
-            assert LEVEL[rest[0]] < LEVEL[room], f"{path.name} imports {name}, which lies above it"
+        if head == "sparknet" and rest and rest[0] in LEVEL and storey(rest) != room:
+            above = LEVEL[storey(rest)] >= LEVEL[room]
+            assert not above, f"{path.name} imports {name}, which lies above it"
+        if name.startswith("sparknet.forks."):
+            of_fork = path.is_relative_to(ROOT / "forks")
+            assert of_fork, f"{path.name} imports {name}: whoever needs no fork meets none"
         if head in CONFINED:
             assert room in CONFINED[head], f"{path.name} imports {name}: not in {room}"
 

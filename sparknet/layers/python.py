@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from sparknet.errors import LayerError, shown
-from sparknet.layers import detectnet, rpn
+from sparknet.forks import SUPPLIED
 from sparknet.layers.fillers import constant
 from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least
 from sparknet.layers.user_layer import (
@@ -21,8 +21,6 @@ from sparknet.layers.user_layer import (
 )
 from sparknet.proto import caffe_pb2
 from sparknet.proto.trust import check_trusted
-
-SUPPLIED = {**rpn.MODULES, **detectnet.MODULES}
 
 
 class Python(Layer):

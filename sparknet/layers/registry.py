@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from sparknet.errors import LayerError
+from sparknet.forks import TYPES
 from sparknet.layers.layer import Arity, Layer
 from sparknet.proto import caffe_pb2
 from sparknet.proto.forks import origin
 from sparknet.proto.suggest import did_you_mean
 
-MODULES: dict[str, str] = {
-    # the type and its module in sparknet.layers
+_OWN = {
+    # the type and its module in sparknet.layers; those of forks: sparknet.forks
     # windows, shapes, weights, normalisation
     "Axpy": "axpy",
     "BN": "bn",
@@ -23,16 +24,13 @@ MODULES: dict[str, str] = {
     "Bias": "bias",
     "Concat": "concat",
     "Convolution": "convolution",
-    "Convolution3D": "convolution3d",
     "ConvolutionDepthwise": "convolution_depthwise",
     "Crop": "crop",
     "Deconvolution": "deconvolution",
-    "Deconvolution3D": "deconvolution3d",
     "DepthwiseConvolution": "depthwise_convolution",
     "Eltwise": "eltwise",
     "Embed": "embed",
     "Flatten": "flatten",
-    "Flip": "flip",
     "Gather": "gather",
     "Im2col": "im2col",
     "InnerProduct": "inner_product",
@@ -45,14 +43,9 @@ MODULES: dict[str, str] = {
     "Mish": "mish",
     "Normalize": "normalize",
     "Permute": "permute",
-    "PSROIPooling": "psroi_pooling",
     "Pooling": "pooling",
-    "Pooling3D": "pooling3d",
-    "ROIAlign": "roi_align",
-    "ROIPooling": "roi_pooling",
     "RecordWeights": "record_weights",
     "Reduction": "reduction",
-    "Reorg": "reorg",
     "Reshape": "reshape",
     "Resize": "resize",
     "Reverse": "reverse",
@@ -68,101 +61,50 @@ MODULES: dict[str, str] = {
     # activations, losses, sources, recurrent layers, detection, Python
     "AbsVal": "absval",
     "Accuracy": "accuracy",
-    "AnnotatedData": "annotated_data",
     "ArgMax": "argmax",
     "BatchReindex": "batch_reindex",
-    "BboxAccuracy": "bbox_accuracy",
     "BNLL": "bnll",
-    "BoxAnnotatorOHEM": "box_annotator_ohem",
-    "BoxData": "box_data",
-    "BoxGroupOutput": "box_group_output",
-    "BoxOutput": "box_output",
-    "CenterLoss": "center_loss",
-    "ChannelScale": "channel_scale",
     "Clip": "clip",
-    "ContinuationIndicator": "continuation_indicator",
     "ContrastiveLoss": "contrastive_loss",
-    "CtcLoss": "ctc_loss",
     "Data": "data",
-    "DecodeBBox": "decode_bbox",
-    "DenseCRF": "dense_crf",
-    "DenseImageData": "dense_image_data",
-    "DetectNetTransformation": "detectnet_transformation",
-    "DetectionAccuracy": "detection_accuracy",
-    "DetectionData": "detection_data",
-    "DetectionEvaluate": "detection_evaluate",
-    "DetectionGroupAccuracy": "detection_group_accuracy",
-    "DetectionGroupLoss": "detection_group_loss",
-    "DetectionLoss": "detection_loss",
-    "DetectionOutput": "detection_output",
     "Dropout": "dropout",
     "DummyData": "dummy_data",
     "ELU": "elu",
     "EuclideanLoss": "euclidean_loss",
-    "EvalData": "eval_data",
-    "EvalDetection": "eval_detection",
     "Exp": "exp",
     "Filter": "filter",
     "FocalLoss": "focal_loss",
-    "FrcnnOutput": "frcnn_output",
     "GELU": "gelu",
     "GRU": "gru",
-    "HardMining": "hard_mining",
     "HDF5Data": "hdf5_data",
     "HDF5Output": "hdf5_output",
     "HingeLoss": "hinge_loss",
     "ImageData": "image_data",
-    "ImageGtData": "image_gt_data",
-    "ImageLabelmapData": "image_labelmap_data",
-    "ImageSegData": "image_seg_data",
     "InfogainLoss": "infogain_loss",
-    "InnerDistance": "inner_distance",
     "Input": "input",
-    "L1Loss": "l1_loss",
-    "LabelsequenceAccuracy": "labelsequence_accuracy",
-    "LabelSpecificAdd": "label_specific_add",
     "Log": "log",
     "LSTM": "lstm",
     "LSTMUnit": "lstm_unit",
-    "MarginInnerProduct": "margin_inner_product",
     "MemoryData": "memory_data",
-    "MultiBoxLoss": "multibox_loss",
     "MultinomialLogisticLoss": "multinomial_logistic_loss",
-    "MultiStageMeanfield": "multi_stage_meanfield",
     "Parameter": "parameter",
     "Power": "power",
     "PReLU": "prelu",
-    "PriorBox": "prior_box",
-    "PriorBoxClustered": "prior_box_clustered",
-    "Proposal": "proposal",
-    "ProposalTarget": "proposal_target",
     "Python": "python",
-    "RegionLoss": "region_loss",
     "ReLU": "relu",
     "ReLU6": "relu6",
     "RNN": "rnn",
-    "ScaleRoute": "scale_route",
-    "SegAccuracy": "seg_accuracy",
-    "SegData": "seg_data",
     "Sigmoid": "sigmoid",
     "SigmoidCrossEntropyLoss": "sigmoid_cross_entropy_loss",
     "Silence": "silence",
-    "SmoothL1Loss": "smooth_l1_loss",
-    "SmoothL1LossOHEM": "smooth_l1_loss_ohem",
     "Softmax": "softmax",
     "SoftmaxWithLoss": "softmax_with_loss",
-    "SoftmaxWithLossOHEM": "softmax_with_loss_ohem",
     "SpatialDropout": "spatial_dropout",
     "Swish": "swish",
     "TanH": "tanh",
     "Threshold": "threshold",
     "TripletLoss": "triplet_loss",
-    "VideoData": "video_data",
-    "TrueBoxes": "true_boxes",
     "WindowData": "window_data",
-    "YoloDetectionOutput": "yolo_detection_output",
-    "Yolov3": "yolov3",
-    "Yolov3DetectionOutput": "yolov3_detection_output",
 }
 
 
@@ -176,7 +118,7 @@ class Layers(Mapping[str, type[Layer]]):
     def __getitem__(self, type_name: str) -> type[Layer]:
         found = self._classes.get(type_name)
         if found is None:
-            module = import_module(f"sparknet.layers.{self._modules[type_name]}")
+            module = import_module(self._modules[type_name])
             found = getattr(module, type_name, None) or getattr(module, f"{type_name}Layer")
             self._classes[type_name] = found
         return found
@@ -191,6 +133,7 @@ class Layers(Mapping[str, type[Layer]]):
         return len(self._modules)
 
 
+MODULES = {name: f"sparknet.layers.{module}" for name, module in _OWN.items()} | TYPES
 LAYERS = Layers(MODULES)
 
 

@@ -21,6 +21,7 @@ def test_sizes_weights_and_values() -> None:
         "num_output": 4,
         "group": 2,
         "bias_term": True,
+        "depthwise": False,
         "kernel": (3, 3),
         "stride": (2, 2),
         "pad": (1, 1),

@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from sparknet.layers.detectnet.mean_ap import overlaps
-from sparknet.layers.detectnet.rectangles import _inside
+from sparknet.forks.detectnet.mean_ap import overlaps
+from sparknet.forks.detectnet.rectangles import _inside
 
 
 def test_boxes_without_area_overlap_nothing() -> None:

@@ -15,7 +15,7 @@ def test_every_line_leads_to_its_class(name: str) -> None:
     found = LAYERS[name]
     assert issubclass(found, Layer)
     assert found.type == name
-    assert found.__module__ == f"sparknet.layers.{MODULES[name]}"
+    assert found.__module__ == MODULES[name]
     fields = caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name
     assert {found.field or "name", *found.fields} <= set(fields)
 

@@ -10,7 +10,7 @@ import pytest
 
 from sparknet import Net
 from sparknet.errors import LayerError, SolverError
-from sparknet.layers.average_precision import average_precisions, mean_average_precision
+from sparknet.forks.ssd.average_precision import average_precisions, mean_average_precision
 from sparknet.loaders import annotated
 from sparknet.loaders.annotated import Annotated
 from sparknet.loaders.distortion import bgr, distort, hsv

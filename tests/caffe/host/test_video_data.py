@@ -11,7 +11,7 @@ from PIL import Image
 
 from sparknet import caffe
 from sparknet.errors import LayerError
-from sparknet.loaders.clips import fixed_places, scaled_crops
+from sparknet.forks.video.readers.clips import fixed_places, scaled_crops
 from sparknet.loaders.resize import resize
 from sparknet.proto import write_blob
 from tests.caffe.host.nets import net, source

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.layers.detectnet.rectangles import grouped
-from sparknet.loaders.turning import bounds, turned, turning
+from sparknet.forks.detectnet.readers.turning import bounds, turned, turning
+from sparknet.forks.detectnet.rectangles import grouped
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build, draw, same
 
@@ -132,7 +132,7 @@ def test_colours_turn() -> None:
     """A third of a turn of the hue moves red to green, and no saturation is grey."""
     pixels = np.zeros((1, 3, HIGH, WIDE), np.float32)
     pixels[:, 2] = 200
-    from sparknet.caffe.host.detectnet_transformation import recoloured
+    from sparknet.forks.detectnet.hosts.detectnet_transformation import recoloured
 
     image = pixels[0].transpose(1, 2, 0)
     same(recoloured(image, 120, 1)[0, 0], np.float32([0, 200, 0]), 1e-5, 1e-3)

@@ -10,8 +10,8 @@ import pytest
 
 from sparknet import caffe
 from sparknet.errors import LayerError
-from sparknet.layers.rpn.boxes import anchors, encoded, grid, kept, moved, overlaps
-from sparknet.layers.rpn.settings import settings
+from sparknet.forks.faster_rcnn.rpn.boxes import anchors, encoded, grid, kept, moved, overlaps
+from sparknet.forks.faster_rcnn.rpn.settings import settings
 from sparknet.proto import parse_net
 from sparknet.proto.trust import with_trust
 from tests.caffe.gradient import input_layer

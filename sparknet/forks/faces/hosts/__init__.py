@@ -1,0 +1,1 @@
+"""The layers of this family that Python computes."""

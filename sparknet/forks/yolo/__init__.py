@@ -1,0 +1,23 @@
+"""caffe-yolov2 and MobileNet-YOLO: YOLO's nets of Redmon and Farhadi (2016, 2018) in Caffe."""
+
+from __future__ import annotations
+
+TYPES = {
+    "BoxData": "box_data",
+    "EvalDetection": "eval_detection",
+    "RegionLoss": "region_loss",
+    "Reorg": "reorg",
+    "YoloDetectionOutput": "yolo_detection_output",
+    "Yolov3": "yolov3",
+    "Yolov3DetectionOutput": "yolov3_detection_output",
+}
+"""A layer type, and its module here."""
+
+HOSTS = {
+    "BoxData",
+    "EvalDetection",
+    "RegionLoss",
+    "YoloDetectionOutput",
+    "Yolov3",
+}
+"""Those that Python computes, in `hosts`."""
