@@ -175,7 +175,7 @@ fuzz-kernels: setup
 	@$(PY) -m tests.fuzz.kernels $(if $(ZOO),--zoo,--seconds $(or $(SECONDS),60)) $(if $(SEED),--seed $(SEED)) \
 		$(if $(KIND),--kind $(KIND)) $(foreach isa,$(ISA),--isa $(isa))
 
-# Of a room of sparknet/, or of native/convolution, native/layers, native/engine or native/ndarray.
+# Of a room of sparknet/, or of native/convolution, native/forks, native/layers, native/engine or native/ndarray.
 mutants: setup
 	@test -n "$(ROOM)" || { echo 'which room? make mutants ROOM=training N=50 SEED=1' >&2; exit 1; }
 	@$(PY) -m tests.mutants $(ROOM) --number $(or $(N),50) --seed $(or $(SEED),1) $(if $(TESTS),--tests $(TESTS))

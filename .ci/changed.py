@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ALWAYS = ["tests/test_house.py"]
-ROOMS = {"convolution": "caffe/layers", "engine": "caffe/layers"}
+ROOMS = {"convolution": "caffe/layers", "engine": "caffe/layers", "forks": "caffe/layers"}
 """Where the tests of a room lie that has no folder of its name."""
 
 

@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 
 ALSO = {
     "errors": ["tests/test_errors.py", "tests/proto", "tests/weights"],
+    "forks": ["tests/layers", "tests/caffe/host", "tests/caffe/layers"],
     "graph": ["tests/graph", "tests/dsl", "tests/layers"],
     "layers": ["tests/layers", "tests/graph"],
     "native": [
@@ -42,6 +43,7 @@ ALSO = {
     ],
     "native/engine": ["tests/caffe", "tests/loaders", "tests/native", "tests/net"],
     "native/convolution": ["tests/caffe"],
+    "native/forks": ["tests/caffe"],
     "native/layers": ["tests/caffe"],
 }
 """Where a room's tests lie, if not in a folder of its name alone."""

@@ -1,8 +1,8 @@
 // Blocks of pixels to channels and back (YOLOv2: reorg_layer.cpp, with its order of channels).
 #include <utility>
 
-#include "../engine/layer.hpp"
-#include "../engine/parallel.hpp"
+#include "../../engine/layer.hpp"
+#include "../../engine/parallel.hpp"
 
 namespace sn {
 

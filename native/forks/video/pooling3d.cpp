@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cfloat>
 
-#include "../engine/layer.hpp"
-#include "../engine/parallel.hpp"
+#include "../../engine/layer.hpp"
+#include "../../engine/parallel.hpp"
 
 namespace sn {
 

@@ -3,7 +3,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "../engine/parallel.hpp"
+#include "../../engine/parallel.hpp"
 #include "box_match.hpp"
 
 namespace sn {

@@ -1,6 +1,6 @@
 // The absolute differences, summed over each item and averaged over the items (NVIDIA:
 // l1_loss_layer.cpp).
-#include "loss.hpp"
+#include "../../layers/loss.hpp"
 
 namespace sn {
 

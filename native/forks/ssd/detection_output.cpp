@@ -2,7 +2,7 @@
 // (SSD's Caffe: detection_output_layer.cpp).
 #include <cfloat>
 
-#include "../engine/parallel.hpp"
+#include "../../engine/parallel.hpp"
 #include "boxes.hpp"
 
 namespace sn {

@@ -1,5 +1,5 @@
 // Squared near zero, absolute beyond (Fast R-CNN: smooth_L1_loss_layer.cu).
-#include "loss.hpp"
+#include "../../layers/loss.hpp"
 
 namespace sn {
 

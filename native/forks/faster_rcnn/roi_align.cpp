@@ -2,8 +2,8 @@
 // (Cascade R-CNN: roi_align_layer.cu; pooling of the corners follows as a layer of its own).
 #include <algorithm>
 
+#include "../../layers/rows.hpp"
 #include "regions.hpp"
-#include "rows.hpp"
 
 namespace sn {
 

@@ -1,5 +1,5 @@
 // Smooth L1 with the loss of each place as a second top (R-FCN: smooth_L1_loss_ohem_layer.cu).
-#include "loss.hpp"
+#include "../../layers/loss.hpp"
 
 namespace sn {
 

@@ -2,8 +2,8 @@
 #include <cfloat>
 #include <cmath>
 
+#include "../../layers/rows.hpp"
 #include "regions.hpp"
-#include "rows.hpp"
 
 namespace sn {
 

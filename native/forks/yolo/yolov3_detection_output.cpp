@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../engine/layer.hpp"
-#include "../engine/parallel.hpp"
-#include "no_gradient.hpp"
+#include "../../engine/layer.hpp"
+#include "../../engine/parallel.hpp"
+#include "../../layers/no_gradient.hpp"
 
 namespace sn {
 

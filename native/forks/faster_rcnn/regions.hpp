@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "../engine/layer.hpp"
-#include "indices.hpp"
+#include "../../engine/layer.hpp"
+#include "../../layers/indices.hpp"
 
 namespace sn {
 

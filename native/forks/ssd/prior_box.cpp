@@ -1,8 +1,8 @@
 // Default boxes around every place of a feature map (SSD's Caffe: prior_box_layer.cpp).
 #include <algorithm>
 
-#include "../engine/layer.hpp"
-#include "../engine/parallel.hpp"
+#include "../../engine/layer.hpp"
+#include "../../engine/parallel.hpp"
 
 namespace sn {
 

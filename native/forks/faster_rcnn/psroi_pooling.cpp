@@ -2,8 +2,8 @@
 // (R-FCN: psroi_pooling_layer.cu).
 #include <algorithm>
 
+#include "../../layers/rows.hpp"
 #include "regions.hpp"
-#include "rows.hpp"
 
 namespace sn {
 

@@ -1,7 +1,7 @@
 // The boxes of each record as the rows that SSD's layers read.
 #include <algorithm>
 
-#include "no_gradient.hpp"
+#include "../../layers/no_gradient.hpp"
 
 namespace sn {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../engine/layer.hpp"
+#include "../../engine/layer.hpp"
 
 namespace sn {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "no_gradient.hpp"
+#include "../../layers/no_gradient.hpp"
 #include "regions.hpp"
 
 namespace sn {
