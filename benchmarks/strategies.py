@@ -86,8 +86,8 @@ def records(part: slice) -> ArrayRecords:
 
 
 def solver() -> Any:
-    chosen = read_solver(ROOT / "sparknet" / "models" / "lenet" / "solver.prototxt")
-    chosen.net = str(ROOT / "sparknet" / "models" / "lenet" / "net.prototxt")
+    chosen = read_solver(ROOT / "models" / "lenet" / "solver.prototxt")
+    chosen.net = str(ROOT / "models" / "lenet" / "net.prototxt")
     chosen.random_seed = 1
     return chosen
 

@@ -2,7 +2,8 @@
 
 Each ``sparknet/models/<name>/net.py`` has two functions, ``net()`` and ``solver()``; the first line
 of its docstring says what the model is, and ``PREPROCESSING``, where it has one, what happens to
-pictures whose values run from 0 to 255.
+pictures whose values run from 0 to 255.  The files made from it lie where Caffe has them, in
+``models/<name>/`` of the source tree.
 
 >>> from sparknet import models
 >>> models.net("lenet").graph().param_count
@@ -90,15 +91,21 @@ def files(name: str, folder: str | os.PathLike[str]) -> dict[str, str]:
         net=(place / "net.prototxt").as_posix(),
         snapshot_prefix=(place / name).as_posix(),
     )
-    readme = Path(__file__).parent / name / "README.md"
     how = preprocessing(name)
     described = {} if how is None else {"net.sparknet.json": _described(how)}
     return {
         "net.prototxt": net(name).to_prototxt(),
         "solver.prototxt": settings.to_prototxt(),
-        "README.md": readme.read_text(encoding="utf-8"),
+        "README.md": _readme(name).read_text(encoding="utf-8"),
         **described,
     }
+
+
+def _readme(name: str) -> Path:
+    """A wheel has the files beside the modules, the source tree at its top."""
+    package = Path(__file__).parent
+    installed = package / name / "README.md"
+    return installed if installed.is_file() else package.parents[1] / "models" / name / "README.md"
 
 
 def _described(how: Preprocessing) -> str:

@@ -1,4 +1,4 @@
-"""``python -m sparknet.models``: write the prototxt files of all models again."""
+"""``python -m sparknet.models``: write the files of ``models/`` again, from the top of the tree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparknet.models import NAMES, files
 
 def main() -> None:
     for name in NAMES:
-        folder = Path("sparknet/models") / name
+        folder = Path("models") / name
         for file, text in files(name, folder).items():
             (folder / file).write_text(text, encoding="utf-8")
         print(folder)

@@ -420,14 +420,14 @@ layer {{ name: "digits" type: "Data" top: "data" top: "label" include {{ phase: 
 
 def accuracy(folder: Path, precision: str, seed: int) -> float:
     """LeNet after 1,500 iterations on 8,500 digits: what share of 1,500 others it recognises."""
-    net = read_net(ROOT / "sparknet" / "models" / "lenet" / "net.prototxt")
+    net = read_net(ROOT / "models" / "lenet" / "net.prototxt")
     layers = [one for one in net.layer if one.type != "Input"]
     data = "".join(
         DIGITS_LAYER.format(folder / name, name.upper(), size)
         for name, size in (("train", 64), ("test", 100))
     )
     net = caffe_pb2.NetParameter(layer=[*parse_net(data).layer, *layers])
-    solver = read_solver(ROOT / "sparknet" / "models" / "lenet" / "solver.prototxt")
+    solver = read_solver(ROOT / "models" / "lenet" / "solver.prototxt")
     solver.random_seed, solver.test_iter[0], solver.display = seed, 15, 0
     solver.test_interval, solver.test_initialization = 1500, False
     trained = get_solver(solver, net, precision=precision)

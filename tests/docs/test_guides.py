@@ -13,9 +13,7 @@ from docs.__main__ import PAGE
 from docs.__main__ import page as layers_page
 from tests.goldens import ROOT
 
-GUIDES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("sparknet/models/**/*.md")]
-)
+GUIDES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("models/**/*.md")])
 
 
 def test_the_layer_reference_is_current() -> None:

@@ -19,7 +19,7 @@ from sparknet.models.resnet50.net import STAGES
 from tests.dsl.nets import rebuilt
 from tests.goldens import ROOT
 
-ZOO = ROOT / "sparknet" / "models"
+ZOO = ROOT / "models"
 
 PARAMETERS = {
     "alexnet": 60_965_224,
@@ -115,13 +115,17 @@ def learned(name: str) -> int:
 
 
 def test_names_and_folders_agree() -> None:
-    folders = sorted(path.parent.name for path in ZOO.glob("*/net.py"))
-    assert list(models.NAMES) == folders == sorted(PARAMETERS)
+    modules = (ROOT / "sparknet" / "models").glob("*/net.py")
+    written = sorted(path.name for path in ZOO.iterdir())
+    assert list(models.NAMES) == sorted(path.parent.name for path in modules) == written
+    assert written == sorted(PARAMETERS)
 
 
 @pytest.mark.parametrize("name", models.NAMES)
 def test_committed_files_are_the_generated_ones(name: str) -> None:
-    for file, text in models.files(name, Path("sparknet/models") / name).items():
+    made = models.files(name, Path("models") / name)
+    assert {path.name for path in (ZOO / name).iterdir()} == set(made)
+    for file, text in made.items():
         assert (ZOO / name / file).read_text(encoding="utf-8") == text, (
             "run python -m sparknet.models"
         )
@@ -235,7 +239,7 @@ def test_fillers_and_multipliers() -> None:
 
 
 def test_the_generator_writes_what_is_committed(tmp_path: Path) -> None:
-    shutil.copytree(ZOO, tmp_path / "sparknet" / "models")
+    shutil.copytree(ZOO, tmp_path / "models")
     for path in tmp_path.rglob("*.prototxt"):
         path.unlink()
     subprocess.run([sys.executable, "-m", "sparknet.models"], cwd=tmp_path, check=True)

@@ -59,7 +59,7 @@ def test_accuracy_is_that_of_1500_records_of_1500(mnist: tuple[Path, Path]) -> N
     records = Subset(MNIST(*mnist), range(8500, 10000))
     found = []
     for batch in (100, 64):
-        lenet = NetParams.load(ROOT / "sparknet" / "models" / "lenet" / "net.prototxt")
+        lenet = NetParams.load(ROOT / "models" / "lenet" / "net.prototxt")
         shapes = {"data": [batch, 1, 28, 28], "label": [batch]}
         net = Net(lenet.with_input_shapes(shapes, "TEST"), seed=1)
         net.set_validation_data(records)

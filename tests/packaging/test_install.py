@@ -87,7 +87,11 @@ def test_one_wheel_for_every_python(
     with tarfile.open(sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     assert not [name for name in packed if ".so" in name or ".venv" in name]
-    parts = (path for part in ("sparknet", "native", "proto") for path in (ROOT / part).rglob("*"))
+    parts = (
+        path
+        for part in ("sparknet", "native", "proto", "models")
+        for path in (ROOT / part).rglob("*")
+    )
     suffixes = {".py", ".c", ".cpp", ".h", ".hpp", ".cmake", ".txt", ".proto", ".prototxt", ".md"}
     sources = {str(path.relative_to(ROOT)) for path in parts if path.suffix in suffixes}
     assert sources - packed == {"sparknet/proto/_descriptor.py"}

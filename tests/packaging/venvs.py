@@ -14,10 +14,12 @@ import os
 import sparknet
 import sparknet.native as native
 from importlib.machinery import PathFinder
+from sparknet import models
 from sparknet.proto import caffe_pb2
 assert native.onednn_version() >= (3, 2, 0)
 assert native.NDArray([1, 2, 3]).sum() == 6
 assert caffe_pb2.NetParameter(name="x").name == "x"
+assert models.files("lenet", "lenet")["README.md"].startswith("# LeNet")
 folder = sparknet.__path__[0]
 def found(place, name):
     return PathFinder.find_spec(name, [os.path.join(sparknet.__path__[0], *place)])

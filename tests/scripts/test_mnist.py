@@ -27,7 +27,7 @@ def test_lenet_learns_handwritten_digits_and_does_so_again(tmp_path: Path) -> No
     train, test = tmp_path / "train_lmdb", tmp_path / "test_lmdb"
     convert(train, "--take", str(TRAINED))
     convert(test, "--skip", str(TRAINED))
-    solver = ROOT / "sparknet" / "models" / "lenet" / "solver.prototxt"
+    solver = ROOT / "models" / "lenet" / "solver.prototxt"
     weights = []
     for name in ("first.npz", "second.npz"):
         said = run("mnist", str(solver), str(train), str(test), name, cwd=tmp_path)
