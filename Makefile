@@ -113,6 +113,7 @@ format: setup
 
 layers: setup
 	@$(PY) -m docs
+	@$(PY) -m sparknet.dsl
 
 docs: setup
 	@echo '==> the documentation as a site: build/site/index.html'

@@ -53,7 +53,7 @@ def forecaster() -> NetParams:
     scaled = [Power(f"{name}_scaled", name, scale=1 / 255) for name in ("seen", "next")]
     frames = [f"frame{step}" for step in range(SEEN)]
     layers: list[Any] = [*films, *scaled, Slice("frames", "seen_scaled", tops=frames)]
-    half = {"kernel_size": 4, "stride": 2, "pad": 1}
+    half: dict[str, Any] = {"kernel_size": 4, "stride": 2, "pad": 1}
     state = None
     for step, frame in enumerate(frames):
         look = f"look{step}"

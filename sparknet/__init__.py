@@ -56,21 +56,6 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ROOMS = ("caffe", "dsl", "errors", "graph", "models", "spark", "summary", "training")
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS or name == "dist":
-        return import_module(f"sparknet.{name}")
-    if name == "__all__":
-        value: Any = sorted({"__version__", *_ROOMS, *_HOME_OF, *_builders()})
-    elif name in _HOME_OF:
-        value = getattr(import_module(_HOME_OF[name]), name)
-    elif not name.startswith("_") and name in _builders():
-        value = getattr(import_module("sparknet.dsl"), name)
-    else:
-        raise AttributeError(f"module 'sparknet' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
 def _builders() -> list[str]:
     """What `sparknet.dsl` has: a builder for every layer type, and SparkNet's own names."""
     names: list[str] = import_module("sparknet.dsl").__all__
@@ -78,10 +63,26 @@ def _builders() -> list[str]:
 
 
 def __dir__() -> list[str]:
-    return sorted(__getattr__("__all__"))
+    return sorted(import_module(__name__).__all__)
 
 
-if TYPE_CHECKING:
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _ROOMS or name == "dist":
+            return import_module(f"sparknet.{name}")
+        if name == "__all__":
+            value: Any = sorted({"__version__", *_ROOMS, *_HOME_OF, *_builders()})
+        elif name in _HOME_OF:
+            value = getattr(import_module(_HOME_OF[name]), name)
+        elif not name.startswith("_") and name in _builders():
+            value = getattr(import_module("sparknet.dsl"), name)
+        else:
+            raise AttributeError(f"module 'sparknet' has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+else:
     from sparknet import caffe as caffe
     from sparknet import dsl as dsl
     from sparknet import errors as errors
@@ -90,13 +91,8 @@ if TYPE_CHECKING:
     from sparknet import spark as spark
     from sparknet import summary as summary
     from sparknet import training as training
-    from sparknet.dsl import ActivationLayer as ActivationLayer
-    from sparknet.dsl import ConvLayer as ConvLayer
-    from sparknet.dsl import LinearLayer as LinearLayer
-    from sparknet.dsl import NetParams as NetParams
-    from sparknet.dsl import PoolLayer as PoolLayer
-    from sparknet.dsl import RDDLayer as RDDLayer
-    from sparknet.dsl import SolverParams as SolverParams
+    from sparknet.dsl import *  # noqa: F403 - SparkNet's own names
+    from sparknet.dsl.typed import *  # noqa: F403 - a builder for each layer type
     from sparknet.errors import SparkNetError as SparkNetError
     from sparknet.native import NDArray as NDArray
     from sparknet.net import Net as Net

@@ -6,7 +6,7 @@ lists them all.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparknet.dsl.builders import CaffeLayer, builder
 from sparknet.dsl.layer_spec import LayerSpec
@@ -30,14 +30,19 @@ __all__ = [
 TYPES = tuple(name for name in LAYERS if name.isidentifier() and name not in __all__)
 """The layer types, each the name of a builder here."""
 
-__all__ += list(TYPES)
+if TYPE_CHECKING:
+    from sparknet.dsl import typed
+    from sparknet.dsl.typed import *  # noqa: F403 - a function for each type
 
+    __all__ += typed.__all__
+else:
+    __all__ += list(TYPES)
 
-def __getattr__(name: str) -> Any:
-    if name not in TYPES:
-        raise AttributeError(f"module 'sparknet.dsl' has no attribute {name!r}")
-    globals()[name] = made = builder(name)
-    return made
+    def __getattr__(name: str) -> Any:
+        if name not in TYPES:
+            raise AttributeError(f"module 'sparknet.dsl' has no attribute {name!r}")
+        globals()[name] = made = builder(name)
+        return made
 
 
 def __dir__() -> list[str]:

@@ -41,11 +41,17 @@ SYNONYMS = {
 
 FOREIGN = ("engine",)
 """Fields that a fork gives a layer, by the name of an option of Caffe's; the option is meant."""
-_KNOWN: Mapping[str, Any] = {
+KNOWN: Mapping[str, Any] = {
     name: field
     for name, field in caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name.items()
     if name not in FOREIGN
 }
+
+
+def groups_of(type_name: str) -> tuple[str, ...]:
+    """The messages of options that a type reads, its own first."""
+    layer = LAYERS[type_name]
+    return (*((layer.field,) if layer.field else ()), *layer.fields)
 
 
 @cache
@@ -58,10 +64,9 @@ def option_fields(type_name: str) -> dict[str, tuple[str, Any]]:
     found: dict[str, tuple[str, Any]] = {}
     if type_name not in LAYERS:
         return found
-    layer = LAYERS[type_name]
-    for group in (*((layer.field,) if layer.field else ()), *layer.fields):
-        for field in _KNOWN[group].message_type.fields:
-            if not (field.name in _KNOWN or field.name in EXTRA or iskeyword(field.name)):
+    for group in groups_of(type_name):
+        for field in KNOWN[group].message_type.fields:
+            if not (field.name in KNOWN or field.name in EXTRA or iskeyword(field.name)):
                 found.setdefault(field.name, (group, field))
     return found
 
@@ -94,11 +99,11 @@ def build(
     if name:
         parameter.name = name
     if type_name:
-        set_field(parameter, _KNOWN["type"], type_name, fail)
+        set_field(parameter, KNOWN["type"], type_name, fail)
     names = blob_names(name, "bottom", options.pop("bottom", bottoms))
-    set_field(parameter, _KNOWN["bottom"], names, fail)
+    set_field(parameter, KNOWN["bottom"], names, fail)
     tops = _tops(type_name, name, names, options.pop("top", tops), in_place, fail)
-    set_field(parameter, _KNOWN["top"], tops, fail)
+    set_field(parameter, KNOWN["top"], tops, fail)
     _set_multipliers(parameter, options, lr_mult, decay_mult, fail)
     _set_options(parameter, type_name, options, fail)
     missing = parameter.FindInitializationErrors()
@@ -141,15 +146,15 @@ def _set_multipliers(
 def _set_options(parameter: Any, type_name: str, options: Mapping[str, object], fail: Any) -> None:
     flat = option_fields(type_name)
     for key, value in options.items():
-        if value is None and (key in flat or key in _KNOWN):
+        if value is None and (key in flat or key in KNOWN):
             continue
         if key in flat:
             group, field = flat[key]
             target = getattr(parameter, group)
             target.SetInParent()
             set_field(target, field, value, fail)
-        elif key in _KNOWN and key not in OWN:
-            set_field(parameter, _KNOWN[key], value, fail)
+        elif key in KNOWN and key not in OWN:
+            set_field(parameter, KNOWN[key], value, fail)
         else:
             fail(f"{type_name or 'a layer'} has no field {short_repr(key)}{_hint(key, flat)}")
 
@@ -158,7 +163,7 @@ def _hint(key: str, flat: Mapping[str, object]) -> str:
     """The keyword that was meant, where there is a likely one."""
     if SYNONYMS.get(key) in flat:
         return f"; did you mean '{SYNONYMS[key]}'?"
-    return did_you_mean(key, [*flat, *EXTRA, "bottoms", *(k for k in _KNOWN if k not in OWN)])
+    return did_you_mean(key, [*flat, *EXTRA, "bottoms", *(k for k in KNOWN if k not in OWN)])
 
 
 def CaffeLayer(name: str, bottoms: object = (), *, type: str, **options: object) -> LayerSpec:  # noqa: N802
@@ -215,6 +220,6 @@ def _docstring(type_name: str) -> str:
     lines += ["", "every layer:", "    tops: names; the layer's own name where not given"]
     lines += ["    in_place: bool = False; the first bottom is the top"]
     lines += ["    lr_mult, decay_mult: one number per parameter, in place of param"]
-    lines += [f"    {key}: {default_text(_KNOWN[key])}" for key in COMMON]
+    lines += [f"    {key}: {default_text(KNOWN[key])}" for key in COMMON]
     lines += ["    any other field of LayerParameter, e.g. transform_param=dict(...)"]
     return "\n".join(lines)

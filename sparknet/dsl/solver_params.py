@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any, NoReturn, cast
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from sparknet.dsl.fields import set_fields
 from sparknet.dsl.layer_spec import Content
@@ -20,10 +20,22 @@ from sparknet.proto import (
     write_text,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from sparknet.dsl.typed import SolverFields, SolverOptions
+else:
+
+    class SolverFields:
+        """The fields as attributes, which `__getattr__` has."""
+
+        __slots__ = ()
+
+
 _NETS = {"net": "net_param", "train_net": "train_net_param", "test_net": "test_net_param"}
 
 
-class SolverParams(Content):
+class SolverParams(Content, SolverFields):
     """How a net learns.
 
     Keywords are SolverParameter's fields; ``net``, ``train_net`` and
@@ -39,7 +51,7 @@ class SolverParams(Content):
     _message_class = caffe_pb2.SolverParameter
     checked: bool
 
-    def __init__(self, *, check: bool = True, **fields: object) -> None:
+    def __init__(self, *, check: bool = True, **fields: Unpack[SolverOptions]) -> None:
         solver = caffe_pb2.SolverParameter()
         set_fields(solver, _with_nets(fields), _fail, "")
         self._settle(solver, check)
@@ -75,7 +87,7 @@ class SolverParams(Content):
         """Python source that binds ``solver`` to equal settings."""
         return call_source("SolverParams", self.to_proto(), "solver", self.checked)
 
-    def but(self, **fields: object) -> SolverParams:
+    def but(self, **fields: Unpack[SolverOptions]) -> SolverParams:
         """The same settings with some replaced; None resets a field."""
         solver = self.to_proto()
         for name, value in _with_nets(fields).items():
@@ -86,10 +98,13 @@ class SolverParams(Content):
         made._settle(solver, self.checked)
         return made
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in caffe_pb2.SolverParameter.DESCRIPTOR.fields_by_name:
-            raise AttributeError(f"SolverParams has no field {name!r}")
-        return getattr(self.to_proto(), name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            known = caffe_pb2.SolverParameter.DESCRIPTOR.fields_by_name
+            if name.startswith("_") or name not in known:
+                raise AttributeError(f"SolverParams has no field {name!r}")
+            return getattr(self.to_proto(), name)
 
     def __str__(self) -> str:
         return self.to_prototxt()
@@ -108,7 +123,7 @@ def _thaw(data: bytes, checked: bool) -> SolverParams:
     return made
 
 
-def _with_nets(fields: dict[str, object]) -> dict[str, object]:
+def _with_nets(fields: Mapping[str, object]) -> dict[str, object]:
     """``net=NetParams(...)`` goes into net_param, a path stays where it is."""
     found: dict[str, object] = {}
     for key, value in fields.items():

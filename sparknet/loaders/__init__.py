@@ -56,19 +56,20 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        value = getattr(import_module(f"sparknet.loaders.{_HOME_OF[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'sparknet.loaders' has no attribute {name!r}")
-
-
 def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-if TYPE_CHECKING:
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOME_OF:
+            value = getattr(import_module(f"sparknet.loaders.{_HOME_OF[name]}"), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'sparknet.loaders' has no attribute {name!r}")
+
+else:
     from sparknet.loaders.batches import Batches, one_pass
     from sparknet.loaders.blocks import Blocks, write_blocks
     from sparknet.loaders.cifar10 import CIFAR10

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -21,6 +22,22 @@ from sparknet.proto.suggest import did_you_mean
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 _LARGEST_TEXT = 1 << 30
+
+
+class ImageSettings(TypedDict, total=False):
+    """The fields of `Preprocessing` as keywords; None counts as not given."""
+
+    resize: int | Sequence[int] | None
+    resize_mode: Literal["exact", "shorter", "fit"] | None
+    pad: float | Sequence[float] | None
+    interpolation: str | None
+    crop: int | Sequence[int] | None
+    color: Literal["bgr", "rgb", "grey"] | None
+    upright: bool | None
+    mean: float | Sequence[float] | np.ndarray[Any, Any] | str | os.PathLike[str] | None
+    scale: float | None
+    std: float | Sequence[float] | None
+    mirror: bool | Literal["always"] | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

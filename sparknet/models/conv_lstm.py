@@ -39,8 +39,9 @@ def conv_lstm(
         if below is None:
             continue
         own = [f"{name}_{part}"] if products else [f"{name}_{part}", f"{name}_bias"]
-        shape = {"num_output": 4 * units, "kernel_size": kernel, "pad": kernel // 2}
-        given = {"weight_filler": "xavier", "bias_term": not products, "param": own} | options
+        shape: dict[str, Any] = {"num_output": 4 * units, "kernel_size": kernel, "pad": kernel // 2}
+        given: dict[str, Any] = {"weight_filler": "xavier", "bias_term": not products, "param": own}
+        given |= options
         products.append(f"{at}_{part}")
         layers.append(Convolution(products[-1], below, **shape, **given))
     if not products:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sparknet.errors import FileError, SpecError, TextError, shown
 from sparknet.graph.state import filter_net, net_state
@@ -28,10 +28,13 @@ from sparknet.proto import (
     upgrade_solver,
 )
 from sparknet.proto.dialect import in_dialect
+from sparknet.proto.message_fields import HasMessage
 from sparknet.proto.trust import solver_with_trust, with_trust
 
 NetMessage = caffe_pb2.NetParameter
 SolverMessage = caffe_pb2.SolverParameter
+NetSource: TypeAlias = NetMessage | SolverMessage | HasMessage | str | os.PathLike[str]
+"""What a `Net` is made from: a message, what makes one of itself, a file, or a prototxt's text."""
 
 LEFT_TO_THE_CALLER = (
     "net",
@@ -86,7 +89,7 @@ class Description:
 
 
 def describe(
-    source: Any,
+    source: NetSource,
     phase: int | None,
     level: int = 0,
     stages: Sequence[str] = (),
@@ -130,7 +133,7 @@ def _describe(
     return _of_solver(upgrade_solver(message), trusted, unknown)
 
 
-def solver_of(source: Any) -> SolverMessage | None:
+def solver_of(source: NetSource) -> SolverMessage | None:
     """The solver in a source; None if it describes a net alone."""
     message = _message(source, "refuse")
     return upgrade_solver(message) if isinstance(message, SolverMessage) else None
@@ -154,7 +157,7 @@ def _filtered(net: NetMessage, state: caffe_pb2.NetState) -> NetMessage:
     return chosen
 
 
-def _message(source: Any, unknown: str) -> Any:
+def _message(source: NetSource, unknown: str) -> Any:
     if hasattr(source, "to_proto"):
         source = source.to_proto()
     if isinstance(source, (NetMessage, SolverMessage)):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from sparknet.errors import DataError, SolverError, SparkNetError, SpecError, sh
 from sparknet.graph import html_summary
 from sparknet.graph.build import build_in_state
 from sparknet.layers import TEST, TRAIN, Shape
-from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray
 from sparknet.net.backend import Backend, Embedded, find_backend
-from sparknet.net.description import NetMessage, SolverMessage, describe
+from sparknet.net.description import NetMessage, NetSource, SolverMessage, describe
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.fed import FedNet
 from sparknet.net.feed import Preparation
@@ -35,6 +35,9 @@ from sparknet.weights import (
     copy_weights,
     open_weights,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 StrPath = str | os.PathLike[str]
 
@@ -68,7 +71,7 @@ class Net:
 
     def __init__(
         self,
-        source: Any,
+        source: NetSource,
         weights: StrPath | WeightCollection | NDArray | None = None,
         *,
         phase: int | None = None,
@@ -82,7 +85,7 @@ class Net:
         unknown: str = "refuse",
         dialect: str | None = None,
         preprocessing: Preprocessing | None = None,
-        **images: Any,
+        **images: Unpack[ImageSettings],
     ) -> None:
         self.preprocessing = Preprocessing.given(preprocessing, images)
         """What was asked for images; a net's own transform_param is not in it."""
@@ -97,8 +100,10 @@ class Net:
                 raise SpecError("a buffer of weights is for a net without a solver")
         elif isinstance(weights, WeightCollection):
             self._given = weights
-        elif weights is not None or _is_model(source):
-            self._files.append(os.fspath(source if weights is None else weights))
+        elif weights is not None:
+            self._files.append(os.fspath(weights))
+        elif _is_model(source):
+            self._files.append(os.fspath(source))
         self._given_seed = _given_seed(seed, self.settings)
         self._seed = self._backend.seed(self._given_seed)
         self._build(TEST if phase is None else phase)
@@ -445,7 +450,7 @@ class Net:
         raise TypeError("a Net cannot be pickled: send what it was made from, and get_weights()")
 
 
-def _is_model(source: Any) -> bool:
+def _is_model(source: object) -> TypeGuard[StrPath]:
     """Whether the file of a net holds its weights too."""
     return isinstance(source, (str, os.PathLike)) and is_onnx(source)
 

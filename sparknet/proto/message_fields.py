@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
@@ -19,6 +19,12 @@ _KINDS: Mapping[int, str] = {
     FieldDescriptor.CPPTYPE_STRING: "string",
     FieldDescriptor.CPPTYPE_MESSAGE: "message",
 }
+
+
+class HasMessage(Protocol):
+    """What makes a message of itself, as `NetParams`, `SolverParams` and NetSpec do."""
+
+    def to_proto(self) -> Any: ...
 
 
 class Field(NamedTuple):

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sparknet.errors import FileError, SparkError, SpecError, shown
-from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.net.description import NetSource
 from sparknet.net.fed import FedNet
 from sparknet.net.flow import dependent, predictions
 from sparknet.net.heads import Head
@@ -38,6 +39,7 @@ from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from typing_extensions import Unpack
 
 StrPath = str | os.PathLike[str]
 
@@ -60,14 +62,14 @@ class SparkModel:
 
     def __init__(
         self,
-        net: Any,
-        weights: Any = None,
+        net: Net | NetSource,
+        weights: StrPath | WeightCollection | NDArray | None = None,
         *,
         columns: dict[str, str] | None = None,
         trusted: bool | None = None,
         preprocessing: Preprocessing | None = None,
         precision: str = "float32",
-        **images: Any,
+        **images: Unpack[ImageSettings],
     ) -> None:
         how = Preprocessing.given(preprocessing, images)
         saved = Saved() if isinstance(net, Net) or weights is not None else Saved.beside(net)

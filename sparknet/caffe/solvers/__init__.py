@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sparknet.caffe.solvers.rules import (
     SOLVERS,
     AdaDeltaSolver,
@@ -13,7 +11,7 @@ from sparknet.caffe.solvers.rules import (
     RMSPropSolver,
     SGDSolver,
 )
-from sparknet.caffe.solvers.settings import SolverSource, settings
+from sparknet.caffe.solvers.settings import NetSource, SolverSource, settings
 from sparknet.caffe.solvers.solver import Solver
 from sparknet.proto import check_construction, parse_solver
 
@@ -32,7 +30,11 @@ __all__ = [
 
 
 def get_solver(
-    source: SolverSource, net: Any = None, *, precision: str = "float32", keep_blobs: bool = True
+    source: SolverSource,
+    net: NetSource = None,
+    *,
+    precision: str = "float32",
+    keep_blobs: bool = True,
 ) -> Solver:
     """The solver of the type that a solver file, SolverParameter or `SolverParams` names."""
     chosen = settings(source, net)
@@ -40,6 +42,6 @@ def get_solver(
     return SOLVERS[chosen.type](chosen, precision=precision, keep_blobs=keep_blobs)
 
 
-def solver_from_text(text: str, net: Any = None, *, precision: str = "float32") -> Solver:
+def solver_from_text(text: str, net: NetSource = None, *, precision: str = "float32") -> Solver:
     """The solver that a solver prototxt's text describes (ours, not pycaffe's)."""
     return get_solver(parse_solver(text), net, precision=precision)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, TypeAlias
 
 from sparknet.errors import SolverError
 from sparknet.proto import caffe_pb2, read_solver, upgrade_solver
+from sparknet.proto.message_fields import HasMessage
 
-SolverSource = Any
+SolverSource: TypeAlias = caffe_pb2.SolverParameter | HasMessage | str | os.PathLike[str]
 """A path, a SolverParameter, or an object whose ``to_proto()`` is one (`SolverParams`)."""
+NetSource: TypeAlias = caffe_pb2.NetParameter | HasMessage | str | os.PathLike[str] | None
+"""A net that replaces the solver's own."""
 
 _NETS = ("net", "net_param", "train_net", "train_net_param")
 
 
-def settings(source: SolverSource, net: Any = None) -> caffe_pb2.SolverParameter:
+def settings(source: SolverSource, net: NetSource = None) -> caffe_pb2.SolverParameter:
     """The solver's settings, its own copy; a net given here replaces the one they name."""
     if isinstance(source, (str, os.PathLike)):
         solver = read_solver(source)

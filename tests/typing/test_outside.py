@@ -1,0 +1,63 @@
+"""What a type checker says of users' scripts, with sparknet installed as a package with types."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from sparknet.dsl.__main__ import STUB, stub
+from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
+from tests.goldens import ROOT
+
+SCRIPTS = Path(__file__).with_name("scripts")
+FOUND = re.compile(r"^(\w+)\.py:(\d+): error: .*\[([\w-]+)\]$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int, str]]:
+    """The file, line and code of each error that `mypy --strict` finds in the scripts."""
+    place = tmp_path_factory.mktemp("outside")
+    words = [sys.executable, "-m", "venv", "--without-pip", str(place / "venv")]
+    subprocess.run(words, check=True)
+    python = place / "venv" / "bin" / "python"
+    (packages,) = place.glob("venv/lib/python*/site-packages")
+    (packages / "sparknet").symlink_to(ROOT / "sparknet")
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))  # numpy
+    words = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-error-summary"]
+    words += [f"--cache-dir={place / 'cache'}", f"--python-executable={python}"]
+    done = subprocess.run(
+        [*words, "--hide-error-context", "right.py", "wrong.py"],
+        cwd=SCRIPTS,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    return [(file, int(line), code) for file, line, code in FOUND.findall(done.stdout)]
+
+
+def test_right_uses_are_no_errors(checked: list[tuple[str, int, str]]) -> None:
+    assert [one for one in checked if one[0] != "wrong"] == []
+
+
+def test_wrong_uses_are_errors_where_they_stand(checked: list[tuple[str, int, str]]) -> None:
+    lines = (SCRIPTS / "wrong.py").read_text().splitlines()
+    expected = [
+        (number, line.partition("  # ")[2])
+        for number, line in enumerate(lines, 1)
+        if "  # " in line
+    ]
+    assert len(expected) > 25
+    assert [(line, code) for file, line, code in checked if file == "wrong"] == expected
+
+
+def test_the_builders_types_are_current() -> None:
+    assert STUB.read_text(encoding="utf-8") == stub(), "run make layers"
+
+
+def test_every_setting_of_images_is_a_keyword() -> None:
+    assert list(ImageSettings.__annotations__) == list(Preprocessing.__dataclass_fields__)
