@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* The version of this library, such as "0.1.0". */
+/* The version of this library, such as "0.2.0". */
 SN_API const char* sn_version(void);
 
 /* The version of the oneDNN that is loaded, as three numbers: 3, 2, 0. */

@@ -1,0 +1,70 @@
+"""What a maintainer keeps in step: versions, changelog, citation, templates of issues."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+import sparknet
+from tests.goldens import ROOT
+
+TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+
+
+def test_the_version_is_one_everywhere() -> None:
+    (packaged,) = re.findall(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"]
+    assert packaged == cited == sparknet.__version__
+
+
+def test_the_changelog_has_a_part_for_each_version() -> None:
+    first, *versions = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert first == "Unreleased"
+    assert versions[0] == sparknet.__version__
+    numbers = [tuple(int(part) for part in version.split(".")) for version in versions]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[-1] == (0, 1, 0)
+
+
+def test_the_paper_is_cited() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert cited["authors"] == [{"name": "sparknet maintainers"}]
+    paper = cited["preferred-citation"]
+    names = [author["family-names"] for author in paper["authors"]]
+    assert names == ["Moritz", "Nishihara", "Stoica", "Jordan"]
+    assert paper["url"].endswith("1511.06051")
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_issue_templates_are_forms(path: Path) -> None:
+    form = yaml.safe_load(path.read_text())
+    if path.name == "config.yml":
+        assert form == {"blank_issues_enabled": True}
+        return
+    assert {"name", "description", "body"} <= set(form)
+    fields = [one for one in form["body"] if one["type"] != "markdown"]
+    assert all(one["attributes"]["label"] for one in fields)
+    assert any(one["validations"]["required"] for one in fields if "validations" in one)
+
+
+def test_editors_are_told_what_the_linters_want() -> None:
+    style = (ROOT / ".clang-format").read_text()
+    told = configparser.ConfigParser()
+    told.read_string("[*top*]\n" + (ROOT / ".editorconfig").read_text())
+    (length,) = re.findall(r"^line-length = (\d+)$", (ROOT / "pyproject.toml").read_text(), re.M)
+    assert told["*"]["max_line_length"] == length
+    assert f"IndentWidth: {told['*']['indent_size']}\n" in style
+    assert told["Makefile"]["indent_style"] == "tab"
+
+
+def test_what_make_watches_exists() -> None:
+    (watched,) = re.findall(
+        r"^SOURCES := .*find (.+?) -type", (ROOT / "Makefile").read_text(), re.M
+    )
+    assert watched.split() == ["native", "proto"]
+    for folder in watched.split():
+        assert any((ROOT / folder).iterdir())
