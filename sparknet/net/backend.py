@@ -37,8 +37,19 @@ class Backend(Protocol):
         """EMBEDDED, or the name under which Python imports the module."""
 
     @property
+    def is_embedded(self) -> bool:
+        """Whether nets are of sparknet's own engine.
+
+        They then have their weights in one buffer, their graph, sparknet's own layer types, eight
+        bits, and random numbers whose state can be read and set; they compute on the CPU.
+        """
+
+    @property
     def precision(self) -> str:
         """The precision of multiplications."""
+
+    def lacking(self, gpu: bool = False) -> list[str]:
+        """The names that it lacks to compute, on a GPU or on the CPU."""
 
     def use(self, device: int) -> None:
         """Compute on the GPU of this number, or on the CPU."""
@@ -68,6 +79,7 @@ class Embedded:
     """The embedded sparknet.caffe, which takes messages directly."""
 
     name = EMBEDDED
+    is_embedded = True
 
     def __init__(self, precision: str = "float32", keep_blobs: bool = False) -> None:
         from sparknet.caffe.precision import available
@@ -75,6 +87,9 @@ class Embedded:
         self.precision = available(precision)
         self.keeps_blobs = keep_blobs
         self._options: dict[str, Any] = {"precision": self.precision, "keep_blobs": keep_blobs}
+
+    def lacking(self, gpu: bool = False) -> list[str]:
+        return []
 
     def use(self, device: int) -> None:
         """Do nothing: it computes on the CPU."""
@@ -110,11 +125,16 @@ class Embedded:
 class Pycaffe:
     """Any module with pycaffe's interface: it reads files, and has one global seed."""
 
+    is_embedded = False
     precision = "float32"
     keeps_blobs = True
 
     def __init__(self, module: Any, name: str) -> None:
         self.module, self.name = module, name
+
+    def lacking(self, gpu: bool = False) -> list[str]:
+        names = [*_CALLED, *(_OF_A_GPU if gpu else ())]
+        return [name for name in names if not hasattr(self.module, name)]
 
     def use(self, device: int) -> None:
         if device == CPU:
@@ -160,15 +180,15 @@ def find_backend(backend: Any, precision: str = "float32", keep_blobs: bool = Fa
         return Embedded(precision, keep_blobs)
     if precision != Pycaffe.precision:
         raise SpecError(f"precision={precision!r} needs the embedded backend, not {backend!r}")
-    if lacking := missing(module):
+    made = Pycaffe(module, backend if isinstance(backend, str) else name)
+    if lacking := made.lacking():
         raise SpecError(f"backend {module!r} is no pycaffe: it has no {lacking[0]}")
-    return Pycaffe(module, backend if isinstance(backend, str) else name)
+    return made
 
 
-def missing(module: Any, gpu: bool = False) -> list[str]:
-    """The names of pycaffe that a module lacks, of those that are called here."""
-    names = [*_CALLED, *(_OF_A_GPU if gpu else ())]
-    return [name for name in names if not hasattr(module, name)]
+def backend_called(name: str) -> Backend:
+    """The backend of a name, whatever it lacks."""
+    return Embedded() if name == EMBEDDED else Pycaffe(import_backend(name), name)
 
 
 def import_backend(name: str) -> Any:

@@ -232,7 +232,7 @@ class Net:
         return losses / max(steps, 1)
 
     def _warn_of_idle(self, steps: int) -> None:
-        if self.settings is None or self.flat_weights is None:
+        if self.settings is None or not self._backend.is_embedded:
             return
         if steps > 0 and self.solver.iter == 0:
             warn_of_idle(self.net)

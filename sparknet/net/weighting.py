@@ -27,7 +27,7 @@ def weighted(net: Net) -> tuple[Net, list[str]]:
     the loss is divided by stays, so that the mean of the numbers over all records should be 1.
     """
     assert net.settings is not None
-    if net.flat_weights is None:
+    if not net.backend.is_embedded:
         raise SpecError(
             f"backend '{net.backend.name}' has no layer type {RecordWeights.type}: weights of "
             "records need the embedded one"

@@ -26,7 +26,7 @@ def footprint(net: Net) -> int:
     """
     copies = 3 + SOLVERS[settings(net).type].histories
     parameters = layout_of(net.net).size
-    waiting = 0 if net.flat_weights is None else _waiting(net.net.graph)
+    waiting = _waiting(net.net.graph) if net.backend.is_embedded else 0
     return _FLOAT * (copies * parameters + waiting) + _THREADS
 
 

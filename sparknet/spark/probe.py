@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import CommError, SparkError, SparkNetError
-from sparknet.net.backend import CPU, EMBEDDED, import_backend, missing
+from sparknet.net.backend import CPU, backend_called
 from sparknet.spark.footprint import room
 from sparknet.training.acceptor import open_port
 from sparknet.training.handshake import PREFLIGHT
@@ -69,11 +69,10 @@ def _unreached(link: Link, worker: int, size: int) -> list[Address]:
 
 def _lack(backend: str, resources: Mapping[str, Any]) -> str:
     """Why this process cannot train with a backend; empty if it can."""
-    if backend == EMBEDDED:
-        return ""
     try:
-        device = device_of(resources)
-        lacking = missing(import_backend(backend), gpu=device != CPU)
+        found = backend_called(backend)
+        device = CPU if found.is_embedded else device_of(resources)
+        lacking = found.lacking(gpu=device != CPU)
     except SparkNetError as error:
         return str(error)
     return f"backend '{backend}' has no {', '.join(lacking)}" if lacking else ""

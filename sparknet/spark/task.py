@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sparknet.native import set_threads
-from sparknet.net.backend import EMBEDDED
+from sparknet.net.backend import backend_called
 from sparknet.spark.columns import Wanted
 from sparknet.spark.ingest import ingest
 from sparknet.spark.probe import device_of, task_host
@@ -52,7 +52,8 @@ def train(
 
     def work(line: Line) -> None:
         with scratch(spec.link.run) as folder:
-            device = None if spec.backend == EMBEDDED else device_of(context.resources())
+            embedded = backend_called(spec.backend).is_embedded
+            device = None if embedded else device_of(context.resources())
             seat = Seat(rank, size, task_host(), folder, device)
             path = folder / "records"
             read = partial(ingest, batches, path, columns.mapping, columns.shapes, columns.drops)

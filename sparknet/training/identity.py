@@ -49,7 +49,6 @@ def identity(net: Net, seed: int, order_seed: int, shuffle: bool) -> Json:
         "seed": seed,
         "order_seed": order_seed,
         "shuffle": shuffle,
-        "backend": net.backend.name,
         "net": _digest_of(net),
         "solver": _solver(settings(net)),
     }

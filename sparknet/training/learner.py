@@ -222,6 +222,11 @@ class SolverLearner:
         self.solver.seek(state["iteration"], state["lowered"])
         self.last_rate = state["last_rate"]
         self.feed.seek(state["cursor"])
+        if "random" not in state:
+            return (
+                "the snapshot is of a backend that does not save its random numbers: "
+                "layers that draw some will draw others than without the break"
+            )
         seed, *draws = state["random"]
         self.solver.net.random_state = (seed, draws)
         return ""

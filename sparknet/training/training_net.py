@@ -66,7 +66,7 @@ def settings(net: Net) -> caffe_pb2.SolverParameter:
 def check_backend(net: Net, strategy: Strategy, keeps: bool) -> None:
     """Refuse a backend that cannot train so; ``keeps`` says whether there are snapshots."""
     name = net.backend.name
-    if net.flat_weights is not None:
+    if net.backend.is_embedded:
         return
     if not isinstance(net.backend, Pycaffe) or _imported_as(name) is not net.backend.module:
         raise SettingError(

@@ -210,10 +210,10 @@ class _Worker:
         """The learner with the driver's weights, and a random seed of its own for each worker."""
         feed, seed = NetFeed(net, batches), self.spec.seed
         learner: Learner
-        if net.flat_weights is None:
-            learner = PycaffeLearner(net, feed, seed + comm.rank)
-        else:
+        if net.backend.is_embedded:
             learner = SolverLearner(net.solver, feed)
+        else:
+            learner = PycaffeLearner(net, feed, seed + comm.rank)
         net.backend.draw_apart(net.net, seed, comm.rank)
         if comm.rank == 0:
             initial = np.frombuffer(self.line.call("initial")[1], np.float32)

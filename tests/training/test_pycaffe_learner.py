@@ -22,7 +22,7 @@ from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.weighting import weighted
-from sparknet.training import train
+from sparknet.training import train, training_settings
 from sparknet.training.learner import NetFeed, SolverLearner
 from sparknet.training.mirror import Mirror
 from sparknet.training.plan import Plan
@@ -223,8 +223,35 @@ def test_a_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert rounds == [4, 5, 6]
     np.testing.assert_array_equal(resumed.weights.flat, whole.weights.flat)
     assert not any(event["event"] == "note" for event in resumed.history)
-    with pytest.raises(Exception, match=r"its backend is 'tests.net.public_caffe', not 'embedded'"):
-        train(solver, ARRAYS, steps=24, resume=True, **{**kept, "backend": "embedded"})
+
+
+@pytest.mark.parametrize("first", ["embedded", "tests.net.public_caffe"])
+def test_another_backend_goes_on_with_a_run(
+    first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the backend is called, in a snapshot that names it (as 0.1.0 wrote them) or not."""
+    names = ["embedded", "tests.net.public_caffe"]
+    names.remove(first)
+    solver = small.settings(SOLVER, middle=small.BATCH_NORM)
+    settings: dict[str, Any] = {"workers": 2, "strategy": SlowMo(steps=4), "threads": 1}
+    whole = train(solver, ARRAYS, steps=24, backend="embedded", **settings)
+    settings |= {"snapshots": tmp_path, "snapshot_every": 1}
+    with monkeypatch.context() as patch:
+        old = training_settings.identity
+        patch.setattr(
+            training_settings, "identity", lambda *known: {**old(*known), "backend": first}
+        )
+        train(solver, ARRAYS, steps=12, backend=first, **settings)
+    resumed = train(solver, ARRAYS, steps=24, backend=names[0], resume=True, **settings)
+    rounds = [event["round"] for event in resumed.history if event["event"] == "round"]
+    assert rounds == [4, 5, 6]
+    np.testing.assert_array_equal(resumed.weights.flat, whole.weights.flat)
+    notes = [event["text"] for event in resumed.history if event["event"] == "note"]
+    assert [note.partition(":")[0] for note in notes] == (
+        ["the snapshot is of a backend that does not save its random numbers"]
+        if first != "embedded"
+        else []
+    )
 
 
 def test_a_snapshot_holds_no_random_numbers_and_the_run_says_so(tmp_path: Path) -> None:
