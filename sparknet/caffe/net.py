@@ -26,7 +26,7 @@ from sparknet.layers.user_layer import BlobVec, UserLayer
 from sparknet.native import NDArray
 from sparknet.onnx import is_onnx, open_model
 from sparknet.proto import Model, caffe_pb2, read_net
-from sparknet.proto.trust import with_trust
+from sparknet.proto.untrusted import with_trust
 
 StrPath = str | os.PathLike[str]
 Arrays = dict[str, Any]

@@ -150,7 +150,7 @@ def _build(net: Any, trusted: bool, types: set[str]) -> tuple[str, str]:
     """The result, in whichever phase is better; unknown types count in both."""
     from sparknet.graph import build
     from sparknet.layers import TEST, TRAIN
-    from sparknet.proto.trust import with_trust
+    from sparknet.proto.untrusted import with_trust
 
     if types:
         return FAILED, f"unknown type {', '.join(sorted(types))}"
@@ -170,7 +170,7 @@ def _build(net: Any, trusted: bool, types: set[str]) -> tuple[str, str]:
 
 
 def _lacks_file(error: BaseException | None) -> bool:
-    from sparknet.proto.trust import UNTRUSTED
+    from sparknet.proto.untrusted import UNTRUSTED
 
     while error is not None:
         if UNTRUSTED in str(error) or isinstance(error, (OSError, ImportError, FileError)):

@@ -43,7 +43,7 @@ def convert(chosen: Namespace) -> int:
     """Write both files; a model that cannot be converted leaves none."""
     from sparknet.onnx import OnnxWarning, read_model
     from sparknet.proto import write_model, write_text
-    from sparknet.proto.trust import unmarked
+    from sparknet.proto.untrusted import unmarked
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OnnxWarning)

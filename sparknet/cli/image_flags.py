@@ -87,11 +87,11 @@ def _beside(chosen: Namespace) -> dict[str, Any]:
 @cache
 def _described(file: Path) -> dict[str, Any]:
     """The settings in such a file, of which a line tells; none where there is no file."""
-    from sparknet.spark.saved import Saved
+    from sparknet.spark.model_inputs import ModelInputs
 
     if not file.is_file():
         return {}
-    how = Saved.from_json(file.read_text(encoding="utf-8", errors="replace"), str(file))
+    how = ModelInputs.from_json(file.read_text(encoding="utf-8", errors="replace"), str(file))
     if how.preprocessing is None:
         return {}
     said = how.preprocessing.said()

@@ -42,7 +42,7 @@ def read(
     from sparknet.onnx import open_model
     from sparknet.proto import read_net, upgrade_net
     from sparknet.proto.dialect import in_dialect
-    from sparknet.proto.trust import with_trust
+    from sparknet.proto.untrusted import with_trust
 
     is_model = Path(path).suffix in MODELS
     net = upgrade_net(open_model(path).net) if is_model else read_net(path, unknown=unknown)

@@ -16,7 +16,7 @@ def read_settings(chosen: Namespace) -> SolverParameter:
     --dialect."""
     from sparknet.caffe.solvers.settings import settings
     from sparknet.proto import solver_in_dialect
-    from sparknet.proto.trust import solver_with_trust
+    from sparknet.proto.untrusted import solver_with_trust
 
     net = net_file.read(chosen.model, chosen.trusted) if chosen.model else None
     solver = solver_with_trust(settings(chosen.solver, net), chosen.trusted)

@@ -45,7 +45,7 @@ def of_solver(solver: SolverParameter) -> tuple[Records | None, Records | None]:
 def _of_net(net: NetParameter) -> Records | None:
     """The records of the first data layer with a data set."""
     from sparknet.layers import LAYERS
-    from sparknet.proto.trust import check_trusted
+    from sparknet.proto.untrusted import check_trusted
 
     for layer in net.layer:
         if layer.type in LAYERS:

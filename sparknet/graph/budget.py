@@ -12,7 +12,7 @@ from sparknet.errors import LayerError
 from sparknet.graph.graph import Graph
 from sparknet.graph.node import Node
 from sparknet.layers.layer import count
-from sparknet.proto.trust import UNTRUSTED
+from sparknet.proto.untrusted import UNTRUSTED
 
 NUMBERS = 1 << 28
 """In all blobs, and in the parameters that no file holds: a gigabyte."""

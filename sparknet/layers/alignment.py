@@ -37,7 +37,7 @@ class _NoMap(Exception):
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Alignment:
     """Where a blob's rows and columns lie in those of a blob that it comes from."""
 
     origin: str
@@ -52,7 +52,7 @@ def align_crops(net: caffe_pb2.NetParameter) -> None:
     the others that alignment would move."""
     if not any(_is_open(layer) for layer in net.layer):
         return
-    places: dict[str, _Place] = {}
+    places: dict[str, _Alignment] = {}
     for layer in net.layer:
         if _is_open(layer):
             _decide(layer, places)
@@ -65,7 +65,7 @@ def _is_open(layer: caffe_pb2.LayerParameter) -> bool:
     return layer.type == "Crop" and len(layer.bottom) == 2 and not layer.crop_param.offset
 
 
-def _decide(layer: caffe_pb2.LayerParameter, places: Mapping[str, _Place]) -> None:
+def _decide(layer: caffe_pb2.LayerParameter, places: Mapping[str, _Alignment]) -> None:
     asked = layer.crop_param.align
     try:
         offset = _offset(layer.bottom[0], layer.bottom[1], places)
@@ -86,22 +86,24 @@ def _decide(layer: caffe_pb2.LayerParameter, places: Mapping[str, _Place]) -> No
         )
 
 
-def _place(layer: caffe_pb2.LayerParameter, top: str, places: Mapping[str, _Place]) -> _Place:
+def _place(
+    layer: caffe_pb2.LayerParameter, top: str, places: Mapping[str, _Alignment]
+) -> _Alignment:
     """As in HED's Caffe a layer's tops come from its first bottom alone."""
     if not layer.bottom or layer.bottom[0] not in places:
-        return _Place(top)
+        return _Alignment(top)
     before = places[layer.bottom[0]]
     try:
         rows, columns = _own(layer)
         rows, columns = _after(rows, before.rows), _after(columns, before.columns)
     except _NoMap as error:
-        return _Place(top, lost=str(error))
-    return _Place(before.origin, rows, columns, before.lost)
+        return _Alignment(top, lost=str(error))
+    return _Alignment(before.origin, rows, columns, before.lost)
 
 
-def _offset(whole: str, wanted: str, places: Mapping[str, _Place]) -> tuple[int, int]:
+def _offset(whole: str, wanted: str, places: Mapping[str, _Alignment]) -> tuple[int, int]:
     """Rows and columns to cut off so that a blob lies upon another."""
-    one, two = (places.get(blob, _Place(blob)) for blob in (whole, wanted))
+    one, two = (places.get(blob, _Alignment(blob)) for blob in (whole, wanted))
     if one.origin != two.origin:
         joined = f"no path joins '{shown(whole)}' and '{shown(wanted)}'"
         raise _NoMap(one.lost or two.lost or joined)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sparknet.errors import shown
 from sparknet.layers.layer import Layer, Plan, Shape, exactly
 from sparknet.layers.legacy_shape import legacy_shape
-from sparknet.proto.trust import check_trusted
+from sparknet.proto.untrusted import check_trusted
 
 
 class HDF5Output(Layer):

@@ -13,7 +13,7 @@ from sparknet.layers.layer import Plan, Shape, between, count, shape_text
 from sparknet.layers.loss import Loss, check_label_count, ignore_label, normalizing
 from sparknet.layers.softmax import around
 from sparknet.proto import read_blob
-from sparknet.proto.trust import check_trusted
+from sparknet.proto.untrusted import check_trusted
 
 
 class InfogainLoss(Loss):

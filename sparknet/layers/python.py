@@ -20,7 +20,7 @@ from sparknet.layers.user_layer import (
     caffe_importable,
 )
 from sparknet.proto import caffe_pb2
-from sparknet.proto.trust import check_trusted
+from sparknet.proto.untrusted import check_trusted
 
 
 class Python(Layer):

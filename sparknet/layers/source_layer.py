@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, at_least, exactly
 from sparknet.proto import caffe_pb2
-from sparknet.proto.trust import UNTRUSTED
+from sparknet.proto.untrusted import UNTRUSTED
 
 
 class SourceLayer(Layer):

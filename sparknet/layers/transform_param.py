@@ -14,7 +14,7 @@ from sparknet.layers.layer import TRAIN, Layer, shape_text
 from sparknet.loaders.random_size import FIELDS, RandomSize
 from sparknet.loaders.transform import mean_image, refuse_foreign
 from sparknet.proto import caffe_pb2
-from sparknet.proto.trust import check_trusted
+from sparknet.proto.untrusted import check_trusted
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 

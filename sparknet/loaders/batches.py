@@ -15,7 +15,7 @@ from sparknet.loaders.order import Order
 from sparknet.loaders.prefetch import Prefetch
 from sparknet.loaders.records import Array, Batch, Records
 
-Place = dict[str, int]
+Position = dict[str, int]
 Transforms = Mapping[str, Callable[[Array, int], Array]]
 """By column: the rows of a batch, and the number of the first, to what the batch shall hold."""
 
@@ -29,7 +29,7 @@ class Work:
     order: Order
     ragged: bool
     transforms: Transforms
-    cursor: Place = field(default_factory=dict)
+    cursor: Position = field(default_factory=dict)
 
 
 class Batches:
@@ -71,7 +71,7 @@ class Batches:
     __next__ = next
 
     @property
-    def cursor(self) -> Place:
+    def cursor(self) -> Position:
         """Where the next batch begins: small, of numbers only, and good for `seek`."""
         return dict(self._work.cursor)
 
@@ -115,7 +115,7 @@ class Maker:
         self.work, self.order = work, copy.copy(work.order)
         self.order.seek(work.cursor)
 
-    def make(self, number: int = 0, spare: object = None) -> tuple[Batch, Place]:
+    def make(self, number: int = 0, spare: object = None) -> tuple[Batch, Position]:
         first = self.order.place
         batch = self._collect()
         for name, transform in self.work.transforms.items():

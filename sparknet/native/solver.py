@@ -1,4 +1,4 @@
-"""Step: a solver's pass over a net's flat buffers (native/include/sparknet/solver.h)."""
+"""SolverPass: a solver's pass over a net's flat buffers (native/include/sparknet/solver.h)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sparknet.native.core import check, ffi, lib
 from sparknet.native.ndarray import NDArray
 
 
-class Step:
+class SolverPass:
     """The buffers of a net and of its solver, ready to be stepped over again and again.
 
     Parameter i ends before element ``ends[i]`` of each buffer, and has its own

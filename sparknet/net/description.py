@@ -29,7 +29,7 @@ from sparknet.proto import (
 )
 from sparknet.proto.dialect import in_dialect
 from sparknet.proto.message_fields import HasMessage
-from sparknet.proto.trust import solver_with_trust, with_trust
+from sparknet.proto.untrusted import solver_with_trust, with_trust
 
 NetMessage = caffe_pb2.NetParameter
 SolverMessage = caffe_pb2.SolverParameter

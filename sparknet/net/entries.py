@@ -92,7 +92,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Place:
+class DataTop:
     """A top of a data layer or Input layer, where records of any shape may enter."""
 
     name: str
@@ -115,7 +115,7 @@ def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[SourceLayer]
     ]
 
 
-def find_places(net: NetMessage, others: Sequence[NetMessage] = ()) -> list[Place]:
+def data_tops(net: NetMessage, others: Sequence[NetMessage] = ()) -> list[DataTop]:
     """The places of a filtered net; `others` are nets that are fed the same records.
 
     A place counts as read if one of the nets reads it, or if no place is read at all.
@@ -123,12 +123,12 @@ def find_places(net: NetMessage, others: Sequence[NetMessage] = ()) -> list[Plac
     read = {name for one in (net, *others) for layer in one.layer for name in layer.bottom}
     tops = [(top, kind) for layer, kind in source_layers(net) for top in layer.top]
     idle = not any(top in read for top, _ in tops)
-    return [Place(top, kind, idle or top in read) for top, kind in tops]
+    return [DataTop(top, kind, idle or top in read) for top, kind in tops]
 
 
 def find_entries(
     net: NetMessage,
-    places: Sequence[Place],
+    places: Sequence[DataTop],
     phase: int,
     records: Mapping[str, Shape],
     given: Preprocessing | None = None,

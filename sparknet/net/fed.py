@@ -18,8 +18,8 @@ from sparknet.net.entries import (
     NetMessage,
     UnknownShape,
     adapted,
+    data_tops,
     find_entries,
-    find_places,
     only_layers,
     with_inputs,
 )
@@ -61,7 +61,7 @@ class FedNet:
         self._given = given
         self.described, self.phase, self.what = described, phase, what
         self._make, self._backend, self._seed = make, backend, seed
-        self.places = find_places(described, others)
+        self.places = data_tops(described, others)
         """The places for records; those that are read become entries once shapes are known."""
         self._filling = {place.name for place in self.places if place.kind.fills}
         self.records: dict[str, Shape] = {}

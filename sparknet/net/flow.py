@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sparknet.layers import LAYERS
-from sparknet.net.entries import LayerMessage, NetMessage, Place, find_places
+from sparknet.net.entries import DataTop, LayerMessage, NetMessage, data_tops
 
 
 def dependent(net: NetMessage, missing: Sequence[str]) -> dict[str, str]:
@@ -22,7 +22,7 @@ def dependent(net: NetMessage, missing: Sequence[str]) -> dict[str, str]:
 
 def last_blobs(net: NetMessage, lost: Mapping[str, str]) -> list[str]:
     """The blobs that no layer reads, if the blobs of `lost` are not computed."""
-    return _last(net.layer, lost, find_places(net))
+    return _last(net.layer, lost, data_tops(net))
 
 
 def predictions(net: NetMessage, learned: Collection[str]) -> list[str]:
@@ -34,7 +34,7 @@ def predictions(net: NetMessage, learned: Collection[str]) -> list[str]:
     flow = from_learned(net, learned)
     judging = _judging(net, learned, flow)
     layers = [layer for number, layer in enumerate(net.layer) if number not in judging]
-    places = find_places(net)
+    places = data_tops(net)
     last = _last(layers, {}, places)
     if not judging:
         return last
@@ -44,7 +44,7 @@ def predictions(net: NetMessage, learned: Collection[str]) -> list[str]:
 
 
 def _last(
-    layers: Iterable[LayerMessage], lost: Mapping[str, str], places: Iterable[Place]
+    layers: Iterable[LayerMessage], lost: Mapping[str, str], places: Iterable[DataTop]
 ) -> list[str]:
     idle = {place.name for place in places if not place.is_read}
     last: dict[str, None] = {}

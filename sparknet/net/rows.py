@@ -16,7 +16,7 @@ from sparknet.layers.layer import shape_text
 from sparknet.loaders.opening import open_images
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import ArrayRecords
-from sparknet.net.entries import Entry, Place
+from sparknet.net.entries import DataTop, Entry
 
 Array = np.ndarray[Any, Any]
 Block = dict[str, Array]
@@ -111,7 +111,7 @@ def check_numbers(name: str, values: Array) -> None:
     raise DataError(f"column '{name}' holds {what}, which are no numbers{advice}")
 
 
-def default_columns(places: Iterable[Place]) -> list[str]:
+def default_columns(places: Iterable[DataTop]) -> list[str]:
     """The names of a tuple's parts: the places in order, DummyData's last."""
     return [place.name for place in sorted(places, key=lambda place: place.kind.fills)]
 

@@ -36,7 +36,7 @@ def _simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
     graph.index()
     graph.drop_unused()
     graph.index()
-    graph.find_places()
+    graph.data_tops()
     graph.find_detections()
     graph.find_activations()
     graph.find_normalisations()
@@ -141,7 +141,7 @@ class _Graph:
 
     # -- places --------------------------------------------------------------------------
 
-    def find_places(self) -> None:
+    def data_tops(self) -> None:
         """Find indices of which those below 0 count from the end: Embed refuses such, so that
         the others are left."""
         for node in [one for one in self.nodes if one.op == "Where" and len(one.inputs) == 3]:

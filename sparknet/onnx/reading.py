@@ -21,7 +21,7 @@ from sparknet.onnx.records import LARGE, SMALL, check_alike, counted, is_open, u
 from sparknet.onnx.source import Array, Node, Source, StrPath, read_source
 from sparknet.onnx.step import OPERATORS, Step
 from sparknet.proto import Model
-from sparknet.proto.trust import mark
+from sparknet.proto.untrusted import mark
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What a malformed node makes code fail with."""

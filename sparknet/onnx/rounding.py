@@ -11,7 +11,7 @@ from sparknet.onnx.source import Array
 from sparknet.proto import caffe_pb2
 
 if TYPE_CHECKING:
-    from sparknet.onnx.writing import Place
+    from sparknet.onnx.writing import LayerExport
 
 MOST = 127
 """The largest multiple of a weight's step."""
@@ -53,7 +53,7 @@ class Rounding:
             return None
         return self._steps[whole]
 
-    def weights(self, place: Place, weights: Array, axis: int) -> str:
+    def weights(self, place: LayerExport, weights: Array, axis: int) -> str:
         """Weights as whole numbers, with a step for each index of an axis."""
         others = tuple(one for one in range(weights.ndim) if one != axis)
         largest = np.abs(weights).max(others, initial=0, keepdims=True)

@@ -22,7 +22,7 @@ from sparknet.proto import Model, caffe_pb2
 OPSETS = (13, 22)
 """The oldest and the newest operators that are written."""
 BATCH = "batch"
-Writer = Callable[["Place"], None]
+Writer = Callable[["LayerExport"], None]
 WRITERS: dict[str, Writer] = {}
 
 
@@ -88,7 +88,7 @@ def _model_of(net: Any) -> Model:
 
 
 @dataclass(eq=False)
-class Place:
+class LayerExport:
     """A layer in its place: the values that it reads and writes, and its numbers."""
 
     writing: Writing
@@ -273,7 +273,7 @@ class Writing:
             whole = self._written[blob] == writers[blob]
             outputs.append(top if whole else f"{top}/{node.name}")
         shapes = [self.graph.blob_shapes[blob] for blob in node.bottom_ids]
-        write(Place(self, node, inputs, outputs, shapes, self.arrays.get(node.name, [])))
+        write(LayerExport(self, node, inputs, outputs, shapes, self.arrays.get(node.name, [])))
         self.names.update(zip(node.top_ids, outputs, strict=True))
 
     def _read(self, blob: int, node: Node) -> str:

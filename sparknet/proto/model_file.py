@@ -19,7 +19,7 @@ from sparknet.proto.blob_file import (
 from sparknet.proto.byte_source import ByteSource, StrPath, open_source
 from sparknet.proto.foreign import without_foreign
 from sparknet.proto.model import LayerArrays, Model
-from sparknet.proto.trust import mark
+from sparknet.proto.untrusted import mark
 from sparknet.proto.upgrade import upgrade_net
 from sparknet.proto.wire import NET, Payload, read_field
 

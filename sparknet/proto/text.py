@@ -13,7 +13,7 @@ from sparknet.proto.byte_source import StrPath, open_source, replacing
 from sparknet.proto.text_parser import parse_into
 from sparknet.proto.text_printer import lines
 from sparknet.proto.text_tokens import Tokens, Unknown
-from sparknet.proto.trust import unmarked
+from sparknet.proto.untrusted import unmarked
 
 M = TypeVar("M", bound=Message)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparknet.spark.cutting import cut_out
+from sparknet.spark.cutouts import cut_out
 from sparknet.spark.mean import tree_mean
 from sparknet.spark.model import SparkModel
 from sparknet.spark.planning import planning_on

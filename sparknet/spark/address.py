@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from sparknet.errors import SparkError
-from sparknet.spark.job import is_classic
+from sparknet.spark.background_job import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from sparknet.net.scratch import scratch_folder
-from sparknet.spark.job import is_classic
+from sparknet.spark.background_job import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

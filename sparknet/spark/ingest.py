@@ -19,7 +19,7 @@ from sparknet.net.scratch import PRIVATE_FILE
 from sparknet.spark.columns import Wanted, arrays
 from sparknet.spark.places import BAD, at_place
 from sparknet.training.identity import check_sum
-from sparknet.training.worker_main import Part
+from sparknet.training.worker_main import WorkerRecords
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ def ingest(
     mapping: dict[str, str],
     shapes: Mapping[str, Wanted],
     drops: bool = False,
-) -> Part:
+) -> WorkerRecords:
     """Write the rows to a block file, in pieces as they come, and open it.
 
     ``mapping`` names the column of each blob, ``shapes`` says what it takes of one record.  The
@@ -49,13 +49,13 @@ def ingest(
     begin = next(first, None)
     if begin is None:
         nothing = _no_records(shapes)
-        return Part(nothing, nothing, dropped=reading.dropped, reason=reading.reason)
+        return WorkerRecords(nothing, nothing, dropped=reading.dropped, reason=reading.reason)
     write_blocks(path, _again(begin, first), mode=PRIVATE_FILE)
     blocks = Blocks(path)
     order = np.argsort(np.concatenate(reading.rows), kind="stable")
     aside = np.concatenate(reading.held)[order]
     training, validation = _chosen(blocks, order[~aside]), _chosen(blocks, order[aside])
-    return Part(
+    return WorkerRecords(
         training,
         validation,
         sum(reading.checks),

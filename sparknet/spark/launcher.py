@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sparknet.errors import DataError, SparkError
 from sparknet.spark import preflight, scratch, task
-from sparknet.spark.job import Job, is_classic
+from sparknet.spark.background_job import Job, is_classic
 from sparknet.spark.task import Columns
 from sparknet.training.failure import Failure
 from sparknet.training.run import Run, Workers

@@ -28,10 +28,10 @@ from sparknet.spark.column_function import ColumnFunction
 from sparknet.spark.column_types import check_types, named, told_shapes
 from sparknet.spark.columns import wanted
 from sparknet.spark.evaluation import Evaluation, evaluate
+from sparknet.spark.model_inputs import ModelInputs
 from sparknet.spark.outputs import Output
 from sparknet.spark.prediction import Invalid, Prediction
 from sparknet.spark.remote import fetched, written
-from sparknet.spark.saved import Saved
 from sparknet.spark.shared_weights import send_weights
 from sparknet.spark.transformed import key_of, pictures_of, transformed
 from sparknet.training.portable import portable_net
@@ -72,7 +72,11 @@ class SparkModel:
         **images: Unpack[ImageSettings],
     ) -> None:
         how = Preprocessing.given(preprocessing, images)
-        saved = Saved() if isinstance(net, Net) or weights is not None else Saved.beside(net)
+        saved = (
+            ModelInputs()
+            if isinstance(net, Net) or weights is not None
+            else ModelInputs.beside(net)
+        )
         self.columns = saved.columns | named(columns)
         self.net: Net = (
             net
@@ -235,8 +239,8 @@ class SparkModel:
             write_model(file, self._model())
         with written(f"{name}.prototxt") as file:
             write_text(file, self.net.tested.described)
-        with written(f"{name}{Saved.SUFFIX}") as file:
-            file.write_text(Saved(self.columns, self.net.preprocessing).to_json())
+        with written(f"{name}{ModelInputs.SUFFIX}") as file:
+            file.write_text(ModelInputs(self.columns, self.net.preprocessing).to_json())
 
     def __repr__(self) -> str:
         return f"<SparkModel '{shown(self.net.tested.described.name)}'>"

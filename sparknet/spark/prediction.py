@@ -17,12 +17,12 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import set_threads
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
+from sparknet.spark.box_frames import BoxFrames
 from sparknet.spark.column_types import plain
 from sparknet.spark.columns import Wanted
 from sparknet.spark.outputs import Array, At, Collected, Output
-from sparknet.spark.pictures import Pictures
 from sparknet.spark.places import in_one_line
-from sparknet.spark.row_parts import Part, Reader
+from sparknet.spark.row_parts import Reader, RowPart
 from sparknet.spark.shared_weights import SharedWeights
 from sparknet.spark.worker_cache import kept
 from sparknet.training.portable import Portable
@@ -51,7 +51,7 @@ class Prediction:
     """The column for what is wrong with a row."""
     key: str | None = None
     """The column whose value names a row in messages."""
-    pictures: Pictures | None = None
+    pictures: BoxFrames | None = None
     """The pictures in which boxes are found, where those are told in pixels."""
     preprocessing: Preprocessing | None = None
     """What was asked for images."""
@@ -132,7 +132,7 @@ class _Piece:
         self._columns = [output.collect(rows.num_rows) for output in given.outputs]
         self._errors: dict[int, str] = {}
 
-    def add(self, part: Part) -> None:
+    def add(self, part: RowPart) -> None:
         for number, error in part.errors.items():
             self._errors[number] = str(error)
         if not len(part.at):
@@ -146,7 +146,7 @@ class _Piece:
             for one in part.singly():
                 self.add(one)
 
-    def _run(self, part: Part) -> None:
+    def _run(self, part: RowPart) -> None:
         made = self._worker.run(part.values, self._blobs)
         at: Any = part.at
         if len(at) == at[-1] - at[0] + 1:
@@ -158,7 +158,7 @@ class _Piece:
         for put in puts:
             put()
 
-    def _refuse(self, part: Part, error: SparkNetError) -> None:
+    def _refuse(self, part: RowPart, error: SparkNetError) -> None:
         """A row that the net cannot compute with."""
         if self._given.invalid == "raise":
             raise part.placed(error)
@@ -187,7 +187,7 @@ def check_made(output: Output, made: Array, count: int) -> None:
         raise SparkError(f"blob '{output.blob}' became {made.shape} for {count} records")
 
 
-def _put(output: Output, column: Collected, at: At, made: Array, part: Part) -> None:
+def _put(output: Output, column: Collected, at: At, made: Array, part: RowPart) -> None:
     column.put(at, output.rows(made, len(part.at)), part.frames)
 
 

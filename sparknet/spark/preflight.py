@@ -16,8 +16,8 @@ from sparknet.errors import SparkError
 from sparknet.net.backend import EMBEDDED
 from sparknet.spark import probe
 from sparknet.spark.address import is_local
+from sparknet.spark.background_job import Job, is_classic
 from sparknet.spark.by_value import MISSING
-from sparknet.spark.job import Job, is_classic
 from sparknet.training.events import Event
 from sparknet.training.line import Link
 from sparknet.training.seal import AES_GCM, GMAC, HMAC

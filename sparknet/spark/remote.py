@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlparse
 
 from sparknet.errors import FileError, SparkError, SparkNetError, bare
 from sparknet.net.scratch import scratch_folder
-from sparknet.spark.job import is_classic
+from sparknet.spark.background_job import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
+class RowPart:
     """Rows of an Arrow batch of results that go through the net at a time."""
 
     rows: pa.RecordBatch
@@ -37,13 +37,13 @@ class Part:
     places: Any
     """The place of a row, for messages."""
 
-    def singly(self) -> Iterator[Part]:
+    def singly(self) -> Iterator[RowPart]:
         """The rows one by one."""
         for number, at in enumerate(self.at):
             one = slice(number, number + 1)
             values = {name: values[one] for name, values in self.values.items()}
             frames = None if self.frames is None else self.frames[one]
-            yield Part(self.rows, False, False, np.array([at]), values, {}, frames, self.places)
+            yield RowPart(self.rows, False, False, np.array([at]), values, {}, frames, self.places)
 
     def placed(self, error: SparkNetError) -> SparkNetError:
         """The error with the place of the first row."""
@@ -75,7 +75,7 @@ class Reader:
         self._given, self._partition = given, partition
         self._done = 0
 
-    def parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
+    def parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[RowPart]:
         given, length = self._given, self._given.batch
         for batch in batches:
             if not batch.num_rows:
@@ -86,13 +86,13 @@ class Reader:
                 at += length
                 length = min(2 * length, max(given.most, given.batch))
 
-    def _piece(self, rows: pa.RecordBatch) -> Iterator[Part]:
+    def _piece(self, rows: pa.RecordBatch) -> Iterator[RowPart]:
         size = self._given.batch
         for begin in range(0, max(rows.num_rows, 1), size):
             yield from self._parts(rows, begin, rows.slice(begin, size))
         self._done += rows.num_rows
 
-    def _parts(self, rows: pa.RecordBatch, begin: int, part: pa.RecordBatch) -> Iterator[Part]:
+    def _parts(self, rows: pa.RecordBatch, begin: int, part: pa.RecordBatch) -> Iterator[RowPart]:
         given, before = self._given, self._done
 
         def place(number: int) -> str:
@@ -103,7 +103,7 @@ class Reader:
             first = min(errors)
             raise at_place(errors[first], place(begin + first)) from None
         for number, group in enumerate(groups):
-            yield Part(
+            yield RowPart(
                 rows,
                 begin == number == 0,
                 begin + given.batch >= rows.num_rows and number == len(groups) - 1,

@@ -11,12 +11,12 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.fed import FedNet
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.ask import Ask
+from sparknet.spark.box_frames import BoxFrames
 from sparknet.spark.by_value import by_value
 from sparknet.spark.column_function import as_vector, spark_function
 from sparknet.spark.column_types import plain
 from sparknet.spark.columns import Wanted
 from sparknet.spark.outputs import Output
-from sparknet.spark.pictures import Pictures
 from sparknet.spark.prediction import Prediction, valid_rows
 from sparknet.spark.row_parts import PATH
 
@@ -95,7 +95,7 @@ def pictures_of(
     outputs: Sequence[Output],
     data: DataFrame | None,
     shapes: Mapping[str, Wanted],
-) -> Pictures | None:
+) -> BoxFrames | None:
     """The pictures in whose pixels boxes are told; None where they are told from 0 to 1.
 
     They are those of the net's only input of channels x height x width, if its column holds
@@ -109,7 +109,7 @@ def pictures_of(
     column = mapping[images[0].name]
     if data is not None and not _is_picture(data.schema[column].dataType):
         return None
-    return Pictures(
+    return BoxFrames(
         column,
         images[0].record,
         images[0].pictures or Preprocessing(),

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from sparknet.training.mesh import HEARTBEATS
-from sparknet.training.threads import start
+from sparknet.training.thread_start import start
 from sparknet.training.wire import Pipe, Wire
 
 _MESSAGE = struct.Struct(f"!cI{HEARTBEATS}Q")

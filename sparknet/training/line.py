@@ -16,7 +16,7 @@ from sparknet.errors import CommError
 from sparknet.training.acceptor import Acceptor, open_port
 from sparknet.training.handshake import DRIVER, PREFLIGHT, Caller, Keys, dial
 from sparknet.training.seal import HMAC
-from sparknet.training.threads import start
+from sparknet.training.thread_start import start
 from sparknet.training.wire import RECORD, Wire
 
 Address = tuple[str, int]

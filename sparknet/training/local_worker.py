@@ -20,8 +20,8 @@ from sparknet.net.scratch import PRIVATE_FOLDER
 from sparknet.training.line import Line
 from sparknet.training.local_launcher import Place
 from sparknet.training.shared_data import open_shared
-from sparknet.training.threads import start
-from sparknet.training.worker_main import Part, Seat, reporting, take_part
+from sparknet.training.thread_start import start
+from sparknet.training.worker_main import Seat, WorkerRecords, reporting, take_part
 
 
 def main(number: int) -> int:
@@ -46,9 +46,9 @@ def run(place: Place, line: Line) -> None:
     take_part(place.spec, seat, line, partial(_part, place))
 
 
-def _part(place: Place) -> Part:
+def _part(place: Place) -> WorkerRecords:
     held_out = None if place.validation is None else open_shared(place.validation)
-    return Part(open_shared(place.records), held_out, is_whole=True)
+    return WorkerRecords(open_shared(place.records), held_out, is_whole=True)
 
 
 def _leave_with(parent: socket.socket, folder: str) -> None:

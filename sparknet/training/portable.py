@@ -10,7 +10,7 @@ from typing import Any
 
 from sparknet.errors import FileError, shown
 from sparknet.proto import caffe_pb2, format_text, parse_net, parse_solver, read_net
-from sparknet.proto.trust import check_trusted
+from sparknet.proto.untrusted import check_trusted
 
 NetMessage = caffe_pb2.NetParameter
 SolverMessage = caffe_pb2.SolverParameter

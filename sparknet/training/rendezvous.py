@@ -16,7 +16,7 @@ from typing import Any
 
 from sparknet.errors import CommError, PeerLost
 from sparknet.training.line import Line
-from sparknet.training.threads import start
+from sparknet.training.thread_start import start
 
 _POLL = 0.05
 """Seconds between two calls of a worker that waits for the others."""
@@ -34,7 +34,7 @@ Standstill = tuple[float, Json]
 
 
 @dataclass
-class _Entry:
+class _WorkerState:
     """What the driver knows of one worker."""
 
     worker: int
@@ -60,7 +60,7 @@ class Rendezvous:
         self, begin: Callable[[], Json] = dict, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._begin, self._clock = begin, clock
-        self._entries: dict[Line, _Entry] = {}
+        self._entries: dict[Line, _WorkerState] = {}
         self._over: dict[Line, Loss] = {}
         """Lines of attempts that are over, and the worker whose loss ended them."""
         self._met: Json | None = None
@@ -143,7 +143,7 @@ class Rendezvous:
 
     def _enter(self, line: Line, call: Json) -> None:
         """Enter a new line; workers that have met, or have its rank, are of an older attempt."""
-        entry = _Entry(line.rank, str(call["where"]), self._clock())
+        entry = _WorkerState(line.rank, str(call["where"]), self._clock())
         loss = entry.lost("it was started again")
         if self._met is not None:
             self._end(loss)
@@ -157,7 +157,7 @@ class Rendezvous:
         self._known.add(entry.worker)
         self._moved = entry.heard
 
-    def _watch(self, entry: _Entry, call: Json) -> None:
+    def _watch(self, entry: _WorkerState, call: Json) -> None:
         """Note what a worker does, and whether it got on since its last call."""
         entry.doing = str(call.get("doing", ""))
         if call.get("moved") != entry.moved:

@@ -13,7 +13,7 @@ from sparknet.errors import CommError, PeerLost
 from sparknet.native import NDArray
 from sparknet.training.comm import raw_bytes
 from sparknet.training.shard import Shard, ShardedServer
-from sparknet.training.threads import start
+from sparknet.training.thread_start import start
 from sparknet.training.wire import Pipe
 
 if TYPE_CHECKING:

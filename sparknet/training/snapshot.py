@@ -40,7 +40,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedSnapshot:
     """A snapshot that was written."""
 
     round: int
@@ -90,7 +90,7 @@ def save(
     arrays: Mapping[str, NDArray],
     numbers: Json,
     layout: Layout | None = None,
-) -> Saved:
+) -> SavedSnapshot:
     """Write a snapshot together, each worker its own arrays and numbers.  ``run`` is its identity.
 
     ``layout`` is the layout of the weights, for readers of the weights alone.
@@ -109,7 +109,7 @@ def save(
         store.put(round, MANIFEST, [_sealed(body)])
         store.commit(round)
     comm.barrier()
-    return Saved(round, store.path(round), sum(int(one["bytes"]) for one in files))
+    return SavedSnapshot(round, store.path(round), sum(int(one["bytes"]) for one in files))
 
 
 def load(

@@ -26,7 +26,7 @@ from sparknet.training.requests import TcpServer, fill
 from sparknet.training.seal import HMAC
 from sparknet.training.shard import Shard
 from sparknet.training.shared_memory import SharedFile, machine, make_offer, neighbours, open_offer
-from sparknet.training.threads import start
+from sparknet.training.thread_start import start
 from sparknet.training.wire import RECORD, Pipe, Wire
 
 _HEADER = struct.Struct("!QQ")

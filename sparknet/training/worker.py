@@ -49,10 +49,10 @@ def work(
     trained weights: the last ones, or with ``patience`` those of the best validation.  All begin
     with the weights, histories and iteration of worker 0.
     """
-    return _Worker(learner, strategy, comm, plan, hooks or Hooks()).run()
+    return _Rounds(learner, strategy, comm, plan, hooks or Hooks()).run()
 
 
-class _Worker:
+class _Rounds:
     def __init__(
         self, learner: Learner, strategy: Strategy, comm: Comm, plan: Plan, hooks: Hooks
     ) -> None:

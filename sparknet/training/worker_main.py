@@ -47,7 +47,7 @@ _LONGEST_TRACE = 1 << 16
 
 
 @dataclass(frozen=True)
-class Part:
+class WorkerRecords:
     """The records of one worker."""
 
     training: Records
@@ -105,16 +105,16 @@ def _is_loss(error: Exception) -> bool:
     return of_spark or isinstance(error, (ConnectionError, EOFError))
 
 
-def take_part(spec: RunSpec, seat: Seat, line: Line, read: Callable[[], Part]) -> None:
+def take_part(spec: RunSpec, seat: Seat, line: Line, read: Callable[[], WorkerRecords]) -> None:
     """Train together with the other workers; ``read`` gives the records."""
-    _Worker(spec, seat, line).run(read)
+    _Participant(spec, seat, line).run(read)
 
 
-class _Worker:
+class _Participant:
     def __init__(self, spec: RunSpec, seat: Seat, line: Line) -> None:
         self.spec, self.seat, self.line = spec, seat, line
 
-    def run(self, read: Callable[[], Part]) -> None:
+    def run(self, read: Callable[[], WorkerRecords]) -> None:
         spec, seat = self.spec, self.seat
         with Presence(self.line, "training", seat.size, seat.where, spec.deadline) as presence:
             self._say("reading", worker=seat.rank, where=seat.where)
@@ -127,7 +127,7 @@ class _Worker:
                 raise
             self._join(part, listener, met, presence)
 
-    def _join(self, part: Part, listener: Listener, met: Json, presence: Presence) -> None:
+    def _join(self, part: WorkerRecords, listener: Listener, met: Json, presence: Presence) -> None:
         link, deadline, rank = self.spec.link, self.spec.deadline, self.seat.rank
         run = f"{link.run}/{met['attempt']}"
         addresses = [(host, port) for host, port, _ in met["workers"]]
@@ -141,7 +141,7 @@ class _Worker:
                 self.line.call("done", [weights], outcome=vars(outcome))
             comm.barrier()
 
-    def _introduce(self, comm: Comm, part: Part, met: Json) -> None:
+    def _introduce(self, comm: Comm, part: WorkerRecords, met: Json) -> None:
         """Report the workers and their numbers of records to the driver."""
         shares = [_share(part, one, comm) for one in (part.training, part.validation)]
         counts = comm.gather([*shares, part.dropped, part.reason])
@@ -168,7 +168,7 @@ class _Worker:
     def _say(self, kind: str, **fields: Any) -> None:
         self.line.call("event", event={"event": kind, "time": time.time(), **fields})
 
-    def _train(self, comm: Comm, part: Part, met: Json) -> tuple[Learner, Outcome]:
+    def _train(self, comm: Comm, part: WorkerRecords, met: Json) -> tuple[Learner, Outcome]:
         spec = self.spec
         net = self._net(part)
         assert net.settings is not None
@@ -188,7 +188,7 @@ class _Worker:
             hooks = self._hooks(net, part, comm, met)
             return learner, work(learner, spec.make_strategy(), comm, plan, hooks)
 
-    def _net(self, part: Part) -> Net:
+    def _net(self, part: WorkerRecords) -> Net:
         spec, seat = self.spec, self.seat
         solver = parse_solver(spec.solver.unpacked(seat.folder))
         solver.snapshot_prefix = str(seat.folder / "solver")
@@ -221,7 +221,7 @@ class _Worker:
         comm.broadcast(learner.weights)
         return learner
 
-    def _hooks(self, net: Net, part: Part, comm: Comm, met: Json) -> Hooks:
+    def _hooks(self, net: Net, part: WorkerRecords, comm: Comm, met: Json) -> Hooks:
         spec, line = self.spec, self.line
         identity = dict(spec.identity)
         if not part.is_whole:
@@ -274,7 +274,7 @@ def _listener(host: str, ports: tuple[int, ...]) -> tuple[Listener, str]:
         return Listener("", ports), host
 
 
-def _span(part: Part, records: Records | None, comm: Comm) -> tuple[int, int]:
+def _span(part: WorkerRecords, records: Records | None, comm: Comm) -> tuple[int, int]:
     """This worker's share of its records."""
     count = 0 if records is None else len(records)
     if not part.is_whole:
@@ -282,12 +282,12 @@ def _span(part: Part, records: Records | None, comm: Comm) -> tuple[int, int]:
     return count * comm.rank // comm.size, count * (comm.rank + 1) // comm.size
 
 
-def _share(part: Part, records: Records | None, comm: Comm) -> int:
+def _share(part: WorkerRecords, records: Records | None, comm: Comm) -> int:
     begin, end = _span(part, records, comm)
     return end - begin
 
 
-def _validation(net: Net, part: Part, comm: Comm, metrics: tuple[str, ...]) -> Validate:
+def _validation(net: Net, part: WorkerRecords, comm: Comm, metrics: tuple[str, ...]) -> Validate:
     """A function that validates on this worker's share of the validation records.
 
     What is no mean over records, as mean average precision, is computed of all workers' counts.

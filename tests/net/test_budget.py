@@ -15,7 +15,7 @@ from sparknet.graph.budget import FOR_EACH_WEIGHT, NUMBERS, check_budget
 from sparknet.proto import parse_net
 from sparknet.proto.model import Model
 from sparknet.proto.model_file import write_model
-from sparknet.proto.trust import with_trust
+from sparknet.proto.untrusted import with_trust
 
 
 def one(type_name: str, options: str, *shapes: str) -> str:

@@ -11,7 +11,7 @@ from sparknet.errors import FileError, WeightsError
 from sparknet.proto import caffe_pb2, wire
 from sparknet.proto.model import Model, copy_arrays
 from sparknet.proto.model_file import parse_model, read_model, write_model
-from sparknet.proto.trust import unmarked
+from sparknet.proto.untrusted import unmarked
 from sparknet.proto.upgrade import upgrade_net
 from tests.goldens import GOLDENS, index
 

@@ -11,7 +11,7 @@ from sparknet.caffe.net import Net
 from sparknet.errors import SolverError
 from sparknet.layers import Shape
 from sparknet.native import NDArray
-from sparknet.native.solver import Step
+from sparknet.native.solver import SolverPass
 
 Array = np.ndarray[Any, Any]
 
@@ -33,7 +33,7 @@ class Flat:
         ]
         self.shapes: list[Shape] = [param.shape for param in params] * histories
         """Of the history blobs, in the order of a solverstate."""
-        self._slice: tuple[int, int, Step] | None = None
+        self._slice: tuple[int, int, SolverPass] | None = None
         self._bind()
 
     @property
@@ -63,7 +63,7 @@ class Flat:
         return list(zip(values, gradients, histories, strict=True))
 
     def take(self, rule: str, settings: tuple[float, ...], **numbers: Any) -> None:
-        """One update of all parameters (`Step.take`)."""
+        """One update of all parameters (`SolverPass.take`)."""
         self._check_bound()
         if self._copy is None:
             self._step.take(rule, settings, **numbers)
@@ -110,10 +110,10 @@ class Flat:
         self._slice = None
         self._step = self._step_over(0, runtime.parameters.offsets[-1])
 
-    def _step_over(self, begin: int, end: int) -> Step:
+    def _step_over(self, begin: int, end: int) -> SolverPass:
         runtime = self._runtime
         weights = runtime.parameters.values if self._copy is None else self._copy
-        return Step(
+        return SolverPass(
             weights[begin:end],
             runtime.parameters.diffs[begin:end],
             [buffer[begin:end] for buffer in self._buffers],

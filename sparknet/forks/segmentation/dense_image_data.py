@@ -9,7 +9,7 @@ from sparknet.layers.layer import Plan, Shape, exactly
 from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders.image import image_shape
 from sparknet.loaders.transform import mean_image
-from sparknet.proto.trust import check_trusted
+from sparknet.proto.untrusted import check_trusted
 
 
 class DenseImageData(SourceLayer):

@@ -13,7 +13,7 @@ from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.transform import mean_image
 from sparknet.proto import caffe_pb2
-from sparknet.proto.trust import check_trusted
+from sparknet.proto.untrusted import check_trusted
 
 _RESIZE = caffe_pb2.ResizeParameter
 

@@ -9,7 +9,7 @@ from sparknet.errors import shown
 from sparknet.forks.ssd.average_precision import mean_average_precision
 from sparknet.layers.layer import Layer, Plan, Shape, between, shape_text
 from sparknet.layers.legacy_shape import legacy_shape
-from sparknet.proto.trust import check_trusted
+from sparknet.proto.untrusted import check_trusted
 
 
 class DetectionEvaluate(Layer):

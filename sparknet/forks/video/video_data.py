@@ -19,7 +19,7 @@ from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders.annotated import resized
 from sparknet.loaders.transform import mean_image
 from sparknet.proto import caffe_pb2
-from sparknet.proto.trust import check_trusted
+from sparknet.proto.untrusted import check_trusted
 
 PATTERN = re.compile(r"[^%]*(%c)?[^%]*%0?\d?d[^%]*")
 FRAME = "%06d.jpg"

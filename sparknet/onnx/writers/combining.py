@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sparknet.onnx.writing import Place, writes
+from sparknet.onnx.writing import LayerExport, writes
 
 
 @writes("Eltwise")
-def eltwise(place: Place) -> None:
+def eltwise(place: LayerExport) -> None:
     operation = place.values["operation"]
     parts = list(place.inputs)
     if operation == "sum":
@@ -23,7 +23,7 @@ def eltwise(place: Place) -> None:
 
 
 @writes("MatMul")
-def matmul(place: Place) -> None:
+def matmul(place: LayerExport) -> None:
     sides = []
     for name, shape, turned in zip(
         place.inputs,
@@ -38,7 +38,7 @@ def matmul(place: Place) -> None:
 
 
 @writes("Where")
-def where(place: Place) -> None:
+def where(place: LayerExport) -> None:
     condition = place.put("Cast", [place.inputs[0]], to=9)
     place.last("Where", [condition, *place.inputs[1:]])
 
@@ -52,7 +52,7 @@ _REDUCTIONS = {
 
 
 @writes("Reduction")
-def reduction(place: Place) -> None:
+def reduction(place: LayerExport) -> None:
     axis, axes = int(place.values["axis"]), len(place.shapes[0])
     op = _REDUCTIONS[place.values["operation"]]
     made = place.reduce(op, place.inputs[0], list(range(axis, axes)), keep=False)

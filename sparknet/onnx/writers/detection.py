@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from sparknet.onnx.source import Array
-from sparknet.onnx.writing import Place, writes
+from sparknet.onnx.writing import LayerExport, writes
 
 LOWEST = -1e30
 
 
 @writes("PriorBox", "PriorBoxClustered")
-def prior_box(place: Place) -> None:
+def prior_box(place: LayerExport) -> None:
     """They depend on sizes alone."""
     values = place.values
     variances = np.resize(np.asarray(values["variances"], np.float32), 4)
@@ -22,7 +22,7 @@ def prior_box(place: Place) -> None:
     place.last("Identity", [place.constant(both)])
 
 
-def _boxes(place: Place) -> Array:
+def _boxes(place: LayerExport) -> Array:
     values = place.values
     y, x = np.meshgrid(
         (np.arange(values["layer_h"]) + values["offset"]) * values["step_h"],
@@ -41,7 +41,7 @@ def _boxes(place: Place) -> Array:
 
 
 @writes("DetectionOutput")
-def detection_output(place: Place) -> None:
+def detection_output(place: LayerExport) -> None:
     values = place.values
     if place.writing.batch != 1:
         place.refuse(f"detections are written for one image; the batch is {place.writing.batch}")
@@ -81,7 +81,7 @@ def detection_output(place: Place) -> None:
     place.last("Reshape", [rows, place.whole([1, 1, -1, 7])])
 
 
-def _decoded(place: Place) -> str:
+def _decoded(place: LayerExport) -> str:
     """Boxes from what was predicted and the priors (SSD: bbox_util.cpp, DecodeBBox)."""
     values = place.values
     count = int(values["priors"])
@@ -113,7 +113,7 @@ def _decoded(place: Place) -> str:
     return place.put("Concat", ends, axis=2)
 
 
-def _scores(place: Place) -> str:
+def _scores(place: LayerExport) -> str:
     """Class by class; the background, and what is not among the best, far below any threshold."""
     values = place.values
     count, classes = int(values["priors"]), int(values["num_classes"])
@@ -135,7 +135,7 @@ def _scores(place: Place) -> str:
     return place.put("Where", [below, lowest, scores])
 
 
-def _best(place: Place, score: str, most: int) -> str:
+def _best(place: LayerExport, score: str, most: int) -> str:
     """The places of the highest scores, in the order in which they stand."""
     count = place.put("Min", [place.put("Shape", [score]), place.whole([most])])
     values, places = f"{score}/best", f"{score}/places"

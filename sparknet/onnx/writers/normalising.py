@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sparknet.onnx.source import Array
-from sparknet.onnx.writing import Place, writes
+from sparknet.onnx.writing import LayerExport, writes
 
 
 @writes("BatchNorm")
-def batch_norm(place: Place) -> None:
+def batch_norm(place: LayerExport) -> None:
     mean, variance, factor, *more = place.arrays
     channels, eps = mean.size, float(place.values["eps"])
     slope, shift = more or (np.ones(channels), np.zeros(channels))
@@ -22,7 +22,7 @@ def batch_norm(place: Place) -> None:
 
 
 def running(
-    place: Place,
+    place: LayerExport,
     slope: Array,
     shift: Array,
     mean: Array,
@@ -34,7 +34,7 @@ def running(
     place.last("BatchNormalization", [place.inputs[0], *names], epsilon=eps, **attributes)
 
 
-def by_batch(place: Place, slope: Array, shift: Array, eps: float) -> None:
+def by_batch(place: LayerExport, slope: Array, shift: Array, eps: float) -> None:
     """By the statistics of the batch at hand."""
     shape = place.shapes[0]
     axes = [axis for axis in range(len(shape)) if axis != 1]
@@ -44,7 +44,7 @@ def by_batch(place: Place, slope: Array, shift: Array, eps: float) -> None:
     place.last("Add", [made, place.constant(shift.reshape(lined))])
 
 
-def standardised(place: Place, axes: list[int], eps: float) -> str:
+def standardised(place: LayerExport, axes: list[int], eps: float) -> str:
     """(x - mean) / sqrt(variance + eps)."""
     x = place.inputs[0]
     centred = place.put("Sub", [x, place.reduce("ReduceMean", x, axes)])
@@ -54,7 +54,7 @@ def standardised(place: Place, axes: list[int], eps: float) -> str:
 
 
 @writes("BN")
-def bn(place: Place) -> None:
+def bn(place: LayerExport) -> None:
     """The forks': a slope and a bias, by statistics of the batch, running ones or none."""
     if len(place.outputs) > 1:
         place.refuse("the statistics that it shows are not written")
@@ -68,7 +68,7 @@ def bn(place: Place) -> None:
     running(place, slope, shift, known[0], known[1], eps)
 
 
-def spread(place: Place, name: str, axes: int, axis: int) -> str:
+def spread(place: LayerExport, name: str, axes: int, axis: int) -> str:
     """A blob that lies along the axes from `axis` on."""
     behind = len(place.shapes[0]) - axis - axes
     if behind <= 0:
@@ -78,7 +78,7 @@ def spread(place: Place, name: str, axes: int, axis: int) -> str:
 
 
 @writes("Scale")
-def scale(place: Place) -> None:
+def scale(place: LayerExport) -> None:
     axis, biased = int(place.values["axis"]), bool(place.values["bias_term"])
     arrays = list(place.arrays)
     axes = int(place.values["num_axes"])
@@ -96,7 +96,7 @@ def scale(place: Place) -> None:
 
 
 @writes("Bias")
-def bias(place: Place) -> None:
+def bias(place: LayerExport) -> None:
     axis, axes = int(place.values["axis"]), int(place.values["num_axes"])
     if len(place.inputs) > 1:
         shift = spread(place, place.inputs[1], axes, axis)
@@ -109,7 +109,7 @@ def bias(place: Place) -> None:
 
 
 @writes("Axpy")
-def axpy(place: Place) -> None:
+def axpy(place: LayerExport) -> None:
     factor = place.inputs[0]
     if len(place.shapes[0]) == 2:
         factor = place.put("Unsqueeze", [factor, place.whole([2, 3])])
@@ -117,7 +117,7 @@ def axpy(place: Place) -> None:
 
 
 @writes("LRN")
-def lrn(place: Place) -> None:
+def lrn(place: LayerExport) -> None:
     options, x = place.options, place.inputs[0]
     size = int(options.local_size)
     if place.values["norm_region"] == "across_channels":
@@ -134,7 +134,7 @@ def lrn(place: Place) -> None:
 
 
 @writes("MVN")
-def mvn(place: Place) -> None:
+def mvn(place: LayerExport) -> None:
     values, x = place.values, place.inputs[0]
     if len(place.shapes[0]) != 4:
         x = place.view(x, place.tops[0])
@@ -149,7 +149,7 @@ def mvn(place: Place) -> None:
 
 
 @writes("LayerNorm")
-def layer_norm(place: Place) -> None:
+def layer_norm(place: LayerExport) -> None:
     axis, eps = int(place.values["axis"]), float(place.values["eps"])
     shape, x = place.shapes[0], place.inputs[0]
     if place.opset >= 17:
@@ -160,7 +160,7 @@ def layer_norm(place: Place) -> None:
 
 
 @writes("Normalize")
-def normalize(place: Place) -> None:
+def normalize(place: LayerExport) -> None:
     """SSD's: over the channels of each place, or over the whole image; then factors, if any."""
     options, x = place.options, place.inputs[0]
     axes = [1, 2, 3] if options.across_spatial else [1]

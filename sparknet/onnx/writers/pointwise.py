@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparknet.onnx.writing import Place, writes
+from sparknet.onnx.writing import LayerExport, writes
 
 _SAME = {
     "AbsVal": "Abs",
@@ -15,12 +15,12 @@ _SAME = {
 
 
 @writes(*_SAME)
-def same(place: Place) -> None:
+def same(place: LayerExport) -> None:
     place.last(_SAME[place.node.type], place.inputs)
 
 
 @writes("ReLU")
-def relu(place: Place) -> None:
+def relu(place: LayerExport) -> None:
     slope = float(place.options.negative_slope)
     if slope:
         place.last("LeakyRelu", place.inputs, alpha=slope)
@@ -29,23 +29,23 @@ def relu(place: Place) -> None:
 
 
 @writes("ReLU6")
-def relu6(place: Place) -> None:
+def relu6(place: LayerExport) -> None:
     place.last("Clip", [place.inputs[0], place.constant(0.0), place.constant(6.0)])
 
 
 @writes("Clip")
-def clip(place: Place) -> None:
+def clip(place: LayerExport) -> None:
     low, high = place.constant(place.options.min), place.constant(place.options.max)
     place.last("Clip", [place.inputs[0], low, high])
 
 
 @writes("ELU")
-def elu(place: Place) -> None:
+def elu(place: LayerExport) -> None:
     place.last("Elu", place.inputs, alpha=float(place.options.alpha))
 
 
 @writes("PReLU")
-def prelu(place: Place) -> None:
+def prelu(place: LayerExport) -> None:
     slopes = place.arrays[0]
     if slopes.size > 1 or not place.options.channel_shared:
         slopes = slopes.reshape(-1, *[1] * (len(place.shapes[0]) - 2))
@@ -53,7 +53,7 @@ def prelu(place: Place) -> None:
 
 
 @writes("Dropout")
-def dropout(place: Place) -> None:
+def dropout(place: LayerExport) -> None:
     scale = float(place.values.get("test_scale", 1.0))
     if scale == 1:
         place.last("Identity", place.inputs)
@@ -62,11 +62,11 @@ def dropout(place: Place) -> None:
 
 
 @writes("SpatialDropout")
-def spatial_dropout(place: Place) -> None:
+def spatial_dropout(place: LayerExport) -> None:
     place.last("Identity", place.inputs)
 
 
-def affine(place: Place, x: str, scale: float, shift: float) -> str:
+def affine(place: LayerExport, x: str, scale: float, shift: float) -> str:
     if scale != 1:
         x = place.put("Mul", [x, place.constant(scale)])
     if shift != 0:
@@ -75,7 +75,7 @@ def affine(place: Place, x: str, scale: float, shift: float) -> str:
 
 
 @writes("Power")
-def power(place: Place) -> None:
+def power(place: LayerExport) -> None:
     options = place.options
     x = affine(place, place.inputs[0], options.scale, options.shift)
     if options.power == 1:
@@ -91,14 +91,14 @@ def power(place: Place) -> None:
 
 
 @writes("Exp")
-def exp(place: Place) -> None:
+def exp(place: LayerExport) -> None:
     options = place.options
     log = 1.0 if options.base == -1 else float(np.log(options.base))
     place.last("Exp", [affine(place, place.inputs[0], options.scale * log, options.shift * log)])
 
 
 @writes("Log")
-def log(place: Place) -> None:
+def log(place: LayerExport) -> None:
     options = place.options
     x = affine(place, place.inputs[0], options.scale, options.shift)
     if options.base == -1:
@@ -109,20 +109,20 @@ def log(place: Place) -> None:
 
 
 @writes("Threshold")
-def threshold(place: Place) -> None:
+def threshold(place: LayerExport) -> None:
     above = place.put("Greater", [place.inputs[0], place.constant(place.options.threshold)])
     place.last("Cast", [above], to=1)
 
 
 @writes("Swish")
-def swish(place: Place) -> None:
+def swish(place: LayerExport) -> None:
     x = place.inputs[0]
     inner = affine(place, x, place.options.beta, 0.0)
     place.last("Mul", [x, place.put("Sigmoid", [inner])])
 
 
 @writes("Mish")
-def mish(place: Place) -> None:
+def mish(place: LayerExport) -> None:
     x = place.inputs[0]
     if place.opset >= 18:
         place.last("Mish", [x])
@@ -131,7 +131,7 @@ def mish(place: Place) -> None:
 
 
 @writes("GELU")
-def gelu(place: Place) -> None:
+def gelu(place: LayerExport) -> None:
     x = place.inputs[0]
     by_tanh = place.values["approximate"] == "tanh"
     if place.opset >= 20:
@@ -148,12 +148,12 @@ def gelu(place: Place) -> None:
 
 
 @writes("Softmax")
-def softmax(place: Place) -> None:
+def softmax(place: LayerExport) -> None:
     place.last("Softmax", place.inputs, axis=int(place.values["axis"]))
 
 
 @writes("ArgMax")
-def argmax(place: Place) -> None:
+def argmax(place: LayerExport) -> None:
     """Of equal values Caffe takes the last, and TopK the first: it sees the values backwards."""
     axis, most = place.values["axis"], int(place.values["top_k"])
     x, whole = place.inputs[0], axis is None
@@ -168,7 +168,7 @@ def argmax(place: Place) -> None:
     place.view(made, place.tops[0], place.outputs[0])
 
 
-def _best(place: Place, x: str, axis: int, most: int, whole: bool) -> str:
+def _best(place: LayerExport, x: str, axis: int, most: int, whole: bool) -> str:
     """The places of several, their values, or (over whole items) both, one above the other."""
     bounds = [place.whole([one]) for one in (-1, np.iinfo(np.int64).min, axis, -1)]
     backwards = place.put("Slice", [x, *bounds])

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparknet.onnx.writing import Place, writes
+from sparknet.onnx.writing import LayerExport, writes
 
 MOST_STEPS = 512
 
 
-def _steps(place: Place, name: str, keep: bool = False) -> list[str]:
+def _steps(place: LayerExport, name: str, keep: bool = False) -> list[str]:
     """Each step of a sequence, without the axis of time."""
     steps = place.shapes[0][0]
     if steps > MOST_STEPS:
@@ -25,12 +25,12 @@ def _steps(place: Place, name: str, keep: bool = False) -> list[str]:
     return found
 
 
-def _linear(place: Place, x: str, weights: object, bias: object | None) -> str:
+def _linear(place: LayerExport, x: str, weights: object, bias: object | None) -> str:
     made = place.put("MatMul", [x, place.constant(np.asarray(weights).T)])
     return made if bias is None else place.put("Add", [made, place.constant(bias)])
 
 
-def _walk(place: Place) -> tuple[list[str], list[str], list[object]]:
+def _walk(place: LayerExport) -> tuple[list[str], list[str], list[object]]:
     """The products with the input of all steps, the marks, and the weights that are left."""
     values, arrays = place.values, list(place.arrays)
     x = place.inputs[0]
@@ -46,7 +46,7 @@ def _walk(place: Place) -> tuple[list[str], list[str], list[object]]:
     return _steps(place, sums), _steps(place, marks), list(rest)
 
 
-def _first(place: Place) -> list[str]:
+def _first(place: LayerExport) -> list[str]:
     """The states before the first step: blobs, or nothing."""
     states, values = int(place.values["states"]), place.values
     if values["expose_hidden"]:
@@ -55,7 +55,7 @@ def _first(place: Place) -> list[str]:
     return [place.constant(np.zeros((1, int(values["num_output"]))))] * states
 
 
-def _finish(place: Place, outputs: list[str], states: list[str]) -> None:
+def _finish(place: LayerExport, outputs: list[str], states: list[str]) -> None:
     whole = [place.put("Unsqueeze", [one, place.whole([0])]) for one in outputs]
     place.last("Concat", whole, axis=0)
     for name, output in zip(states, place.outputs[1:], strict=False):
@@ -63,7 +63,7 @@ def _finish(place: Place, outputs: list[str], states: list[str]) -> None:
 
 
 @writes("RNN")
-def rnn(place: Place) -> None:
+def rnn(place: LayerExport) -> None:
     sums, marks, rest = _walk(place)
     (hidden,) = _first(place)
     outputs = []
@@ -75,7 +75,7 @@ def rnn(place: Place) -> None:
 
 
 @writes("LSTM")
-def lstm(place: Place) -> None:
+def lstm(place: LayerExport) -> None:
     sums, marks, rest = _walk(place)
     hidden, cell = _first(place)
     sizes = place.whole([int(place.values["num_output"])] * 4)
@@ -88,7 +88,7 @@ def lstm(place: Place) -> None:
     _finish(place, outputs, [hidden, cell])
 
 
-def _cell(place: Place, gates: str, mark: str, cell: str, sizes: str) -> tuple[str, str]:
+def _cell(place: LayerExport, gates: str, mark: str, cell: str, sizes: str) -> tuple[str, str]:
     """Gates in Caffe's order: input, forget, output, candidate."""
     parts = [f"{gates}/{name}" for name in "ifog"]
     place.put("Split", [gates, sizes], parts, axis=-1)
@@ -100,7 +100,7 @@ def _cell(place: Place, gates: str, mark: str, cell: str, sizes: str) -> tuple[s
 
 
 @writes("LSTMUnit")
-def lstm_unit(place: Place) -> None:
+def lstm_unit(place: LayerExport) -> None:
     units = int(place.values["units"])
     mark = place.put("Unsqueeze", [place.inputs[2], place.whole([2])])
     sizes = place.whole([units] * 4)
@@ -110,7 +110,7 @@ def lstm_unit(place: Place) -> None:
 
 
 @writes("GRU")
-def gru(place: Place) -> None:
+def gru(place: LayerExport) -> None:
     sums, marks, rest = _walk(place)
     (hidden,) = _first(place)
     units, after = int(place.values["num_output"]), bool(place.values["reset_after"])

@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 
-from sparknet.onnx.writing import Place, writes
+from sparknet.onnx.writing import LayerExport, writes
 
 
 @writes("Flatten", "Reshape")
-def view(place: Place) -> None:
+def view(place: LayerExport) -> None:
     top, shape = place.tops[0], place.shapes[0]
     if place.node.type == "Reshape" and _as_onnx(place):
         sizes = [int(one) for one in place.options.shape.dim]
@@ -24,18 +24,18 @@ def view(place: Place) -> None:
     place.view(place.inputs[0], top, place.outputs[0])
 
 
-def _as_onnx(place: Place) -> bool:
+def _as_onnx(place: LayerExport) -> bool:
     options = place.options
     return bool(options.axis == 0 and options.num_axes == -1)
 
 
 @writes("Permute", "Transpose")
-def permute(place: Place) -> None:
+def permute(place: LayerExport) -> None:
     place.last("Transpose", place.inputs, perm=[int(axis) for axis in place.values["order"]])
 
 
 @writes("ShuffleChannel")
-def shuffle(place: Place) -> None:
+def shuffle(place: LayerExport) -> None:
     n, c, h, w = place.tops[0]
     group = int(place.values["group"])
     dealt = place.view(place.inputs[0], (n, group, c // group, h, w))
@@ -44,19 +44,19 @@ def shuffle(place: Place) -> None:
 
 
 @writes("Slice")
-def slice_(place: Place) -> None:
+def slice_(place: LayerExport) -> None:
     axis, bounds = int(place.values["axis"]), place.values["bounds"]
     sizes = [int(end - start) for start, end in itertools.pairwise(bounds)]
     place.put("Split", [place.inputs[0], place.whole(sizes)], place.outputs, axis=axis)
 
 
 @writes("Concat")
-def concat(place: Place) -> None:
+def concat(place: LayerExport) -> None:
     place.last("Concat", place.inputs, axis=int(place.values["axis"]))
 
 
 @writes("Crop")
-def crop(place: Place) -> None:
+def crop(place: LayerExport) -> None:
     """To a size that is known, as inputs are of one size."""
     axis, offsets = int(place.values["axis"]), list(place.values["offset"])
     top = place.tops[0]
@@ -68,20 +68,20 @@ def crop(place: Place) -> None:
 
 
 @writes("Tile")
-def tile(place: Place) -> None:
+def tile(place: LayerExport) -> None:
     repeats = [1] * len(place.shapes[0])
     repeats[int(place.values["axis"])] = int(place.values["tiles"])
     place.last("Tile", [place.inputs[0], place.whole(repeats)])
 
 
 @writes("Gather")
-def gather(place: Place) -> None:
+def gather(place: LayerExport) -> None:
     index = place.whole(list(place.values["index"]))
     place.last("Gather", [place.inputs[0], index], axis=int(place.values["axis"]))
 
 
 @writes("Flip")
-def flip(place: Place) -> None:
+def flip(place: LayerExport) -> None:
     x = place.inputs[0]
     for axis, on in ((3, place.options.flip_width), (2, place.options.flip_height)):
         if on:
@@ -91,14 +91,14 @@ def flip(place: Place) -> None:
 
 
 @writes("Reverse")
-def reverse(place: Place) -> None:
+def reverse(place: LayerExport) -> None:
     axis = place.node.layer.axis(place.options.axis, place.shapes[0])
     bounds = [place.whole([one]) for one in (-1, np.iinfo(np.int64).min, axis, -1)]
     place.last("Slice", [place.inputs[0], *bounds])
 
 
 @writes("Embed")
-def embed(place: Place) -> None:
+def embed(place: LayerExport) -> None:
     places = place.put("Cast", [place.inputs[0]], to=7)
     rows = place.put("Gather", [place.constant(place.arrays[0]), places], axis=0)
     if len(place.arrays) > 1:
@@ -108,13 +108,13 @@ def embed(place: Place) -> None:
 
 
 @writes("BatchReindex")
-def batch_reindex(place: Place) -> None:
+def batch_reindex(place: LayerExport) -> None:
     places = place.put("Cast", [place.inputs[1]], to=7)
     place.last("Gather", [place.inputs[0], places], axis=0)
 
 
 @writes("Upsample")
-def upsample(place: Place) -> None:
+def upsample(place: LayerExport) -> None:
     if place.values["method"] != "repeat":
         place.refuse("unpooling by a mask is not written")
     scale = float(place.values["scale"])
@@ -127,12 +127,12 @@ def upsample(place: Place) -> None:
     )
 
 
-def _resize(place: Place, scales: list[float], **attributes: object) -> None:
+def _resize(place: LayerExport, scales: list[float], **attributes: object) -> None:
     place.last("Resize", [place.inputs[0], "", place.constant(scales)], **attributes)
 
 
 @writes("Interp")
-def interp(place: Place) -> None:
+def interp(place: LayerExport) -> None:
     values, x = place.values, place.inputs[0]
     shape, top = place.shapes[0], place.tops[0]
     before, after = -int(values["pad_beg"]), -int(values["pad_end"])
@@ -150,7 +150,7 @@ def interp(place: Place) -> None:
 
 
 @writes("Resize")
-def resize(place: Place) -> None:
+def resize(place: LayerExport) -> None:
     values, shape, top = place.values, place.shapes[0], place.tops[0]
     mode = values["mode"]
     attributes: dict[str, object] = {
@@ -178,12 +178,12 @@ def resize(place: Place) -> None:
 
 
 @writes("Parameter")
-def parameter(place: Place) -> None:
+def parameter(place: LayerExport) -> None:
     place.last("Identity", [place.constant(place.arrays[0])])
 
 
 @writes("DummyData")
-def dummy_data(place: Place) -> None:
+def dummy_data(place: LayerExport) -> None:
     for filler, shape, output in zip(
         place.values["fillers"], place.tops, place.outputs, strict=False
     ):
@@ -193,7 +193,7 @@ def dummy_data(place: Place) -> None:
 
 
 @writes("Reorg")
-def reorg(place: Place) -> None:
+def reorg(place: LayerExport) -> None:
     """Darknet's order of values: one of the two sides counts the input's sizes as its own."""
     n, c, h, w = place.shapes[0]
     stride = int(place.values["stride"])

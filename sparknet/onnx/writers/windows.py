@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from sparknet.onnx.source import Array
-from sparknet.onnx.writing import Place, writes
+from sparknet.onnx.writing import LayerExport, writes
 
 
 @writes("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Convolution3D")
-def convolution(place: Place) -> None:
+def convolution(place: LayerExport) -> None:
     _windows(place, "Conv")
 
 
 @writes("Deconvolution", "Deconvolution3D")
-def deconvolution(place: Place) -> None:
+def deconvolution(place: LayerExport) -> None:
     _windows(place, "ConvTranspose")
 
 
-def _windows(place: Place, op: str) -> None:
+def _windows(place: LayerExport, op: str) -> None:
     values, weights = place.values, place.arrays[0]
     axis, channels = int(values.get("axis", 1)), weights.shape[1]
     pads, kernel = [int(pad) for pad in values["pad"]], [int(size) for size in values["kernel"]]
@@ -59,7 +59,7 @@ def _windows(place: Place, op: str) -> None:
 
 
 @writes("InnerProduct")
-def inner_product(place: Place) -> None:
+def inner_product(place: LayerExport) -> None:
     values, weights = place.values, place.arrays[0]
     if not values["transpose"]:
         weights = weights.T
@@ -81,7 +81,7 @@ def inner_product(place: Place) -> None:
 
 
 @writes("Pooling")
-def pooling(place: Place) -> None:
+def pooling(place: LayerExport) -> None:
     values = place.values
     method = values["method"]
     if values.get("global_pooling") and method in ("max", "ave") and len(place.outputs) == 1:
@@ -92,7 +92,7 @@ def pooling(place: Place) -> None:
 
 
 def pool(
-    place: Place, x: str, values: Any, outputs: Sequence[int], output: str | None = None
+    place: LayerExport, x: str, values: Any, outputs: Sequence[int], output: str | None = None
 ) -> str:
     """Pooling of an image by Caffe's rules, in ONNX's words."""
     size, kernel = place.shapes[0][2:], [int(one) for one in values["kernel"]]
@@ -125,7 +125,7 @@ def pool(
 
 
 def _maxima(
-    place: Place, x: str, size: Sequence[int], output: str | None, attributes: dict[str, Any]
+    place: LayerExport, x: str, size: Sequence[int], output: str | None, attributes: dict[str, Any]
 ) -> str:
     """Caffe counts the places of maxima within each image, ONNX through the whole blob."""
     if len(place.outputs) == 1:
@@ -153,7 +153,7 @@ def _factors(
 
 
 @writes("SPP")
-def spp(place: Place) -> None:
+def spp(place: LayerExport) -> None:
     n, c = place.shapes[0][:2]
     levels = []
     for level in place.values["levels"]:
@@ -166,7 +166,7 @@ def spp(place: Place) -> None:
 
 
 @writes("ROIPooling")
-def roi_pooling(place: Place) -> None:
+def roi_pooling(place: LayerExport) -> None:
     if place.options.pad_ratio:
         place.refuse("pad_ratio is not written")
     options = place.options
@@ -179,7 +179,7 @@ def roi_pooling(place: Place) -> None:
 
 
 @writes("Im2col")
-def im2col(place: Place) -> None:
+def im2col(place: LayerExport) -> None:
     """A convolution that copies: one channel for each place of the kernel."""
     values = place.values
     channels, kernel = place.shapes[0][1], [int(one) for one in values["kernel"]]

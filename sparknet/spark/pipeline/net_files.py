@@ -17,7 +17,7 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, parse_net
-from sparknet.proto.trust import mark
+from sparknet.proto.untrusted import mark
 from sparknet.spark.model import SparkModel
 from sparknet.training.portable import Portable, portable_net
 

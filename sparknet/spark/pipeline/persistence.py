@@ -23,7 +23,7 @@ from pyspark.ml.util import (
 
 from sparknet.errors import FileError, SparkError, SparkNetError
 from sparknet.net.scratch import scratch_folder
-from sparknet.spark.job import is_classic
+from sparknet.spark.background_job import is_classic
 from sparknet.spark.remote import remote_file
 
 Stage = TypeVar("Stage", bound="SavedStage")

@@ -7,7 +7,7 @@ from threading import Semaphore, Thread
 from typing import Any
 
 from sparknet.errors import CommError, PeerLost
-from sparknet.training.threads import start
+from sparknet.training.thread_start import start
 
 Act = Callable[[Sequence[Any]], tuple[Any, float]]
 """What a meeting does with the workers' values: its result, and the seconds that it takes."""

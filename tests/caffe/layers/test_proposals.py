@@ -13,7 +13,7 @@ from sparknet.errors import LayerError
 from sparknet.forks.faster_rcnn.rpn.boxes import anchors, encoded, grid, kept, moved, overlaps
 from sparknet.forks.faster_rcnn.rpn.settings import settings
 from sparknet.proto import parse_net
-from sparknet.proto.trust import with_trust
+from sparknet.proto.untrusted import with_trust
 from tests.caffe.gradient import input_layer
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build, draw

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.caffe.host.batches import BatchHost
 from sparknet.forks.cascade_rcnn.detection_data import DetectionData
-from sparknet.forks.cascade_rcnn.readers.anchor_labels import CASCADE, Place, label_maps
+from sparknet.forks.cascade_rcnn.readers.anchor_labels import CASCADE, PictureArea, label_maps
 from sparknet.forks.cascade_rcnn.readers.boxed_pictures import (
     NO_BOX,
     Listed,
@@ -158,7 +158,7 @@ class DetectionMaker:
         values = planes(part, self.values["mean"], self.values["scale"])
         image[:, top : top + high, left : left + wide] = values
         self._ignore(picture, canvas)
-        place = Place(top, left, high, wide)
+        place = PictureArea(top, left, high, wide)
         return image, label_maps(picture, canvas, place, self.options, self.way), picture
 
     def _rescaled(

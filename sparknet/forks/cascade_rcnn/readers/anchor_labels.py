@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Place:
+class PictureArea:
     """Where on a canvas a picture lies: its first row and column, height and width."""
 
     top: int
@@ -53,7 +53,7 @@ MSCNN = Way(0, hides=True, marks=False)
 def label_maps(
     picture: Picture,
     canvas: Size,
-    place: Place,
+    place: PictureArea,
     options: caffe_pb2.DetectionDataParameter,
     way: Way = CASCADE,
 ) -> list[Array]:
@@ -68,7 +68,7 @@ def label_maps(
 def _one_map(
     picture: Picture,
     canvas: Size,
-    place: Place,
+    place: PictureArea,
     options: caffe_pb2.DetectionDataParameter,
     way: Way,
     stride: int,
@@ -106,7 +106,7 @@ def _one_map(
 
 
 def _inside(
-    fields: Array, place: Place, stride: int, options: caffe_pb2.DetectionDataParameter
+    fields: Array, place: PictureArea, stride: int, options: caffe_pb2.DetectionDataParameter
 ) -> Array:
     """The anchors that lie on the picture, as far as the options ask."""
     high, wide = fields.shape[:2]

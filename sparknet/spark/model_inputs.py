@@ -1,4 +1,4 @@
-"""Saved: what a model's file cannot say, in a JSON file next to it."""
+"""ModelInputs: what a model's file cannot say, in a JSON file next to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST = 1 << 30
 
 
 @dataclass(frozen=True)
-class Saved:
+class ModelInputs:
     """The columns of a model, and what happens to its images."""
 
     SUFFIX: ClassVar[str] = ".sparknet.json"
@@ -26,7 +26,7 @@ class Saved:
     preprocessing: Preprocessing | None = None
 
     @classmethod
-    def beside(cls, model: Any) -> Saved:
+    def beside(cls, model: Any) -> ModelInputs:
         """What lies next to a caffemodel or a .h5; nothing next to other files."""
         if not isinstance(model, (str, os.PathLike)):
             return cls()
@@ -47,7 +47,7 @@ class Saved:
         return json.dumps({"columns": self.columns, "preprocessing": how}, indent=1)
 
     @classmethod
-    def from_json(cls, text: str, name: str) -> Saved:
+    def from_json(cls, text: str, name: str) -> ModelInputs:
         try:
             said = json.loads(text)
             columns, how = named(said["columns"]), said["preprocessing"]

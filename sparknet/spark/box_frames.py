@@ -21,7 +21,7 @@ Size = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Pictures:
+class BoxFrames:
     """The pictures of a column, and what is done to them before the net sees them."""
 
     column: str

@@ -13,7 +13,7 @@ from sparknet.loaders.image_arrays import ImageArrays
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.spark import SparkModel
 from sparknet.spark.binary import Binary
-from sparknet.spark.pictures import Pictures, frame
+from sparknet.spark.box_frames import BoxFrames, frame
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_sizes_of_columns() -> None:
     files = pa.array([encoded(30, 40), encoded(50, 20, orientation=6), bytes(3 * 8 * 8)])
     how = Preprocessing(resize=8)
     kinds = Binary((3, None, None), ImageArrays(how, 3))
-    found = Pictures("data", (3, 8, 8), how, kinds).frames(files)
+    found = BoxFrames("data", (3, 8, 8), how, kinds).frames(files)
     np.testing.assert_allclose(found, [[0, 0, 40, 30], [0, 0, 20, 50], [0, 0, 8, 8]])
     turned = Preprocessing(resize=8, upright=True)
-    upright = Pictures("data", (3, 8, 8), turned, kinds)
+    upright = BoxFrames("data", (3, 8, 8), turned, kinds)
     np.testing.assert_allclose(upright.frames(files)[1], [0, 0, 50, 20])
     with pytest.raises(FileError, match="is no image that can be read"):
-        Pictures("data", (3, 8, 8), how, kinds).frames(pa.array([b"no picture"]))
+        BoxFrames("data", (3, 8, 8), how, kinds).frames(pa.array([b"no picture"]))
 
 
 DETECTOR = """
