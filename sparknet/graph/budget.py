@@ -6,7 +6,7 @@ A few bytes can describe blobs of gigabytes and loops of hours.  Whoever trusts 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NoReturn
+from dataclasses import dataclass
 
 from sparknet.errors import LayerError
 from sparknet.graph.graph import Graph
@@ -20,6 +20,40 @@ FOR_EACH_WEIGHT = 32
 """Further numbers for each parameter value that a file holds."""
 WORK = 1 << 40
 """Multiplications, or what takes as long: a minute, or less."""
+FOR_EACH_GIVEN = (1 << 12, 1 << 24)
+"""Further numbers and multiplications for each number of an input whose shape the user gave."""
+
+
+class TooLarge(ValueError):
+    """More memory or work than a file may ask for."""
+
+
+@dataclass
+class Budget:
+    """What a net may take, and what its layers have taken so far."""
+
+    most_numbers: int
+    most_work: int
+    numbers: int = 0
+    work: int = 0
+
+    @classmethod
+    def of(cls, weights: int, given: int = 0) -> Budget:
+        """For a file of at most so many weights, and inputs of so many numbers whose shapes
+        its user gave."""
+        numbers, work = (given * each for each in FOR_EACH_GIVEN)
+        return cls(NUMBERS + FOR_EACH_WEIGHT * weights + numbers, WORK + work)
+
+    def take(self, numbers: int, work: int) -> None:
+        self.numbers += numbers
+        self.work += work
+        if self.numbers > self.most_numbers:
+            what, most = f"hold {self.numbers} numbers", self.most_numbers
+        elif self.work > self.most_work:
+            what, most = f"take {self.work} multiplications a pass", self.most_work
+        else:
+            return
+        raise TooLarge(f"the layers up to this one would {what}; {most} are the most")
 
 
 def check_budget(graph: Graph, held: Collection[int]) -> None:
@@ -27,16 +61,13 @@ def check_budget(graph: Graph, held: Collection[int]) -> None:
     ``graph.params`` of what files or the caller give."""
     if not any(node.layer.parameter.untrusted for node in graph.nodes):
         return
-    weights = sum(count(graph.params[place].shape) for place in held)
-    most = NUMBERS + FOR_EACH_WEIGHT * weights
-    numbers = work = 0
+    budget = Budget.of(sum(count(graph.params[place].shape) for place in held))
     for node in graph.nodes:
-        numbers += _numbers(node, graph, held)
-        work += node.layer.work(node.plan, [graph.blob_shapes[blob] for blob in node.bottom_ids])
-        if numbers > most:
-            _refuse(node, f"would hold {numbers} numbers; {most}", "are the most")
-        if work > WORK:
-            _refuse(node, f"would take {work} multiplications a pass; {WORK}", "are the most")
+        shapes = [graph.blob_shapes[blob] for blob in node.bottom_ids]
+        try:
+            budget.take(_numbers(node, graph, held), node.layer.work(node.plan, shapes))
+        except TooLarge as error:
+            raise LayerError(node.name, f"{node.type}: {error}: {UNTRUSTED}") from None
 
 
 def _numbers(node: Node, graph: Graph, held: Collection[int]) -> int:
@@ -46,9 +77,3 @@ def _numbers(node: Node, graph: Graph, held: Collection[int]) -> int:
         made = {*node.top_ids}.difference(node.bottom_ids)
         total += sum(count(graph.blob_shapes[blob]) for blob in made)
     return total
-
-
-def _refuse(node: Node, what: str, most: str) -> NoReturn:
-    raise LayerError(
-        node.name, f"{node.type}: the layers up to this one {what} {most}: {UNTRUSTED}"
-    )

@@ -12,8 +12,8 @@ import numpy as np
 
 from sparknet.dsl.fields import set_fields
 from sparknet.errors import SpecError
+from sparknet.graph.budget import Budget, TooLarge
 from sparknet.layers import LAYERS, TEST, Layer, Plan, Shape, make
-from sparknet.onnx.limits import Budget
 from sparknet.onnx.source import Array
 from sparknet.proto import Model, caffe_pb2
 
@@ -128,7 +128,11 @@ class Netlist:
 
     def _pay(self, made: Made, plan: Plan, bottoms: Sequence[Shape]) -> None:
         numbers = made.parameter.ByteSize() + sum(self._each(prod(top)) for top in plan.tops)
-        self.budget.take(numbers, self._each(made.layer.products(plan, bottoms)))
+        try:
+            self.budget.take(numbers, self._each(made.layer.work(plan, bottoms)))
+        except TooLarge as error:
+            hint = "give the inputs' shapes if that is meant"
+            raise TooLarge(f"for each record {error}: {hint}") from None
 
     def _each(self, count: int) -> int:
         """For one record, of what there is for all."""

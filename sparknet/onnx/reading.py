@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, shown
+from sparknet.graph.budget import Budget
 from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.folding import fold, foldable
-from sparknet.onnx.limits import LARGEST, Budget
+from sparknet.onnx.limits import LARGEST
 from sparknet.onnx.netlist import FLOAT, Blob, Netlist, Value
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.records import LARGE, SMALL, check_alike, counted, is_open, unlikely
