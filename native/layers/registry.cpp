@@ -44,6 +44,7 @@ std::unique_ptr<Kernel> make_interp();
 std::unique_ptr<Kernel> make_l1_loss();
 std::unique_ptr<Kernel> make_layer_norm();
 std::unique_ptr<Kernel> make_log();
+std::unique_ptr<Kernel> make_log_softmax();
 std::unique_ptr<Kernel> make_lrn();
 std::unique_ptr<Kernel> make_lstm();
 std::unique_ptr<Kernel> make_lstm_unit();
@@ -139,6 +140,7 @@ const std::map<std::string, Factory>& kernels() {
         {"L1Loss", make_l1_loss},
         {"LayerNorm", make_layer_norm},
         {"Log", make_log},
+        {"LogSoftmax", make_log_softmax},
         {"LRN", make_lrn},
         {"LSTM", make_lstm},
         {"LSTMUnit", make_lstm_unit},

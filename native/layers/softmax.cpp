@@ -1,4 +1,4 @@
-// Probabilities along one axis (Caffe: softmax_layer.cpp).
+// Probabilities along one axis (Caffe: softmax_layer.cpp), or their logarithms.
 #include "../engine/layer.hpp"
 #include "../engine/primitive.hpp"
 
@@ -10,6 +10,8 @@ using dnnl::softmax_forward;
 namespace {
 class Softmax final : public Kernel {
    public:
+    explicit Softmax(dnnl::algorithm algorithm) : algorithm_(algorithm) {}
+
     void reshape(Layer& layer) override {
         const Options& options = layer.options;
         const auto outer = options.integer("outer"), channels = options.integer("channels"),
@@ -51,16 +53,16 @@ class Softmax final : public Kernel {
         if (plain) desc = around_;
         if (desc == desc_) return;
         const int axis = plain ? 1 : axis_;
-        const auto algorithm = dnnl::algorithm::softmax_accurate;
         const softmax_forward::primitive_desc forward(cpu(), dnnl::prop_kind::forward_training,
-                                                      algorithm, desc, desc, axis, attributes());
+                                                      algorithm_, desc, desc, axis, attributes());
         forward_ = softmax_forward(forward);
         if (layer.backward)
             backward_ = softmax_backward(softmax_backward::primitive_desc(
-                cpu(), algorithm, desc, desc, desc, axis, forward, attributes()));
+                cpu(), algorithm_, desc, desc, desc, axis, forward, attributes()));
         desc_ = desc;
     }
 
+    dnnl::algorithm algorithm_;
     dnnl::memory::desc around_;
     int axis_ = 1;
     dnnl::memory::desc desc_;
@@ -70,7 +72,11 @@ class Softmax final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_softmax() {
-    return make<Softmax>();
+    return std::make_unique<Softmax>(dnnl::algorithm::softmax_accurate);
+}
+
+std::unique_ptr<Kernel> make_log_softmax() {
+    return std::make_unique<Softmax>(dnnl::algorithm::softmax_log);
 }
 
 }  // namespace sn

@@ -83,6 +83,7 @@ _OWN = {
     "InfogainLoss": "infogain_loss",
     "Input": "input",
     "Log": "log",
+    "LogSoftmax": "log_softmax",
     "LSTM": "lstm",
     "LSTMUnit": "lstm_unit",
     "MemoryData": "memory_data",

@@ -208,10 +208,7 @@ def softmax(step: Step) -> Outputs:
         width = math.prod(x.shape[axis:])
         rows = step.reshape(x, (math.prod(x.shape[:axis]), width), part="rows")
         axis = 1
-    logs = step.op == "LogSoftmax"
-    made = step.layer("Softmax", [rows], part="softmax" if logs or joined else None, axis=axis)
-    if logs:
-        made = step.layer("Log", [made], part="log" if joined else None)
+    made = step.layer(step.op, [rows], part="softmax" if joined else None, axis=axis)
     return step.reshape(made, x.shape) if joined else made
 
 

@@ -147,9 +147,9 @@ def gelu(place: LayerExport) -> None:
     place.last("Mul", [x, share])
 
 
-@writes("Softmax")
+@writes("Softmax", "LogSoftmax")
 def softmax(place: LayerExport) -> None:
-    place.last("Softmax", place.inputs, axis=int(place.values["axis"]))
+    place.last(place.node.type, place.inputs, axis=int(place.values["axis"]))
 
 
 @writes("ArgMax")

@@ -104,6 +104,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "ROIPooling": ("roi_pooling_param { pooled_w: 2 pooled_h: 2 }",),
     "Scale": tuple(f"scale_param {{ axis: {a} num_axes: {n} }}" for a in AXES for n in AXES),
     "Slice": tuple(f"slice_param {{ axis: {axis} }}" for axis in AXES),
+    "LogSoftmax": tuple(f"softmax_param {{ axis: {axis} }}" for axis in AXES),
     "Softmax": tuple(f"softmax_param {{ axis: {axis} }}" for axis in AXES),
     "SoftmaxWithLoss": tuple(f"softmax_param {{ axis: {axis} }}" for axis in AXES),
     "SPP": ("spp_param { pyramid_height: 1 }", "spp_param { pyramid_height: 2 pool: AVE }"),

@@ -14,13 +14,14 @@ def softmax(x: Any, axis: int) -> Any:
     return e / e.sum(axis, keepdims=True)
 
 
-def text(axis: int, **names: str) -> str:
-    return layer_text("Softmax", f"softmax_param {{ axis: {axis} }}", **names)
+def text(axis: int, kind: str = "Softmax", **names: str) -> str:
+    return layer_text(kind, f"softmax_param {{ axis: {axis} }}", **names)
 
 
+@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
-def test_gradients(axis: int) -> None:
-    check_gradients(text(axis), {"x": np.sin(values(2, 3, 2, 4))})
+def test_gradients(axis: int, kind: str) -> None:
+    check_gradients(text(axis, kind), {"x": np.sin(values(2, 3, 2, 4))})
 
 
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 21, 9), (2, 3, 4, 2, 2, 3)])
@@ -34,14 +35,27 @@ def test_every_axis(shape: tuple[int, ...]) -> None:
         np.testing.assert_allclose(net.blobs["x"].diff, slope, rtol=1e-4, atol=1e-6)
 
 
-def test_in_place() -> None:
+@pytest.mark.parametrize("apart", [1, 80, 200, 30000])
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 40, 9), (2, 3, 4, 2)])
+def test_logarithms_of_what_lies_far_apart(shape: tuple[int, ...], apart: int) -> None:
+    x = np.sin(values(*shape)) * np.float32(apart)
+    for axis in range(len(shape)):
+        y, dy, net = passes(text(axis, "LogSoftmax"), {"x": x})
+        below = x.astype(np.float64) - x.max(axis, keepdims=True)
+        want = below - np.log(np.exp(below).sum(axis, keepdims=True))
+        np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)
+        slope = dy - np.exp(want) * dy.sum(axis, keepdims=True, dtype=np.float64)
+        np.testing.assert_allclose(net.blobs["x"].diff, slope, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
+def test_in_place(kind: str) -> None:
     front = layer_text("Power", top="p").replace('"l"', '"front_p"')
-    check_gradients(front + text(1, bottom="p", top="p"), {"x": np.sin(values(2, 3, 2))})
+    check_gradients(front + text(1, kind, bottom="p", top="p"), {"x": np.sin(values(2, 3, 2))})
 
 
+@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("channels", [3, 16, 20])
 @pytest.mark.parametrize("axis", [1, 2])
-def test_layouts(channels: int, axis: int) -> None:
-    same_in_blocks(
-        "Softmax", f"softmax_param {{ axis: {axis} }}", np.sin(values(2, channels, 4, 3))
-    )
+def test_layouts(channels: int, axis: int, kind: str) -> None:
+    same_in_blocks(kind, f"softmax_param {{ axis: {axis} }}", np.sin(values(2, channels, 4, 3)))
