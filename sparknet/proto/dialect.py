@@ -70,6 +70,14 @@ def _tsn(layer: Layer) -> None:
     _pspnet(layer)
 
 
+def _rfcn(layer: Layer) -> None:
+    """SmoothL1Loss, of at most three bottoms, is what its SmoothL1LossOHEM is: it knows no sigma,
+    and is divided by N x H x W or as loss_param says."""
+    if layer.type == "SmoothL1Loss" and len(layer.bottom) < 4:
+        layer.type = "SmoothL1LossOHEM"
+        layer.ClearField("smooth_l1_loss_param")
+
+
 def _region_loss(fork: caffe_pb2.RegionLossParameter.Fork) -> Callable[[Layer], None]:
     def tell(layer: Layer) -> None:
         if layer.type == "RegionLoss" and not layer.region_loss_param.HasField("fork"):
@@ -86,6 +94,7 @@ DIALECTS: Mapping[str, Callable[[Layer], None]] = {
     "faceboxes": _faceboxes,
     "happynear": _happynear,
     "tsn": _tsn,
+    "rfcn": _rfcn,
     "caffe-yolov2": _region_loss(caffe_pb2.RegionLossParameter.CAFFE_YOLOV2),
     "mobilenet-yolo": _region_loss(caffe_pb2.RegionLossParameter.MOBILENET_YOLO),
     "intel": _region_loss(caffe_pb2.RegionLossParameter.INTEL),

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparknet import Net
+from sparknet import Net, caffe
 from sparknet.cli import main
 from sparknet.errors import LayerError, SpecError, TextError, WeightsError
 from sparknet.graph import build
@@ -279,9 +279,9 @@ def test_a_layer_that_says_nothing(type_: str, blobs: int, said: str) -> None:
 @pytest.mark.parametrize(
     ("words", "bottoms", "said"),
     [
-        ("loss_param { normalization: NONE }", 2, "follow normalization NONE"),
+        ("loss_param { normalization: NONE }", 2, 'dialect="rfcn".* follow normalization NONE'),
         ("loss_param { normalize: true }", 4, "follow normalization VALID"),
-        ("", 3, "by N x H x W"),
+        ("", 3, 'dialect="rfcn".* by N x H x W'),
         ("", 2, ""),
         ("", 4, ""),
         ("loss_param { normalization: BATCH_SIZE }", 3, ""),
@@ -320,6 +320,44 @@ def test_the_normalize_of_happynear_and_tsn() -> None:
     check_gradients(layer_text("Normalize", options), {"x": x})
     with pytest.raises(LayerError, match="learned_scale: false has no factor"):
         Net(BARE.format("Normalize", "norm_param { learned_scale: false scale_filler { } }"))
+
+
+@pytest.mark.parametrize(
+    ("words", "divisor"),
+    [
+        ("", 2 * 4 * 5),
+        ("loss_param { normalization: FULL }", 2 * 4 * 5),
+        ("loss_param { normalization: BATCH_SIZE }", 2),
+        ("loss_param { normalization: NONE }", 1),
+        ("loss_param { normalization: PRE_FIXED pre_fixed_normalizer: 128 }", 128),
+        ("smooth_l1_loss_param { sigma: 3 }", 2 * 4 * 5),
+    ],
+)
+@pytest.mark.parametrize("bottoms", [2, 3])
+def test_the_smooth_loss_of_rfcn(words: str, divisor: int, bottoms: int) -> None:
+    """Its smooth_L1_loss_layer.cu, whose weights are not once more in the gradient."""
+    rng = np.random.default_rng(0)
+    inputs = {name: rng.normal(size=(2, 3, 4, 5)).astype(np.float32) for name in "abw"[:bottoms]}
+    inputs["a"] *= 2
+    text = "".join(input_layer(name, (2, 3, 4, 5)) for name in inputs)
+    text += layer_text("SmoothL1Loss", words, " ".join(inputs))
+    net = caffe.Net.from_proto(parse_net(f"{text}force_backward: true", dialect="rfcn"), TRAIN)
+    for name, value in inputs.items():
+        net.blobs[name].data[...] = value
+    net.forward()
+    away = inputs.get("w", 1) * (inputs["a"] - inputs["b"]).astype(np.float64)
+    each = np.where(np.abs(away) < 1, away**2 / 2, np.abs(away) - 0.5)
+    np.testing.assert_allclose(net.blobs["y"].data, each.sum() / divisor, rtol=1e-5)
+    net.backward()
+    slope = np.clip(away, -1, 1) / divisor
+    np.testing.assert_allclose(net.blobs["a"].diff, slope, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(net.blobs["b"].diff, -slope, rtol=1e-4, atol=1e-7)
+
+
+def test_the_smooth_loss_of_four_bottoms_is_fast_rcnns_everywhere() -> None:
+    text = layer_text("SmoothL1Loss", "smooth_l1_loss_param { sigma: 3 }", "a b i o")
+    layer = parse_net(text, dialect="rfcn").layer[0]
+    assert (layer.type, layer.smooth_l1_loss_param.sigma) == ("SmoothL1Loss", 3)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ class SmoothL1Loss(Loss):
 
     R-FCN's and MATLAB's Faster R-CNN divide by places, too, and R-FCN's and Intel's follow
     loss_param.  Where theirs would be another number the layer is refused in TRAIN: give
-    ``loss_param { normalization: BATCH_SIZE }`` for Fast R-CNN's.
+    ``loss_param { normalization: BATCH_SIZE }`` for Fast R-CNN's, or ``dialect="rfcn"``.
 
     Top 1, of Cascade R-CNN's fork, is the loss of each place, N x 1 x H x W.
     Values: num, channels, inner, sigma2 (sigma squared), inside (bottom 2 given), outside (bottom 3
@@ -34,12 +34,12 @@ class SmoothL1Loss(Loss):
         spread = len(bottoms) == 3 and count(bottoms[0][2:]) > 1
         if mode == "batch_size" or not (mode or spread):
             return ""
-        others = "R-FCN's and MATLAB's Faster R-CNN's by N x H x W"
+        others = "R-FCN's (dialect=\"rfcn\") and MATLAB's Faster R-CNN's by N x H x W"
         if mode:
-            others = f"R-FCN's and Intel's follow normalization {mode.upper()}"
+            others = f"R-FCN's (dialect=\"rfcn\") and Intel's follow normalization {mode.upper()}"
         return (
             "Fast R-CNN's divides by N (loss_param { normalization: BATCH_SIZE }), "
-            f"{others} (for which change loss_weight): Fast R-CNN's is taken"
+            f"{others} (or change loss_weight): Fast R-CNN's is taken"
         )
 
     def force_backward(self, bottom: int) -> bool:
