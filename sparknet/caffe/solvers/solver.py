@@ -132,6 +132,7 @@ class Solver(ABC):
     def step(self, iterations: int) -> None:
         """Train for some iterations.  Caffe: solver.cpp, Step."""
         check_step(self.param)
+        snapshot.check_last_place(self.param)
         iterations = arguments.whole("iterations", iterations)
         if self._iter == 0 and iterations > 0:
             warn_of_idle(self._net)
@@ -153,7 +154,6 @@ class Solver(ABC):
         """Train up to max_iter, from where a solverstate left off.  Caffe: solver.cpp, Solve."""
         if resume_file is not None:
             resume_file = arguments.path("resume_file", resume_file)
-        snapshot.check_last_place(self.param)
         say(f"Solving {shown(self._net.name)}")
         say(f"Learning Rate Policy: {self.param.lr_policy}")
         if resume_file:

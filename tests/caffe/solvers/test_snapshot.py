@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,3 +109,16 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> No
         saving("SGD", tmp_path / "no" / "net", more="snapshot: 1")
     with pytest.raises(SolverError, match="no snapshot_prefix"):
         small.made("SGD", "snapshot: 1")
+
+
+@pytest.mark.parametrize("train", [lambda solver: solver.step(1), lambda solver: solver.solve()])
+def test_the_last_snapshots_place_is_looked_at_before_training(train: Any, tmp_path: Path) -> None:
+    solver = saving("SGD", tmp_path / "no" / "net")
+    before = small.weights(solver)
+    with pytest.raises(SolverError, match=r"the folder '.*no' is missing or cannot be written"):
+        train(solver)
+    assert solver.iter == 0
+    np.testing.assert_array_equal(small.weights(solver), before)
+    solver.param.snapshot_after_train = False
+    solver.step(1)
+    assert solver.iter == 1
