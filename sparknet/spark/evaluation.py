@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import nan, prod, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from sparknet.errors import SparkError
 from sparknet.net.heads import Head, find_heads
 from sparknet.spark.by_value import by_value
 from sparknet.spark.column_types import plain, quoted
-from sparknet.spark.columns import column
-from sparknet.spark.places import in_one_line
+from sparknet.spark.columns import check_finite, column
+from sparknet.spark.places import BAD, in_one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Shape = tuple[int | None, ...]
 
+INVALID = ("raise", "drop")
 _PREFIX = "__sparknet/"
+_READ = -1
+"""In the place of a head: how many rows were read, and how many of them left out."""
 _SCHEMA = "head int, place int, told double, predicted double, sums array<double>"
 
 
@@ -41,6 +44,8 @@ class Classified:
     beside each other, one such matrix of no and yes for each."""
     others: dict[str, Evaluation] = field(default_factory=dict, repr=False)
     """Those of a net's further predictions, by blob."""
+    dropped: int = 0
+    """Rows that were left out (``invalid="drop"``)."""
 
     @property
     def accuracy(self) -> float:
@@ -103,6 +108,8 @@ class Measured:
     mae: float
     rmse: float
     others: dict[str, Evaluation] = field(default_factory=dict, repr=False)
+    dropped: int = 0
+    """Rows that were left out (``invalid="drop"``)."""
 
 
 Evaluation = Classified | Measured
@@ -126,9 +133,12 @@ def evaluate(
     columns: Mapping[str, str],
     heads: Sequence[Head] | None,
     batch: int | None,
+    invalid: Literal["raise", "drop"],
 ) -> Evaluation:
     """The evaluation of the first head, with those of the others: `SparkModel.evaluate`."""
-    net = model.net
+    if invalid not in INVALID:
+        raise SparkError(f"invalid is {invalid!r}: it is one of {', '.join(INVALID)}")
+    net, drops = model.net, invalid == "drop"
     judged = _judged(model, data, label, {**model.columns, **columns}, heads)
     inputs = {entry.name for entry in net.tested.entries}
     predicted = model.transform(
@@ -137,16 +147,26 @@ def evaluate(
         columns={name: column for name, column in columns.items() if name in inputs},
         prefix=_PREFIX,
         batch=batch,
+        invalid="null" if drops else "raise",
     )
     needed = dict.fromkeys(name for one in judged for name in (one.truth, one.scores))
     chosen = predicted.select(*map(quoted, needed)).toDF(*map(plain, needed))
-    rows = chosen.mapInArrow(by_value(partial(_counted, judged=judged)), _SCHEMA).collect()
+    counted = by_value(partial(_counted, judged=judged, drops=drops))
+    rows = chosen.mapInArrow(counted, _SCHEMA).collect()
+    read, dropped = (
+        int(sum(row.sums[place] for row in rows if row.head == _READ)) for place in (0, 1)
+    )
+    if read == dropped > 0:
+        raise SparkError(f"none of the {dropped} rows is valid: invalid='raise' names one")
     first, *rest = (
         _joined(one.head, [row for row in rows if row.head == number])
         for number, one in enumerate(judged)
     )
-    others = {one.head.blob: more for one, more in zip(judged[1:], rest, strict=True)}
-    return replace(first, others=others)
+    others = {
+        one.head.blob: replace(more, dropped=dropped)
+        for one, more in zip(judged[1:], rest, strict=True)
+    }
+    return replace(first, others=others, dropped=dropped)
 
 
 def _judged(
@@ -176,27 +196,52 @@ def _judged(
 
 
 def _counted(
-    batches: Iterable[pa.RecordBatch], judged: Sequence[_Judged]
+    batches: Iterable[pa.RecordBatch], judged: Sequence[_Judged], drops: bool
 ) -> Iterator[pa.RecordBatch]:
     """What a partition adds to the results."""
     import pyarrow as pa
 
     tallies = [_TALLIES[one.head.kind](one.head) for one in judged]
+    pairs = list(zip(judged, tallies, strict=True))
+    read = dropped = 0
     with in_one_line():
         for batch in batches:
-            if not batch.num_rows:
-                continue
-            for one, tally in zip(judged, tallies, strict=True):
-                values, told = batch.column(plain(one.scores)), batch.column(plain(one.truth))
-                scores = column(values, one.scores, (one.head.values,))
-                truth = column(told, one.truth, one.shape)
-                tally.add(scores.reshape(len(scores), *one.head.record), truth, one.truth)
+            read += batch.num_rows
+            dropped += _add(batch, pairs, drops)
     lists = [(number, *row) for number, tally in enumerate(tallies) for row in tally.rows()]
+    lists.append((_READ, 0, 0.0, 0.0, [float(read), float(dropped)]))
     names = [part.split()[0] for part in _SCHEMA.split(", ")]
     kinds = [pa.int32(), pa.int32(), pa.float64(), pa.float64(), pa.list_(pa.float64())]
-    columns = zip(*lists, strict=True) if lists else [[] for _ in names]
+    columns = zip(*lists, strict=True)
     arrays = [pa.array(list(values), kind) for values, kind in zip(columns, kinds, strict=True)]
     yield pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _add(batch: pa.RecordBatch, pairs: Sequence[tuple[_Judged, Any]], drops: bool) -> int:
+    """Count rows, all of them or none; of what is not valid the rows one by one, if it may be left
+    out.  Returns how many were."""
+    if not batch.num_rows:
+        return 0
+    try:
+        found = [(tally, _compared(batch, one, tally)) for one, tally in pairs]
+    except BAD:
+        if not drops:
+            raise
+        half = batch.num_rows // 2
+        parts = (batch.slice(0, half), batch.slice(half))
+        return sum(_add(part, pairs, drops) for part in parts) if half else 1
+    for tally, what in found:
+        tally.add(what)
+    return 0
+
+
+def _compared(batch: pa.RecordBatch, one: _Judged, tally: Any) -> Any:
+    """What a head's tally counts of these rows."""
+    values, told = batch.column(plain(one.scores)), batch.column(plain(one.truth))
+    scores = column(values, one.scores, (one.head.values,))
+    truth = column(told, one.truth, one.shape)
+    check_finite(truth, one.truth)
+    return tally.compared(scores.reshape(len(scores), *one.head.record), truth, one.truth)
 
 
 class _Classes:
@@ -206,7 +251,7 @@ class _Classes:
         self._head = head
         self._counts: dict[tuple[float, float], int] = {}
 
-    def add(self, scores: Array, truth: Array, name: str) -> None:
+    def compared(self, scores: Array, truth: Array, name: str) -> Array:
         head = self._head
         found = scores.argmax(head.place + 1).ravel()
         told = np.asarray(truth, np.float64).ravel()
@@ -217,7 +262,9 @@ class _Classes:
         if (kept & ~fits).any():
             odd = told[kept & ~fits][0]
             raise SparkError(f"column '{name}' holds {odd:g}, and there are {head.choices} classes")
-        pairs = np.stack([told[kept], found[kept]], 1)
+        return np.stack([told[kept], found[kept]], 1)
+
+    def add(self, pairs: Array) -> None:
         for pair, count in zip(*np.unique(pairs, axis=0, return_counts=True), strict=True):
             key = float(pair[0]), float(pair[1])
             self._counts[key] = self._counts.get(key, 0) + int(count)
@@ -233,7 +280,7 @@ class _Labels:
     def __init__(self, head: Head) -> None:
         self._counts = np.zeros((head.values, 2, 2), np.int64)
 
-    def add(self, scores: Array, truth: Array, name: str) -> None:
+    def compared(self, scores: Array, truth: Array, name: str) -> tuple[Array, Array]:
         found = scores.reshape(len(scores), -1) > 0
         told = np.asarray(truth, np.float64).reshape(len(scores), -1)
         if told.shape != found.shape:
@@ -241,8 +288,12 @@ class _Labels:
         if not np.isin(told, (0, 1)).all():
             odd = told[~np.isin(told, (0, 1))][0]
             raise SparkError(f"column '{name}' holds {odd:g}, and a label is 0 or 1")
+        return told.astype(int), found.astype(int)
+
+    def add(self, compared: tuple[Array, Array]) -> None:
+        told, found = compared
         for place in range(found.shape[1]):
-            pair = told[:, place].astype(int), found[:, place].astype(int)
+            pair = told[:, place], found[:, place]
             np.add.at(self._counts[place], pair, 1)
 
     def rows(self) -> Iterator[tuple[int, float, float, list[float]]]:
@@ -257,7 +308,7 @@ class _Numbers:
         self._sums = np.zeros((5, head.values))
         """Rows, mean, squared distances from it, squared errors, errors without sign."""
 
-    def add(self, scores: Array, truth: Array, name: str) -> None:
+    def compared(self, scores: Array, truth: Array, name: str) -> Array:
         found = np.asarray(scores, np.float64).reshape(len(scores), -1)
         told = np.asarray(truth, np.float64).reshape(len(scores), -1)
         if told.shape != found.shape:
@@ -265,9 +316,10 @@ class _Numbers:
         away, mean = found - told, told.mean(0)
         spread = ((told - mean) ** 2).sum(0)
         rows = np.full_like(mean, len(told))
-        self._sums = _merged(
-            self._sums, np.stack([rows, mean, spread, (away**2).sum(0), abs(away).sum(0)])
-        )
+        return np.stack([rows, mean, spread, (away**2).sum(0), abs(away).sum(0)])
+
+    def add(self, sums: Array) -> None:
+        self._sums = _merged(self._sums, sums)
 
     def rows(self) -> Iterator[tuple[int, float, float, list[float]]]:
         for place, sums in enumerate(self._sums.T):

@@ -154,14 +154,17 @@ class SparkModel:
         columns: dict[str, str] | None = None,
         heads: Sequence[Head] | None = None,
         batch: int | None = None,
+        invalid: Literal["raise", "drop"] = "raise",
     ) -> Evaluation:
         """Accuracy, precision and recall of each class and the confusion matrix; or R², MAE, RMSE.
 
         The predictions are compared with the columns that the net's losses compare them with, as
         ``columns`` maps them; ``label`` names the first one's.  The executors count; the result
         of a net with several predictions is the first one's, which has ``others``.
+        Rows that `transform` cannot predict, or whose truth is missing or does not fit, fail the
+        job, or are left out and counted as ``dropped`` (``invalid="drop"``).
         """
-        return evaluate(self, data, label, named(columns), heads, batch)
+        return evaluate(self, data, label, named(columns), heads, batch, invalid)
 
     def udf(self, outputs: Sequence[str] | None = None, **keywords: Any) -> ColumnFunction:
         """The net as a function of columns: ``data.select(model.udf(["prob"])("pixels"))``.

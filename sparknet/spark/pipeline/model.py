@@ -182,9 +182,14 @@ class NetModel(StageParams, SavedStage, Model):  # type: ignore[misc]
         return columns if training else {name: columns[name] for name in columns if name in entries}
 
     def evaluate(self, dataset: DataFrame) -> Evaluation:
-        """Accuracy and confusion matrix, or R², MAE and RMSE: see `SparkModel.evaluate`."""
+        """Accuracy and confusion matrix, or R², MAE and RMSE: see `SparkModel.evaluate`.  Rows that
+        are not valid are left out unless ``handleInvalid`` is "error"."""
         return self.model.evaluate(
-            dataset, heads=self.heads, columns=self.input_columns(True), batch=self.given("batch")
+            dataset,
+            heads=self.heads,
+            columns=self.input_columns(True),
+            batch=self.given("batch"),
+            invalid="raise" if self.invalid() == "raise" else "drop",
         )
 
     # -- saving --------------------------------------------------------------------------
