@@ -9,9 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from sparknet import models
+from sparknet import Net, models
+from sparknet.cli import main
 from sparknet.dsl import NetParams, SolverParams
 from sparknet.errors import SpecError
 from sparknet.graph import Graph
@@ -163,6 +165,37 @@ def test_each_readme_says_what_is_known(name: str) -> None:
     assert text.startswith("# ")
     for heading in ("Origin", "Input", "Parameters", "Reaches"):
         assert f"| {heading} |" in text
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_nets_of_pictures_say_what_becomes_of_bytes(name: str) -> None:
+    if len(graph(name).blobs["data"]) != 4:
+        return
+    how, text = models.preprocessing(name), (ZOO / name / "README.md").read_text()
+    if how is None:
+        assert "take it with `--" in text
+        assert "--mean-file " in text
+    else:
+        assert "net.sparknet.json" in text
+        assert how.mean is not None or how.scale != 1
+
+
+@pytest.mark.parametrize("name", ["alexnet", "caffenet"])
+def test_pictures_of_imagenet_as_the_zoos_files_cut_them(name: str, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    picture = np.random.default_rng(0).integers(0, 256, (256, 256, 3), np.uint8)
+    image.fromarray(picture).save(tmp_path / "one.png")
+    (tmp_path / "net.prototxt").write_text(
+        """input: "data" input_shape { dim: 1 dim: 3 dim: 227 dim: 227 }
+        layer { name: "same" type: "Power" bottom: "data" top: "same" }"""
+    )
+    (tmp_path / "net.sparknet.json").write_text((ZOO / name / "net.sparknet.json").read_text())
+    Net(tmp_path / "net.prototxt").save(tmp_path / "w.caffemodel")
+    model, weights = (str(tmp_path / one) for one in ("net.prototxt", "w.caffemodel"))
+    words = ["features", "-model", model, "-weights", weights, "-blobs", "same", "-out"]
+    assert main([*words, str(tmp_path / "o.npy"), str(tmp_path / "one.png")]) == 0
+    cut = picture[14:241, 14:241, ::-1].astype(np.float32) - np.float32((104, 117, 123))
+    np.testing.assert_allclose(np.load(tmp_path / "o.npy")[0], cut.transpose(2, 0, 1), atol=1e-3)
 
 
 def test_published_counts_without_running_sums() -> None:

@@ -13,7 +13,11 @@ from sparknet.dsl import (
     SoftmaxWithLoss,
     SolverParams,
 )
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.models.blocks import BIAS_TWICE, conv_relu, inputs, linear_relu_dropout, max_pool
+
+PREPROCESSING = Preprocessing(resize=256, crop=227, mean=(104, 117, 123), mirror=True)
+"""The zoo's train_val.prototxt, with the channels' means that caffenet's names beside its image."""
 
 
 def filled(std: float, bias: float) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from sparknet.dsl import NetParams, SolverParams
-from sparknet.models.alexnet.net import classifier, convolutions, imagenet
+from sparknet.models.alexnet.net import PREPROCESSING, classifier, convolutions, imagenet
 from sparknet.models.blocks import inputs
+
+__all__ = ["PREPROCESSING", "net", "solver"]
 
 
 def net(batch: int = 256, test_batch: int = 50) -> NetParams:
