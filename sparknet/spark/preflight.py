@@ -82,12 +82,6 @@ def check(
     return found
 
 
-def check_patience(patience: float | None) -> None:
-    """Refuse what is no time."""
-    if patience is not None and not (isinstance(patience, (int, float)) and patience >= 0):
-        raise SparkError(f"start_timeout must be 0 seconds or more, or None, not {patience!r}")
-
-
 class _Start:
     """The wait for the workers' start, of which events tell."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sparknet.errors import SparkError
+from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.class_numbers import class_numbers
@@ -30,20 +31,19 @@ from sparknet.spark.row_weights import COLUMN as WEIGHT
 from sparknet.spark.row_weights import RowWeights, label_column, without_weights
 from sparknet.spark.task import Columns
 from sparknet.training import local_training
-from sparknet.training.events import OnEvent
+from sparknet.training.beginning import Beginning
+from sparknet.training.kinds import Choice, ClassWeights, Kind, Name, Number, Pairs
 from sparknet.training.run import Run
 from sparknet.training.runs import save_weights
 from sparknet.training.seal import choose_seal
+from sparknet.training.setting import again, described, setting, values_of
 from sparknet.training.strategies import Strategy
 from sparknet.training.training_net import training_net
-from sparknet.training.training_settings import Beginning, Protection, TrainingSettings
+from sparknet.training.training_settings import Protection, RunSettings, StrPath, WithSolver
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-StrPath = str | os.PathLike[str]
-INVALID = ("raise", "drop")
 
 
 @dataclass(frozen=True)
@@ -58,89 +58,57 @@ class Trained(local_training.Trained):
         return SparkModel(self.net, columns=self.columns)
 
 
+@described
 @dataclass(frozen=True)
-class Trainer:
+class Trainer(ImageKeywords, RunSettings, WithSolver):
     """Trains the net of a solver (whatever `Net` takes) on the workers of a Spark cluster.
 
-    ``workers`` tasks run together in one barrier stage and synchronise by ``strategy``: a name or
-    an object of `sparknet.training`.  ``init_weights`` are the initial weights: a caffemodel, a
-    model, or a path of snapshots, of which the newest is used.  ``columns`` maps the net's blobs to
-    the data's columns, where the names differ.  ``weight`` names a column that says what each row
-    counts for in every loss, ``class_weights`` maps labels to what their rows count for (1 for
-    others), or is "balanced": docs/pipelines.md.  A row that cannot be read, or whose label is no
-    class, fails the training, or is left out and counted in the event `workers`
-    (``invalid="drop"``).  The records are shuffled by ``seed``, or come in the order in which they
-    are numbered (``shuffle=False``).  ``precision="bf16"`` multiplies in
-    bfloat16, on those workers that can: docs/precision.md.  ``backend`` is that of `Net`: "caffe"
-    trains with another pycaffe, which the workers' Python can import, docs/net.md.
+    ``workers`` tasks run together in one barrier stage and synchronise by a strategy.  A run that
+    lost a worker continues from its newest snapshot.  Training ends after ``steps``, ``epochs`` or
+    ``seconds``, with ``patience`` also when validation gets no better.
 
-    Training ends after ``steps`` iterations (the solver's max_iter unless given), ``epochs`` or
-    ``seconds``.  Validation records are measured every ``validate_every`` rounds; ``metrics``
-    names further ones than the test net's outputs (docs/training.md).  With
-    ``patience``, training also ends after that many validations without a better ``metric``;
-    ``goal`` says whether more of it is better ("max") or less ("min").  Every ``histograms_every``
-    rounds an event says how large each layer's weights and gradients are.
-
-    ``snapshots`` is any path that Spark can write.  Each run has a folder of its own there and
-    writes a snapshot every ``snapshot_every`` rounds; the newest ``keep`` snapshots stay.  A run
-    that lost a worker continues from its newest snapshot.  A worker that sends no heartbeat for
-    ``deadline`` seconds counts as lost.  The workers may take ``start_timeout`` seconds to start
-    together, ten minutes unless given, as with Spark itself, or any time (None); an event
-    ``waiting`` says that they are waited for.  ``ports`` are those that workers may listen on, for
-    clusters with a firewall.  Each event (`sparknet.training.events`) is passed to ``on_event``.
-
-    Nobody can change what travels between the workers and the driver without being noticed.
-    ``protection="encrypted"`` makes it unreadable as well, which is the default where Spark itself
-    encrypts (spark.network.crypto.enabled, spark.ssl.enabled); "none" saves the time that
-    it takes: docs/comm.md.
+    The workers are waited for as with Spark itself; an event ``waiting`` says so.  Nobody can
+    change what travels between the workers and the driver without being noticed.
 
     ``resize``, ``crop``, ``mean`` and the settings up to ``mirror`` say what happens to images:
     docs/images.md.  Images are stored as bytes, of the size that they are resized to; crops and
     mirrors are random.
     """
 
-    solver: Any
-    strategy: str | Strategy = "averaging"
-    workers: int = 1
+    strategy: str | Strategy = again(RunSettings, "strategy")
+    workers: int = again(RunSettings, "workers")
     _: KW_ONLY
-    init_weights: StrPath | WeightCollection | Net | SparkModel | None = None
-    columns: dict[str, str] | None = None
-    steps: int | None = None
-    epochs: float | None = None
-    seconds: float | None = None
-    validate_every: int = 10
-    histograms_every: int = 0
-    metrics: Sequence[str] = ()
-    metric: str | None = None
-    goal: Literal["max", "min"] | None = None
-    patience: int | None = None
-    diverged: float = 20.0
-    snapshots: StrPath | None = None
-    snapshot_every: int = 0
-    keep: int = 3
-    weight: str | None = None
-    class_weights: Mapping[Any, float] | Literal["balanced"] | None = None
-    invalid: Literal["raise", "drop"] = "raise"
-    seed: int = 0
-    shuffle: bool = True
-    ports: Sequence[int] = (0,)
-    deadline: float = 60.0
-    start_timeout: float | None = preflight.PATIENCE
-    precision: str = "float32"
-    backend: Any = "embedded"
-    protection: Protection | None = None
-    on_event: OnEvent | None = None
-    resize: Any = None
-    resize_mode: str | None = None
-    pad: Any = None
-    interpolation: str | None = None
-    crop: Any = None
-    color: str | None = None
-    upright: bool | None = None
-    mean: Any = None
-    scale: float | None = None
-    std: Any = None
-    mirror: bool | str | None = None
+    init_weights: StrPath | WeightCollection | Net | SparkModel | None = setting(
+        None,
+        Kind(),
+        "The initial weights: a caffemodel, a model, or a path of snapshots, of which the newest "
+        "is used.",
+    )
+    columns: dict[str, str] | None = setting(
+        None, Pairs(), "The columns of the net's blobs, where the names differ: blob → column."
+    )
+    weight: str | None = setting(
+        None, Name(), "The column that says what each row counts for in every loss."
+    )
+    class_weights: Mapping[Any, float] | Literal["balanced"] | None = setting(
+        None,
+        ClassWeights(),
+        "What the rows of each label count for, 1 for labels left out; or balanced "
+        "(docs/pipelines.md).",
+    )
+    invalid: Literal["raise", "drop"] = setting(
+        "raise",
+        Choice(("raise", "drop")),
+        "What a row does that cannot be read, or whose label is no class: it fails the training, "
+        "or is left out and counted in the event workers.",
+    )
+    start_timeout: float | None = setting(
+        preflight.PATIENCE,
+        Number(least=0, finite=False),
+        "The time in which the workers must start together; None is any time.",
+        "seconds",
+        or_none=True,
+    )
 
     def fit(self, data: Any, validation: Any = None, resume: bool = False) -> Trained:
         """Train on an RDD of tuples or dicts, or on a DataFrame; ``validation`` is another one.
@@ -149,21 +117,16 @@ class Trainer:
         An interruption (Ctrl-C) lets the workers finish their round and write a snapshot, and is
         raised again.
         """
-        given = TrainingSettings.of(self)
-        given.check()
-        preflight.check_patience(self.start_timeout)
-        if self.invalid not in INVALID:
-            raise SparkError(f"invalid is {self.invalid!r}: it is one of {', '.join(INVALID)}")
+        given = RunSettings(**values_of(self, RunSettings))
         weights = RowWeights(self.weight, self.class_weights)
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
         nets = _Nets(partial(self._training_net, session), weights.is_given)
-        begun = Beginning(given, runs, resume, nets.make)
+        begun = Beginning(given, runs, resume, validation is not None, nets.make)
         net = begun.net
         initial = begun.weights()
         begun.check(weights=initial.flat.size)
         rows = _Rows(nets, data, validation, self.columns, weights)
-        given.plan(net, rows.held is not None)  # may be refused
         store = begun.open_store()
         usual: Protection = "encrypted" if is_encrypted(session) else "sealed"
         seal = choose_seal(self.protection or usual)
@@ -188,7 +151,7 @@ class Trainer:
                 say=run.say,
             )
             precision = net.precision if isinstance(self.solver, Net) else self.precision
-            spec = begun.spec(link, rows.held is not None, store, None, precision)
+            spec = begun.spec(link, precision)
             workers = SparkWorkers(
                 session,
                 numbered(rows.training, rows.held, rows.mapping, self.workers),

@@ -74,7 +74,7 @@ class LocalWorkers(Workers):
 
     def __init__(self, places: Sequence[Place], store: Store | None) -> None:
         self._places, self._store = places, store
-        self._deadline = places[0].spec.deadline
+        self._deadline = places[0].spec.settings.deadline
         self._members: list[_Member] = []
         self._selector = selectors.DefaultSelector()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
-from math import inf
 from typing import Any
 
 from sparknet.caffe.solvers import SOLVERS
@@ -14,7 +13,6 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.backend import EMBEDDED, Pycaffe, find_backend, import_backend
 from sparknet.proto import caffe_pb2
-from sparknet.training.plan import ENDLESS
 from sparknet.training.strategies import Strategy
 from sparknet.weights import WeightCollection
 
@@ -100,25 +98,3 @@ def seed_of(net: Net, resumed: int | None) -> int:
         return resumed
     given = int(settings(net).random_seed)
     return given if given >= 0 else secrets.randbits(31)
-
-
-def last_step(
-    net: Net, steps: int | None, epochs: float | None, seconds: float | None
-) -> int | None:
-    """The iteration at which training ends.
-
-    The steps of ``epochs`` are known only after the records have been counted.
-    """
-    if steps is not None and epochs is not None:
-        raise SettingError("give steps or epochs, not both")
-    if epochs is not None:
-        if not isinstance(epochs, (int, float)) or not 0 <= epochs < inf:
-            raise SettingError(f"epochs must be at least 0, not {epochs!r}")
-        return ENDLESS
-    if steps is None and seconds is None:
-        steps = int(settings(net).max_iter)
-        if not steps:
-            raise SettingError(
-                "training has no end: give steps, epochs or seconds, or max_iter in the solver"
-            )
-    return steps

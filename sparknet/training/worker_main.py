@@ -37,6 +37,7 @@ from sparknet.training.pycaffe_learner import PycaffeLearner
 from sparknet.training.rendezvous import Presence
 from sparknet.training.run_spec import RunSpec
 from sparknet.training.store import FolderStore, Store
+from sparknet.training.strategies import make_strategy
 from sparknet.training.tcp import TcpComm
 from sparknet.training.worker import Outcome, work
 from sparknet.weights import layout_of
@@ -116,10 +117,11 @@ class _Participant:
 
     def run(self, read: Callable[[], WorkerRecords]) -> None:
         spec, seat = self.spec, self.seat
-        with Presence(self.line, "training", seat.size, seat.where, spec.deadline) as presence:
+        deadline = spec.settings.deadline
+        with Presence(self.line, "training", seat.size, seat.where, deadline) as presence:
             self._say("reading", worker=seat.rank, where=seat.where)
             part = read()
-            listener, host = _listener(seat.host, spec.ports)
+            listener, host = _listener(seat.host, spec.settings.ports)
             try:
                 met = presence.meet([host, listener.address[1], os.getpid()])
             except BaseException:
@@ -128,7 +130,8 @@ class _Participant:
             self._join(part, listener, met, presence)
 
     def _join(self, part: WorkerRecords, listener: Listener, met: Json, presence: Presence) -> None:
-        link, deadline, rank = self.spec.link, self.spec.deadline, self.seat.rank
+        link, rank = self.spec.link, self.seat.rank
+        deadline = self.spec.settings.deadline
         run = f"{link.run}/{met['attempt']}"
         addresses = [(host, port) for host, port, _ in met["workers"]]
         mesh = TcpComm.connect(listener, rank, addresses, link.secret, deadline, run, link.seal)
@@ -178,15 +181,16 @@ class _Participant:
             records, is_whole = _gathered(comm, records), True
         total = len(records) if is_whole else sum(counts)
         place = (comm.rank, comm.size) if is_whole else (0, 1)
-        order = Order(len(records), spec.order_seed, spec.shuffle, *place)
+        order = Order(len(records), spec.settings.seed, spec.settings.shuffle, *place)
         batches = Batches(records, net.batch_size, order, transforms=net.transforms)
         with closing(batches):
             net.set_training_data(batches, transformed=True)
             learner = self._learner(net, batches, comm)
             batch_size = net.batch_size * int(net.settings.iter_size)
-            plan = spec.make_plan(total, batch_size, comm.size)
+            plan = spec.plan(total, batch_size)
             hooks = self._hooks(net, part, comm, met)
-            return learner, work(learner, spec.make_strategy(), comm, plan, hooks)
+            strategy = make_strategy(spec.settings.strategy)
+            return learner, work(learner, strategy, comm, plan, hooks)
 
     def _net(self, part: WorkerRecords) -> Net:
         spec, seat = self.spec, self.seat
@@ -194,13 +198,13 @@ class _Participant:
         solver.snapshot_prefix = str(seat.folder / "solver")
         solver.snapshot_format = caffe_pb2.SolverParameter.BINARYPROTO
         if seat.device is not None:
-            find_backend(spec.backend, spec.precision).use(seat.device)
+            find_backend(spec.settings.backend, spec.settings.precision).use(seat.device)
         net = Net(
             solver,
             seed=spec.seed,
-            precision=spec.precision,
+            precision=spec.settings.precision,
             preprocessing=spec.preprocessing,
-            backend=spec.backend,
+            backend=spec.settings.backend,
         )
         if part.is_whole:
             net.set_training_data(part.training)  # the data may decide the net's shapes
@@ -223,17 +227,18 @@ class _Participant:
 
     def _hooks(self, net: Net, part: WorkerRecords, comm: Comm, met: Json) -> Hooks:
         spec, line = self.spec, self.line
+        metrics = tuple(spec.settings.metrics)
         identity = dict(spec.identity)
         if not part.is_whole:
             identity["data"] = sum(comm.gather(part.check_sum))
         return Hooks(
             on_event=lambda event: void(line.call("event", event=event)),
-            validate=_validation(net, part, comm, spec.metrics) if spec.validates else None,
-            metrics=spec.metrics,
+            validate=_validation(net, part, comm, metrics) if spec.validates else None,
+            metrics=metrics,
             interrupted=(lambda: bool(line.call("interrupted")[0]["interrupted"]))
             if comm.rank == 0
             else None,
-            store=self._store() if spec.keeps else None,
+            store=None if spec.settings.snapshots is None else self._store(),
             resume=met["resume"],
             identity=identity,
             own=met["own"],
@@ -266,7 +271,7 @@ def void(_: object) -> None:
     """Ignore the answer of a call."""
 
 
-def _listener(host: str, ports: tuple[int, ...]) -> tuple[Listener, str]:
+def _listener(host: str, ports: Sequence[int]) -> tuple[Listener, str]:
     """A listener on this worker's known address, or else on all addresses."""
     try:
         return Listener(host, ports), host

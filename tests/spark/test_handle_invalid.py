@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("PIL")
 
 from sparknet import Net
-from sparknet.errors import SparkError
+from sparknet.errors import SettingError, SparkError
 from sparknet.loaders import ArrayRecords
 from sparknet.spark import SparkModel, Trainer, read_records
 from sparknet.spark.pipeline import NetEstimator, NetFeaturizer, NetModel
@@ -61,8 +61,8 @@ def test_stages_keep_or_skip_what_they_cannot_read(photographs: Any) -> None:
 def test_training_leaves_bad_rows_out_and_counts_them(photographs: Any) -> None:
     settings: dict[str, Any] = {"columns": {"data": "photo", "label": "kind"}, "resize": 9}
     trainer = Trainer(SOLVER, workers=2, steps=2, **settings)
-    with pytest.raises(SparkError, match="invalid is 'null': it is one of raise, drop"):
-        Trainer(SOLVER, invalid="null", **settings).fit(photographs)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="invalid must be 'raise' or 'drop', not 'null'"):
+        Trainer(SOLVER, invalid="null", **settings)  # type: ignore[arg-type]
     with pytest.raises(Exception, match=r"column '(photo|kind)'.*\(file:/.* of the training data"):
         trainer.fit(photographs)
     estimator = NetEstimator(

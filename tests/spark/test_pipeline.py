@@ -58,7 +58,7 @@ def test_a_pipeline_trains_and_predicts(points: Any) -> None:
 
 def test_params(assembled: Any) -> None:
     plain = estimator()
-    assert "workers: tasks that train together (default: 1)" in plain.explainParams()
+    assert "workers: Workers that train together (default: 1)" in plain.explainParams()
     fitted = plain.fit(assembled, {plain.getParam("steps"): 0})
     trained = plain.fit(assembled)
     before, after = (one.model.net.get_weights() for one in (fitted, trained))

@@ -181,7 +181,7 @@ def test_what_it_gives(tmp_path: Path) -> None:
 
 def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:
     for wrong, message in (
-        ({"workers": 0}, "workers must be a whole number, at least 1, not 0"),
+        ({"workers": 0}, "workers must be at least 1, not 0"),
         ({"strategy": "avg"}, "no strategy 'avg'"),
         ({"steps": 3, "epochs": 1}, "steps or epochs"),
         ({"steps": 3, "resume": True}, "resume needs snapshots"),

@@ -259,12 +259,10 @@ def test_settings() -> None:
         ({"steps": -1}, "steps must be at least 0, not -1"),
         ({"seconds": 0.0}, "more than 0"),
         ({"steps": 1, "keep": 0}, "keep must be at least 1"),
+        ({"steps": 1, "validate_every": 0, "patience": 2}, "patience=2 counts validations"),
     ):
         with pytest.raises(SettingError, match=message):
             Plan(**wrong)  # type: ignore[arg-type]
-    assert Plan.of({"steps": 3, "keep": 2}) == Plan(steps=3, keep=2)
-    with pytest.raises(SettingError, match="a plan has no 'step'"):
-        Plan.of({"step": 3})
     assert steps_for(2, 100, 7, 3) == 10
     assert steps_for(1, 96, 4, 2) == 12
 

@@ -21,7 +21,6 @@ from sparknet.spark.pipeline.model import NetModel
 from sparknet.spark.pipeline.net_files import as_json, distrust, of_json, unpacked
 from sparknet.spark.pipeline.params import (
     COLUMNS,
-    FLAG,
     FLOAT,
     INT,
     OUTPUT,
@@ -29,6 +28,7 @@ from sparknet.spark.pipeline.params import (
     StageParams,
     count,
     invalid,
+    of_training,
     text,
 )
 from sparknet.spark.pipeline.persistence import SavedStage
@@ -36,6 +36,7 @@ from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.trainer import Trainer, weights_of
 from sparknet.training.events import OnEvent
 from sparknet.training.portable import portable_solver
+from sparknet.training.setting import settings_of
 from sparknet.training.strategies import Strategy, make_strategy
 from sparknet.weights import WeightCollection
 
@@ -60,36 +61,21 @@ def _labels(value: Any) -> Any:
     return {str(label): weight for label, weight in value.items()}
 
 
+_NAMED = {"steps": "maxIter", "weight": "weightCol"}
+"""Settings of Trainer to which pyspark.ml gives a name of its own."""
+_CONVERTED = {"strategy": _strategy, "class_weights": _labels}
+
 TRAINER = {
     "solver": Setting("the net and how it learns"),
-    "strategy": Setting("how the workers synchronise", _strategy),
-    "workers": Setting("tasks that train together", count),
-    "init_weights": Setting("the weights to begin with: a caffemodel, or a model"),
-    "maxIter": Setting("iterations; the solver's max_iter unless set", INT, ("steps",)),
-    "epochs": Setting("how often the workers together see each record", FLOAT),
-    "seconds": Setting("the time after which training ends", FLOAT),
-    "validate_every": Setting("rounds from one validation to the next", INT),
-    "histograms_every": Setting("rounds from one look at weights and gradients to the next", INT),
-    "metrics": Setting("further metrics of validations: confusion, mean_iou, rmse …", list),
-    "metric": Setting("the output that decides which validation is best", text),
-    "goal": Setting("whether more of the metric is better (max) or less (min)", text),
-    "patience": Setting("validations without a better one after which training ends", INT),
-    "diverged": Setting("how many times the first loss ends the training", FLOAT),
-    "snapshots": Setting("the path of snapshots", str),
-    "snapshot_every": Setting("rounds from one snapshot to the next", INT),
-    "keep": Setting("snapshots that stay", INT),
-    "weightCol": Setting("the column that says what each row counts for", text, ("weight",)),
-    "class_weights": Setting("label → what its rows count for; or balanced", _labels),
-    "seed": Setting("the seed of the shuffling, and of the net unless it has one", INT),
-    "shuffle": Setting("whether the records are shuffled", FLAG),
-    "ports": Setting("the ports on which workers may listen", list),
-    "deadline": Setting("seconds without a heartbeat after which a worker is lost", FLOAT),
-    "start_timeout": Setting("seconds in which the workers must start together", FLOAT),
-    "precision": Setting("the precision of multiplications", text),
-    "backend": Setting("the engine: embedded, or another pycaffe"),
-    "protection": Setting("how what travels between workers is protected", text),
+    **{
+        _NAMED.get(name, name): of_training(
+            told, (name,) if name in _NAMED else (), _CONVERTED.get(name)
+        )
+        for name, told in settings_of(Trainer).items()
+        if told.kind.readable and name not in ("columns", "invalid")
+    },
 }
-"""Settings of Trainer; those of other names in it are among their other names."""
+"""Settings of Trainer; `columns` and `handleInvalid` are those of every stage."""
 
 SOLVER = {
     "learningRate": Setting("the learning rate; the solver's unless set", FLOAT, ("base_lr",)),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from pyspark.ml.param import Param, Params, TypeConverters
 
 from sparknet.errors import SparkError
 from sparknet.proto.suggest import did_you_mean
+from sparknet.training import setting as training
+from sparknet.training.kinds import Choice, Kind, Name, Names, Number, Ports, Switch, Whole
 
 Stage = TypeVar("Stage", bound="StageParams")
 
@@ -68,6 +71,34 @@ class Setting:
         """All names: ``clip_gradients`` is called clipGradients as well."""
         known = [name, *self.others]
         return list(dict.fromkeys([*known, *(one[:1] + _camel(one)[1:] for one in known)]))
+
+
+_CONVERTERS: dict[type[Kind], Callable[[Any], Any]] = {
+    Whole: INT,
+    Number: FLOAT,
+    Switch: FLAG,
+    Name: text,
+    Choice: text,
+    Names: texts,
+    Ports: list,
+}
+
+
+def of_training(
+    told: training.Setting,
+    others: tuple[str, ...] = (),
+    convert: Callable[[Any], Any] | None = None,
+) -> Setting:
+    """The Param of a setting of training, which refuses what the setting refuses."""
+    known = convert or _CONVERTERS.get(type(told.kind), TypeConverters.identity)
+    return Setting(told.said.rstrip("."), partial(_checked, told, known), others)
+
+
+def _checked(told: training.Setting, convert: Callable[[Any], Any], value: Any) -> Any:
+    found = convert(value)
+    if fault := told.fault(found):
+        raise TypeError(f"it {fault}")
+    return found
 
 
 class StageParams(Params):  # type: ignore[misc]

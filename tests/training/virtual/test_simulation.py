@@ -269,9 +269,16 @@ def test_a_cluster_that_makes_no_sense_is_refused(settings: Any, wrong: str) -> 
         Cluster(**settings)
 
 
-@pytest.mark.parametrize("workers", [0, 2.5, True])
-def test_workers_are_a_whole_number(workers: Any) -> None:
-    with pytest.raises(SettingError, match="workers must be a whole number"):
+@pytest.mark.parametrize(
+    ("workers", "wrong"),
+    [
+        (0, "at least 1, not 0"),
+        (2.5, "a whole number, not 2.5"),
+        (True, "a whole number, not True"),
+    ],
+)
+def test_workers_are_a_whole_number(workers: Any, wrong: str) -> None:
+    with pytest.raises(SettingError, match=f"workers must be {wrong}"):
         simulate(solver(), small.records(), workers=workers, steps=1)
 
 

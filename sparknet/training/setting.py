@@ -1,0 +1,129 @@
+"""A setting: declared once, as a field of a dataclass with its default, check and sentence.
+
+Signatures, `sparknet train`'s flags, the estimator's Params and docs/settings.md are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from inspect import Parameter, Signature, cleandoc, signature
+from typing import Any, ParamSpec, TypeVar, cast
+
+from sparknet.errors import SettingError, SpecError
+from sparknet.proto.suggest import did_you_mean
+from sparknet.training.kinds import Kind
+
+_KEY = "sparknet"
+Given = ParamSpec("Given")
+Settings = TypeVar("Settings")
+Result = TypeVar("Result")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a field says about its values."""
+
+    kind: Kind
+    said: str
+    """What it means, as one sentence."""
+    unit: str
+    """What it counts, such as rounds."""
+    or_none: bool
+    default: Any
+
+    def fault(self, value: object) -> str | None:
+        """What the value must be and is not."""
+        return None if value is None and self.or_none else self.kind.fault(value)
+
+    def line(self, name: str) -> str:
+        """The setting for people to read."""
+        default = "" if self.default is None else f" ({self.default!r} unless given)"
+        return f"``{name}``{default}: {self.said}"
+
+
+def setting(
+    default: Value, kind: Kind, said: str, unit: str = "", or_none: bool | None = None
+) -> Value:
+    """The right side of a field; None is allowed where it is the default, or with ``or_none``."""
+    allowed = default is None if or_none is None else or_none
+    told = Setting(kind, said, unit, allowed, default)
+    return field(default=default, metadata={_KEY: told})
+
+
+def metadata_of(base: type, name: str) -> Any:
+    """What a field of a base says, for a class in which it has no default."""
+    return next(one.metadata for one in fields(base) if one.name == name)
+
+
+def again(base: type, name: str) -> Any:
+    """A setting of a base, for a class in which it may be given by position."""
+    known: Setting = metadata_of(base, name)[_KEY]
+    return field(default=known.default, metadata={_KEY: known})
+
+
+def settings_of(kind: type) -> dict[str, Setting]:
+    """The settings of a dataclass by name."""
+    return {one.name: one.metadata[_KEY] for one in fields(kind) if _KEY in one.metadata}
+
+
+def values_of(given: object, kind: type[Any]) -> dict[str, Any]:
+    """The attributes of an object that are fields of ``kind``."""
+    return {one.name: getattr(given, one.name) for one in fields(kind)}
+
+
+def check_settings(given: object) -> None:
+    """SettingError if a value is none that the setting can have."""
+    for name, told in settings_of(type(given)).items():
+        value = getattr(given, name)
+        if fault := told.fault(value):
+            raise SettingError(f"{name} {fault}, not {value!r}")
+
+
+def described(kind: type[Settings]) -> type[Settings]:
+    """Add the settings to the docstring of a dataclass."""
+    kind.__doc__ = documented(cleandoc(kind.__doc__ or ""), kind)
+    return kind
+
+
+def documented(text: str, kind: type) -> str:
+    listed = "\n\n".join(told.line(name) for name, told in settings_of(kind).items())
+    return f"{text}\n\nThe settings:\n\n{listed}\n"
+
+
+def called_with(
+    kind: Callable[Given, Settings],
+) -> Callable[[Callable[[Settings], Result]], Callable[Given, Result]]:
+    """Have a function of a dataclass be called with the dataclass's fields as arguments."""
+    known = signature(kind)
+
+    def decorate(function: Callable[[Settings], Result]) -> Callable[Given, Result]:
+        @wraps(function)
+        def call(*args: Given.args, **keywords: Given.kwargs) -> Result:
+            _check_names(known, keywords)
+            known.bind(*args, **keywords)  # its TypeError does not speak of the dataclass
+            return function(kind(*args, **keywords))
+
+        result = signature(function).return_annotation
+        told: Any = call
+        told.__signature__ = known.replace(return_annotation=result)
+        told.__annotations__ = _annotations(known) | {"return": result}
+        told.__doc__ = documented(cleandoc(function.__doc__ or ""), cast(type, kind))
+        return call
+
+    return decorate
+
+
+def _annotations(known: Signature) -> dict[str, Any]:
+    return {name: one.annotation for name, one in known.parameters.items()}
+
+
+def _check_names(known: Signature, keywords: dict[str, Any]) -> None:
+    names = [
+        name for name, one in known.parameters.items() if one.kind is not Parameter.VAR_KEYWORD
+    ]
+    for name in keywords:
+        if name not in names:
+            raise SpecError(f"there is no keyword '{name}'{did_you_mean(name, names)}")
