@@ -161,6 +161,53 @@ def test_gather_by_several_axes_and_by_computed_places(tmp_path: Path) -> None:
     agree(graph(nodes, {"x": OPEN}, constants=constants), {"x": draw(*X)}, tmp_path)
 
 
+def test_a_constant_cut_backwards_up_to_a_place(tmp_path: Path) -> None:
+    nodes = [node("Slice", "c first last axes back", "s"), node("Add", "x s")]
+    constants = {
+        "c": draw(6),
+        "first": np.array([4]),
+        "last": np.array([1]),
+        "axes": np.array([0]),
+        "back": np.array([-1]),
+    }
+    agree(graph(nodes, {"x": ["n", 3]}, constants=constants), {"x": draw(2, 3)}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("made", "layers"),
+    [
+        (node("Gather", "x row", axis=2), ["Gather_y"]),
+        (node("Gather", "x one", axis=2), ["Gather_y_taken", "silence", "Gather_y"]),
+        (node("PRelu", "x slopes"), ["PRelu_y"]),
+        (
+            node("LayerNormalization", "x factors", axis=3),
+            ["LayerNormalization_y_normalised", "LayerNormalization_y"],
+        ),
+    ],
+    ids=["places", "place", "slopes", "normalised"],
+)
+def test_the_last_layer_of_a_node_has_its_name(
+    made: Any, layers: list[str], tmp_path: Path
+) -> None:
+    constants = {
+        "row": np.array([1, 3]),
+        "one": np.array(3),
+        "slopes": draw(3, 1, 1),
+        "factors": draw(9),
+    }
+    model = graph([made], {"x": OPEN}, constants=constants)
+    agree(model, {"x": draw(*X)}, tmp_path)
+    net = read_model(tmp_path / "model.onnx").net
+    assert [one.name for one in net.layer if one.type != "Input"] == layers
+
+
+def test_rows_that_grow_along_the_one_axis_they_have(tmp_path: Path) -> None:
+    for inputs, given in (("x - s", np.float32([1, 1, 2])), ("x - - s", np.array([2, 3, 12]))):
+        made = node("Resize", inputs, mode="linear")
+        model = graph([made], {"x": [2, 3, 6]}, constants={"s": given})
+        agree(model, {"x": draw(2, 3, 6)}, tmp_path)
+
+
 def test_records_picked_by_another_input(tmp_path: Path) -> None:
     kinds = {"i": onnx.TensorProto.INT64}
     model = graph([node("Gather", "x i", axis=0)], {"x": [4, 3], "i": [5]}, types=kinds)
@@ -237,6 +284,8 @@ def test_what_is_done_with_constants(tmp_path: Path) -> None:
         ([node("TopK", "x k", "y p", axis=1)], "it takes 9 of 3 values"),
         ([node("TopK", "x k", "y p", axis=0)], "it compares the records"),
         ([node("GatherND", "x at")], "it picks places by record"),
+        ([node("GatherND", "x nowhere")], "it picks places by record"),
+        ([node("Split", "x", "y u", axis=0)], "it splits the records"),
         ([node("NonMaxSuppression", "x x")], "how much comes out depends on the values"),
         ([node("ConvInteger", "x x")], "it computes with whole numbers"),
     ],
@@ -247,6 +296,7 @@ def test_refusals(nodes: list[Any], says: str, tmp_path: Path) -> None:
         "z": np.int8(0),
         "k": np.array([9]),
         "at": np.array([[0, 1]]),
+        "nowhere": np.zeros((2, 0), np.int64),
     }
     path = tmp_path / "model.onnx"
     onnx.save(graph(nodes, {"x": OPEN}, constants=constants), str(path))

@@ -249,3 +249,15 @@ def test_recurrent_from_a_given_state(tmp_path: Path) -> None:
     )
     feeds = {"x": draw(5, 2, 3), "h": draw(1, 2, 4, seed=3), "c": draw(1, 2, 4, seed=4)}
     agree(model, feeds, tmp_path)
+
+
+def test_recurrent_from_a_constant_state(tmp_path: Path) -> None:
+    constants = {
+        "w": draw(1, 16, 3),
+        "r": draw(1, 16, 4, seed=1),
+        "h": draw(1, 1, 4, seed=3),
+        "c": np.zeros((1, 1, 4), np.float32),
+    }
+    made = node("LSTM", "x w r - - h c", "y", hidden_size=4)
+    model = graph([made], {"x": [5, 1, 3]}, constants=constants)
+    agree(model, {"x": draw(5, 1, 3)}, tmp_path)

@@ -133,6 +133,11 @@ def test_nodes_without_inputs(op: str, tmp_path: Path) -> None:
     refused(tmp_path, graph(nodes, {"x": X}), "malformed|is missing|index|argument|reduction")
 
 
+def test_nodes_without_outputs(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Identity", ["x"], [], name="i"), node("Relu", "x")]
+    refused(tmp_path, graph(nodes, {"x": X}), "has a malformed node: list index out of range")
+
+
 def test_enormous_inputs(tmp_path: Path) -> None:
     refused(tmp_path, graph([node("Relu", "x")], {"x": ["n", 2**40]}), "input 'x' is too large")
     refused(tmp_path, graph([node("Relu", "x")], {"x": [1] * 33}), "has 33 axes; 32 is the most")

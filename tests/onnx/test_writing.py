@@ -71,7 +71,7 @@ LAYERS: dict[str, str] = {
     "GELU": "",
     "Gather": "gather_param { axis: 1 index: 3 index: 0 }",
     "InnerProduct": "inner_product_param { num_output: 5 }",
-    "Interp": "interp_param { zoom_factor: 2 pad_beg: -1 }",
+    "Interp": "interp_param { zoom_factor: 2 pad_beg: -1 pad_end: -2 }",
     "LogSoftmax": "softmax_param { axis: 2 }",
     "LRN": "lrn_param { local_size: 3 alpha: 0.4 beta: 0.6 k: 2 }",
     "LayerNorm": "layer_norm_param { axis: 2 }",
@@ -114,6 +114,30 @@ def test_a_normalize_that_learns_nothing(whole: str, tmp_path: Path) -> None:
     options = f"norm_param {{ across_spatial: {whole} learned_scale: false }}"
     text = f'layer {{ name: "l" type: "Normalize" bottom: "x" top: "y" {options} }}'
     agree(net_of(text, {"x": IMAGE}), tmp_path, {"x": draw(*IMAGE)})
+
+
+def test_rows_that_grow_with_the_records_stay_any_number(tmp_path: Path) -> None:
+    """Inputs of two numbers of records: no size is that of them all."""
+    text = (
+        'layer { name: "l" type: "Flatten" bottom: "x" top: "y" '
+        "flatten_param { axis: 0 end_axis: 1 } }\n"
+        'layer { name: "r" type: "ReLU" bottom: "z" top: "r" }'
+    )
+    path = tmp_path / "net.onnx"
+    write_model(path, as_model(net_of(text, {"x": (2, 6, 2), "z": (3, 4)})._runtime))
+    x = draw(5, 6, 2)
+    assert np.array_equal(run(path, {"x": x, "z": draw(7, 4)})["y"], x.reshape(30, 2))
+
+
+def test_steps_that_are_too_many_to_be_written_one_by_one(tmp_path: Path) -> None:
+    text = (
+        'layer { name: "l" type: "RNN" bottom: "x" bottom: "m" top: "y" '
+        "recurrent_param { num_output: 1 } }"
+    )
+    net = net_of(text, {"x": (513, 1, 1), "m": (513, 1)})
+    says = "layer 'l': RNN: 513 steps would be written one by one; 512 are the most"
+    with pytest.raises(LayerError, match=says):
+        write_model(tmp_path / "net.onnx", as_model(net._runtime), dynamic_batch=False)
 
 
 POOLS = [
