@@ -21,6 +21,8 @@ from sparknet.errors import FileError
 if TYPE_CHECKING:
     from sparknet.loaders import Records
 
+SIZE = "store images of this size; one number is for both"
+
 
 def _arguments(parser: ArgumentParser) -> None:
     kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True, dest="kind")
@@ -35,7 +37,7 @@ def _arguments(parser: ArgumentParser) -> None:
     images.add_argument("list", metavar="LIST")
     _destination(images)
     images.add_argument("--root", default="", help="a folder that the names are relative to")
-    images.add_argument("--resize", type=flags.size, metavar="HEIGHTxWIDTH")
+    images.add_argument("--resize", type=flags.size, metavar="HEIGHTxWIDTH", help=SIZE)
     images.add_argument("--gray", action="store_true", help="store grey images")
     images.add_argument("--encoded", action="store_true", help="store the files as they are")
     _order(images)
@@ -44,7 +46,7 @@ def _arguments(parser: ArgumentParser) -> None:
     tars.add_argument("files", metavar="FILE", nargs="+")
     _destination(tars)
     tars.add_argument("--labels", metavar="LIST", help="a file of lines 'name label'")
-    tars.add_argument("--resize", type=flags.size, metavar="HEIGHTxWIDTH")
+    tars.add_argument("--resize", type=flags.size, metavar="HEIGHTxWIDTH", help=SIZE)
     tars.add_argument("--gray", action="store_true", help="store grey images")
     _order(tars)
     records = _kind(kinds, "records", "records of any kind", _any)
@@ -82,7 +84,7 @@ def _destination(parser: ArgumentParser) -> None:
 
 
 def _order(parser: ArgumentParser) -> None:
-    parser.add_argument("--shuffle", action="store_true")
+    parser.add_argument("--shuffle", action="store_true", help="in random order")
     parser.add_argument("--seed", type=int, default=0, help="what --shuffle starts from")
 
 

@@ -17,7 +17,12 @@ def _arguments(parser: ArgumentParser) -> None:
         nargs="?",
         help="a file named .dot, .svg, .png or .pdf; without it DOT text goes to stdout",
     )
-    parser.add_argument("--rankdir", choices=("TB", "BT", "LR", "RL"), default="TB")
+    parser.add_argument(
+        "--rankdir",
+        choices=("TB", "BT", "LR", "RL"),
+        default="TB",
+        help="the direction from inputs to outputs, as TB for top to bottom",
+    )
     parser.add_argument(
         "--plain",
         action="store_true",

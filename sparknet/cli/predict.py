@@ -27,7 +27,9 @@ def _arguments(parser: ArgumentParser) -> None:
         "--top", type=flags.count, default=5, metavar="K", help="the K best classes; 0: all values"
     )
     parser.add_argument("--labels", metavar="FILE", help="the names of the classes, one a line")
-    parser.add_argument("--format", choices=tuple(answers.FORMATS), default="text")
+    parser.add_argument(
+        "--format", choices=tuple(answers.FORMATS), default="text", help="of the answers; text"
+    )
     parser.add_argument("--out", metavar="FILE", help="else stdout; a .parquet is a table")
     flags.add_gpu(parser)
     predict_spark.add(parser)

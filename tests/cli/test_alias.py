@@ -21,6 +21,7 @@ from sparknet.proto import caffe_pb2, read_blob, read_text
 from tests.cli.conftest import ROOT, Task
 from tests.loaders.test_mnist import write_mnist
 
+MUTANT = ("SPARKNET_MUTANT", "SPARKNET_REACHED")
 Records = list[tuple[bytes, caffe_pb2.Datum]]
 
 
@@ -33,14 +34,16 @@ def caffe_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def sh(folder: Path, script: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    """A shell script in a process of its own, where nothing but the programs' paths is known."""
+    """A shell script in a process of its own, where nothing but the programs' paths is known, and
+    which change of the code is tried (docs/mutants.md)."""
+    tried = {name: os.environ[name] for name in MUTANT if name in os.environ}
     done = subprocess.run(
         ["sh", "-e", "-c", script],
         capture_output=True,
         text=True,
         timeout=120,
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **tried},
     )
     assert done.returncode == status, done.stderr
     return done

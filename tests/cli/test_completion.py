@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -62,6 +63,14 @@ def test_zsh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said("zsh", "-n", str(path))
     load = f"autoload -Uz compinit; compinit -u -d {tmp_path}/dump; source {path}"
     assert said("zsh", "-fc", f"{load}; echo $_comps[sparknet]") == "_sparknet\n"
+
+
+def test_zsh_is_told_which_words_a_flag_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "zsh"]) == 0
+    text = capsys.readouterr().out
+    time = text[text.index("    time)") :].partition(";;")[0]
+    assert re.search(r"-phase\[[^]]*\]:phase:\(train test\)", time)
+    assert re.search(r"-weights\[[^]]*\]:weights:_files", time)
 
 
 def test_fish(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

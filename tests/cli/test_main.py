@@ -9,7 +9,7 @@ import pytest
 
 from sparknet import __version__
 from sparknet.cli import VERBS, command, glog, main
-from sparknet.cli.completion import flags_of, subcommands
+from sparknet.cli.completion import flags_of, help_of, subcommands
 from sparknet.cli.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +47,13 @@ def test_every_verb_is_documented(verb: object) -> None:
     _, found, rest = guide.partition(f"\n## sparknet {name}\n")
     assert found, f"docs/cli.md has no section on {name}"
     assert f"sparknet {name}" in rest.partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_every_flag_says_what_it_is_for(verb: object) -> None:
+    parser = subcommands(command())[verb.name]  # type: ignore[attr-defined]
+    silent = [names for action, names in flags_of(parser) if not help_of(action.help)]
+    assert silent == []
 
 
 def test_the_guide_knows_no_flag_that_is_not_there() -> None:

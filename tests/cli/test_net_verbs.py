@@ -71,6 +71,20 @@ def test_draw_plain(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "x" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("phase", "there"), [("train", False), ("test", True)])
+def test_draw_plain_of_one_phase(
+    phase: str, there: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "part.prototxt"
+    file.write_text(
+        'layer { name: "x" type: "Unheard" bottom: "a" top: "b" }'
+        'layer { name: "y" type: "Unheard" bottom: "b" top: "c" include { phase: TEST } }'
+    )
+    dot = printed(capsys, "draw", "--plain", "-phase", phase, str(file))
+    assert '"x_Unheard" -> "b_blob"' in dot
+    assert ('"y_Unheard" -> "c_blob"' in dot) == there
+
+
 def test_draw_to_a_file(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "net.dot"
     assert printed(capsys, "draw", net, str(out)) == ""

@@ -57,6 +57,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "--scale is for --data: the net's own data layers have a transform_param",
         ),
         ("train -solver solver.prototxt -precision int8", "'int8' is none of float32, bf16"),
+        (
+            "export net.prototxt -weights net.caffemodel o.onnx --preprocessing",
+            "the net has no transform_param for --preprocessing",
+        ),
+        ("convert images . list o --take few", "argument --take: 'few' is no count"),
     ],
 )
 def test_it_says_what_is_wrong(
