@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from sparknet.layers.layer import Layer, Plan, Shape, count
 
@@ -22,7 +23,7 @@ class Softmax(Layer):
 
     type = "Softmax"
     stock = True
-    squashes = "softmax"
+    squashes: ClassVar[str | None] = "softmax"
     field = "softmax_param"
     in_place = True
 

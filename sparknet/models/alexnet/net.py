@@ -16,7 +16,7 @@ from sparknet.dsl import (
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.models.blocks import BIAS_TWICE, conv_relu, inputs, linear_relu_dropout, max_pool
 
-PREPROCESSING = Preprocessing(resize=256, crop=227, mean=(104, 117, 123), mirror=True)
+PREPROCESSING = Preprocessing(resize=(256, 256), crop=(227, 227), mean=(104, 117, 123), mirror=True)
 """The zoo's train_val.prototxt, with the channels' means that caffenet's names beside its image."""
 
 
