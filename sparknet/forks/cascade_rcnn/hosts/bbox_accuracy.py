@@ -29,11 +29,12 @@ class BboxAccuracyHost(Host):
         labels = truth[used, 0].astype(np.int64)
         if not values["cls_aware"]:
             labels = np.minimum(labels, 1)
-        if len(labels) and labels.max() >= deltas.shape[1] // 4:
+        classes = deltas.shape[1] // 4
+        for label in labels[(labels < 0) | (labels >= classes)]:
             raise LayerError(
                 self.node.name,
-                f"BboxAccuracy: a true box is of class {labels.max()}; there are deltas of "
-                f"{deltas.shape[1] // 4} classes",
+                f"BboxAccuracy: a true box is of class {label}; there are deltas of "
+                f"{classes} classes",
             )
         after = decoded(deltas[used], boxes[used], values["means"], values["stds"])
         found = (after[np.arange(len(used)), labels], boxes[used])

@@ -28,7 +28,8 @@ class MarginInnerProductHost(Host):
         values = self.node.plan.values
         self.passes += 1
         with np.errstate(all="ignore"):
-            share = values["base"] * (1 + values["gamma"] * self.passes) ** -values["power"]
+            growth = np.float64(1 + values["gamma"] * self.passes)
+            share = values["base"] * growth ** -values["power"]
         self.share = float(max(np.nan_to_num(share), values["lambda_min"]))
         weights = self.params[0].data
         weights /= np.maximum(np.linalg.norm(weights, axis=1, keepdims=True), TINY)
