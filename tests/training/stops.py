@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -242,12 +242,8 @@ def _lives(process: int) -> bool:
     return True
 
 
-def main(runs: int, seed: int) -> int:
-    if INSIDE not in os.environ:
-        with suppress(OSError, subprocess.CalledProcessError), flows.namespace() as inside:
-            command = [sys.executable, "-m", "tests.training.stops", str(runs), str(seed)]
-            return subprocess.call([*inside, *command], env={**os.environ, INSIDE: "1"})
-        print("there is no namespace of the network: no flow is dropped")
+def repeat(runs: int, seed: int, outcome: Callable[[Fault], str]) -> int:
+    """Let that many faults happen; the exit status."""
     draw, found = random.Random(seed), Counter[str]()
     failed = 0
     for _ in range(runs):
@@ -262,5 +258,20 @@ def main(runs: int, seed: int) -> int:
     return 1 if failed else 0
 
 
+def in_namespace(module: str, words: Sequence[str], work: Callable[[], int]) -> int:
+    """Work in a network namespace, by calling the module there, or here if there can be none."""
+    if INSIDE not in os.environ:
+        with suppress(OSError, subprocess.CalledProcessError), flows.namespace() as inside:
+            command = [sys.executable, "-m", module, *words]
+            return subprocess.call([*inside, *command], env={**os.environ, INSIDE: "1"})
+        print("there is no namespace of the network: no flow is dropped")
+    return work()
+
+
+def main(words: Sequence[str]) -> int:
+    runs, seed = map(int, words)
+    return in_namespace("tests.training.stops", words, lambda: repeat(runs, seed, outcome))
+
+
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
+    sys.exit(main(sys.argv[1:]))

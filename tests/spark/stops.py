@@ -1,0 +1,209 @@
+"""Stops and cuts at random moments of runs on Spark: python -m tests.spark.stops RUNS SEED
+
+The faults of `tests.training.stops`, on one local session.  Spark knows nothing of a process that
+is stopped, and waits for it: whoever started the run has to be told soon whom it waits for, and
+the run has to end once the processes go on.  Afterwards the session has no job and takes the next
+run.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+
+from sparknet.errors import CommError, SparkError
+from sparknet.spark import Trainer, local_session
+from sparknet.training.run import Run
+from sparknet.training.shared_memory import SWITCH
+from tests.spark.cluster import parent, until
+from tests.spark.digits import solver, tuples
+from tests.training import attacker as attackers
+from tests.training import flows
+from tests.training.attacker import tap
+from tests.training.stops import DEADLINE, TRAINING, Fault, in_namespace, repeat
+
+START = 60.0
+"""Seconds that workers may take to start together."""
+SOON = 15 * DEADLINE
+"""Seconds within which a fault has to be told, on a machine that does other work too."""
+PATIENCE = 120.0
+"""Seconds after that in which a run has to end."""
+TELLING = ("standstill", "waiting", "failure")
+
+
+@dataclass
+class Disturbed:
+    """A run that something happens to, and when what was heard of it."""
+
+    fault: Fault
+    begun: float = field(default_factory=time.monotonic)
+    acted: float | None = None
+    told: float | None = None
+    hung: bool = False
+    armed: bool = False
+    stopped: list[int] = field(default_factory=list)
+    _timers: list[threading.Timer] = field(default_factory=list)
+
+    def hear(self, event: Any) -> None:
+        is_first = (event["event"], event.get("round")) == ("round", 1)
+        if self.fault.is_late and is_first and not self.armed:
+            self.armed = True  # a run that was begun again has a first round, too
+            self.later(self.fault.after, self.act)
+        if self.acted is not None and self.told is None and event["event"] in TELLING:
+            self.told = time.monotonic()
+            self.later(0, self._go_on)
+
+    def later(self, seconds: float, act: Any) -> None:
+        self._timers.append(threading.Timer(seconds, act))
+        self._timers[-1].daemon = True
+        self._timers[-1].start()
+
+    def act(self) -> None:
+        fault, self.acted = self.fault, time.monotonic()
+        self.later(SOON + PATIENCE, self._give_up)
+        if fault.cut is not None:
+            fault.cut.now.set()
+        elif fault.kind == "drop":
+            for sender, receiver in random.sample(found := own_flows(), min(1, len(found))):
+                flows.drop(sender, receiver)
+        else:
+            here = workers()
+            self.stopped = random.sample(here, min(len(fault.ranks), len(here)))
+            _signal(self.stopped, signal.SIGSTOP)
+            self.later(fault.pause if fault.kind == "pause" else SOON, self._go_on)
+
+    def _go_on(self) -> None:
+        _signal(self.stopped, signal.SIGCONT)
+
+    def _give_up(self) -> None:
+        self.hung = True
+        faulthandler.dump_traceback()
+        _signal(workers(), signal.SIGKILL)
+
+    def close(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._go_on()
+        if self.fault.kind == "drop":
+            flows.restore()
+
+
+def workers() -> list[int]:
+    """Processes that PySpark's daemon has started for tasks."""
+    daemons = set(_daemons())
+    return [one for one in daemons if parent(one) in daemons]
+
+
+def _daemons() -> Iterator[int]:
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, IndexError):  # it has ended since it was listed
+            if b"pyspark.daemon" in (place / "cmdline").read_bytes() and _is_ours(int(place.name)):
+                yield int(place.name)
+
+
+def _is_ours(process: int) -> bool:
+    while process > 1 and process != os.getpid():
+        process = parent(process)
+    return process == os.getpid()
+
+
+def own_flows() -> list[tuple[int, int]]:
+    """The ports, sender's and receiver's, of the flows that are not of Spark's JVM."""
+    command = ["ss", "-tnpHO", "state", "established"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = re.findall(r":(\d+)\s+\S+:(\d+)\s*(.*)", said)
+    foreign = {port for port, _, of in found if '"java"' in of or not of}
+    return [(int(a), int(b)) for a, b, _ in found if foreign.isdisjoint((a, b))]
+
+
+def _signal(processes: Sequence[int], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
+
+
+@contextmanager
+def disturbed(fault: Fault) -> Iterator[Disturbed]:
+    """Let it happen to the run that is started within."""
+    link, run = Run.link, Disturbed(fault)
+    try:
+        if fault.cut is not None:
+            # The first callers of the driver are the preflight's.
+            if fault.cut._who == "driver" and fault.is_late:
+                fault.cut._connection += fault.workers
+            fault.cut.__enter__()
+            Run.link = tap(link, fault.cut.address)  # type: ignore[method-assign]
+        if not fault.is_late:
+            run.later(fault.after, run.act)
+        yield run
+    finally:
+        Run.link = link  # type: ignore[method-assign]
+        run.close()
+        if fault.cut is not None:
+            fault.cut.__exit__()
+
+
+def outcome(session: Any, fault: Fault) -> str:
+    """How a run ended; AssertionError if that is not as it must be."""
+    data = session.sparkContext.parallelize(tuples(200), fault.workers)
+    with tempfile.TemporaryDirectory() as folder, disturbed(fault) as run:
+        trainer = Trainer(
+            solver(),
+            workers=fault.workers,
+            strategy=fault.strategy,
+            steps=10**6,
+            seconds=TRAINING,
+            deadline=DEADLINE,
+            start_timeout=START,
+            snapshots=folder if fault.keeps else None,
+            snapshot_every=40 if fault.keeps else 0,
+            on_event=run.hear,
+        )
+        try:
+            trainer.fit(data)
+            ended, error = "weights", ""
+        except (CommError, SparkError) as caught:
+            ended, error = "error", str(caught)
+        end = time.monotonic()
+        acted = run.acted or end
+        told = min(run.told or end, end) - acted
+    assert not run.hung, f"it hung: {fault}: {ended} {error}"
+    assert told < SOON, f"nothing was said for {told:.1f} s: {fault}: {ended} {error}"
+    jobs = session.sparkContext.statusTracker().getActiveJobsIds
+    until(lambda: not jobs(), f"no job runs after {fault}", PATIENCE)
+    print(f"{told:5.1f} s  {end - acted:5.1f} s  {ended}  {fault}  {error[:300]}", flush=True)
+    return f"{fault.kind}: {ended}" + (" after it was told" if run.told else "")
+
+
+def main(words: Sequence[str]) -> int:
+    runs, seed = map(int, words)
+
+    def work() -> int:
+        os.environ[SWITCH] = "0"  # for the session's processes: memory has no flows to drop
+        session = local_session(4, threads=1, memory="1g")
+        cloudpickle.register_pickle_by_value(attackers)
+        try:
+            return repeat(runs, seed, lambda fault: outcome(session, fault))
+        finally:
+            session.stop()
+
+    return in_namespace("tests.spark.stops", words, work)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
