@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sparknet.caffe import Net
     from sparknet.caffe.timing import Timing
     from sparknet.proto.caffe_pb2 import NetParameter
+    from sparknet.weights import Opened
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -54,7 +55,7 @@ def _execute(chosen: Namespace) -> int:
     from sparknet.caffe.timing import fill_inputs, measure
     from sparknet.cli import time_report
     from sparknet.native.machine import measure_machine
-    from sparknet.weights import copy_from
+    from sparknet.weights import check_layers, copy_weights, open_weights
 
     if not (chosen.model or chosen.solver):
         raise WrongUse("give -model, or a -solver that names its net")
@@ -63,9 +64,13 @@ def _execute(chosen: Namespace) -> int:
     if chosen.solver and chosen.forward_only:
         raise WrongUse("a solver updates after a backward pass only: leave -forward_only out")
     flags.use_threads(chosen)
-    net, update = _solver(chosen) if chosen.solver else (_net(chosen), None)
+    own = chosen.model if Path(chosen.model or "").suffix in net_file.MODELS else None
+    opened = open_weights(filter(None, [chosen.weights or own]))
+    net, update = _solver(chosen) if chosen.solver else (_net(chosen, opened), None)
+    if chosen.solver:
+        copy_weights(net, opened)
     if chosen.weights:
-        copy_from(net, chosen.weights)
+        check_layers(net, opened)
     _say("measuring the machine")
     machine = measure_machine()
     fill_inputs(net)
@@ -88,7 +93,7 @@ def _say(message: str) -> None:
     print(f"sparknet time: {message}", file=sys.stderr)
 
 
-def _net(chosen: Namespace) -> Net:
+def _net(chosen: Namespace, opened: Opened) -> Net:
     from sparknet.caffe import Net
 
     return Net.from_proto(
@@ -98,6 +103,7 @@ def _net(chosen: Namespace) -> Net:
         flags.stages(chosen),
         precision=chosen.precision,
         keep_blobs=False,
+        models=list(opened.values()),
     )
 
 

@@ -372,7 +372,11 @@ class Net:
         for one, another in zip(mine, theirs, strict=True):
             another.records.update(one.records)
         with suppress(UnknownShape):
-            other.set_weights(WeightCollection.of(self.net, copy=None))
+            if self.settings is None and self.flat_weights is not None:
+                other._flat = self.flat_weights.copy()  # the net is built on them
+                _ = other.net
+            else:
+                other.set_weights(WeightCollection.of(self.net, copy=None))
         return other
 
     def save(self, path: StrPath) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import sparknet
 from sparknet import caffe
+from sparknet.cli import main
 from sparknet.errors import LayerError
 from sparknet.graph import build
 from sparknet.graph.budget import FOR_EACH_WEIGHT, NUMBERS, check_budget
@@ -114,3 +115,39 @@ def test_boxes_of_few_images_among_2_147_483_646() -> None:
     net.blobs["x1"].data[:, 0] = [7, 7, 100000, 7]
     net.forward()
     np.testing.assert_array_equal(net.blobs["y"].data[:, 0, 0, 0], [7, 7, 100000, 7])
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A caffemodel with more weights than a net of unknown origin may make up."""
+    monkeypatch.setattr("sparknet.graph.budget.NUMBERS", 1000)
+    options = "inner_product_param { num_output: 100 weight_filler { type: 'xavier' } }"
+    (tmp_path / "net.prototxt").write_text(one("InnerProduct", options, "2 30"))
+    caffe.Net(str(tmp_path / "net.prototxt"), caffe.TRAIN).save(tmp_path / "own.caffemodel")
+    return str(tmp_path / "own.caffemodel")
+
+
+@pytest.mark.parametrize("phase", ["train", "test"])
+@pytest.mark.parametrize("weights", [False, True])
+def test_time_counts_the_weights_at_hand(own: str, weights: bool, phase: str) -> None:
+    words = ["time", "-model", own, "-phase", phase, "-iterations", "1"]
+    assert main([*words, "-weights", own] if weights else words) == 0
+
+
+def test_time_of_a_solver_counts_the_weights_that_it_names(own: str, tmp_path: Path) -> None:
+    (tmp_path / "solver.prototxt").write_text(f'base_lr: 0.1 lr_policy: "fixed" weights: "{own}"')
+    solver = str(tmp_path / "solver.prototxt")
+    assert main(["time", "-solver", solver, "-model", own, "-iterations", "1"]) == 0
+
+
+def test_copies_count_the_weights_at_hand(own: str, tmp_path: Path) -> None:
+    net = sparknet.Net(sparknet.read_model(own).net, own)
+    x = np.random.default_rng(0).normal(size=(5, 30)).astype(np.float32)
+    copy = net.copy()
+    np.testing.assert_array_equal(copy.forward({"x0": x})["y"], net.forward({"x0": x})["y"])
+    assert copy.flat_weights is not net.flat_weights
+    copy.net.params["l"][0].data[...] = 0
+    assert net.net.params["l"][0].data.any()
+    np.savez(tmp_path / "x.npz", x0=x)
+    words = ["quantize", "-model", own, "--calibrate", str(tmp_path / "x.npz")]
+    assert main([*words, str(tmp_path / "q.caffemodel")]) == 0

@@ -37,7 +37,7 @@ from tests.training import flows
 from tests.training.attacker import tap
 from tests.training.stops import DEADLINE, TRAINING, Fault, in_namespace, repeat
 
-START = 60.0
+START = 120.0
 """Seconds that workers may take to start together."""
 SOON = 15 * DEADLINE
 """Seconds within which a fault has to be told, on a machine that does other work too."""

@@ -10,6 +10,7 @@ from sparknet.caffe.modes import solver_rank
 from sparknet.caffe.net import Net
 from sparknet.caffe.precision import available
 from sparknet.caffe.random import next_seed, set_random_seed
+from sparknet.onnx import open_model
 from sparknet.proto import caffe_pb2, solver_nets
 
 Array = np.ndarray[Any, Any]
@@ -21,13 +22,11 @@ def build(
     """The net for training and those for testing, with the weights that the solver names."""
     described, precision = solver_nets(solver), available(precision)
     seeds = _seeds(solver.random_seed, 1 + len(described.tests))
+    models = [open_model(name) for name in weight_files(solver)]
     built = [
-        Net.from_proto(net, seed=seed, precision=precision, keep_blobs=keep_blobs)
+        Net.from_proto(net, seed=seed, precision=precision, keep_blobs=keep_blobs, models=models)
         for net, seed in zip([described.train, *described.tests], seeds, strict=True)
     ]
-    for net in built:
-        for name in weight_files(solver):
-            net.copy_from(name)
     return built[0], built[1:]
 
 
