@@ -1,10 +1,12 @@
-"""``make layers`` writes docs/layers.md again from the registry and the schema."""
+"""``make layers`` writes docs/layers.md again from the registry and the schema, and
+docs/settings.md from the settings of training."""
 
 from __future__ import annotations
 
 import inspect
 from pathlib import Path
 
+from docs import settings_page
 from sparknet.dsl.builders import option_fields
 from sparknet.dsl.fields import default_text
 from sparknet.layers import LAYERS
@@ -46,3 +48,4 @@ def page() -> str:
 if __name__ == "__main__":
     PAGE.write_text(page())
     print(f"{PAGE.name}: {len(LAYERS)} layer types")
+    settings_page.PAGE.write_text(settings_page.page())

@@ -7,6 +7,7 @@ from typing import Any
 
 from mkdocs.exceptions import PluginError
 
+from docs import settings_page
 from docs.__main__ import PAGE
 from docs.__main__ import page as layers_page
 
@@ -14,6 +15,8 @@ from docs.__main__ import page as layers_page
 def on_pre_build(config: Any) -> None:
     if PAGE.read_text() != layers_page():
         raise PluginError(f"{PAGE} is not what the layers say: run make layers")
+    if settings_page.PAGE.read_text() != settings_page.page():
+        raise PluginError(f"{settings_page.PAGE} is not what the settings say: run make layers")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:

@@ -67,15 +67,15 @@ TRANSPARENT = frozenset(verb.name for verb in VERBS if verb.transparent)
 
 def main(arguments: Sequence[str] | None = None, program: str = "sparknet") -> int:
     """Run one verb; returns the exit status.  `caffe` is the same program under another name."""
-    parser = command(program)
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        chosen = parser.parse_args(caffe_flags.arranged(words, TRANSPARENT))
+        arranged = caffe_flags.arranged(words, TRANSPARENT)
+        chosen = command(program, arranged).parse_args(arranged)
     except WrongUse as error:
-        parser.error(str(error))
+        command(program, []).error(str(error))
     verb: Verb | None = chosen.verb
     if verb is None:
-        parser.print_help(sys.stderr)
+        command(program, []).print_help(sys.stderr)
         return 2
     if verb.transparent:
         return verb.execute(chosen)
@@ -83,14 +83,15 @@ def main(arguments: Sequence[str] | None = None, program: str = "sparknet") -> i
     return reporting(f"{program} {verb.name}", lambda: verb.execute(chosen))
 
 
-def command(program: str = "sparknet") -> ArgumentParser:
-    """The command's parser, with the arguments of all verbs."""
+def command(program: str = "sparknet", words: Sequence[str] | None = None) -> ArgumentParser:
+    """The command's parser, with the arguments of all verbs, or of those among ``words``."""
     parser = Parser(program, description="Train and run Caffe networks on Apache Spark.")
     parser.add_argument("--version", action="version", version=f"sparknet {__version__}")
     parser.set_defaults(verb=None, program=program)
     verbs = parser.add_subparsers(title="verbs", metavar="VERB")
     for verb in VERBS:
         sub = verbs.add_parser(verb.name, help=verb.help, description=verb.help)
-        verb.arguments(sub)
+        if words is None or verb.name in words:
+            verb.arguments(sub)
         sub.set_defaults(verb=verb)
     return parser

@@ -10,6 +10,10 @@ from typing import Any, NoReturn
 class Parser(ArgumentParser):
     """Names the verb with the error, and suggests similar words."""
 
+    def __init__(self, *words: Any, **options: Any) -> None:
+        """No flag can be shortened: --metri may be --metric or --metrics."""
+        super().__init__(*words, **{"allow_abbrev": False, **options})
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\nhint: '{self.prog} --help' says what it takes\n")
 

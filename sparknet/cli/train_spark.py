@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import image_flags, sources, spark_flags
+from sparknet.cli import image_flags, setting_flags, sources, spark_flags
 from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
@@ -13,41 +13,32 @@ if TYPE_CHECKING:
     from sparknet.spark import Trained
     from sparknet.summary import Listener
 
-FLAGS = (*spark_flags.FLAGS, "validation_sql", "start_timeout")
-PASSED_ON = {
-    "epochs": "epochs",
-    "seconds": "seconds",
-    "validate_every": "validate_every",
-    "histograms_every": "histograms_every",
-    "metrics": "metrics",
-    "patience": "patience",
-    "snapshot_every": "snapshot_every",
-    "keep": "keep",
-    "seed": "seed",
-    "shuffle": "shuffle",
-    "iterations": "steps",
-    "deadline": "deadline",
-    "precision": "precision",
-}
-"""Flags, and the fields of `Trainer` that they set."""
+_EXPLICIT = {"strategy", "workers", "snapshots", "columns", "init_weights"}
+"""Settings that are put together from several flags, or have been read with the solver."""
 
 
 def add(parser: ArgumentParser) -> None:
     title = "--spark makes it sparknet.spark.Trainer"
     group = spark_flags.add(parser, title, "the workers are tasks of Spark")
     group.add_argument("--validation-sql", metavar="QUERY", help="and test on what this one gives")
-    patience = "for the workers' start together; 600"
-    group.add_argument("--start-timeout", type=float, metavar="SECONDS", help=patience)
+    setting_flags.add(parser, group, setting_flags.of_spark())
+
+
+def flags() -> list[str]:
+    """The flags that only make sense with --spark."""
+    own = setting_flags.of_spark().keys() - _EXPLICIT
+    return [*spark_flags.FLAGS, "validation_sql", *sorted(own)]
 
 
 def is_wanted(chosen: Namespace) -> bool:
-    return spark_flags.is_wanted(chosen, FLAGS[1:])
+    return spark_flags.is_wanted(chosen, flags()[1:])
 
 
 def train(
     chosen: Namespace, settings: SolverParameter, strategy: Any, snapshots: str, hear: Listener
 ) -> Trained:
     from sparknet.spark import Trainer, get_session
+    from sparknet.training.setting import settings_of
 
     columns = spark_flags.columns(chosen)
     _check(chosen)
@@ -60,8 +51,7 @@ def train(
     session = get_session(
         workers, master=chosen.master, threads=chosen.threads, name="sparknet train"
     )
-    given = {name: getattr(chosen, flag) for flag, name in PASSED_ON.items()}
-    given["start_timeout"] = chosen.start_timeout
+    names = settings_of(Trainer).keys() - _EXPLICIT
     try:
         trainer = Trainer(
             settings,
@@ -70,7 +60,7 @@ def train(
             columns=columns,
             snapshots=snapshots,
             on_event=hear,
-            **{name: value for name, value in given.items() if value is not None},
+            **setting_flags.given(chosen, names),
             **image_flags.keywords(chosen),
         )
         return trainer.fit(*_data(session, chosen, own), resume=bool(chosen.resume))

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import flags, image_flags, sources, train_spark
+from sparknet.cli import image_flags, setting_flags, sources, train_spark
 from sparknet.cli.settings import read_settings
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import FileError
@@ -22,16 +22,11 @@ if TYPE_CHECKING:
     from sparknet.summary import History, Listener
     from sparknet.training.local_training import Trained
 
-PASSED_ON = {**train_spark.PASSED_ON, "resume": "resume", "threads": "threads"}
-"""Flags, and the arguments of `sparknet.train` that they set."""
-METRICS = "further ones of validation: confusion, class_accuracy, mean_iou, mae, rmse, r2"
-HISTOGRAMS = "look at each layer's weights and gradients, for the report and TensorBoard"
-OURS = (
-    "workers",
+_EXPLICIT = {"strategy", "workers", "snapshots", "validation", "weights"}
+"""Settings that are put together from several flags, or have been read with the solver."""
+_OURS = (
     "data",
     "validation",
-    "strategy",
-    "snapshots",
     "out",
     "log",
     "plot",
@@ -47,21 +42,9 @@ def add(parser: ArgumentParser) -> None:
     add = group.add_argument
     add("--data", metavar="SOURCE", nargs="+", help=sources.HELP)
     add("--validation", metavar="SOURCE", nargs="+", help="records to test with, every few rounds")
-    add("--workers", type=flags.positive, metavar="K", help="processes; 1 by default")
     add("--strategy", metavar="NAME[:SETTING=VALUE,…]", help="such as averaging:steps=10")
-    add("--epochs", type=float, help="where to stop, in place of iterations")
-    add("--seconds", type=float, help="when to stop")
-    add("--validate-every", type=flags.positive, metavar="ROUNDS", help="between validations")
-    add("--histograms-every", type=flags.positive, metavar="ROUNDS", help=HISTOGRAMS)
-    add("--metrics", type=lambda text: text.split(","), metavar="NAME[,NAME]", help=METRICS)
-    add("--patience", type=flags.positive, help="validations without a better one, then stop")
     add("--snapshots", metavar="FOLDER", help="else snapshot_prefix with '_snapshots'")
-    add("--snapshot-every", type=flags.positive, metavar="ROUNDS", help="between snapshots")
-    add("--keep", type=flags.positive, help="snapshots that stay; 3")
-    add("--resume", action="store_true", default=None, help="resume from the newest snapshot")
-    add("--seed", type=int, help="the seed of the shuffling of records")
-    add("--no-shuffle", dest="shuffle", action="store_false", default=None, help="stored order")
-    add("--deadline", type=float, metavar="SECONDS", help="after which a silent worker is lost")
+    setting_flags.add(parser, group, setting_flags.of_train())
     add("--out", metavar="FILE", help="the model; else snapshot_prefix with '_iter_N.caffemodel'")
     add("--log", metavar="FILE", help="a line of JSON for each event, added to the file")
     add("--plot", metavar="FILE", help="loss and accuracy, as .svg, .png or .pdf")
@@ -71,11 +54,10 @@ def add(parser: ArgumentParser) -> None:
 
 
 def is_wanted(chosen: Namespace) -> bool:
-    theirs = {"iterations", "threads", "precision"}
-    return any(
-        getattr(chosen, name) is not None
-        for name in {*PASSED_ON, *OURS, *train_spark.FLAGS, *image_flags.NAMES} - theirs
-    )
+    """Whether a flag is given that `caffe train` does not have."""
+    theirs = {"steps", "threads", "precision", "weights"}
+    names = {*setting_flags.of_train(), *_OURS, *train_spark.flags(), *image_flags.NAMES} - theirs
+    return any(getattr(chosen, name, None) is not None for name in names)
 
 
 def train(chosen: Namespace) -> int:
@@ -136,7 +118,7 @@ def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trai
         validation = sources.open_records(chosen.validation, how)
     if data is None:
         raise WrongUse("the net names no data", "give --data SOURCE")
-    given = {name: getattr(chosen, flag) for flag, name in PASSED_ON.items()}
+    names = setting_flags.of_train().keys() - _EXPLICIT
     return start(
         settings,
         data,
@@ -145,7 +127,7 @@ def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trai
         strategy=strategy,
         snapshots=snapshots,
         on_event=hear,
-        **{name: value for name, value in given.items() if value is not None},
+        **setting_flags.given(chosen, names),
         **image_flags.keywords(chosen),
     )
 

@@ -14,6 +14,8 @@ class Kind:
 
     readable: ClassVar[bool] = True
     """Whether a text can mean a value."""
+    form: ClassVar[str] = "VALUE"
+    """What such a text looks like."""
 
     def fault(self, value: object) -> str | None:
         """What the value must be and is not; None where it is right."""
@@ -32,6 +34,8 @@ class Kind:
 @dataclass(frozen=True)
 class Whole(Kind):
     """A whole number."""
+
+    form: ClassVar[str] = "N"
 
     least: int | None = None
 
@@ -53,6 +57,8 @@ class Whole(Kind):
 @dataclass(frozen=True)
 class Number(Kind):
     """A number of at least ``least``, or of more than ``above``."""
+
+    form: ClassVar[str] = "NUMBER"
 
     least: float = -inf
     above: float = -inf
@@ -103,6 +109,8 @@ class Choice(Kind):
 class Name(Kind):
     """A name."""
 
+    form: ClassVar[str] = "NAME"
+
     def fault(self, value: object) -> str | None:
         return None if isinstance(value, str) else "must be a name"
 
@@ -110,6 +118,8 @@ class Name(Kind):
 @dataclass(frozen=True)
 class Names(Kind):
     """A list of names."""
+
+    form: ClassVar[str] = "NAME[,NAME]"
 
     def fault(self, value: object) -> str | None:
         fine = isinstance(value, Sequence) and not isinstance(value, str)
@@ -122,6 +132,8 @@ class Names(Kind):
 @dataclass(frozen=True)
 class Ports(Kind):
     """Numbers of ports; 0 is any free one."""
+
+    form: ClassVar[str] = "PORT[,PORT]"
 
     def fault(self, value: object) -> str | None:
         if isinstance(value, (list, tuple, range)) and all(map(_is_port, value)):
@@ -137,6 +149,8 @@ class Ports(Kind):
 class Pairs(Kind):
     """A dict of names."""
 
+    form: ClassVar[str] = "NAME=VALUE[,…]"
+
     def fault(self, value: object) -> str | None:
         return None if isinstance(value, Mapping) else "must be a dict of names"
 
@@ -150,6 +164,8 @@ class Pairs(Kind):
 @dataclass(frozen=True)
 class ClassWeights(Kind):
     """Numbers by label, or the word balanced."""
+
+    form: ClassVar[str] = "LABEL=WEIGHT[,…]"
 
     def read(self, text: str) -> Any:
         if text == "balanced":

@@ -61,7 +61,7 @@ class TrainingSettings(Schedule):
     )
     seed: int = setting(0, Whole(), "The seed of the shuffling of records.")
     shuffle: bool = setting(
-        True, Switch(), "Whether records are shuffled, or come in their stored order."
+        True, Switch(), "Whether records are shuffled; else they come in their stored order."
     )
     precision: str = setting(
         "float32", Name(), "What the net multiplies: float32 or bf16 (docs/precision.md)."

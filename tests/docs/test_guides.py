@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import sparknet
+from docs import settings_page
 from docs.__main__ import PAGE
 from docs.__main__ import page as layers_page
+from sparknet.training.setting import settings_of
 from tests.goldens import ROOT
 
 GUIDES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("models/**/*.md")])
@@ -18,6 +20,16 @@ GUIDES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("mod
 
 def test_the_layer_reference_is_current() -> None:
     assert PAGE.read_text() == layers_page(), "run make layers"
+
+
+def test_the_settings_reference_is_current() -> None:
+    assert settings_page.PAGE.read_text() == settings_page.page(), "run make layers"
+
+
+def test_every_setting_is_in_the_reference_once() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", settings_page.page(), re.MULTILINE)
+    known = {name for kind, _ in settings_page.GROUPS.values() for name in settings_of(kind)}
+    assert sorted(rows) == sorted(known)
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,0 +1,51 @@
+"""docs/settings.md, made from the settings themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sparknet.cli import setting_flags
+from sparknet.spark import Trainer
+from sparknet.training.local_training import LocalSettings, ProcessSettings
+from sparknet.training.setting import Setting, settings_of
+from sparknet.training.training_settings import RunSettings, TrainingSettings
+from sparknet.training.virtual.simulation import SimulationSettings
+
+PAGE = Path(__file__).with_name("settings.md")
+HEAD = """# Settings of training
+
+Every keyword of `sparknet.train`, `simulate` and `Trainer`, with the flag of `sparknet train` that
+sets it. `make layers` writes this page from the settings themselves; do not edit it by hand. In a
+[pipeline](pipelines.md) each setting of `Trainer` is a Param of the same name; `steps` is also
+called `maxIter`, `weight` is called `weightCol`, and `invalid` is `handleInvalid`. The settings of
+images are in [images.md](images.md#settings).
+"""
+GROUPS = {
+    "Every training": (TrainingSettings, ()),
+    "train and Trainer": (RunSettings, (TrainingSettings,)),
+    "train and simulate": (LocalSettings, (TrainingSettings,)),
+    "train alone": (ProcessSettings, (RunSettings, LocalSettings)),
+    "Trainer alone": (Trainer, (RunSettings,)),
+    "simulate alone": (SimulationSettings, (LocalSettings,)),
+}
+"""Heading → the settings, without those of other groups."""
+_FLAGS = {"validation": "`--validation`", "shuffle": "`--no-shuffle`"}
+
+
+def _row(name: str, told: Setting) -> str:
+    flag = f"`--{setting_flags.flag_of(name).replace('_', '-')}`"
+    flag = _FLAGS.get(name, flag if told.kind.readable else "–")
+    default = "–" if told.default is None else f"`{told.default!r}`"
+    return f"| `{name}` | {flag} | {default} | {told.unit or '–'} | {told.said} |"
+
+
+def _group(title: str, kind: type, others: tuple[type, ...]) -> list[str]:
+    known = {name for one in others for name in settings_of(one)}
+    rows = [_row(name, told) for name, told in settings_of(kind).items() if name not in known]
+    head = ["| keyword | flag | default | counts | |", "|---|---|---|---|---|"]
+    return [f"## {title}", "", *head, *sorted(rows), ""]
+
+
+def page() -> str:
+    groups = (_group(title, *kinds) for title, kinds in GROUPS.items())
+    return "\n".join([HEAD, *(line for group in groups for line in group)])

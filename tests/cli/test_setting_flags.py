@@ -1,0 +1,77 @@
+"""Every setting of training has a flag, made from the setting itself."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from dataclasses import dataclass
+
+import pytest
+
+from sparknet.cli import command, main, setting_flags
+from sparknet.cli.completion import flags_of, subcommands
+from sparknet.spark import Trainer
+from sparknet.training.kinds import Whole
+from sparknet.training.local_training import ProcessSettings
+from sparknet.training.setting import setting, settings_of
+from tests.cli.conftest import ROOT
+
+
+@dataclass(frozen=True, kw_only=True)
+class More(ProcessSettings):
+    rest_every: int = setting(5, Whole(1), "Rounds between rests of 10 %.", "rounds")
+
+
+def test_a_new_setting_has_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = ArgumentParser()
+    setting_flags.add(parser, parser.add_argument_group("more"), settings_of(More))
+    chosen = parser.parse_args(["--rest-every", "7", "--no-shuffle", "--metric", "loss"])
+    assert setting_flags.given(chosen, settings_of(More)) == {
+        "rest_every": 7,
+        "shuffle": False,
+        "metric": "loss",
+    }
+    assert "--rest-every ROUNDS Rounds between rests of 10 %; 5 unless given" in " ".join(
+        parser.format_help().split()
+    )
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--rest-every", "0"])
+    assert "argument --rest-every: '0' must be at least 1" in capsys.readouterr().err
+
+
+def test_every_setting_has_a_flag() -> None:
+    verb = subcommands(command())["train"]
+    flags = {action.dest for action, _ in flags_of(verb)}
+    for name, told in {**settings_of(ProcessSettings), **settings_of(Trainer)}.items():
+        assert setting_flags.flag_of(name) in flags or not told.kind.readable, name
+    assert {"goal", "diverged", "protection", "metric", "ports", "backend", "class_weights"} < flags
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--metri", "loss"], "there is no flag '--metri'; did you mean '--metric'?"),
+        (["--keep", "0"], "argument --keep: '0' must be at least 1"),
+        (["--deadline", "0"], "argument --deadline: '0' must be more than 0"),
+        (["--patience", "few"], "argument --patience: 'few' must be a whole number"),
+        (["--goal", "best"], "--goal: 'best' is none of max, min"),
+        (["--class-weights", "cat"], "'cat' must be NAME=VALUE[,NAME=VALUE]"),
+    ],
+)
+def test_what_is_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "-solver", "none.prototxt", *words])
+    assert said in capsys.readouterr().err
+
+
+def test_other_verbs_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of training import it, which takes a while."""
+    monkeypatch.setattr(setting_flags, "of_train", lambda: pytest.fail("training was imported"))
+    parser = command("sparknet", ["models", "--help"])
+    assert [*flags_of(subcommands(parser)["models"])][1:]
+    assert len([*flags_of(subcommands(parser)["train"])]) == 1
+
+
+def test_one_is_for_spark_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    solver = str(ROOT / "sparknet" / "models" / "lenet" / "solver.prototxt")
+    assert main(["train", "-solver", solver, "--invalid", "drop"]) == 2
+    assert "--invalid is for work on Spark" in capsys.readouterr().err
