@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,10 @@ from sparknet.errors import SettingError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.spark import SparkModel, Trainer
 from sparknet.spark.pipeline import NetEstimator, NetModel
+from sparknet.spark.pipeline.params import of_training
+from sparknet.training.kinds import Whole
+from sparknet.training.setting import setting, settings_of
+from sparknet.training.training_settings import RunSettings
 
 SOLVER = """net_param { name: "points"
   layer { name: "data" type: "Input" top: "data" top: "label"
@@ -65,6 +70,44 @@ def test_params(assembled: Any) -> None:
     assert not before.allclose(after)
     assert plain.copy({plain.getParam("workers"): 2}).getOrDefault("workers") == 2
     assert plain.getOrDefault("workers") == 1
+
+
+def test_every_setting_of_training_is_a_param() -> None:
+    others = {"steps": "maxIter", "weight": "weightCol", "invalid": "handleInvalid"}
+    made = NetEstimator(SOLVER)
+    for name, told in settings_of(Trainer).items():
+        if name != "on_event":
+            param = made.getParam(others.get(name, name))
+            assert name in {*others, "columns"} or param.doc == told.said.rstrip(".")
+
+
+def test_a_new_setting_becomes_a_param() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class More(RunSettings):
+        rest_every: int = setting(0, Whole(0), "Rounds between rests.", "rounds")
+
+    made = of_training(settings_of(More)["rest_every"])
+    assert made.said == "Rounds between rests"
+    assert made.convert is not None
+    assert made.convert(3.0) == 3
+    with pytest.raises(TypeError, match="it must be at least 0"):
+        made.convert(-1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("keep", 0, "keep is 0: it must be at least 1"),
+        ("maxIter", -1, "maxIter is -1: it must be at least 0"),
+        ("steps", -1, "maxIter is -1: it must be at least 0"),
+        ("goal", "best", "goal is 'best': it must be 'max' or 'min'"),
+        ("weightCol", 3, "weightCol is 3: a name is needed"),
+        ("ports", [70000], r"ports is \[70000\]: it must be a list of numbers up to 65535"),
+    ],
+)
+def test_a_refused_value_is_named_as_it_was_given(name: str, value: Any, said: str) -> None:
+    with pytest.raises(SparkError, match=said):
+        NetEstimator(SOLVER, **{name: value})
 
 
 def test_a_grid_finds_what_is_better(assembled: Any) -> None:
