@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import flags, image_flags, sources, spark_flags
+from sparknet.cli import flags, image_flags, setting_flags, sources, spark_flags
 from sparknet.cli.settings import read_settings
 from sparknet.cli.verb import Verb, WrongUse
 
 if TYPE_CHECKING:
     from sparknet.proto.caffe_pb2 import SolverParameter
     from sparknet.training.virtual import Cluster
-
-_PASSED_ON = ("workers", "batches", "target", "accuracy", "metric", "seconds", "trial", "precision")
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -26,27 +24,15 @@ def _arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--data", metavar="SOURCE", nargs="+", help=f"else random records; {sources.HELP}")
     add("--validation", metavar="SOURCE", nargs="+", help="records for trials in virtual time")
-    add("--workers", type=_numbers, metavar="K[,K]", help="else 1, and one for each core")
-    add("--batches", type=_numbers, metavar="N[,N]", help="batch sizes; else the net's")
-    add("--target", choices=("time", "cost", "traffic"), help="what shall be least; time")
-    add("--accuracy", type=float, help="try the best candidates until this accuracy")
-    add("--metric", metavar="NAME", help="of which validation output; accuracy")
-    add("--seconds", type=float, help="for measuring, in all; 30")
-    add("--trial", type=float, metavar="SECONDS", help="for the trials, in all; 60")
     add("--step", type=float, metavar="SECONDS", help="C, in place of measuring it")
     add("--bandwidth", type=float, metavar="MB/S", help="of the network, in place of measuring it")
     add("--latency", type=float, metavar="MS", help="of the network, in place of measuring it")
     add("--json", action="store_true", help="for programs, and for sparknet report")
+    group = parser.add_argument_group("what is planned")
+    setting_flags.add(parser, group, setting_flags.of_plan())
     spark_flags.add(parser, "--spark measures there", "the workers are tasks of Spark")
     image_flags.add(parser, training=True)
     parser.set_defaults(weights=None, snapshot=None, iterations=None)
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ArgumentTypeError(f"'{text}' is no list of whole numbers, such as 1,2,4") from None
 
 
 def _execute(chosen: Namespace) -> int:
@@ -55,8 +41,7 @@ def _execute(chosen: Namespace) -> int:
     flags.needed(chosen, "solver")
     on_spark = spark_flags.is_wanted(chosen, spark_flags.FLAGS[1:])
     settings = read_settings(chosen)
-    given = {name: getattr(chosen, name) for name in _PASSED_ON}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = setting_flags.given(chosen, setting_flags.of_plan().keys() - {"validation"})
     given |= {"cluster": _cluster(chosen), **image_flags.keywords(chosen)}
     if on_spark:
         planned = _on_spark(chosen, settings, given)
@@ -105,7 +90,7 @@ def _on_spark(chosen: Namespace, settings: SolverParameter, given: dict[str, Any
         run = planning_on(
             frame, columns=spark_flags.columns(chosen), **image_flags.keywords(chosen)
         )
-        return plan(settings, run=run, records=frame.count(), **given)
+        return plan(settings, run=run, **{"records": frame.count(), **given})
     finally:
         session.stop()
 

@@ -31,6 +31,14 @@ def of_spark() -> dict[str, Setting]:
     return {name: told for name, told in settings_of(Trainer).items() if name not in shared}
 
 
+def of_plan() -> dict[str, Setting]:
+    """The settings of `sparknet.plan`."""
+    from sparknet.training.planning.planner import PlanningSettings
+    from sparknet.training.setting import settings_of
+
+    return settings_of(PlanningSettings)
+
+
 def flag_of(name: str) -> str:
     """The attribute of parsed flags that has a setting."""
     return FLAGS.get(name, name)
@@ -50,7 +58,7 @@ def _word(name: str, told: Setting) -> str:
 
 
 def _options(told: Setting) -> dict[str, Any]:
-    from sparknet.training.kinds import Choice, Switch
+    from sparknet.training.kinds import Choice, Numbers, Switch
 
     said = told.said.rstrip(".").replace("%", "%%")
     if isinstance(told.kind, Switch):
@@ -59,7 +67,8 @@ def _options(told: Setting) -> dict[str, Any]:
         said += f"; {told.default} unless given"
     if isinstance(told.kind, Choice):
         return {"choices": told.kind.words, "help": said}
-    form = told.unit.upper() or told.kind.form
+    several = isinstance(told.kind, Numbers)
+    form = told.kind.form if several or not told.unit else told.unit.upper()
     return {"type": _reader(told.kind), "metavar": form, "help": said}
 
 

@@ -55,6 +55,22 @@ class Whole(Kind):
 
 
 @dataclass(frozen=True)
+class Numbers(Kind):
+    """A whole number, or several."""
+
+    form: ClassVar[str] = "N[,N]"
+
+    def fault(self, value: object) -> str | None:
+        values = [value] if isinstance(value, int) else value
+        fine = isinstance(values, Sequence) and not any(map(Whole(1).fault, values))
+        return None if fine and values else "must be whole numbers of at least 1"
+
+    def read(self, text: str) -> Any:
+        words = text.split(",")
+        return self._checked([int(word) if word.isdecimal() else 0 for word in words])
+
+
+@dataclass(frozen=True)
 class Number(Kind):
     """A number of at least ``least``, or of more than ``above``."""
 

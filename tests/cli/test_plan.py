@@ -40,7 +40,7 @@ def test_json_is_what_a_report_reads(solver: str, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
-        (["--workers", "two"], "'two' is no list of whole numbers"),
+        (["--workers", "two"], "argument --workers: 'two' must be whole numbers of at least 1"),
         (["--master", "local[2]"], "--master is for work on Spark"),
         (["--spark"], "--spark measures with data"),
         (["--accuracy", "0.9"], "accuracy=0.9 needs data and validation data"),

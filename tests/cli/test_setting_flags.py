@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from argparse import ArgumentParser
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from sparknet.cli.completion import flags_of, subcommands
 from sparknet.spark import Trainer
 from sparknet.training.kinds import Whole
 from sparknet.training.local_training import ProcessSettings
+from sparknet.training.planning import plan
 from sparknet.training.setting import setting, settings_of
 from tests.cli.conftest import ROOT
 
@@ -44,6 +46,13 @@ def test_every_setting_has_a_flag() -> None:
     for name, told in {**settings_of(ProcessSettings), **settings_of(Trainer)}.items():
         assert setting_flags.flag_of(name) in flags or not told.kind.readable, name
     assert {"goal", "diverged", "protection", "metric", "ports", "backend", "class_weights"} < flags
+
+
+def test_every_setting_of_a_plan_has_a_flag() -> None:
+    flags = {action.dest for action, _ in flags_of(subcommands(command())["plan"])}
+    told = setting_flags.of_plan()
+    assert {name for name in told if told[name].kind.readable} < flags
+    assert {*told, "solver", "data"} <= {*inspect.signature(plan).parameters}
 
 
 @pytest.mark.parametrize(

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from math import inf
 from typing import Any, Literal
 
 from sparknet.errors import SettingError
+from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Records
 from sparknet.net import Net
 from sparknet.training.costs import Costs
 from sparknet.training.events import Event
+from sparknet.training.kinds import Choice, Name, Number, Numbers, Unwritten, Whole
 from sparknet.training.local_training import train, usable_cores
 from sparknet.training.planning.batches import made_up
 from sparknet.training.planning.measuring import Measured, Runner, coding_costs, measure, rough_pass
 from sparknet.training.planning.planned import Planned, Row, duration, short
 from sparknet.training.planning.predicting import predict
 from sparknet.training.planning.trials import Trial, compared
+from sparknet.training.setting import called_with, check_settings, setting, values_of
 from sparknet.training.shared_data import as_records
 from sparknet.training.strategies import (
     BMUF,
@@ -32,6 +35,7 @@ from sparknet.training.strategies import (
     Strategy,
 )
 from sparknet.training.training_net import settings, training_net
+from sparknet.training.training_settings import WithSolver
 from sparknet.training.virtual import Cluster
 from sparknet.weights import WeightCollection
 
@@ -47,24 +51,50 @@ _PATIENCE = 2.0
 """Least traffic is searched among what takes at most so many times the shortest time."""
 
 
-def plan(
-    solver: Any,
-    data: Any = None,
-    *,
-    workers: int | Sequence[int] | None = None,
-    batches: int | Sequence[int] | None = None,
-    target: Target = "time",
-    cluster: Cluster | None = None,
-    validation: Any = None,
-    accuracy: float | None = None,
-    metric: str = "accuracy",
-    records: int | None = None,
-    seconds: float = 30.0,
-    trial: float = 60.0,
-    run: Runner | None = None,
-    precision: str = "float32",
-    **images: Any,
-) -> Planned:
+@dataclass(frozen=True)
+class PlanningSettings(ImageKeywords, WithSolver):
+    """What `plan` is given."""
+
+    data: Any = None
+    _: KW_ONLY
+    workers: int | Sequence[int] | None = setting(
+        None, Numbers(), "Numbers of workers to compare; else 1, and one for each core.", "workers"
+    )
+    batches: int | Sequence[int] | None = setting(
+        None, Numbers(), "Batch sizes to compare; else the net's.", "records"
+    )
+    target: Target = setting(
+        "time", Choice(("time", "cost", "traffic")), "What shall be least: time, cost or traffic."
+    )
+    cluster: Cluster | None = setting(
+        None, Unwritten(), "What the network costs, and a step if it says so; else measured."
+    )
+    validation: Any = setting(None, Unwritten(), "Records for trials in virtual time.")
+    accuracy: float | None = setting(
+        None, Number(), "The accuracy until which the best candidates are tried."
+    )
+    metric: str = setting("accuracy", Name(), "The output of validation that is the accuracy.")
+    records: int | None = setting(
+        None, Whole(0), "How many records there will be, where no data is given.", "records"
+    )
+    seconds: float = setting(30.0, Number(least=0), "The time for measuring, in all.", "seconds")
+    trial: float = setting(60.0, Number(least=0), "The time for trials, in all.", "seconds")
+    run: Runner | None = setting(
+        None, Unwritten(), "What trains somewhere else than in processes of this machine."
+    )
+    precision: str = setting(
+        "float32", Name(), "What the net multiplies: float32 or bf16 (docs/precision.md)."
+    )
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.accuracy is not None and (self.data is None or self.validation is None):
+            needed = "needs data and validation data to try"
+            raise SettingError(f"accuracy={self.accuracy!r} {needed}")
+
+
+@called_with(PlanningSettings)
+def plan(given: PlanningSettings) -> Planned:
     """Measure what a step and a synchronisation cost, and advise on strategy, τ and workers.
 
     Short runs with each number of ``workers`` and each batch size of ``batches`` measure C and S
@@ -92,39 +122,27 @@ def plan(
     >>> planned.strategy.steps > 10
     True
     """
-    if target not in ("time", "cost", "traffic"):
-        raise SettingError(f"target must be 'time', 'cost' or 'traffic', not {target!r}")
-    if accuracy is not None and (data is None or validation is None):
-        raise SettingError(f"accuracy={accuracy!r} needs data and validation data to try")
-    net = training_net(solver, None, 0, precision, Preprocessing.of(images))
-    given = None if data is None else as_records(data, net)
-    if given is not None:
-        net.set_training_data(given)
-    count = len(given) if isinstance(given, Records) else records
-    sizes = _numbers("workers", workers, sorted({1, usable_cores()}))
-    asked = _numbers("batches", batches, [net.batch_size])
-    run = run or _here(net, given, precision, images)
-    sites = _sites(net, sizes, asked, cluster, run, seconds)
+    images = values_of(given, ImageKeywords)
+    net = training_net(given.solver, None, 0, given.precision, Preprocessing.of(given))
+    data = None if given.data is None else as_records(given.data, net)
+    if data is not None:
+        net.set_training_data(data)
+    count = len(data) if isinstance(data, Records) else given.records
+    sizes = _numbers(given.workers, sorted({1, usable_cores()}))
+    asked = _numbers(given.batches, [net.batch_size])
+    run = given.run or _here(net, data, given.precision, images)
+    sites = _sites(net, sizes, asked, given.cluster, run, given.seconds)
     nbytes = WeightCollection.of(net.net, copy=None).flat.nbytes
     coding = coding_costs()
     rows = [row for site in sites for row in _rows(site.coded(coding), nbytes, net, count)]
-    trials: list[Trial] = []
-    if accuracy is not None:
-        places = {(site.workers, site.batch): site.cluster for site in sites}
-        candidates = [
-            (row.strategy, row.workers, places[row.workers, row.batch])
-            for row in _promising(rows, target)
-            if row.batch == net.batch_size
-        ]
-        settings = {"metric": metric, "precision": precision, **images}
-        trials = list(compared(solver, given, validation, candidates, accuracy, trial, **settings))
-    row, reasons = advised(rows, trials, target)
+    trials = [] if given.accuracy is None else _trials(given, data, net, sites, rows, images)
+    row, reasons = advised(rows, trials, given.target)
     site = next(one for one in sites if (one.workers, one.batch) == (row.workers, row.batch))
     return Planned(
         net=net.described.name,
         bytes=nbytes,
         records=count,
-        target=target,
+        target=given.target,
         measured=[site.measured for site in sites if site.measured is not None],
         rows=rows,
         strategy=row.strategy,
@@ -133,6 +151,27 @@ def plan(
         reasons=[*site.reasons(nbytes), *reasons],
         trials=trials,
     )
+
+
+def _trials(
+    given: PlanningSettings,
+    data: Any,
+    net: Net,
+    sites: Sequence[Site],
+    rows: Sequence[Row],
+    images: dict[str, Any],
+) -> list[Trial]:
+    """Train the most promising candidates in virtual time, until the accuracy."""
+    assert given.accuracy is not None
+    places = {(site.workers, site.batch): site.cluster for site in sites}
+    candidates = [
+        (row.strategy, row.workers, places[row.workers, row.batch])
+        for row in _promising(rows, given.target)
+        if row.batch == net.batch_size
+    ]
+    told = {"metric": given.metric, "precision": given.precision, **images}
+    wanted, limit = given.accuracy, given.trial
+    return list(compared(given.solver, data, given.validation, candidates, wanted, limit, **told))
 
 
 @dataclass(frozen=True)
@@ -327,11 +366,6 @@ def _uncertain(best: Row, others: Sequence[Row]) -> list[str]:
     return found
 
 
-def _numbers(name: str, given: int | Sequence[int] | None, usual: list[int]) -> list[int]:
-    values = usual if given is None else [given] if isinstance(given, int) else list(given)
-    for value in values:
-        if type(value) is not int or value < 1:
-            raise SettingError(f"{name} must be whole numbers of at least 1, not {value!r}")
-    if not values:
-        raise SettingError(f"{name} must not be empty")
+def _numbers(given: int | Sequence[int] | None, usual: list[int]) -> list[int]:
+    values = usual if given is None else [given] if isinstance(given, int) else given
     return sorted(set(values))

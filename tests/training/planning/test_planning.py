@@ -218,7 +218,7 @@ def test_a_plan_is_measured_in_real_processes() -> None:
     [
         ({"target": "speed"}, "target must be 'time', 'cost' or 'traffic', not 'speed'"),
         ({"workers": 0}, "workers must be whole numbers of at least 1, not 0"),
-        ({"batches": []}, "batches must not be empty"),
+        ({"batches": []}, r"batches must be whole numbers of at least 1, not \[\]"),
         ({"accuracy": 0.9}, "accuracy=0.9 needs data and validation data"),
     ],
 )
