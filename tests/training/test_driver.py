@@ -8,11 +8,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from sparknet.errors import CommError
+from sparknet.errors import CommError, SettingError
 from sparknet.training.driver import Driver, DriverStore
 from sparknet.training.handshake import DRIVER, MESH, PREFLIGHT, Caller, call, dial, make_secret
 from sparknet.training.line import Line, Link
@@ -20,6 +21,7 @@ from sparknet.training.rendezvous import Presence
 from sparknet.training.seal import HMAC
 from sparknet.training.store import FolderStore
 from sparknet.training.wire import Wire
+from sparknet.training.worker_main import _tell
 
 SECRET = make_secret()
 
@@ -216,3 +218,22 @@ def test_a_preflight_line_cannot_be_used_for_more(driver: Driver) -> None:
 def test_a_caller_of_another_purpose_or_run_is_no_worker(driver: Driver, who: Caller) -> None:
     with pytest.raises(CommError, match="does not take this worker"):
         dial(("127.0.0.1", driver.port), SECRET, who)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "traced"),
+    [
+        (SettingError("no such layer"), "SettingError", False),
+        (ConnectionResetError("cut"), "CommError", False),
+        (KeyError("x"), "KeyError", True),
+    ],
+)
+def test_errors_that_are_not_sparknets_own_are_told_with_their_trace(
+    error: Exception, kind: str, traced: bool
+) -> None:
+    told: list[Any] = []
+    line: Any = SimpleNamespace(call=lambda name, **values: told.append((name, values["failure"])))
+    _tell(line, 2, error)
+    [(name, failure)] = told
+    assert (name, failure["worker"], failure["type"]) == ("failed", 2, kind)
+    assert ("trace" in failure) == traced

@@ -341,3 +341,14 @@ def test_a_net_of_the_backend_that_has_little(
     np.testing.assert_allclose(trained.weights.flat, own.weights.flat, rtol=1e-5, atol=1e-6)
     assert trained.net.backend.name == "poor_caffe"
     np.testing.assert_array_equal(trained.net.get_weights().flat, trained.weights.flat)
+
+
+def test_whoever_waits_for_a_gradient_sees_the_next_one(tmp_path: Path) -> None:
+    one, seen = learner(tmp_path), list[Array]()
+    one.on_gradient = lambda weights, gradients: seen.append(np.array(gradients))
+    one.compute_gradient()
+    one.compute_gradient()
+    assert len(seen) == 1
+    mine = embedded()
+    mine.compute_gradient()
+    np.testing.assert_allclose(seen[0], np.array(mine.gradients), rtol=1e-5, atol=1e-7)

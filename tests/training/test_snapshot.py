@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError
-from sparknet.training import snapshot
+from sparknet.training import snapshot, store
 from sparknet.training.plan import Hooks, Plan
 from sparknet.training.store import FolderStore
 from sparknet.training.strategies import (
@@ -304,3 +304,37 @@ def test_a_snapshot_of_which_a_part_is_gone_has_no_name(tmp_path: Path, how: str
     assert names(tmp_path) == ["round-00000008"]
     store.drop(8)
     assert names(tmp_path) == []
+
+
+def test_files_are_on_the_disk_before_the_snapshot_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(store, "_sync", lambda path: seen.append((path.name, names(tmp_path))))
+    made = FolderStore(tmp_path)
+    made.begin(3)
+    [draft] = names(tmp_path)
+    made.put(3, "weights", [b"1"])
+    made.commit(3)
+    [done] = names(tmp_path)
+    assert draft != done
+    assert seen == [(draft, [draft]), (tmp_path.name, [done])]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_other_records_are_for_the_run_itself_alone(tmp_path: Path, own: bool) -> None:
+    """A run that lost a worker deals its records anew, and goes on from what it saved."""
+
+    def trained(plan: Plan, **hooks: Any) -> int:
+        learner = small.learner()
+        made = Hooks(store=FolderStore(tmp_path), **hooks)
+        [done] = small.together(1, lambda _, comm: work(learner, Averaging(4), comm, plan, made))
+        return done.iteration
+
+    trained(Plan(steps=4, snapshot_every=1), identity={"data": 5})
+    [round] = FolderStore(tmp_path).rounds()
+    if own:
+        assert trained(Plan(steps=8), identity={"data": 6}, resume=round, own=True) == 8
+    else:
+        with pytest.raises(FileError, match="data"):
+            trained(Plan(steps=8), identity={"data": 6}, resume=round)

@@ -14,7 +14,7 @@ from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
 from sparknet.training import Cluster, simulate
 from sparknet.training.costs import Costs
-from sparknet.training.planning import Measured, plan, predict, trial
+from sparknet.training.planning import Measured, batches, measuring, plan, predict, trial
 from sparknet.training.planning.batches import made_up, with_batch
 from sparknet.training.planning.measuring import extrapolated, summary
 from sparknet.training.planning.planned import short
@@ -132,6 +132,38 @@ def test_a_net_takes_other_batches() -> None:
     assert [one.shape for one in larger.inputs.values()] == [(10, 3), (10, 2)]
     larger.set_training_data(made_up(larger, 30))
     larger.train(2)
+
+
+def test_records_that_are_made_up_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven rows of three float32, the larger of the two inputs."""
+    monkeypatch.setattr(batches, "_MOST_BYTES", 7 * 4 * 3 + 11)
+    assert len(made_up(Net(small.settings(), seed=1), 30)) == 7
+
+
+@pytest.mark.parametrize(
+    ("pass_seconds", "batch", "measured"),
+    [
+        (0.01, 4, [(4, 5, 6.0)]),
+        (0.05, 8, [(8, 1, 6.0)]),
+        (0.0, 4, [(4, 10, 6.0)]),
+        (0.1, 64, [(10, 1, 3.0), (20, 1, 3.0)]),
+    ],
+)
+def test_how_many_steps_a_measured_round_has(
+    pass_seconds: float, batch: int, measured: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def noted(run: Any, net: Any, solver: Any, workers: int, *rest: Any) -> Measured:
+        asked.append(rest)
+        return of_batch(rest[0], 0.1 * rest[0])
+
+    monkeypatch.setattr(measuring, "measured", noted)
+    monkeypatch.setattr(measuring, "usable_cores", lambda: 2)
+    run: Any = None
+    net = Net(small.settings(), seed=1)
+    assert measuring.measure(run, net, 2, batch, pass_seconds, 6.0).batch == batch
+    assert asked == measured
 
 
 # -- the advice ------------------------------------------------------------------------------

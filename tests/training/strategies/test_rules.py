@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,12 +20,14 @@ from sparknet.training.strategies import (
     AllReduce,
     Averaging,
     DiLoCo,
+    Downpour,
     DynamicAveraging,
     ElasticAveraging,
     SlowMo,
     Strategy,
 )
 from sparknet.training.strategies.averaging import effort, mean_unequal
+from sparknet.training.strategies.downpour import Served
 from sparknet.training.worker import work
 from tests.training import small
 
@@ -276,3 +281,33 @@ def test_warm_up() -> None:
         assert np.array_equal(momenta([learner])[0], momenta([alone])[0])
         assert learner.iter == 6
         assert learner.rate == alone.rate
+
+
+def test_a_pull_sets_the_iteration_by_all_pushes_of_the_round() -> None:
+    """Two workers of which this one makes every push; the round began at ten pushes."""
+    learner = small.learner(0, 2)
+    pushed = itertools.count(11)
+    server: Any = SimpleNamespace(
+        push=lambda delta, versions: None, pull=lambda weights: [3, next(pushed)]
+    )
+    comm: Any = SimpleNamespace(size=2, rank=0, barrier=lambda: None)
+    state = Served(pulled=learner.weights.copy(), server=server, versions=[3, 10])
+    sought: list[int] = []
+    seek = learner.seek
+    learner.seek = lambda iteration: (sought.append(iteration), seek(iteration))  # type: ignore[assignment,func-returns-value]
+    done = Downpour(steps=3)._together(learner, comm, state, 3)
+    assert done.steps == 6
+    assert sought == [0, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (partial(DynamicAveraging, threshold=-0.5), "threshold must be at least 0, not -0.5"),
+        (partial(DynamicAveraging, check_every=0), "check_every must be at least 1, not 0"),
+        (partial(Plan, steps=4, patience=2), "patience=2 counts validations, and there are none"),
+    ],
+)
+def test_settings_that_are_refused(made: Callable[[], object], says: str) -> None:
+    with pytest.raises(SettingError, match=says):
+        made()
