@@ -75,6 +75,17 @@ def test_refusals(tmp_path: Path) -> None:
         draw.get_layer_lr_mult(RELU)
 
 
+def test_rates_of_weights_and_biases() -> None:
+    layer = caffe_pb2.LayerParameter(name="c", type="Convolution")
+    for rates, want in (([], (1, 1)), ([2], (2, 1)), ([2, 3], (2, 3))):
+        del layer.param[:]
+        layer.param.extend(caffe_pb2.ParamSpec(lr_mult=rate) for rate in rates)
+        assert draw.get_layer_lr_mult(layer) == want
+    layer.param.add()
+    with pytest.raises(SpecError, match="layer 'c': 3 param entries, not 2"):
+        draw.get_layer_lr_mult(layer)
+
+
 def test_files(tmp_path: Path) -> None:
     draw.draw_net_to_file(NET, str(tmp_path / "x.raw"))
     assert (tmp_path / "x.raw").read_bytes() == draw.draw_net(NET, "LR", "dot")

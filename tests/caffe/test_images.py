@@ -97,3 +97,9 @@ def test_oversample() -> None:
         io.oversample([image], (6, 3))
     with pytest.raises(ArrayError, match="oversample: images of"):
         io.oversample([image, image[1:]], (2, 2))
+
+
+@pytest.mark.parametrize("crop", [(0, 3), (3, 0), (5, 3), (3, 7)])
+def test_crops_that_no_image_has(crop: tuple[int, int]) -> None:
+    with pytest.raises(ArrayError, match=rf"no crop of \({crop[0]}, {crop[1]}\) from \(4, 6\)"):
+        io.oversample([np.zeros((4, 6, 3))], crop)

@@ -22,6 +22,16 @@ def test_param_names() -> None:
     assert names["Transformation"] == "transform"
 
 
+def test_keywords_of_the_layer_and_of_its_options() -> None:
+    x = layers.Input(shape={"dim": [1, 4]})
+    y = layers.InnerProduct(x, num_output=3, loss_weight=[2], inner_product_param={"axis": 1})
+    made = to_proto(y).layer[1]
+    assert made.inner_product_param.num_output == 3
+    assert made.inner_product_param.HasField("axis")
+    assert list(made.loss_weight) == [2.0]
+    assert not made.HasField("convolution_param")
+
+
 def test_names_are_counted_per_type() -> None:
     x = layers.Input(shape={"dim": [1]})
     y = layers.ReLU(layers.ReLU(x))

@@ -11,7 +11,9 @@ import pytest
 from PIL import Image
 
 from sparknet import caffe
+from sparknet.caffe.host.detection_data import ROOM, _cut
 from sparknet.errors import LayerError
+from sparknet.loaders.boxed_pictures import Picture
 from tests.caffe.host.nets import net
 
 BOXES = [
@@ -277,3 +279,20 @@ def test_window_files_that_are_none(tmp_path: Path, text: str, says: str) -> Non
             net(data_layer(kind, source, tops=tops))
     with pytest.raises(LayerError, match="the window file '/no/such' cannot be read"):
         net(data_layer("DetectionData", "source: '/no/such' batch_size: 1"))
+
+
+@pytest.mark.parametrize(
+    ("middle", "first", "box"),
+    [((50, 40), (40, 30), [2, 1, 12, 11]), ((2, 3), (0, 0), [32, 41, 42, 51])],
+)
+def test_what_is_cut_around_a_place_stays_inside(
+    middle: Any, first: list[int], box: list[int]
+) -> None:
+    """20 of 60 rows and 15 of 45 columns are left of a picture that grows six times."""
+    pixels = np.arange(60 * 45, dtype=np.int32).reshape(60, 45, 1)
+    boxes, none = np.array([[32.0, 41.0, 42.0, 51.0]]), np.zeros((0, 4))
+    picture = Picture(pixels, boxes, none, none)
+    assert _cut(picture, np.array(middle), (ROOM * 3, ROOM * 3)).tolist() == list(first)
+    rows, columns = slice(first[0], first[0] + 20), slice(first[1], first[1] + 15)
+    np.testing.assert_array_equal(picture.pixels, pixels[rows, columns])
+    assert picture.boxes.tolist() == [box]

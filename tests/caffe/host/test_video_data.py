@@ -90,6 +90,11 @@ def test_clips_by_chance(tmp_path: Path) -> None:
             np.testing.assert_array_equal(clip, a[first[0] : first[0] + 4].transpose(1, 0, 2, 3))
             seen.update(first)
     assert seen == {0, 1, 2, 3}
+    made = net(text)
+    for _ in range(3):
+        made.forward()
+        for clip in made.blobs["data"].data:
+            np.testing.assert_array_equal(clip, a[:4].transpose(1, 0, 2, 3))
     several = text.replace("new_length", "use_multiple_label: true num_of_labels: 2 new_length")
     made = net(several)
     made.forward()

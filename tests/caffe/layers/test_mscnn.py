@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from sparknet.caffe.host.detection_loss import chosen
 from sparknet.errors import LayerError
 from tests.caffe.gradient import biased, check_gradients
 from tests.caffe.layers.oracle import layer_text
@@ -344,3 +346,18 @@ def test_an_axis_backwards(axis: int) -> None:
     net.forward()
     same(net.blobs["y"].data, np.flip(x, axis))
     check_gradients(text, {"x": x})
+
+
+def test_a_picture_without_objects_still_shows_background() -> None:
+    """Four places are drawn for each of the three classes."""
+    asked: list[int] = []
+
+    def integers(low: int, high: int, count: int) -> Any:
+        asked.append(count)
+        return np.arange(count) % high
+
+    values = {"bg_threshold": 0.5, "sample": "random", "bg_multiple": 3.0, "classes": 4}
+    shape, rng = (1, 4, 5), SimpleNamespace(integers=integers)
+    found = chosen(np.zeros(shape), np.zeros(shape), np.zeros((1, 4, 4, 5)), values, rng)
+    assert asked == [12]
+    assert np.flatnonzero(found).tolist() == list(range(12))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sparknet import caffe
+from sparknet.caffe.host.proposal_target import ProposalTargetHost
+from sparknet.caffe.host.region_loss import cell_of
 from sparknet.errors import LayerError
 from sparknet.forks.faster_rcnn.rpn.boxes import anchors, encoded, grid, kept, moved, overlaps
 from sparknet.forks.faster_rcnn.rpn.settings import settings
@@ -222,3 +225,23 @@ def test_suppression() -> None:
     assert kept(boxes, 0.79, 10).tolist() == [0, 2, 3]
     assert kept(boxes, 0.85, 10).tolist() == [0, 1, 2, 3]
     assert kept(boxes, 0.85, 2).tolist() == [0, 1]
+
+
+def test_the_cell_of_a_true_box() -> None:
+    box = np.array([1, 0.0, 0.0, 0.2, 0.3])
+    assert cell_of(box, 4, 5, 2) == (0, 0)
+    assert cell_of(np.array([1, 0.99, 0.5, 0.2, 0.3]), 4, 5, 2) == (2, 4)
+    for wrong in ([0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [1, 0, 0, 0, 0], [0, 0, -0.1, 0, 0]):
+        with pytest.raises(ValueError, match="class, centre, width and height do not fit"):
+            cell_of(box + wrong, 4, 5, 2)
+
+
+def test_an_overlap_at_the_threshold_is_no_background() -> None:
+    values = {"fg_thr": 0.5, "bg_thr_lw": 0.1, "bg_thr_hg": 0.4, "batch_size": 0}
+    host: Any = SimpleNamespace(
+        node=SimpleNamespace(plan=SimpleNamespace(values=values | {"pickup_discard": False})),
+        _some=lambda places, most: places[:most],
+    )
+    most = np.array([0.5, 0.4, 0.39, 0.1, 0.09])
+    objects, others = ProposalTargetHost._sampled(host, np.zeros(5, int), most, np.zeros((1, 7)))
+    assert (objects.tolist(), others.tolist()) == ([0], [2, 3])
