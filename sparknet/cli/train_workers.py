@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sparknet.summary import History, Listener
     from sparknet.training.local_training import Trained
 
-_EXPLICIT = {"strategy", "workers", "snapshots", "validation", "weights"}
+_EXPLICIT = {"strategy", "workers", "snapshots", "validation", "weights", "dialect"}
 """Settings that are put together from several flags, or have been read with the solver."""
 _OURS = (
     "data",

@@ -56,8 +56,9 @@ class SparkModel:
     missing.  ``columns`` maps its inputs to the data's columns, unless `transform` is given
     others.  ``preprocessing``, or its settings as keywords (``resize=256, crop=224,
     mean=(104, 117, 123)``), says what happens to images: docs/images.md.  ``precision`` is that of
-    `Net`; executors whose processor lacks it compute in float32.  The net of a caffemodel
-    imports no Python layer, and reads and writes no file, unless ``trusted`` is True.
+    `Net`; executors whose processor lacks it compute in float32.  ``dialect`` is that of `Net`,
+    too: docs/compatibility.md.  The net of a caffemodel imports no Python layer, and reads and
+    writes no file, unless ``trusted`` is True.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class SparkModel:
         trusted: bool | None = None,
         preprocessing: Preprocessing | None = None,
         precision: str = "float32",
+        dialect: str | None = None,
         **images: Unpack[ImageSettings],
     ) -> None:
         how = Preprocessing.given(preprocessing, images)
@@ -81,7 +83,7 @@ class SparkModel:
         self.net: Net = (
             net
             if isinstance(net, Net)
-            else _net(net, weights, trusted, how or saved.preprocessing, precision)
+            else _net(net, weights, trusted, how or saved.preprocessing, precision, dialect)
         )
         """The net, with the weights for prediction."""
         if net is self.net and weights is not None:
@@ -90,6 +92,8 @@ class SparkModel:
             raise SpecError(f"this Net is made already: give precision={precision!r} to Net itself")
         if net is self.net and how not in (None, self.net.preprocessing):
             raise SpecError(f"this Net is made already: give {how!r} to Net itself")
+        if net is self.net and dialect is not None:
+            raise SpecError(f"this Net is made already: give dialect={dialect!r} to Net itself")
 
     def transform(
         self,
@@ -305,6 +309,7 @@ def _net(
     trusted: bool | None,
     preprocessing: Preprocessing | None,
     precision: str,
+    dialect: str | None,
 ) -> Net:
     """A net from files that only Spark may be able to read.
 
@@ -317,7 +322,14 @@ def _net(
             weights = source
     with fetched(source) as description, fetched(weights) as given:
         net = open_model(given).net if source is weights is not None else description
-        made = Net(net, given, trusted=trusted, preprocessing=preprocessing, precision=precision)
+        made = Net(
+            net,
+            given,
+            trusted=trusted,
+            preprocessing=preprocessing,
+            precision=precision,
+            dialect=dialect,
+        )
         if description is not source or given is not weights:
             _ = made.net  # reads the copied files
     return made

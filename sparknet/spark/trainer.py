@@ -180,7 +180,9 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
                 weights = save_weights(runs_at, os.fspath(weights), folder)
             path = stack.enter_context(fetched(weights, session))
             how = Preprocessing.of(self)
-            net = training_net(self.solver, path, seed, self.precision, how, self.backend)
+            net = training_net(
+                self.solver, path, seed, self.precision, how, self.backend, self.dialect
+            )
             _ = net.solver  # builds the net, with these weights
         return net
 

@@ -122,7 +122,13 @@ def train(given: ProcessSettings) -> Trained:
             if isinstance(begin_with, (str, os.PathLike)) and Path(begin_with).is_dir():
                 begin_with = save_weights(FolderRuns, os.fspath(begin_with), folder)
             return training_net(
-                given.solver, begin_with, resumed_seed, given.precision, how, given.backend
+                given.solver,
+                begin_with,
+                resumed_seed,
+                given.precision,
+                how,
+                given.backend,
+                given.dialect,
             )
 
         validates = given.validation is not None

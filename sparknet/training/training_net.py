@@ -29,6 +29,7 @@ def training_net(
     precision: str,
     preprocessing: Preprocessing | None = None,
     backend: Any = EMBEDDED,
+    dialect: str | None = None,
 ) -> Net:
     """The net of a solver; if ``solver`` is a Net, a copy of it."""
     if not isinstance(solver, Net):
@@ -39,6 +40,7 @@ def training_net(
             precision=precision,
             preprocessing=preprocessing,
             backend=backend,
+            dialect=dialect,
         )
         settings(net)
         return net
@@ -47,6 +49,8 @@ def training_net(
         raise SettingError("this Net has weights already: give it those to begin with")
     if preprocessing not in (None, solver.preprocessing):
         raise SettingError(f"this Net is made already: give {preprocessing!r} to Net itself")
+    if dialect is not None:
+        raise SettingError(f"this Net is made already: give dialect={dialect!r} to Net itself")
     if precision not in ("float32", solver.precision):
         raise SettingError(f"this Net computes in {solver.precision}: give precision to Net itself")
     if backend != EMBEDDED and find_backend(backend).name != solver.backend.name:

@@ -66,6 +66,11 @@ class TrainingSettings(Schedule):
     precision: str = setting(
         "float32", Name(), "What the net multiplies: float32 or bf16 (docs/precision.md)."
     )
+    dialect: str | None = setting(
+        None,
+        Name(),
+        "The fork of Caffe whose meaning counts where forks differ (docs/compatibility.md).",
+    )
     on_event: OnEvent | None = setting(
         None, Listener(), "A function that is called with each event (sparknet.training.events)."
     )

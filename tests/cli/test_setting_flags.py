@@ -81,6 +81,6 @@ def test_other_verbs_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_is_for_spark_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    solver = str(ROOT / "sparknet" / "models" / "lenet" / "solver.prototxt")
+    solver = str(ROOT / "models" / "lenet" / "solver.prototxt")
     assert main(["train", "-solver", solver, "--invalid", "drop"]) == 2
     assert "--invalid is for work on Spark" in capsys.readouterr().err

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError, SpecError
+from sparknet.forks.segmentation.readers.labelled_pictures import read_pairs
+from sparknet.forks.ssd.readers.picture_sizes import in_pixels, read_sizes
 from sparknet.loaders.image import LARGEST, check_size
-from sparknet.loaders.labelled_pictures import read_pairs
 from sparknet.loaders.labels import read_labels
-from sparknet.loaders.picture_sizes import in_pixels, read_sizes
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.window import cut, read_windows
 

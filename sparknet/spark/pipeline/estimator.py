@@ -204,7 +204,9 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
     def _fit(self, dataset: DataFrame) -> NetModel:
         trainer = self.trainer
         how = Preprocessing.of(trainer)
-        untrained = self._model(SparkModel(trainer.solver, preprocessing=how))
+        untrained = self._model(
+            SparkModel(trainer.solver, preprocessing=how, dialect=trainer.dialect)
+        )
         untrained.check()  # raises now what would fail after training
         trainer = replace(trainer, columns=untrained.input_columns(training=True))
         trained = trainer.fit(*self._parts(dataset))

@@ -52,7 +52,9 @@ def simulate(given: SimulationSettings) -> Trained:
     validates = given.validation is not None
 
     def make_net(seed: int | None) -> Any:
-        return training_net(given.solver, given.weights, seed, given.precision, how)
+        return training_net(
+            given.solver, given.weights, seed, given.precision, how, dialect=given.dialect
+        )
 
     begun = Beginning(RunSettings(**values), None, False, validates, make_net)
     net = begun.net

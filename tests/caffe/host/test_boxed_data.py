@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from sparknet import caffe
-from sparknet.caffe.host.detection_data import ROOM, _cut
 from sparknet.errors import LayerError
-from sparknet.loaders.boxed_pictures import Picture
+from sparknet.forks.cascade_rcnn.hosts.detection_data import ROOM, _cut
+from sparknet.forks.cascade_rcnn.readers.boxed_pictures import Picture
 from tests.caffe.host.nets import net
 
 BOXES = [

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.caffe.host.detection_loss import chosen
 from sparknet.errors import LayerError
+from sparknet.forks.cascade_rcnn.hosts.detection_loss import chosen
 from tests.caffe.gradient import biased, check_gradients
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build, draw, same

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from sparknet import caffe
-from sparknet.caffe.host.proposal_target import ProposalTargetHost
-from sparknet.caffe.host.region_loss import cell_of
 from sparknet.errors import LayerError
+from sparknet.forks.faster_rcnn.hosts.proposal_target import ProposalTargetHost
 from sparknet.forks.faster_rcnn.rpn.boxes import anchors, encoded, grid, kept, moved, overlaps
 from sparknet.forks.faster_rcnn.rpn.settings import settings
+from sparknet.forks.yolo.hosts.region_loss import cell_of
 from sparknet.proto import parse_net
 from sparknet.proto.untrusted import with_trust
 from tests.caffe.gradient import input_layer
