@@ -56,10 +56,14 @@ class Disturbed:
     told: float | None = None
     hung: bool = False
     armed: bool = False
+    started: bool = False
+    """Whether the workers have started: before, they may take their time."""
+    soon: float = SOON
     stopped: list[int] = field(default_factory=list)
     _timers: list[threading.Timer] = field(default_factory=list)
 
     def hear(self, event: Any) -> None:
+        self.started = self.started or event["event"] == "start"
         is_first = (event["event"], event.get("round")) == ("round", 1)
         if self.fault.is_late and is_first and not self.armed:
             self.armed = True  # a run that was begun again has a first round, too
@@ -75,7 +79,8 @@ class Disturbed:
 
     def act(self) -> None:
         fault, self.acted = self.fault, time.monotonic()
-        self.later(SOON + PATIENCE, self._give_up)
+        self.soon = SOON if self.started else START + SOON
+        self.later(self.soon + PATIENCE, self._give_up)
         if fault.cut is not None:
             fault.cut.now.set()
         elif fault.kind == "drop":
@@ -85,7 +90,7 @@ class Disturbed:
             here = workers()
             self.stopped = random.sample(here, min(len(fault.ranks), len(here)))
             _signal(self.stopped, signal.SIGSTOP)
-            self.later(fault.pause if fault.kind == "pause" else SOON, self._go_on)
+            self.later(fault.pause if fault.kind == "pause" else self.soon, self._go_on)
 
     def _go_on(self) -> None:
         _signal(self.stopped, signal.SIGCONT)
@@ -183,7 +188,7 @@ def outcome(session: Any, fault: Fault) -> str:
         acted = run.acted or end
         told = min(run.told or end, end) - acted
     assert not run.hung, f"it hung: {fault}: {ended} {error}"
-    assert told < SOON, f"nothing was said for {told:.1f} s: {fault}: {ended} {error}"
+    assert told < run.soon, f"nothing was said for {told:.1f} s: {fault}: {ended} {error}"
     jobs = session.sparkContext.statusTracker().getActiveJobsIds
     until(lambda: not jobs(), f"no job runs after {fault}", PATIENCE)
     print(f"{told:5.1f} s  {end - acted:5.1f} s  {ended}  {fault}  {error[:300]}", flush=True)
