@@ -30,7 +30,8 @@ def add_state(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--dialect",
         metavar="FORK",
-        help="whose meaning counts where a layer's text has several: segnet, pspnet, hed …",
+        help="the fork of Caffe that the net is written for, where forks disagree about a layer: "
+        "segnet, pspnet, hed …",
     )
 
 
@@ -41,12 +42,13 @@ def add_trust(parser: ArgumentParser) -> None:
         "--untrusted",
         dest="trusted",
         action="store_false",
-        help="the net imports, writes and reads nothing; as for a .caffemodel's net",
+        help="let no layer import a module, or read or write a file (default for the net of a "
+        ".caffemodel)",
     )
     chosen.add_argument(
         "--trusted",
         action="store_true",
-        help="the net of a .caffemodel may import Python layers, and read and write files",
+        help="let the net of a .caffemodel import Python layers, and read and write files",
     )
     parser.set_defaults(trusted=None)
 
@@ -57,7 +59,13 @@ def stages(chosen: Namespace) -> tuple[str, ...]:
 
 
 def add_threads(parser: ArgumentParser) -> None:
-    add(parser, "threads", type=positive, metavar="N", help="else OMP_NUM_THREADS, or all cores")
+    add(
+        parser,
+        "threads",
+        type=positive,
+        metavar="N",
+        help="the number of threads (default: OMP_NUM_THREADS, or all cores)",
+    )
 
 
 def use_threads(chosen: Namespace) -> None:
@@ -74,7 +82,7 @@ def add_precision(parser: ArgumentParser, training: bool = False) -> None:
         "precision",
         choices=("float32", "bf16") if training else ("float32", "bf16", "int8"),
         default="float32",
-        help="what the net multiplies; float32 by default",
+        help="the precision of multiplications (default: float32)",
     )
 
 

@@ -31,29 +31,67 @@ NAMES = (
 
 
 def add(parser: ArgumentParser, training: bool = False) -> None:
-    group = parser.add_argument_group("images", "in this order; docs/images.md")
+    group = parser.add_argument_group(
+        "images", "What happens to each image, in this order (docs/images.md)."
+    )
     option = group.add_argument
-    option("--resize", type=flags.size, metavar="HEIGHTxWIDTH", help="or one number for both")
-    option("--resize-mode", metavar="MODE", help="exact; or shorter: cover it; or fit: with bars")
-    option("--pad", type=numbers, metavar="B[,G,R]", help="the value of the bars")
-    option("--interpolation", metavar="NAME", help="such as cv2.linear or pil.bicubic")
-    where = "a random part" if training else "take the centre"
-    option("--crop", type=flags.size, metavar="SIZE", help=f"HEIGHTxWIDTH or one number: {where}")
-    option("--color", metavar="ORDER", help="bgr, rgb or grey")
-    option("--upright", action="store_true", default=None, help="turned as their EXIF data say")
-    option("--mean-file", metavar="FILE", help="a mean image, .binaryproto or .npy")
-    option("--mean-value", type=numbers, metavar="B[,G,R]", help="a mean for each channel")
-    option("--scale", type=float, help="what values are multiplied with, after that")
-    option("--std", type=numbers, metavar="B[,G,R]", help="what values are divided by")
+    option(
+        "--resize",
+        type=flags.size,
+        metavar="HEIGHTxWIDTH",
+        help="resize to this size; one number means a square",
+    )
+    option(
+        "--resize-mode",
+        metavar="MODE",
+        help="exact: stretch the image (default); shorter: scale it to cover the size, and cut off "
+        "the rest; fit: scale it to fit, and pad the rest",
+    )
+    option("--pad", type=numbers, metavar="B[,G,R]", help="the value to pad with")
+    option(
+        "--interpolation",
+        metavar="NAME",
+        help="how to interpolate, such as cv2.linear or pil.bicubic",
+    )
+    where = "a random crop" if training else "the centre crop"
+    option(
+        "--crop",
+        type=flags.size,
+        metavar="SIZE",
+        help=f"take {where} of this size; one number means a square",
+    )
+    option("--color", metavar="ORDER", help="the order of the channels: bgr, rgb or grey")
+    option(
+        "--upright", action="store_true", default=None, help="rotate photos as their EXIF data say"
+    )
+    option("--mean-file", metavar="FILE", help="subtract this mean image, a .binaryproto or .npy")
+    option(
+        "--mean-value",
+        type=numbers,
+        metavar="B[,G,R]",
+        help="subtract this mean, one value or one per channel",
+    )
+    option("--scale", type=float, help="multiply by this after subtracting the mean")
+    option(
+        "--std",
+        type=numbers,
+        metavar="B[,G,R]",
+        help="divide by this at the end, one value or one per channel",
+    )
     if training:
-        option("--mirror", action="store_true", default=None, help="half of them, at random")
+        option(
+            "--mirror",
+            action="store_true",
+            default=None,
+            help="mirror half of the images, at random",
+        )
 
 
 def numbers(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise ArgumentTypeError(f"'{text}' are no numbers") from None
+        raise ArgumentTypeError(f"'{text}' is not a list of numbers, such as 104,117,123") from None
 
 
 def keywords(chosen: Namespace) -> dict[str, Any]:

@@ -22,15 +22,36 @@ def _arguments(parser: ArgumentParser) -> None:
     flags.add_trust(parser)
     flags.add_precision(parser)
     add = parser.add_argument
-    add("--data", metavar="SOURCE", nargs="+", help=f"else random records; {sources.HELP}")
-    add("--validation", metavar="SOURCE", nargs="+", help="records for trials in virtual time")
-    add("--step", type=float, metavar="SECONDS", help="C, in place of measuring it")
-    add("--bandwidth", type=float, metavar="MB/S", help="of the network, in place of measuring it")
-    add("--latency", type=float, metavar="MS", help="of the network, in place of measuring it")
-    add("--json", action="store_true", help="for programs, and for sparknet report")
+    add(
+        "--data",
+        metavar="SOURCE",
+        nargs="+",
+        help=f"the training data (default: random records): {sources.HELP}",
+    )
+    add(
+        "--validation", metavar="SOURCE", nargs="+", help="records to validate on in simulated runs"
+    )
+    add(
+        "--step",
+        type=float,
+        metavar="SECONDS",
+        help="the time of one step (C), instead of measuring it",
+    )
+    add(
+        "--bandwidth",
+        type=float,
+        metavar="MB/S",
+        help="the network's bandwidth, instead of measuring it",
+    )
+    add(
+        "--latency", type=float, metavar="MS", help="the network's latency, instead of measuring it"
+    )
+    add("--json", action="store_true", help="print JSON, which sparknet report reads")
     group = parser.add_argument_group("what is planned")
     setting_flags.add(parser, group, setting_flags.of_plan())
-    spark_flags.add(parser, "--spark measures there", "the workers are tasks of Spark")
+    spark_flags.add(
+        parser, "With --spark the measurements run on Spark.", "run the workers as Spark tasks"
+    )
     image_flags.add(parser, training=True)
     parser.set_defaults(weights=None, snapshot=None, iterations=None)
 

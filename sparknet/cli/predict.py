@@ -24,13 +24,24 @@ def _arguments(parser: ArgumentParser) -> None:
         "--outputs", metavar="BLOB[,BLOB]", help="blobs to print; else the net's outputs"
     )
     parser.add_argument(
-        "--top", type=flags.count, default=5, metavar="K", help="the K best classes; 0: all values"
+        "--top",
+        type=flags.count,
+        default=5,
+        metavar="K",
+        help="print the K best classes (default: 5), or with 0 all values",
     )
-    parser.add_argument("--labels", metavar="FILE", help="the names of the classes, one a line")
     parser.add_argument(
-        "--format", choices=tuple(answers.FORMATS), default="text", help="of the answers; text"
+        "--labels", metavar="FILE", help="a file with the names of the classes, one per line"
     )
-    parser.add_argument("--out", metavar="FILE", help="else stdout; a .parquet is a table")
+    parser.add_argument(
+        "--format",
+        choices=tuple(answers.FORMATS),
+        default="text",
+        help="the form of the answers (default: text)",
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="the file to write, which may be a .parquet (default: stdout)"
+    )
     flags.add_gpu(parser)
     predict_spark.add(parser)
     flags.add_json(parser, "the same as --format json: a line of JSON for each input")

@@ -18,16 +18,16 @@ OWN = ("workers", "invalid", "reason", "overwrite")
 
 
 def add(parser: ArgumentParser) -> None:
-    title = "--spark reads Parquet, images, tars or a query, and writes Parquet"
-    add = spark_flags.add(parser, title, "its tasks compute the rows").add_argument
-    add("--workers", type=flags.positive, metavar="K", help="cores of a local Spark")
+    title = "With --spark the input is Parquet, images, tars or a query, and the output Parquet."
+    add = spark_flags.add(parser, title, "compute the rows in Spark tasks").add_argument
+    add("--workers", type=flags.positive, metavar="K", help="the number of cores of a local Spark")
     add(
         "--invalid",
         choices=("raise", "null", "drop"),
-        help="what becomes of a row that cannot be read; raise",
+        help="what to do with a row that cannot be read (default: raise)",
     )
-    add("--reason", metavar="COLUMN", help="a column for what is wrong with it")
-    add("--overwrite", action="store_true", default=None, help="replace what --out holds")
+    add("--reason", metavar="COLUMN", help="add a column that says what is wrong with such a row")
+    add("--overwrite", action="store_true", default=None, help="replace existing files at --out")
 
 
 def is_wanted(chosen: Namespace) -> bool:

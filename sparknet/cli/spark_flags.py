@@ -17,9 +17,17 @@ def add(parser: ArgumentParser, title: str, work: str) -> _ArgumentGroup:
     group = parser.add_argument_group("Spark", title)
     add = group.add_argument
     add("--spark", action="store_true", default=None, help=work)
-    add("--master", metavar="URL", help="spark://…, yarn, k8s://…, sc://…; else a local Spark")
-    add("--sql", metavar="QUERY", help="take what a query gives, in place of files")
-    add("--columns", metavar="BLOB=COLUMN[,…]", help="where the data's columns have other names")
+    add(
+        "--master",
+        metavar="URL",
+        help="the cluster: spark://…, yarn, k8s://…, sc://… (default: a local Spark)",
+    )
+    add("--sql", metavar="QUERY", help="read the rows of this query instead of files")
+    add(
+        "--columns",
+        metavar="BLOB=COLUMN[,…]",
+        help="the data's column for each input, where their names differ",
+    )
     return group
 
 

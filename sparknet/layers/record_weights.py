@@ -1,4 +1,4 @@
-"""RecordWeights: what each record counts for in a loss."""
+"""RecordWeights: the weight of each record in a loss."""
 
 from __future__ import annotations
 

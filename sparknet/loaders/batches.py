@@ -51,7 +51,7 @@ class Batches:
         transforms: Transforms | None = None,
     ) -> None:
         if batch_size < 1:
-            raise ArrayError(f"a batch of {batch_size} records: at least 1 is needed")
+            raise ArrayError(f"a batch of {batch_size} records is too small: at least 1 is needed")
         order = copy.copy(order) if order is not None else Order(len(records))
         if order.length != len(records):
             raise ArrayError(f"an order of {order.length} records for {len(records)}")

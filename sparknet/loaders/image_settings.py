@@ -53,7 +53,9 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
     except (TypeError, ValueError):
         found = ()
     if np.ndim(value) > 1 or not found or not all(map(isfinite, found)):
-        raise SpecError(f"{name} is {shown(repr(value))}: a number is needed, or one a channel")
+        raise SpecError(
+            f"{name} is {shown(repr(value))}: one number, or one per channel, is needed"
+        )
     return found
 
 

@@ -37,7 +37,7 @@ class Order:
         self, length: int, seed: int = 0, shuffle: bool = True, rank: int = 0, size: int = 1
     ) -> None:
         if length < 1:
-            raise ArrayError(f"an order of {length} records: at least 1 is needed")
+            raise ArrayError(f"an order of {length} records is too small: at least 1 is needed")
         if not 0 <= rank < size:
             raise ArrayError(f"worker {rank} of {size}: ranks run from 0 to size - 1")
         self.length, self.seed, self.shuffle = length, seed, shuffle
@@ -93,7 +93,9 @@ class Order:
         """Continue where a cursor was taken."""
         epoch, position = cursor.get("epoch", -1), cursor.get("position", -1)
         if not (epoch >= 0 and 0 <= position < self.length):
-            raise ArrayError(f"{dict(cursor)} is no place in an order of {self.length} records")
+            raise ArrayError(
+                f"{dict(cursor)} is not a position in an order of {self.length} records"
+            )
         self._round = epoch * self.length + position
         self._ahead = self._ahead[:0]
 

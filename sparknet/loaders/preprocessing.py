@@ -203,14 +203,14 @@ class Preprocessing:
             if len(found) not in (0, 1, channels):
                 raise SpecError(f"{name} has {len(found)} values for {channels} channels")
         if (mean := self.mean_image) is not None and len(mean) != channels:
-            raise SpecError(f"the mean is of {len(mean)} channels for data of {channels}")
+            raise SpecError(f"the mean has {len(mean)} channels, the data has {channels}")
         if self.color is not None and (self.color == "grey") != (channels == 1):
             raise SpecError(f"color is '{self.color}' for {channels} channels")
 
     def completed(self, record: tuple[int, ...]) -> Preprocessing:
-        """With a size for images of any size, where none is given: the mean's or the net's own.
+        """The same with `resize` set, if it was not: to the size of the mean image or of the net.
 
-        With a crop, images keep their size.
+        With a crop and no mean image, images keep their size.
         """
         if self.resize is not None:
             return self

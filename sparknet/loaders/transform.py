@@ -55,7 +55,7 @@ def refuse_foreign(
     for whose, names in ELSEWHERE.items():
         for name in names:
             if name in given:
-                raise SpecError(f"transform_param.{name} is of {whose} Caffe and not known here")
+                raise SpecError(f"transform_param.{name} exists only in {whose} Caffe")
 
 
 class Transform:

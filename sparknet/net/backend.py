@@ -182,7 +182,7 @@ def find_backend(backend: Any, precision: str = "float32", keep_blobs: bool = Fa
         raise SpecError(f"precision={precision!r} needs the embedded backend, not {backend!r}")
     made = Pycaffe(module, backend if isinstance(backend, str) else name)
     if lacking := made.lacking():
-        raise SpecError(f"backend {module!r} is no pycaffe: it has no {lacking[0]}")
+        raise SpecError(f"backend {module!r} is not a pycaffe module: it has no {lacking[0]}")
     return made
 
 

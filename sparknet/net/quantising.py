@@ -30,7 +30,7 @@ def calibrate(
     from sparknet.caffe.int8 import Calibration
 
     if most < 1:
-        raise SpecError(f"a calibration looks at 1 record or more, not {most}")
+        raise SpecError(f"a calibration needs at least 1 record, not {most}")
     if records is not None:
         net.set_validation_data(records)
     fed, looked = net.tested, 0

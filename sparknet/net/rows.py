@@ -63,9 +63,9 @@ def open_rows(
         _refuse_empty(rows_of(framed))
         return _of_records(ArrayRecords(**framed))
     if isinstance(data, bytes) or hasattr(data, "to_numpy"):
-        raise DataError(f"a {type(data).__name__} is no data: give records, batches or arrays")
+        raise DataError(f"a {type(data).__name__} is not data: give records, batches or arrays")
     if not isinstance(data, Iterable):
-        raise DataError(f"a {type(data).__name__} cannot be iterated: it is no data")
+        raise DataError(f"a {type(data).__name__} is not data: it cannot be iterated")
     return (
         _of_iterator(data, entries, names)
         if iter(data) is data
@@ -108,7 +108,7 @@ def check_numbers(name: str, values: Array) -> None:
     advice = ""
     if values.dtype.kind == "U" or (values.size and isinstance(values.flat[0], str)):
         advice = ": number the classes from 0, as numpy.unique(…, return_inverse=True) does"
-    raise DataError(f"column '{name}' holds {what}, which are no numbers{advice}")
+    raise DataError(f"column '{name}' holds {what}, not numbers{advice}")
 
 
 def default_columns(places: Iterable[DataTop]) -> list[str]:

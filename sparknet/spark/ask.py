@@ -102,7 +102,7 @@ def find_outputs(tested: FedNet, columns: dict[str, str], ask: Ask | None = None
     if ask.best is not None and found:
         if found[0].is_list:
             raise SparkError(
-                f"best is of one row a record: '{found[0].blob}' has any number of them"
+                f"best needs an output with one row per record: '{found[0].blob}' has any number"
             )
         found.append(Best(found[0].blob, ask.best, found[0].axis))
     return found
@@ -133,11 +133,13 @@ def _check_used(found: Sequence[Output], ask: Ask) -> None:
     """SparkError for a keyword that none of the outputs follows."""
     told = ", ".join(f"'{output.blob}'" for output in found)
     if ask.top is not None and not any(isinstance(one, Classes) for one in found):
-        raise SparkError(f"top is of outputs with one value a class, which {told} are not")
+        raise SparkError(f"top needs an output with one value per class, not {told}")
     if ask.mask is not None and not any(isinstance(one, (Mask, Runs)) for one in found):
-        raise SparkError(f"mask is of outputs of classes x height x width, which {told} are not")
+        raise SparkError(f"mask needs an output of classes x height x width, not {told}")
     if ask.labels is not None and not any(isinstance(o, (Classes, Detections)) for o in found):
-        raise SparkError("labels name the classes of detections, or of the best ones: say top=5")
+        raise SparkError(
+            "labels name the classes of detections, or with top=5 those of the five best classes"
+        )
 
 
 def _is_numbered(tested: FedNet, name: str) -> bool:
@@ -150,5 +152,5 @@ def _axis(tested: FedNet, name: str, shapes: dict[str, Shape], axes: Mapping[str
     shape, axis = shapes[name], axes.get(name)
     if axis is None or shape[axis] not in counts:
         told = " or ".join(map(str, sorted(counts)))
-        raise SparkError(f"blob '{name}' is {shape}: no row for each of {told} records")
+        raise SparkError(f"blob '{name}' is {shape}: it has no row for each of {told} records")
     return axis

@@ -183,7 +183,7 @@ def _shaped(rows: Array, name: str, kinds: Binary) -> Array:
     for sizes in kinds.sizes(each):
         if each == math.prod(sizes):
             return rows.reshape(len(rows), *sizes)
-    raise SparkError(f"column '{name}' has {each} values a row, where {shape} is wanted")
+    raise SparkError(f"column '{name}' has {each} values per row, but the net takes {shape}")
 
 
 def _flat(rows: Array) -> Array:

@@ -79,7 +79,7 @@ def parts(picture: bytes, corners: Any, name: str) -> list[bytes]:
     high, wide = pixels.shape[1:]
     limits = np.array([wide, high, wide, high])
     if not np.isfinite(boxes).all():
-        raise SparkError(f"column '{name}' has a detection whose corners are no numbers")
+        raise SparkError(f"column '{name}' has a detection whose corners are not numbers")
     edges = np.rint(boxes).clip(0, limits).astype(int)
     starts = np.minimum(edges[:, :2], limits[:2] - 1)
     ends = np.maximum(edges[:, 2:], starts + 1)

@@ -179,7 +179,7 @@ def _judged(
     net = model.net
     found = find_heads(net) if heads is None else list(heads)
     if not found:
-        raise SparkError("the net has no prediction of one row a record to evaluate")
+        raise SparkError("the net has no prediction with one row per record to evaluate")
     stored = {one.name: one.stored for one in (*net.tested.entries, *net.inputs.values())}
     judged = []
     for number, head in enumerate(found):

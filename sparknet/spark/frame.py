@@ -176,5 +176,5 @@ def _numbers(value: Any, name: str) -> Array:
     except ValueError as error:  # lists of different lengths
         raise SparkError(f"'{name}' of a record: {error}") from error
     if array.dtype.kind not in "biuf":
-        raise SparkError(f"'{name}' of a record holds a {type(value).__name__}: no numbers")
+        raise SparkError(f"'{name}' of a record holds a {type(value).__name__}, not numbers")
     return array

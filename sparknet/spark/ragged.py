@@ -127,7 +127,7 @@ class Mask(Fixed):
         found = pixels(rows, self.shape)
         if found.size and not 0 <= found.min() <= found.max() < 256:
             raise SparkError(
-                f"blob '{self.blob}' has classes that are no byte: ask for mask='runs'"
+                f"blob '{self.blob}' has a class outside 0 to 255: ask for mask='runs'"
             )
         return (found.astype(np.uint8),)
 

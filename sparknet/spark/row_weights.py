@@ -1,4 +1,4 @@
-"""Row weights: what each training row counts for, as a column whose mean is 1."""
+"""Row weights: the weight of each training row in the loss, as a column whose mean is 1."""
 
 from __future__ import annotations
 
@@ -69,13 +69,17 @@ class RowWeights:
             raise SparkError(f"the data has no column '{name}' for weights{near}")
         kind = data.schema[name].dataType
         if not isinstance(kind, (NumericType, BooleanType)):
-            raise SparkError(f"column '{name}' is of type {kind.simpleString()}: no weights")
+            raise SparkError(
+                f"column '{name}' has type {kind.simpleString()}: weights must be numbers"
+            )
         values = functions.col(quoted(name)).cast("double")
         wrong = values.isNull() | functions.isnan(values) | (values < 0) | (values == float("inf"))
         odd = data.where(wrong).select(values.alias("odd")).head(1)
         if odd:
             said = "null" if odd[0].odd is None else f"{odd[0].odd:g}"
-            raise SparkError(f"column '{name}' is {said} in a row: a weight is a number from 0 on")
+            raise SparkError(
+                f"column '{name}' is {said} in a row: a weight must be finite and at least 0"
+            )
         return values
 
     def _by_class(self, data: DataFrame, label: str) -> Column:
@@ -123,4 +127,6 @@ def _check_classes(classes: Any) -> None:
         except (TypeError, ValueError):
             fits = False
         if not fits:
-            raise SparkError(f"class_weights has {label!r}: {weight!r}, which is no label's weight")
+            raise SparkError(
+                f"class_weights has {label!r}: {weight!r}, which is not a label with its weight"
+            )

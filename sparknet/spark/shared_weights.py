@@ -54,7 +54,9 @@ class SharedWeights:
     def _mapped(self, file: int, path: Path) -> NDArray:
         size = os.fstat(file).st_size
         if size % 4:
-            raise FileError(path, f"has {size} bytes, which are no weights of float32")
+            raise FileError(
+                path, f"has {size} bytes, which is not a whole number of float32 weights"
+            )
         if not size:
             return NDArray.zeros((0,))
         # The engine wants memory that it could write to; pages that nobody writes stay shared.

@@ -39,7 +39,7 @@ def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
         return ArrayRecords(**dict(zip(net.inputs, data, strict=True)))
     if isinstance(data, Iterable) and not isinstance(data, (bytes, np.ndarray)):
         return data
-    raise SettingError(f"this {type(data).__name__} is no data: give records, arrays or batches")
+    raise SettingError(f"this {type(data).__name__} is not data: give records, arrays or batches")
 
 
 def share_records(data: Any, net: Net, path: Path) -> str:

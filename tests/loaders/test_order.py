@@ -124,5 +124,5 @@ def test_orders_that_cannot_be(arguments: tuple[int, ...], message: str) -> None
     "cursor", [{}, {"epoch": 0}, {"epoch": -1, "position": 0}, {"epoch": 0, "position": 5}]
 )
 def test_cursors_of_another_order(cursor: dict[str, int]) -> None:
-    with pytest.raises(ArrayError, match="is no place in an order of 5 records"):
+    with pytest.raises(ArrayError, match="is not a position in an order of 5 records"):
         Order(5).seek(cursor)

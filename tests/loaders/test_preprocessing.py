@@ -64,7 +64,7 @@ def test_keywords_that_are_none_say_nothing() -> None:
         ({"mean": "abc.npy"}, "abc.npy"),
         ({"mean": (1, float("nan"), 2)}, "mean is"),
         ({"mean": np.zeros((2, 3))}, "mean is 2 x 3: channels x height x width"),
-        ({"scale": "big"}, "scale is 'big': a number"),
+        ({"scale": "big"}, "scale is 'big': one number"),
         ({"std": (1, 0, 1)}, "numbers above 0"),
         ({"mirror": "never"}, "mirror is 'never'"),
     ],

@@ -63,7 +63,7 @@ def test_backends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Net(NET, backend="caffe").flat_weights is None
     assert Net(NET, backend=caffe).flat_weights is not None
     assert Net(NET, backend="sparknet.caffe").flat_weights is not None
-    with pytest.raises(SpecError, match="is no pycaffe: it has no Net"):
+    with pytest.raises(SpecError, match="is not a pycaffe module: it has no Net"):
         Net(NET, backend=ModuleType("nothing"))
     with pytest.raises(SpecError, match="backend 'no_such_caffe' cannot be imported"):
         Net(NET, backend="no_such_caffe")

@@ -81,7 +81,7 @@ def test_what_cannot_be_quantised_is_refused() -> None:
     net = Net(parse_net(NET), seed=1)
     with pytest.raises(SpecError, match="is 'max' or 'mse'; it is 'kl'"):
         net.quantize({"data": images(4)}, method="kl")
-    with pytest.raises(SpecError, match="1 record or more, not 0"):
+    with pytest.raises(SpecError, match="at least 1 record, not 0"):
         net.quantize({"data": images(4)}, records_used=0)
     assert net.precision == "float32"
 

@@ -166,8 +166,8 @@ def test_no_size_of_batch_loses_a_record(sizes: list[int], batch: int) -> None:
         ([{}], "has no column 'data'; it has none"),
         ([], "the data is empty"),
         (ArrayRecords(data=X[:0], label=Y[:0]), "the data is empty"),
-        (7, "a int cannot be iterated"),
-        (b"train", "a bytes is no data"),
+        (7, "a int is not data: it cannot be iterated"),
+        (b"train", "a bytes is not data"),
     ],
 )
 def test_what_is_no_data_is_refused_at_once(data: Any, message: str) -> None:

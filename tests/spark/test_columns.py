@@ -142,7 +142,11 @@ def test_a_vector_of_another_size() -> None:
         (pa.array([1, None]), (), "column 'x' is null: fill such rows"),
         (pa.array([[1.0], [1.0, 2.0]]), (1,), r"column 'x' has rows of 1 and of 2 values"),
         (pa.array([[1.0, None]]), (2,), r"column 'x' has nulls inside"),
-        (pa.array([[1.0, 2.0]]), (3,), r"column 'x' has 2 values a row, where \(3,\) is wanted"),
+        (
+            pa.array([[1.0, 2.0]]),
+            (3,),
+            r"column 'x' has 2 values per row, but the net takes \(3,\)",
+        ),
         (pa.array([b"12345"]), (3,), r"rows of 5 bytes: \(3,\) is 3 as bytes and 12 as float32"),
         (pa.array(["text"]), (), r"column 'x' is of type string"),
         (pa.array([{"a": 1}]), (1,), r"column 'x' is a struct of \['a'\]"),
@@ -216,7 +220,7 @@ def test_records_with_fewer_rows_are_filled_up(kind: Any) -> None:
     ("rows", "message"),
     [
         ([[[1, 0, 0, 1, 1]] * 5], "column 'b' has a row of 5: the net has room for 4"),
-        ([[[1, 0, 0, 1]]], "column 'b' has 4 values a row, where \\(5,\\) is wanted"),
+        ([[[1, 0, 0, 1]]], "column 'b' has 4 values per row, but the net takes \\(5,\\)"),
         ([[None]], "column 'b' has nulls inside its lists"),
         ([[[1, 0, 0, 1, None]]], "column 'b' has nulls inside its lists"),
         ([None], "column 'b' is null"),

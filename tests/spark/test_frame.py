@@ -55,7 +55,7 @@ def test_an_rdd_of_something_else(spark: Any) -> None:
         frame(context.parallelize([1]), ENTRIES)
     with pytest.raises(SparkError, match=r"a record of an RDD is a tuple of 3: .* a tuple of 2"):
         frame(context.parallelize([(1, 2, 3)]), ENTRIES)
-    with pytest.raises(SparkError, match="'data' of a record holds a str: no numbers"):
+    with pytest.raises(SparkError, match="'data' of a record holds a str, not numbers"):
         frame(context.parallelize([("x", 1)]), ENTRIES)
     with pytest.raises(SparkError, match="an RDD without records"):
         frame(context.parallelize([], 2), ENTRIES)
@@ -74,10 +74,10 @@ def test_rows_and_dicts_are_read_by_name(spark: Any) -> None:
     [
         (([1.0, 2.0, 3.0], 1), r"'data' of a record has shape \(3,\), that of the first \(2,\)"),
         (([1.0, [2.0]], 1), "'data' of a record: .*inhomogeneous"),
-        (([1.0, None], 1), "'data' of a record holds a list: no numbers"),
-        (([1.0, 2.0], None), "'label' of a record holds a NoneType: no numbers"),
+        (([1.0, None], 1), "'data' of a record holds a list, not numbers"),
+        (([1.0, 2.0], None), "'label' of a record holds a NoneType, not numbers"),
         (([1.0, 2.0], 0.5), "'label' of a record is 0.5, that of the first was a whole number"),
-        (([1.0, 2.0], "1"), "'label' of a record holds a str: no numbers"),
+        (([1.0, 2.0], "1"), "'label' of a record holds a str, not numbers"),
         ({"data": [1.0, 2.0]}, r"a record has \['data'\], the first had \['data', 'label'\]"),
     ],
     ids=str,

@@ -128,7 +128,7 @@ def test_every_kind_of_bad_row(session: Any) -> None:
         1: "column 'x' is null: fill such rows, or filter them out",
         4: "column 'x' holds nan, no number of float32: fill or filter it",
         5: null_in_list("x"),
-        9: "column 'x' has 2 values a row, where (3,) is wanted",
+        9: "column 'x' has 2 values per row, but the net takes (3,)",
         10: "blob 'root' became nan, though its record has finite values",
     }
     for row in found:

@@ -154,7 +154,7 @@ def last_words(data: Any) -> str:
         ([-4.0, 1.0, 0.0], "SparkError: blob 'prob' became nan, though its record has finite "),
         (None, "SparkError: column 'x' is null: "),
         ([4.0, None, 0.0], None),
-        ([4.0, 1.0], "column 'x' has 2 values a row, where (3,) is wanted "),
+        ([4.0, 1.0], "column 'x' has 2 values per row, but the net takes (3,) "),
     ],
 )
 def test_no_class_is_made_of_nothing(session: Any, wrong: Any, said: str | None) -> None:
@@ -199,7 +199,9 @@ def test_what_cannot_be_predicted(session: Any, frame: Any) -> None:
         model.transform(frame, columns={"image": "pixels"})
     with pytest.raises(SpecError, match=r"no blob 'accurac'.*'accuracy'"):
         model.transform(frame, ["accurac"])
-    with pytest.raises(SparkError, match=r"blob 'loss' is \(\): no row for each of 20 records"):
+    with pytest.raises(
+        SparkError, match=r"blob 'loss' is \(\): it has no row for each of 20 records"
+    ):
         model.transform(frame, ["loss"], columns={"data": "pixels", "label": "digit"})
     with pytest.raises(SparkError, match="has a column 'ip' already: give prefix"):
         model.transform(frame.withColumnRenamed("digit", "ip"), columns=COLUMNS)

@@ -95,7 +95,9 @@ def test_the_type_of_detections_is_that_of_no_shape(batch: int) -> None:
         assert output == Detections("found", "found")
         kind = output.spark_type().simpleString()
         assert kind == f"array<struct<label:int,name:string,{numbers}>>"
-    with pytest.raises(SparkError, match="best is of one row a record: 'found' has any number"):
+    with pytest.raises(
+        SparkError, match="best needs an output with one row per record: 'found' has any number"
+    ):
         model.asked(best="class")
 
 
@@ -128,7 +130,7 @@ def test_the_best_classes_come_with_their_names() -> None:
     np.testing.assert_allclose([one["score"] for one in made[0]], [0.5, 0.4], rtol=1e-6)
     with pytest.raises(SparkError, match="there are 2 labels for the 3 classes of 'out'"):
         collected(CLASSES.replace("SHAPE", "3"), scores, top=2, labels=names[:2])
-    with pytest.raises(SparkError, match="top is of outputs with one value a class"):
+    with pytest.raises(SparkError, match="top needs an output with one value per class, not 'out'"):
         collected(CLASSES.replace("SHAPE", "3, 2, 2"), scores, top=2)
 
 
@@ -151,9 +153,9 @@ def test_masks_are_bytes_or_runs(channels: int) -> None:
         pairs = zip(other["runs"], other["runs"][1:], strict=False)
         assert all(run["label"] != after["label"] for run, after in pairs)
     if channels == 1:
-        with pytest.raises(SparkError, match="blob 'out' has classes that are no byte"):
+        with pytest.raises(SparkError, match="blob 'out' has a class outside 0 to 255"):
             collected(text, values + 300, mask="bytes")
-    with pytest.raises(SparkError, match="mask is of outputs of classes x height x width"):
+    with pytest.raises(SparkError, match="mask needs an output of classes x height x width"):
         collected(CLASSES.replace("SHAPE", "3"), values[:, 0, 0, :3], mask="runs")
 
 
@@ -193,7 +195,9 @@ def test_each_output_has_its_own_record_axis() -> None:
     found = find_outputs(net.tested, {name: name for name in ("prob", "lstm", "vectors")})
     assert [output.axis for output in found] == [0, 1, 1]
     assert [output.blob for output in SparkModel(net).asked()] == ["prob"]
-    with pytest.raises(SparkError, match=r"blob 'loss' is \(\): no row for each of 3 records"):
+    with pytest.raises(
+        SparkError, match=r"blob 'loss' is \(\): it has no row for each of 3 records"
+    ):
         find_outputs(Net(SENTENCES.replace("MORE", LOSS)).tested, {"loss": "loss"})
 
 

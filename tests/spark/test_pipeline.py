@@ -169,7 +169,7 @@ def test_what_a_stage_is_made_from() -> None:
     ("output", "kind", "said"),
     [
         ({"outputs": ["pi"]}, SpecError, "the net has no blob 'pi'"),
-        ({"outputs": ["loss"]}, SparkError, "blob 'loss' is .*: no row for each"),
+        ({"outputs": ["loss"]}, SparkError, "blob 'loss' is .*: it has no row for each"),
         ({"columns": {"dat": "features"}}, SparkError, "columns names 'dat'.*did you mean 'data'"),
     ],
 )

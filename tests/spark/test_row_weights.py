@@ -122,12 +122,21 @@ def test_several_workers_and_validation(table: Any) -> None:
     ("settings", "said"),
     [
         ({"weight": "wight"}, "the data has no column 'wight' for weights"),
-        ({"weight": "features"}, "column 'features' is of type array<double>: no weights"),
-        ({"weight": "gone"}, "column 'gone' is null in a row: a weight is a number from 0 on"),
+        (
+            {"weight": "features"},
+            "column 'features' has type array<double>: weights must be numbers",
+        ),
+        (
+            {"weight": "gone"},
+            "column 'gone' is null in a row: a weight must be finite and at least 0",
+        ),
         ({"weight": "below"}, "column 'below' is -1 in a row"),
         ({"weight": "none"}, "the weights of the 24 training rows add up to 0"),
         ({"weight": 3}, "weight is 3: the name of a column"),
-        ({"class_weights": {0: -1}}, "class_weights has 0: -1, which is no label's weight"),
+        (
+            {"class_weights": {0: -1}},
+            "class_weights has 0: -1, which is not a label with its weight",
+        ),
         ({"class_weights": {"a": 1}}, "class_weights has 'a': 1, which"),
         ({"class_weights": "even"}, "class_weights is 'even': a dict of labels"),
     ],

@@ -102,7 +102,7 @@ def test_an_lstm_reads_it(session: Any) -> None:
         ({"vocabulary": None}, r"has no vocabulary: SequenceEncoder\(\["),
         ({"padding": "left"}, "padding is 'left': after or before"),
         ({"inputCol": "txt"}, "no column 'txt' to encode; did you mean 'text'"),
-        ({"inputCol": "id"}, "column 'id' is of type int: no strings"),
+        ({"inputCol": "id"}, "column 'id' has type int: strings are needed"),
         ({"split": "("}, r"split is '\(', no regular expression"),
         ({"outputCol": "id"}, "the data has a column 'id' already"),
     ],

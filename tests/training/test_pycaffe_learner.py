@@ -311,7 +311,7 @@ def test_what_a_backend_cannot_do_is_refused(
     poor(monkeypatch, "apply_update")
     refused("no Solver.apply_update, needed for training")
     poor(monkeypatch, of_module=("Net",))
-    refused("is no pycaffe: it has no Net", SpecError)
+    refused("is not a pycaffe module: it has no Net", SpecError)
     refused("'bf16' needs the embedded backend, not 'poor_caffe'", SpecError, precision="bf16")
     refused("backend 'no_caffe' cannot be imported: No module named", SpecError, backend="no_caffe")
     mine = ModuleType("mine")

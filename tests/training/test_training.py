@@ -191,7 +191,7 @@ def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:
             train(SOLVER, ARRAYS, **wrong)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="training needs a solver"):
         train(SOLVER.net_param, ARRAYS, steps=1)
-    with pytest.raises(SettingError, match="this int is no data"):
+    with pytest.raises(SettingError, match="this int is not data"):
         train(SOLVER, 3, steps=1)
     with pytest.raises(DataError, match="no column 't'"):
         train(SOLVER, {"x": ARRAYS["x"]}, steps=1)

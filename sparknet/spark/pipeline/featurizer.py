@@ -57,7 +57,9 @@ class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
             None if layer is None else [layer], columns=self.given("columns")
         )
         if outputs[0].is_list:
-            raise SparkError(f"'{outputs[0].blob}' has any number of rows a record: no vector")
+            raise SparkError(
+                f"'{outputs[0].blob}' has any number of rows per record, so that there is no vector"
+            )
         blob = outputs[0].blob
         made = with_blobs(
             self.model, dataset, [blob], self._columns(), self.given("batch"), self.invalid()

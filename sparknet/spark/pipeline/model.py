@@ -163,7 +163,8 @@ class NetModel(StageParams, SavedStage, Model):  # type: ignore[misc]
         asked = any(self.given(name) for name in ("predictionCol", "rawPredictionCol"))
         if asked and not self.heads:
             raise SparkError(
-                f"predictionCol is of one row a record: '{checked[0].blob}' has any number of them"
+                f"predictionCol needs an output with one row per record: "
+                f"'{checked[0].blob}' has any number"
             )
 
     def input_columns(self, training: bool = False) -> dict[str, str]:

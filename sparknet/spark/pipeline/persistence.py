@@ -62,7 +62,7 @@ class SavedStage(MLWritable, MLReadable):  # type: ignore[misc]
             try:
                 json.dumps(value)
             except (TypeError, ValueError) as error:
-                raise SparkError(f"{param.name} is {value!r}, which no JSON holds") from error
+                raise SparkError(f"{param.name} is {value!r}, which JSON cannot hold") from error
         return {param.name: value for param, value in params.items()}
 
 

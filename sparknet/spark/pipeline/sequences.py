@@ -159,7 +159,7 @@ def _tokens_of(data: DataFrame, name: str, split: str, lower: bool) -> Column:
         return functions.split(functions.trim(whole) if split == _WORDS else whole, split)
     if isinstance(kind, ArrayType) and isinstance(kind.elementType, StringType):
         return functions.transform(column, functions.lower) if lower else column
-    raise SparkError(f"column '{name}' is of type {kind.simpleString()}: no strings")
+    raise SparkError(f"column '{name}' has type {kind.simpleString()}: strings are needed")
 
 
 def _encoder(numbers: dict[str, int], length: int, is_before: bool) -> Callable[[Column], Column]:
