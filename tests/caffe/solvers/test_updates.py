@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sparknet.caffe.solvers import Solver, get_solver
 from sparknet.errors import ArrayError
 from sparknet.native import NDArray, set_threads, threads
-from sparknet.native.solver import Step
+from sparknet.native.solver import SolverPass
 from tests.caffe.solvers import oracle, small
 
 NUMBERS = {
@@ -93,7 +93,7 @@ def stepped(rule: str, size: int, count: int) -> list[np.ndarray[Any, Any]]:
     ends = [*sorted(rng.integers(0, size, count - 1).tolist()), size]
     factors = rng.uniform(0, 2, count).tolist()
     used = 2 if rule in ("adadelta", "adam") else 1
-    step = Step(buffers[0], buffers[1], buffers[2 : 2 + used], ends, factors, factors)
+    step = SolverPass(buffers[0], buffers[1], buffers[2 : 2 + used], ends, factors, factors)
     extra = (0.3,) if rule == "adam" else ()
     for _ in range(3):
         step.take(rule, NUMBERS[rule] + extra, rate=0.1, decay=0.01, clip=0.9, share=0.5)
@@ -136,9 +136,9 @@ def test_frozen_parameters_stay() -> None:
 
 def test_buffers_are_checked() -> None:
     one, other = NDArray.zeros((4,)), NDArray.zeros((5,))
-    step = Step(one, other, [NDArray.zeros((4,))], [4], [1], [1])
+    step = SolverPass(one, other, [NDArray.zeros((4,))], [4], [1], [1])
     with pytest.raises(ArrayError, match="of one size"):
         step.take("sgd", (0.9,), rate=1.0)
-    step = Step(one, NDArray.zeros((4,)), [], [4], [1], [1])
+    step = SolverPass(one, NDArray.zeros((4,)), [], [4], [1], [1])
     with pytest.raises(ArrayError, match="missing"):
         step.take("sgd", (0.9,), rate=1.0)
