@@ -60,7 +60,7 @@ class Beginning:
 
     def open_store(self) -> Store | None:
         """Where this run's snapshots go.  It makes a folder, so all refusals come before it."""
-        if self.resumed is None and self.net.flat_weights is not None:
+        if self.resumed is None and self.net.backend.is_embedded:
             warn_of_idle(self.net.net)
         if self._runs is None:
             return None
