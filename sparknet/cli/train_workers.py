@@ -55,7 +55,7 @@ def add(parser: ArgumentParser) -> None:
 
 def is_wanted(chosen: Namespace) -> bool:
     """Whether a flag is given that `caffe train` does not have."""
-    theirs = {"steps", "threads", "precision", "weights"}
+    theirs = {"steps", "threads", "precision", "weights", "dialect"}
     names = {*setting_flags.of_train(), *_OURS, *train_spark.flags(), *image_flags.NAMES} - theirs
     return any(getattr(chosen, name, None) is not None for name in names)
 

@@ -21,16 +21,13 @@ __all__ = [
     "Bias",
     "Concat",
     "Convolution",
-    "Convolution3D",
     "ConvolutionDepthwise",
     "Crop",
     "Deconvolution",
-    "Deconvolution3D",
     "DepthwiseConvolution",
     "Eltwise",
     "Embed",
     "Flatten",
-    "Flip",
     "Gather",
     "Im2col",
     "InnerProduct",
@@ -43,14 +40,9 @@ __all__ = [
     "Mish",
     "Normalize",
     "Permute",
-    "PSROIPooling",
     "Pooling",
-    "Pooling3D",
-    "ROIAlign",
-    "ROIPooling",
     "RecordWeights",
     "Reduction",
-    "Reorg",
     "Reshape",
     "Resize",
     "Reverse",
@@ -65,98 +57,107 @@ __all__ = [
     "Where",
     "AbsVal",
     "Accuracy",
-    "AnnotatedData",
     "ArgMax",
     "BatchReindex",
-    "BboxAccuracy",
     "BNLL",
-    "BoxAnnotatorOHEM",
-    "BoxData",
-    "BoxGroupOutput",
-    "BoxOutput",
-    "CenterLoss",
-    "ChannelScale",
     "Clip",
-    "ContinuationIndicator",
     "ContrastiveLoss",
-    "CtcLoss",
     "Data",
-    "DecodeBBox",
-    "DenseCRF",
-    "DenseImageData",
-    "DetectNetTransformation",
-    "DetectionAccuracy",
-    "DetectionData",
-    "DetectionEvaluate",
-    "DetectionGroupAccuracy",
-    "DetectionGroupLoss",
-    "DetectionLoss",
-    "DetectionOutput",
     "Dropout",
     "DummyData",
     "ELU",
     "EuclideanLoss",
-    "EvalData",
-    "EvalDetection",
     "Exp",
     "Filter",
     "FocalLoss",
-    "FrcnnOutput",
     "GELU",
     "GRU",
-    "HardMining",
     "HDF5Data",
     "HDF5Output",
     "HingeLoss",
     "ImageData",
-    "ImageGtData",
-    "ImageLabelmapData",
-    "ImageSegData",
     "InfogainLoss",
-    "InnerDistance",
     "Input",
-    "L1Loss",
-    "LabelsequenceAccuracy",
-    "LabelSpecificAdd",
     "Log",
+    "LogSoftmax",
     "LSTM",
     "LSTMUnit",
-    "MarginInnerProduct",
     "MemoryData",
-    "MultiBoxLoss",
     "MultinomialLogisticLoss",
-    "MultiStageMeanfield",
     "Parameter",
     "Power",
     "PReLU",
-    "PriorBox",
-    "PriorBoxClustered",
-    "Proposal",
-    "ProposalTarget",
     "Python",
-    "RegionLoss",
     "ReLU",
     "ReLU6",
     "RNN",
-    "ScaleRoute",
-    "SegAccuracy",
-    "SegData",
     "Sigmoid",
     "SigmoidCrossEntropyLoss",
     "Silence",
-    "SmoothL1Loss",
-    "SmoothL1LossOHEM",
     "Softmax",
     "SoftmaxWithLoss",
-    "SoftmaxWithLossOHEM",
     "SpatialDropout",
     "Swish",
     "TanH",
     "Threshold",
     "TripletLoss",
-    "VideoData",
-    "TrueBoxes",
     "WindowData",
+    "BboxAccuracy",
+    "BoxGroupOutput",
+    "BoxOutput",
+    "DecodeBBox",
+    "DetectionAccuracy",
+    "DetectionData",
+    "DetectionGroupAccuracy",
+    "DetectionGroupLoss",
+    "DetectionLoss",
+    "EvalData",
+    "FrcnnOutput",
+    "HardMining",
+    "ImageGtData",
+    "ScaleRoute",
+    "ContinuationIndicator",
+    "CtcLoss",
+    "LabelsequenceAccuracy",
+    "DetectNetTransformation",
+    "L1Loss",
+    "CenterLoss",
+    "ChannelScale",
+    "Flip",
+    "InnerDistance",
+    "LabelSpecificAdd",
+    "MarginInnerProduct",
+    "BoxAnnotatorOHEM",
+    "Proposal",
+    "ProposalTarget",
+    "PSROIPooling",
+    "ROIAlign",
+    "ROIPooling",
+    "SmoothL1Loss",
+    "SmoothL1LossOHEM",
+    "SoftmaxWithLossOHEM",
+    "DenseCRF",
+    "DenseImageData",
+    "ImageLabelmapData",
+    "ImageSegData",
+    "MultiStageMeanfield",
+    "SegAccuracy",
+    "SegData",
+    "AnnotatedData",
+    "DetectionEvaluate",
+    "DetectionOutput",
+    "MultiBoxLoss",
+    "PriorBox",
+    "PriorBoxClustered",
+    "TrueBoxes",
+    "Convolution3D",
+    "Deconvolution3D",
+    "Pooling3D",
+    "VideoData",
+    "BoxData",
+    "EvalDetection",
+    "RegionLoss",
+    "Reorg",
     "YoloDetectionOutput",
     "Yolov3",
     "Yolov3DetectionOutput",
@@ -475,42 +476,6 @@ class ConvolutionOptions(LayerOptions, total=False):
 
 def Convolution(name: str, bottoms: Blobs = (), **options: Unpack[ConvolutionOptions]) -> LayerSpec: ...
 
-class Convolution3DOptions(LayerOptions, total=False):
-    convolution3d_param: Dict | caffe_pb2.Convolution3DParameter | None
-    convolution_param: Dict | caffe_pb2.ConvolutionParameter | None
-    num_output: SupportsIndex | None
-    bias_term: bool | None
-    pad: SupportsIndex | None
-    kernel_size: SupportsIndex | None
-    group: SupportsIndex | None
-    kernel_depth: SupportsIndex | None
-    stride: SupportsIndex | None
-    temporal_stride: SupportsIndex | None
-    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
-    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
-    filter_group: SupportsIndex | None
-    temporal_pad: SupportsIndex | None
-    pad_h: SupportsIndex | None
-    pad_w: SupportsIndex | None
-    kernel_h: SupportsIndex | None
-    kernel_w: SupportsIndex | None
-    stride_h: SupportsIndex | None
-    stride_w: SupportsIndex | None
-    engine: str | SupportsIndex | None
-    axis: SupportsIndex | None
-    force_nd_im2col: bool | None
-    dilation: SupportsIndex | Iterable[SupportsIndex] | None
-    hole: SupportsIndex | Iterable[SupportsIndex] | None
-    hole_h: SupportsIndex | None
-    hole_w: SupportsIndex | None
-    dilation_h: SupportsIndex | None
-    dilation_w: SupportsIndex | None
-    cudnn_convolution_algo_seeker: str | SupportsIndex | None
-    conv_algos_override: Text | None
-    conv_algorithm: Text | None
-
-def Convolution3D(name: str, bottoms: Blobs = (), **options: Unpack[Convolution3DOptions]) -> LayerSpec: ...
-
 class ConvolutionDepthwiseOptions(LayerOptions, total=False):
     convolution_param: Dict | caffe_pb2.ConvolutionParameter | None
     num_output: SupportsIndex | None
@@ -589,42 +554,6 @@ class DeconvolutionOptions(LayerOptions, total=False):
 
 def Deconvolution(name: str, bottoms: Blobs = (), **options: Unpack[DeconvolutionOptions]) -> LayerSpec: ...
 
-class Deconvolution3DOptions(LayerOptions, total=False):
-    convolution3d_param: Dict | caffe_pb2.Convolution3DParameter | None
-    convolution_param: Dict | caffe_pb2.ConvolutionParameter | None
-    num_output: SupportsIndex | None
-    bias_term: bool | None
-    pad: SupportsIndex | None
-    kernel_size: SupportsIndex | None
-    group: SupportsIndex | None
-    kernel_depth: SupportsIndex | None
-    stride: SupportsIndex | None
-    temporal_stride: SupportsIndex | None
-    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
-    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
-    filter_group: SupportsIndex | None
-    temporal_pad: SupportsIndex | None
-    pad_h: SupportsIndex | None
-    pad_w: SupportsIndex | None
-    kernel_h: SupportsIndex | None
-    kernel_w: SupportsIndex | None
-    stride_h: SupportsIndex | None
-    stride_w: SupportsIndex | None
-    engine: str | SupportsIndex | None
-    axis: SupportsIndex | None
-    force_nd_im2col: bool | None
-    dilation: SupportsIndex | Iterable[SupportsIndex] | None
-    hole: SupportsIndex | Iterable[SupportsIndex] | None
-    hole_h: SupportsIndex | None
-    hole_w: SupportsIndex | None
-    dilation_h: SupportsIndex | None
-    dilation_w: SupportsIndex | None
-    cudnn_convolution_algo_seeker: str | SupportsIndex | None
-    conv_algos_override: Text | None
-    conv_algorithm: Text | None
-
-def Deconvolution3D(name: str, bottoms: Blobs = (), **options: Unpack[Deconvolution3DOptions]) -> LayerSpec: ...
-
 class DepthwiseConvolutionOptions(LayerOptions, total=False):
     convolution_param: Dict | caffe_pb2.ConvolutionParameter | None
     num_output: SupportsIndex | None
@@ -684,13 +613,6 @@ class FlattenOptions(LayerOptions, total=False):
     end_axis: SupportsIndex | None
 
 def Flatten(name: str, bottoms: Blobs = (), **options: Unpack[FlattenOptions]) -> LayerSpec: ...
-
-class FlipOptions(LayerOptions, total=False):
-    flip_param: Dict | caffe_pb2.FlipParameter | None
-    flip_width: bool | None
-    flip_height: bool | None
-
-def Flip(name: str, bottoms: Blobs = (), **options: Unpack[FlipOptions]) -> LayerSpec: ...
 
 class GatherOptions(LayerOptions, total=False):
     gather_param: Dict | caffe_pb2.GatherParameter | None
@@ -816,14 +738,6 @@ class PermuteOptions(LayerOptions, total=False):
 
 def Permute(name: str, bottoms: Blobs = (), **options: Unpack[PermuteOptions]) -> LayerSpec: ...
 
-class PSROIPoolingOptions(LayerOptions, total=False):
-    psroi_pooling_param: Dict | caffe_pb2.PSROIPoolingParameter | None
-    spatial_scale: SupportsFloat | None
-    output_dim: SupportsIndex | None
-    group_size: SupportsIndex | None
-
-def PSROIPooling(name: str, bottoms: Blobs = (), **options: Unpack[PSROIPoolingOptions]) -> LayerSpec: ...
-
 class PoolingOptions(LayerOptions, total=False):
     pooling_param: Dict | caffe_pb2.PoolingParameter | None
     pool: str | SupportsIndex | None
@@ -847,48 +761,6 @@ class PoolingOptions(LayerOptions, total=False):
 
 def Pooling(name: str, bottoms: Blobs = (), **options: Unpack[PoolingOptions]) -> LayerSpec: ...
 
-class Pooling3DOptions(LayerOptions, total=False):
-    pooling3d_param: Dict | caffe_pb2.Pooling3DParameter | None
-    pooling_param: Dict | caffe_pb2.PoolingParameter | None
-    pool: str | SupportsIndex | None
-    kernel_size: SupportsIndex | None
-    stride: SupportsIndex | None
-    pad: SupportsIndex | None
-    kernel_depth: SupportsIndex | None
-    temporal_stride: SupportsIndex | None
-    kernel_h: SupportsIndex | None
-    kernel_w: SupportsIndex | None
-    stride_h: SupportsIndex | None
-    stride_w: SupportsIndex | None
-    pad_h: SupportsIndex | None
-    pad_w: SupportsIndex | None
-    engine: str | SupportsIndex | None
-    global_pooling: bool | None
-    round_mode: str | SupportsIndex | None
-    ceil_mode: bool | None
-    torch_pooling: bool | None
-    temporal_pad: SupportsIndex | None
-
-def Pooling3D(name: str, bottoms: Blobs = (), **options: Unpack[Pooling3DOptions]) -> LayerSpec: ...
-
-class ROIAlignOptions(LayerOptions, total=False):
-    roi_pooling_param: Dict | caffe_pb2.ROIPoolingParameter | None
-    pooled_h: SupportsIndex | None
-    pooled_w: SupportsIndex | None
-    spatial_scale: SupportsFloat | None
-    pad_ratio: SupportsFloat | None
-
-def ROIAlign(name: str, bottoms: Blobs = (), **options: Unpack[ROIAlignOptions]) -> LayerSpec: ...
-
-class ROIPoolingOptions(LayerOptions, total=False):
-    roi_pooling_param: Dict | caffe_pb2.ROIPoolingParameter | None
-    pooled_h: SupportsIndex | None
-    pooled_w: SupportsIndex | None
-    spatial_scale: SupportsFloat | None
-    pad_ratio: SupportsFloat | None
-
-def ROIPooling(name: str, bottoms: Blobs = (), **options: Unpack[ROIPoolingOptions]) -> LayerSpec: ...
-
 def RecordWeights(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
 
 class ReductionOptions(LayerOptions, total=False):
@@ -898,13 +770,6 @@ class ReductionOptions(LayerOptions, total=False):
     coeff: SupportsFloat | None
 
 def Reduction(name: str, bottoms: Blobs = (), **options: Unpack[ReductionOptions]) -> LayerSpec: ...
-
-class ReorgOptions(LayerOptions, total=False):
-    reorg_param: Dict | caffe_pb2.ReorgParameter | None
-    stride: SupportsIndex | None
-    reverse: bool | None
-
-def Reorg(name: str, bottoms: Blobs = (), **options: Unpack[ReorgOptions]) -> LayerSpec: ...
 
 class ReshapeOptions(LayerOptions, total=False):
     reshape_param: Dict | caffe_pb2.ReshapeParameter | None
@@ -1005,82 +870,6 @@ class AccuracyOptions(LayerOptions, total=False):
 
 def Accuracy(name: str, bottoms: Blobs = (), **options: Unpack[AccuracyOptions]) -> LayerSpec: ...
 
-class AnnotatedDataOptions(LayerOptions, total=False):
-    annotated_data_param: Dict | caffe_pb2.AnnotatedDataParameter | None
-    data_param: Dict | caffe_pb2.DataParameter | None
-    transform_param: Dict | caffe_pb2.TransformationParameter | None
-    batch_sampler: Dict | caffe_pb2.BatchSampler | Iterable[Dict | caffe_pb2.BatchSampler] | None
-    label_map_file: Text | None
-    anno_type: str | SupportsIndex | None
-    yolo_data_type: SupportsIndex | None
-    yolo_data_jitter: SupportsFloat | None
-    train_diffcult: bool | None
-    single_class: bool | None
-    seg_scales: SupportsIndex | None
-    seg_resize_width: SupportsIndex | None
-    seg_resize_height: SupportsIndex | None
-    source: Text | None
-    scale: SupportsFloat | None
-    mean_file: Text | None
-    batch_size: SupportsIndex | None
-    crop_size: SupportsIndex | None
-    mirror: bool | None
-    rand_skip: SupportsIndex | None
-    backend: str | SupportsIndex | None
-    force_encoded_color: bool | None
-    prefetch: SupportsIndex | None
-    shuffle: bool | None
-    threads: SupportsIndex | None
-    parser_threads: SupportsIndex | None
-    cache: bool | None
-    precache: bool | None
-    side: SupportsIndex | Iterable[SupportsIndex] | None
-    mean_value: SupportsFloat | Iterable[SupportsFloat] | None
-    force_color: bool | None
-    force_gray: bool | None
-    resize_param: Dict | caffe_pb2.ResizeParameter | None
-    noise_param: Dict | caffe_pb2.NoiseParameter | None
-    emit_constraint: Dict | caffe_pb2.EmitConstraint | None
-    crop_h: SupportsIndex | None
-    crop_w: SupportsIndex | None
-    distort_param: Dict | caffe_pb2.DistortionParameter | None
-    expand_param: Dict | caffe_pb2.ExpansionParameter | None
-    random_resize_param: Dict | caffe_pb2.RandomResizeParameter | None
-    random_aspect_ratio_param: Dict | caffe_pb2.RandomAspectRatioParameter | None
-    flow: bool | None
-    bgr2rgb: bool | None
-    pad: SupportsIndex | None
-    use_gpu_transform: bool | None
-    random_seed: SupportsIndex | None
-    img_rand_resize_lower: SupportsIndex | None
-    img_rand_resize_upper: SupportsIndex | None
-    rand_resize_ratio_lower: SupportsFloat | None
-    rand_resize_ratio_upper: SupportsFloat | None
-    vertical_stretch_lower: SupportsFloat | None
-    vertical_stretch_upper: SupportsFloat | None
-    horizontal_stretch_lower: SupportsFloat | None
-    horizontal_stretch_upper: SupportsFloat | None
-    interpolation_algo_down: str | SupportsIndex | None
-    interpolation_algo_up: str | SupportsIndex | None
-    allow_upscale: bool | None
-    fix_crop: bool | None
-    multi_scale: bool | None
-    scale_ratios: SupportsFloat | Iterable[SupportsFloat] | None
-    max_distort: SupportsIndex | None
-    is_flow: bool | None
-    more_fix_crop: bool | None
-    stride: SupportsIndex | None
-    upper_size: SupportsIndex | None
-    upper_height: SupportsIndex | None
-    upper_width: SupportsIndex | None
-    original_image: bool | None
-    further_resize_param: Dict | caffe_pb2.ResizeParameter | Iterable[Dict | caffe_pb2.ResizeParameter] | None
-    scale_factors: SupportsFloat | Iterable[SupportsFloat] | None
-    crop_width: SupportsIndex | None
-    crop_height: SupportsIndex | None
-
-def AnnotatedData(name: str, bottoms: Blobs = (), **options: Unpack[AnnotatedDataOptions]) -> LayerSpec: ...
-
 class ArgMaxOptions(LayerOptions, total=False):
     argmax_param: Dict | caffe_pb2.ArgMaxParameter | None
     out_max_val: bool | None
@@ -1091,146 +880,7 @@ def ArgMax(name: str, bottoms: Blobs = (), **options: Unpack[ArgMaxOptions]) -> 
 
 def BatchReindex(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
 
-class BboxAccuracyOptions(LayerOptions, total=False):
-    bbox_reg_param: Dict | caffe_pb2.BBoxRegParameter | None
-    bbox_mean: SupportsFloat | Iterable[SupportsFloat] | None
-    bbox_std: SupportsFloat | Iterable[SupportsFloat] | None
-    cls_aware: bool | None
-
-def BboxAccuracy(name: str, bottoms: Blobs = (), **options: Unpack[BboxAccuracyOptions]) -> LayerSpec: ...
-
 def BNLL(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
-
-class BoxAnnotatorOHEMOptions(LayerOptions, total=False):
-    box_annotator_ohem_param: Dict | caffe_pb2.BoxAnnotatorOHEMParameter | None
-    roi_per_img: SupportsIndex | None
-    ignore_label: SupportsIndex | None
-
-def BoxAnnotatorOHEM(name: str, bottoms: Blobs = (), **options: Unpack[BoxAnnotatorOHEMOptions]) -> LayerSpec: ...
-
-class BoxDataOptions(LayerOptions, total=False):
-    data_param: Dict | caffe_pb2.DataParameter | None
-    transform_param: Dict | caffe_pb2.TransformationParameter | None
-    source: Text | None
-    scale: SupportsFloat | None
-    mean_file: Text | None
-    batch_size: SupportsIndex | None
-    crop_size: SupportsIndex | None
-    mirror: bool | None
-    rand_skip: SupportsIndex | None
-    backend: str | SupportsIndex | None
-    force_encoded_color: bool | None
-    prefetch: SupportsIndex | None
-    shuffle: bool | None
-    threads: SupportsIndex | None
-    parser_threads: SupportsIndex | None
-    cache: bool | None
-    precache: bool | None
-    side: SupportsIndex | Iterable[SupportsIndex] | None
-    mean_value: SupportsFloat | Iterable[SupportsFloat] | None
-    force_color: bool | None
-    force_gray: bool | None
-    resize_param: Dict | caffe_pb2.ResizeParameter | None
-    noise_param: Dict | caffe_pb2.NoiseParameter | None
-    emit_constraint: Dict | caffe_pb2.EmitConstraint | None
-    crop_h: SupportsIndex | None
-    crop_w: SupportsIndex | None
-    distort_param: Dict | caffe_pb2.DistortionParameter | None
-    expand_param: Dict | caffe_pb2.ExpansionParameter | None
-    random_resize_param: Dict | caffe_pb2.RandomResizeParameter | None
-    random_aspect_ratio_param: Dict | caffe_pb2.RandomAspectRatioParameter | None
-    flow: bool | None
-    bgr2rgb: bool | None
-    pad: SupportsIndex | None
-    use_gpu_transform: bool | None
-    random_seed: SupportsIndex | None
-    img_rand_resize_lower: SupportsIndex | None
-    img_rand_resize_upper: SupportsIndex | None
-    rand_resize_ratio_lower: SupportsFloat | None
-    rand_resize_ratio_upper: SupportsFloat | None
-    vertical_stretch_lower: SupportsFloat | None
-    vertical_stretch_upper: SupportsFloat | None
-    horizontal_stretch_lower: SupportsFloat | None
-    horizontal_stretch_upper: SupportsFloat | None
-    interpolation_algo_down: str | SupportsIndex | None
-    interpolation_algo_up: str | SupportsIndex | None
-    allow_upscale: bool | None
-    fix_crop: bool | None
-    multi_scale: bool | None
-    scale_ratios: SupportsFloat | Iterable[SupportsFloat] | None
-    max_distort: SupportsIndex | None
-    is_flow: bool | None
-    more_fix_crop: bool | None
-    stride: SupportsIndex | None
-    upper_size: SupportsIndex | None
-    upper_height: SupportsIndex | None
-    upper_width: SupportsIndex | None
-    original_image: bool | None
-    further_resize_param: Dict | caffe_pb2.ResizeParameter | Iterable[Dict | caffe_pb2.ResizeParameter] | None
-    scale_factors: SupportsFloat | Iterable[SupportsFloat] | None
-    crop_width: SupportsIndex | None
-    crop_height: SupportsIndex | None
-
-def BoxData(name: str, bottoms: Blobs = (), **options: Unpack[BoxDataOptions]) -> LayerSpec: ...
-
-class BoxGroupOutputOptions(LayerOptions, total=False):
-    box_group_output_param: Dict | caffe_pb2.BoxGroupOutputParameter | None
-    bbox_reg_param: Dict | caffe_pb2.BBoxRegParameter | None
-    fg_thr: SupportsFloat | None
-    iou_thr: SupportsFloat | None
-    nms_type: Text | None
-    box_group_param: Dict | caffe_pb2.BoxGroupParameter | Iterable[Dict | caffe_pb2.BoxGroupParameter] | None
-    field_whr: SupportsFloat | None
-    field_xyr: SupportsFloat | None
-    max_nms_num: SupportsIndex | None
-    max_post_nms_num: SupportsIndex | None
-    min_size: SupportsFloat | None
-    bbox_mean: SupportsFloat | Iterable[SupportsFloat] | None
-    bbox_std: SupportsFloat | Iterable[SupportsFloat] | None
-    cls_aware: bool | None
-
-def BoxGroupOutput(name: str, bottoms: Blobs = (), **options: Unpack[BoxGroupOutputOptions]) -> LayerSpec: ...
-
-class BoxOutputOptions(LayerOptions, total=False):
-    box_output_param: Dict | caffe_pb2.BoxOutputParameter | None
-    bbox_reg_param: Dict | caffe_pb2.BBoxRegParameter | None
-    fg_thr: SupportsFloat | None
-    iou_thr: SupportsFloat | None
-    nms_type: Text | None
-    field_h: SupportsIndex | Iterable[SupportsIndex] | None
-    field_w: SupportsIndex | Iterable[SupportsIndex] | None
-    downsample_rate: SupportsIndex | Iterable[SupportsIndex] | None
-    field_whr: SupportsFloat | None
-    field_xyr: SupportsFloat | None
-    max_nms_num: SupportsIndex | None
-    max_post_nms_num: SupportsIndex | None
-    min_size: SupportsFloat | None
-    bbox_mean: SupportsFloat | Iterable[SupportsFloat] | None
-    bbox_std: SupportsFloat | Iterable[SupportsFloat] | None
-    cls_aware: bool | None
-
-def BoxOutput(name: str, bottoms: Blobs = (), **options: Unpack[BoxOutputOptions]) -> LayerSpec: ...
-
-class CenterLossOptions(LayerOptions, total=False):
-    center_loss_param: Dict | caffe_pb2.CenterLossParameter | None
-    num_output: SupportsIndex | None
-    center_filler: Dict | caffe_pb2.FillerParameter | str | None
-    axis: SupportsIndex | None
-    distance_type: Text | None
-
-def CenterLoss(name: str, bottoms: Blobs = (), **options: Unpack[CenterLossOptions]) -> LayerSpec: ...
-
-class ChannelScaleOptions(LayerOptions, total=False):
-    channel_scale_param: Dict | caffe_pb2.ChannelScaleParameter | None
-    do_forward: bool | None
-    do_backward_feature: bool | None
-    do_backward_scale: bool | None
-    global_scale: bool | None
-    max_global_scale: SupportsFloat | None
-    min_global_scale: SupportsFloat | None
-    init_global_scale: SupportsFloat | None
-
-def ChannelScale(name: str, bottoms: Blobs = (), **options: Unpack[ChannelScaleOptions]) -> LayerSpec: ...
 
 class ClipOptions(LayerOptions, total=False):
     clip_param: Dict | caffe_pb2.ClipParameter | None
@@ -1239,27 +889,12 @@ class ClipOptions(LayerOptions, total=False):
 
 def Clip(name: str, bottoms: Blobs = (), **options: Unpack[ClipOptions]) -> LayerSpec: ...
 
-class ContinuationIndicatorOptions(LayerOptions, total=False):
-    continuation_indicator_param: Dict | caffe_pb2.ContinuationIndicatorParameter | None
-    time_step: SupportsIndex | None
-    batch_size: SupportsIndex | None
-
-def ContinuationIndicator(name: str, bottoms: Blobs = (), **options: Unpack[ContinuationIndicatorOptions]) -> LayerSpec: ...
-
 class ContrastiveLossOptions(LayerOptions, total=False):
     contrastive_loss_param: Dict | caffe_pb2.ContrastiveLossParameter | None
     margin: SupportsFloat | None
     legacy_version: bool | None
 
 def ContrastiveLoss(name: str, bottoms: Blobs = (), **options: Unpack[ContrastiveLossOptions]) -> LayerSpec: ...
-
-class CtcLossOptions(LayerOptions, total=False):
-    ctc_loss_param: Dict | caffe_pb2.CtcLossParameter | None
-    alphabet_size: SupportsIndex | None
-    time_step: SupportsIndex | None
-    blank_label: SupportsIndex | None
-
-def CtcLoss(name: str, bottoms: Blobs = (), **options: Unpack[CtcLossOptions]) -> LayerSpec: ...
 
 class DataOptions(LayerOptions, total=False):
     data_param: Dict | caffe_pb2.DataParameter | None
@@ -1326,79 +961,237 @@ class DataOptions(LayerOptions, total=False):
 
 def Data(name: str, bottoms: Blobs = (), **options: Unpack[DataOptions]) -> LayerSpec: ...
 
-class DecodeBBoxOptions(LayerOptions, total=False):
-    decode_bbox_param: Dict | caffe_pb2.DecodeBBoxParameter | None
-    bbox_reg_param: Dict | caffe_pb2.BBoxRegParameter | None
-    gt_iou_thr: SupportsFloat | None
-    bbox_mean: SupportsFloat | Iterable[SupportsFloat] | None
-    bbox_std: SupportsFloat | Iterable[SupportsFloat] | None
-    cls_aware: bool | None
+class DropoutOptions(LayerOptions, total=False):
+    dropout_param: Dict | caffe_pb2.DropoutParameter | None
+    dropout_ratio: SupportsFloat | None
+    scale_train: bool | None
+    sample_weights_test: bool | None
 
-def DecodeBBox(name: str, bottoms: Blobs = (), **options: Unpack[DecodeBBoxOptions]) -> LayerSpec: ...
+def Dropout(name: str, bottoms: Blobs = (), **options: Unpack[DropoutOptions]) -> LayerSpec: ...
 
-class DenseCRFOptions(LayerOptions, total=False):
-    dense_crf_param: Dict | caffe_pb2.DenseCRFParameter | None
-    max_iter: SupportsIndex | None
-    pos_xy_std: SupportsFloat | Iterable[SupportsFloat] | None
-    pos_w: SupportsFloat | Iterable[SupportsFloat] | None
-    bi_xy_std: SupportsFloat | Iterable[SupportsFloat] | None
-    bi_rgb_std: SupportsFloat | Iterable[SupportsFloat] | None
-    bi_w: SupportsFloat | Iterable[SupportsFloat] | None
-    output_probability: bool | None
+class DummyDataOptions(LayerOptions, total=False):
+    dummy_data_param: Dict | caffe_pb2.DummyDataParameter | None
+    data_filler: Dict | caffe_pb2.FillerParameter | str | Iterable[Dict | caffe_pb2.FillerParameter | str] | None
+    num: SupportsIndex | Iterable[SupportsIndex] | None
+    channels: SupportsIndex | Iterable[SupportsIndex] | None
+    height: SupportsIndex | Iterable[SupportsIndex] | None
+    width: SupportsIndex | Iterable[SupportsIndex] | None
+    shape: Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex] | Iterable[Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex]] | None
 
-def DenseCRF(name: str, bottoms: Blobs = (), **options: Unpack[DenseCRFOptions]) -> LayerSpec: ...
+def DummyData(name: str, bottoms: Blobs = (), **options: Unpack[DummyDataOptions]) -> LayerSpec: ...
 
-class DenseImageDataOptions(LayerOptions, total=False):
-    dense_image_data_param: Dict | caffe_pb2.DenseImageDataParameter | None
+class ELUOptions(LayerOptions, total=False):
+    elu_param: Dict | caffe_pb2.ELUParameter | None
+    alpha: SupportsFloat | None
+
+def ELU(name: str, bottoms: Blobs = (), **options: Unpack[ELUOptions]) -> LayerSpec: ...
+
+def EuclideanLoss(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
+
+class ExpOptions(LayerOptions, total=False):
+    exp_param: Dict | caffe_pb2.ExpParameter | None
+    base: SupportsFloat | None
+    scale: SupportsFloat | None
+    shift: SupportsFloat | None
+
+def Exp(name: str, bottoms: Blobs = (), **options: Unpack[ExpOptions]) -> LayerSpec: ...
+
+def Filter(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
+
+class FocalLossOptions(LayerOptions, total=False):
+    focal_loss_param: Dict | caffe_pb2.FocalLossParameter | None
+    loss_param: Dict | caffe_pb2.LossParameter | None
+    softmax_param: Dict | caffe_pb2.SoftmaxParameter | None
+    gamma: SupportsFloat | None
+    alpha: SupportsFloat | None
+    beta: SupportsFloat | None
+    ignore_label: SupportsIndex | None
+    normalize: bool | None
+    normalization: str | SupportsIndex | None
+    pre_fixed_normalizer: SupportsFloat | None
+    weight_by_label_freqs: bool | None
+    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
+    class_balanced: bool | None
+    engine: str | SupportsIndex | None
+    axis: SupportsIndex | None
+
+def FocalLoss(name: str, bottoms: Blobs = (), **options: Unpack[FocalLossOptions]) -> LayerSpec: ...
+
+class GELUOptions(LayerOptions, total=False):
+    gelu_param: Dict | caffe_pb2.GELUParameter | None
+    approximate: str | SupportsIndex | None
+
+def GELU(name: str, bottoms: Blobs = (), **options: Unpack[GELUOptions]) -> LayerSpec: ...
+
+class GRUOptions(LayerOptions, total=False):
+    recurrent_param: Dict | caffe_pb2.RecurrentParameter | None
+    num_output: SupportsIndex | None
+    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
+    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
+    debug_info: bool | None
+    expose_hidden: bool | None
+    reset_after: bool | None
+
+def GRU(name: str, bottoms: Blobs = (), **options: Unpack[GRUOptions]) -> LayerSpec: ...
+
+class HDF5DataOptions(LayerOptions, total=False):
+    hdf5_data_param: Dict | caffe_pb2.HDF5DataParameter | None
     source: Text | None
     batch_size: SupportsIndex | None
+    shuffle: bool | None
+
+def HDF5Data(name: str, bottoms: Blobs = (), **options: Unpack[HDF5DataOptions]) -> LayerSpec: ...
+
+class HDF5OutputOptions(LayerOptions, total=False):
+    hdf5_output_param: Dict | caffe_pb2.HDF5OutputParameter | None
+    file_name: Text | None
+
+def HDF5Output(name: str, bottoms: Blobs = (), **options: Unpack[HDF5OutputOptions]) -> LayerSpec: ...
+
+class HingeLossOptions(LayerOptions, total=False):
+    hinge_loss_param: Dict | caffe_pb2.HingeLossParameter | None
+    norm: str | SupportsIndex | None
+
+def HingeLoss(name: str, bottoms: Blobs = (), **options: Unpack[HingeLossOptions]) -> LayerSpec: ...
+
+class ImageDataOptions(LayerOptions, total=False):
+    image_data_param: Dict | caffe_pb2.ImageDataParameter | None
+    transform_param: Dict | caffe_pb2.TransformationParameter | None
+    source: Text | None
+    scale: SupportsFloat | None
+    mean_file: Text | None
+    batch_size: SupportsIndex | None
+    crop_size: SupportsIndex | None
+    mirror: bool | None
     rand_skip: SupportsIndex | None
     shuffle: bool | None
     new_height: SupportsIndex | None
     new_width: SupportsIndex | None
     is_color: bool | None
-    mean_file: Text | None
     root_folder: Text | None
-    mirror: bool | None
-    crop_width: SupportsIndex | None
-    crop_height: SupportsIndex | None
-    label_divide_factor: SupportsIndex | None
-
-def DenseImageData(name: str, bottoms: Blobs = (), **options: Unpack[DenseImageDataOptions]) -> LayerSpec: ...
-
-class DetectNetTransformationOptions(LayerOptions, total=False):
-    detectnet_groundtruth_param: Dict | caffe_pb2.DetectNetGroundTruthParameter | None
-    detectnet_augmentation_param: Dict | caffe_pb2.DetectNetAugmentationParameter | None
-    transform_param: Dict | caffe_pb2.TransformationParameter | None
-    stride: SupportsIndex | None
-    scale_cvg: SupportsFloat | None
-    gridbox_type: str | SupportsIndex | None
-    max_cvg_len: SupportsIndex | None
-    min_cvg_len: SupportsIndex | None
-    coverage_type: str | SupportsIndex | None
-    image_size_x: SupportsIndex | None
-    image_size_y: SupportsIndex | None
-    obj_norm: bool | None
-    crop_bboxes: bool | None
-    object_class: Dict | caffe_pb2.ClassMapping | Iterable[Dict | caffe_pb2.ClassMapping] | None
-    crop_prob: SupportsFloat | None
-    shift_x: SupportsIndex | None
-    shift_y: SupportsIndex | None
-    scale_prob: SupportsFloat | None
-    scale_min: SupportsFloat | None
-    scale_max: SupportsFloat | None
-    flip_prob: SupportsFloat | None
-    rotation_prob: SupportsFloat | None
-    max_rotate_degree: SupportsFloat | None
-    hue_rotation_prob: SupportsFloat | None
-    hue_rotation: SupportsFloat | None
-    desaturation_prob: SupportsFloat | None
-    desaturation_max: SupportsFloat | None
+    new_length: SupportsIndex | None
+    show_data: SupportsIndex | None
+    use_image: bool | None
+    sampling_rate: SupportsIndex | None
+    use_label: bool | None
+    use_temporal_jitter: bool | None
+    mean_value: SupportsFloat | None
+    num_truth_channels: SupportsIndex | None
+    use_byte_input: bool | None
+    is_flow: bool | None
+    truth_scale: SupportsFloat | None
+    ignore_label: SupportsIndex | None
+    label_type: str | SupportsIndex | None
+    has_label: bool | None
+    short_side: SupportsIndex | None
+    threads: SupportsIndex | None
+    cache: bool | None
+    precache: bool | None
+    force_color: bool | None
+    force_gray: bool | None
     resize_param: Dict | caffe_pb2.ResizeParameter | None
     noise_param: Dict | caffe_pb2.NoiseParameter | None
     emit_constraint: Dict | caffe_pb2.EmitConstraint | None
+    crop_h: SupportsIndex | None
+    crop_w: SupportsIndex | None
     distort_param: Dict | caffe_pb2.DistortionParameter | None
     expand_param: Dict | caffe_pb2.ExpansionParameter | None
+    random_resize_param: Dict | caffe_pb2.RandomResizeParameter | None
+    random_aspect_ratio_param: Dict | caffe_pb2.RandomAspectRatioParameter | None
+    flow: bool | None
+    bgr2rgb: bool | None
+    pad: SupportsIndex | None
+    use_gpu_transform: bool | None
+    random_seed: SupportsIndex | None
+    img_rand_resize_lower: SupportsIndex | None
+    img_rand_resize_upper: SupportsIndex | None
+    rand_resize_ratio_lower: SupportsFloat | None
+    rand_resize_ratio_upper: SupportsFloat | None
+    vertical_stretch_lower: SupportsFloat | None
+    vertical_stretch_upper: SupportsFloat | None
+    horizontal_stretch_lower: SupportsFloat | None
+    horizontal_stretch_upper: SupportsFloat | None
+    interpolation_algo_down: str | SupportsIndex | None
+    interpolation_algo_up: str | SupportsIndex | None
+    allow_upscale: bool | None
+    fix_crop: bool | None
+    multi_scale: bool | None
+    scale_ratios: SupportsFloat | Iterable[SupportsFloat] | None
+    max_distort: SupportsIndex | None
+    more_fix_crop: bool | None
+    stride: SupportsIndex | None
+    upper_size: SupportsIndex | None
+    upper_height: SupportsIndex | None
+    upper_width: SupportsIndex | None
+    original_image: bool | None
+    further_resize_param: Dict | caffe_pb2.ResizeParameter | Iterable[Dict | caffe_pb2.ResizeParameter] | None
+    scale_factors: SupportsFloat | Iterable[SupportsFloat] | None
+    crop_width: SupportsIndex | None
+    crop_height: SupportsIndex | None
+
+def ImageData(name: str, bottoms: Blobs = (), **options: Unpack[ImageDataOptions]) -> LayerSpec: ...
+
+class InfogainLossOptions(LayerOptions, total=False):
+    infogain_loss_param: Dict | caffe_pb2.InfogainLossParameter | None
+    loss_param: Dict | caffe_pb2.LossParameter | None
+    source: Text | None
+    axis: SupportsIndex | None
+    ignore_label: SupportsIndex | None
+    normalize: bool | None
+    normalization: str | SupportsIndex | None
+    pre_fixed_normalizer: SupportsFloat | None
+    weight_by_label_freqs: bool | None
+    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
+    class_balanced: bool | None
+
+def InfogainLoss(name: str, bottoms: Blobs = (), **options: Unpack[InfogainLossOptions]) -> LayerSpec: ...
+
+class InputOptions(LayerOptions, total=False):
+    input_param: Dict | caffe_pb2.InputParameter | None
+    shape: Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex] | Iterable[Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex]] | None
+
+def Input(name: str, bottoms: Blobs = (), **options: Unpack[InputOptions]) -> LayerSpec: ...
+
+class LogOptions(LayerOptions, total=False):
+    log_param: Dict | caffe_pb2.LogParameter | None
+    base: SupportsFloat | None
+    scale: SupportsFloat | None
+    shift: SupportsFloat | None
+
+def Log(name: str, bottoms: Blobs = (), **options: Unpack[LogOptions]) -> LayerSpec: ...
+
+class LogSoftmaxOptions(LayerOptions, total=False):
+    softmax_param: Dict | caffe_pb2.SoftmaxParameter | None
+    engine: str | SupportsIndex | None
+    axis: SupportsIndex | None
+
+def LogSoftmax(name: str, bottoms: Blobs = (), **options: Unpack[LogSoftmaxOptions]) -> LayerSpec: ...
+
+class LSTMOptions(LayerOptions, total=False):
+    recurrent_param: Dict | caffe_pb2.RecurrentParameter | None
+    num_output: SupportsIndex | None
+    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
+    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
+    debug_info: bool | None
+    expose_hidden: bool | None
+    reset_after: bool | None
+
+def LSTM(name: str, bottoms: Blobs = (), **options: Unpack[LSTMOptions]) -> LayerSpec: ...
+
+def LSTMUnit(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
+
+class MemoryDataOptions(LayerOptions, total=False):
+    memory_data_param: Dict | caffe_pb2.MemoryDataParameter | None
+    transform_param: Dict | caffe_pb2.TransformationParameter | None
+    batch_size: SupportsIndex | None
+    channels: SupportsIndex | None
+    height: SupportsIndex | None
+    width: SupportsIndex | None
+    source: Text | None
+    share_in_parallel: bool | None
+    image_encoded: bool | None
+    dataframe_format: Text | None
+    dataframe_column_select: Text | Iterable[Text] | None
     scale: SupportsFloat | None
     mirror: bool | None
     crop_size: SupportsIndex | None
@@ -1406,8 +1199,13 @@ class DetectNetTransformationOptions(LayerOptions, total=False):
     mean_value: SupportsFloat | Iterable[SupportsFloat] | None
     force_color: bool | None
     force_gray: bool | None
+    resize_param: Dict | caffe_pb2.ResizeParameter | None
+    noise_param: Dict | caffe_pb2.NoiseParameter | None
+    emit_constraint: Dict | caffe_pb2.EmitConstraint | None
     crop_h: SupportsIndex | None
     crop_w: SupportsIndex | None
+    distort_param: Dict | caffe_pb2.DistortionParameter | None
+    expand_param: Dict | caffe_pb2.ExpansionParameter | None
     random_resize_param: Dict | caffe_pb2.RandomResizeParameter | None
     random_aspect_ratio_param: Dict | caffe_pb2.RandomAspectRatioParameter | None
     flow: bool | None
@@ -1432,6 +1230,7 @@ class DetectNetTransformationOptions(LayerOptions, total=False):
     max_distort: SupportsIndex | None
     is_flow: bool | None
     more_fix_crop: bool | None
+    stride: SupportsIndex | None
     upper_size: SupportsIndex | None
     upper_height: SupportsIndex | None
     upper_width: SupportsIndex | None
@@ -1441,7 +1240,253 @@ class DetectNetTransformationOptions(LayerOptions, total=False):
     crop_width: SupportsIndex | None
     crop_height: SupportsIndex | None
 
-def DetectNetTransformation(name: str, bottoms: Blobs = (), **options: Unpack[DetectNetTransformationOptions]) -> LayerSpec: ...
+def MemoryData(name: str, bottoms: Blobs = (), **options: Unpack[MemoryDataOptions]) -> LayerSpec: ...
+
+def MultinomialLogisticLoss(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
+
+class ParameterOptions(LayerOptions, total=False):
+    parameter_param: Dict | caffe_pb2.ParameterParameter | None
+    shape: Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex] | None
+
+def Parameter(name: str, bottoms: Blobs = (), **options: Unpack[ParameterOptions]) -> LayerSpec: ...
+
+class PowerOptions(LayerOptions, total=False):
+    power_param: Dict | caffe_pb2.PowerParameter | None
+    power: SupportsFloat | None
+    scale: SupportsFloat | None
+    shift: SupportsFloat | None
+
+def Power(name: str, bottoms: Blobs = (), **options: Unpack[PowerOptions]) -> LayerSpec: ...
+
+class PReLUOptions(LayerOptions, total=False):
+    prelu_param: Dict | caffe_pb2.PReLUParameter | None
+    filler: Dict | caffe_pb2.FillerParameter | str | None
+    channel_shared: bool | None
+
+def PReLU(name: str, bottoms: Blobs = (), **options: Unpack[PReLUOptions]) -> LayerSpec: ...
+
+class PythonOptions(LayerOptions, total=False):
+    python_param: Dict | caffe_pb2.PythonParameter | None
+    module: Text | None
+    layer: Text | None
+    param_str: Text | None
+    share_in_parallel: bool | None
+
+def Python(name: str, bottoms: Blobs = (), **options: Unpack[PythonOptions]) -> LayerSpec: ...
+
+class ReLUOptions(LayerOptions, total=False):
+    relu_param: Dict | caffe_pb2.ReLUParameter | None
+    negative_slope: SupportsFloat | None
+    engine: str | SupportsIndex | None
+
+def ReLU(name: str, bottoms: Blobs = (), **options: Unpack[ReLUOptions]) -> LayerSpec: ...
+
+def ReLU6(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
+
+class RNNOptions(LayerOptions, total=False):
+    recurrent_param: Dict | caffe_pb2.RecurrentParameter | None
+    num_output: SupportsIndex | None
+    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
+    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
+    debug_info: bool | None
+    expose_hidden: bool | None
+    reset_after: bool | None
+
+def RNN(name: str, bottoms: Blobs = (), **options: Unpack[RNNOptions]) -> LayerSpec: ...
+
+class SigmoidOptions(LayerOptions, total=False):
+    sigmoid_param: Dict | caffe_pb2.SigmoidParameter | None
+    engine: str | SupportsIndex | None
+
+def Sigmoid(name: str, bottoms: Blobs = (), **options: Unpack[SigmoidOptions]) -> LayerSpec: ...
+
+class SigmoidCrossEntropyLossOptions(LayerOptions, total=False):
+    sigmoid_param: Dict | caffe_pb2.SigmoidParameter | None
+    loss_param: Dict | caffe_pb2.LossParameter | None
+    engine: str | SupportsIndex | None
+    ignore_label: SupportsIndex | None
+    normalize: bool | None
+    normalization: str | SupportsIndex | None
+    pre_fixed_normalizer: SupportsFloat | None
+    weight_by_label_freqs: bool | None
+    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
+    class_balanced: bool | None
+
+def SigmoidCrossEntropyLoss(name: str, bottoms: Blobs = (), **options: Unpack[SigmoidCrossEntropyLossOptions]) -> LayerSpec: ...
+
+def Silence(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
+
+class SoftmaxOptions(LayerOptions, total=False):
+    softmax_param: Dict | caffe_pb2.SoftmaxParameter | None
+    engine: str | SupportsIndex | None
+    axis: SupportsIndex | None
+
+def Softmax(name: str, bottoms: Blobs = (), **options: Unpack[SoftmaxOptions]) -> LayerSpec: ...
+
+class SoftmaxWithLossOptions(LayerOptions, total=False):
+    softmax_param: Dict | caffe_pb2.SoftmaxParameter | None
+    loss_param: Dict | caffe_pb2.LossParameter | None
+    engine: str | SupportsIndex | None
+    axis: SupportsIndex | None
+    ignore_label: SupportsIndex | None
+    normalize: bool | None
+    normalization: str | SupportsIndex | None
+    pre_fixed_normalizer: SupportsFloat | None
+    weight_by_label_freqs: bool | None
+    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
+    class_balanced: bool | None
+
+def SoftmaxWithLoss(name: str, bottoms: Blobs = (), **options: Unpack[SoftmaxWithLossOptions]) -> LayerSpec: ...
+
+class SpatialDropoutOptions(LayerOptions, total=False):
+    dropout_param: Dict | caffe_pb2.DropoutParameter | None
+    dropout_ratio: SupportsFloat | None
+    scale_train: bool | None
+    sample_weights_test: bool | None
+
+def SpatialDropout(name: str, bottoms: Blobs = (), **options: Unpack[SpatialDropoutOptions]) -> LayerSpec: ...
+
+class SwishOptions(LayerOptions, total=False):
+    swish_param: Dict | caffe_pb2.SwishParameter | None
+    beta: SupportsFloat | None
+
+def Swish(name: str, bottoms: Blobs = (), **options: Unpack[SwishOptions]) -> LayerSpec: ...
+
+class TanHOptions(LayerOptions, total=False):
+    tanh_param: Dict | caffe_pb2.TanHParameter | None
+    engine: str | SupportsIndex | None
+
+def TanH(name: str, bottoms: Blobs = (), **options: Unpack[TanHOptions]) -> LayerSpec: ...
+
+class ThresholdOptions(LayerOptions, total=False):
+    threshold_param: Dict | caffe_pb2.ThresholdParameter | None
+    threshold: SupportsFloat | None
+
+def Threshold(name: str, bottoms: Blobs = (), **options: Unpack[ThresholdOptions]) -> LayerSpec: ...
+
+class TripletLossOptions(LayerOptions, total=False):
+    triplet_loss_param: Dict | caffe_pb2.TripletLossParameter | None
+    margin: SupportsFloat | None
+
+def TripletLoss(name: str, bottoms: Blobs = (), **options: Unpack[TripletLossOptions]) -> LayerSpec: ...
+
+class WindowDataOptions(LayerOptions, total=False):
+    window_data_param: Dict | caffe_pb2.WindowDataParameter | None
+    transform_param: Dict | caffe_pb2.TransformationParameter | None
+    source: Text | None
+    scale: SupportsFloat | None
+    mean_file: Text | None
+    batch_size: SupportsIndex | None
+    crop_size: SupportsIndex | None
+    mirror: bool | None
+    fg_threshold: SupportsFloat | None
+    bg_threshold: SupportsFloat | None
+    fg_fraction: SupportsFloat | None
+    context_pad: SupportsIndex | None
+    crop_mode: Text | None
+    cache_images: bool | None
+    root_folder: Text | None
+    mean_value: SupportsFloat | Iterable[SupportsFloat] | None
+    force_color: bool | None
+    force_gray: bool | None
+    resize_param: Dict | caffe_pb2.ResizeParameter | None
+    noise_param: Dict | caffe_pb2.NoiseParameter | None
+    emit_constraint: Dict | caffe_pb2.EmitConstraint | None
+    crop_h: SupportsIndex | None
+    crop_w: SupportsIndex | None
+    distort_param: Dict | caffe_pb2.DistortionParameter | None
+    expand_param: Dict | caffe_pb2.ExpansionParameter | None
+    random_resize_param: Dict | caffe_pb2.RandomResizeParameter | None
+    random_aspect_ratio_param: Dict | caffe_pb2.RandomAspectRatioParameter | None
+    flow: bool | None
+    bgr2rgb: bool | None
+    pad: SupportsIndex | None
+    use_gpu_transform: bool | None
+    random_seed: SupportsIndex | None
+    img_rand_resize_lower: SupportsIndex | None
+    img_rand_resize_upper: SupportsIndex | None
+    rand_resize_ratio_lower: SupportsFloat | None
+    rand_resize_ratio_upper: SupportsFloat | None
+    vertical_stretch_lower: SupportsFloat | None
+    vertical_stretch_upper: SupportsFloat | None
+    horizontal_stretch_lower: SupportsFloat | None
+    horizontal_stretch_upper: SupportsFloat | None
+    interpolation_algo_down: str | SupportsIndex | None
+    interpolation_algo_up: str | SupportsIndex | None
+    allow_upscale: bool | None
+    fix_crop: bool | None
+    multi_scale: bool | None
+    scale_ratios: SupportsFloat | Iterable[SupportsFloat] | None
+    max_distort: SupportsIndex | None
+    is_flow: bool | None
+    more_fix_crop: bool | None
+    stride: SupportsIndex | None
+    upper_size: SupportsIndex | None
+    upper_height: SupportsIndex | None
+    upper_width: SupportsIndex | None
+    original_image: bool | None
+    further_resize_param: Dict | caffe_pb2.ResizeParameter | Iterable[Dict | caffe_pb2.ResizeParameter] | None
+    scale_factors: SupportsFloat | Iterable[SupportsFloat] | None
+    crop_width: SupportsIndex | None
+    crop_height: SupportsIndex | None
+
+def WindowData(name: str, bottoms: Blobs = (), **options: Unpack[WindowDataOptions]) -> LayerSpec: ...
+
+class BboxAccuracyOptions(LayerOptions, total=False):
+    bbox_reg_param: Dict | caffe_pb2.BBoxRegParameter | None
+    bbox_mean: SupportsFloat | Iterable[SupportsFloat] | None
+    bbox_std: SupportsFloat | Iterable[SupportsFloat] | None
+    cls_aware: bool | None
+
+def BboxAccuracy(name: str, bottoms: Blobs = (), **options: Unpack[BboxAccuracyOptions]) -> LayerSpec: ...
+
+class BoxGroupOutputOptions(LayerOptions, total=False):
+    box_group_output_param: Dict | caffe_pb2.BoxGroupOutputParameter | None
+    bbox_reg_param: Dict | caffe_pb2.BBoxRegParameter | None
+    fg_thr: SupportsFloat | None
+    iou_thr: SupportsFloat | None
+    nms_type: Text | None
+    box_group_param: Dict | caffe_pb2.BoxGroupParameter | Iterable[Dict | caffe_pb2.BoxGroupParameter] | None
+    field_whr: SupportsFloat | None
+    field_xyr: SupportsFloat | None
+    max_nms_num: SupportsIndex | None
+    max_post_nms_num: SupportsIndex | None
+    min_size: SupportsFloat | None
+    bbox_mean: SupportsFloat | Iterable[SupportsFloat] | None
+    bbox_std: SupportsFloat | Iterable[SupportsFloat] | None
+    cls_aware: bool | None
+
+def BoxGroupOutput(name: str, bottoms: Blobs = (), **options: Unpack[BoxGroupOutputOptions]) -> LayerSpec: ...
+
+class BoxOutputOptions(LayerOptions, total=False):
+    box_output_param: Dict | caffe_pb2.BoxOutputParameter | None
+    bbox_reg_param: Dict | caffe_pb2.BBoxRegParameter | None
+    fg_thr: SupportsFloat | None
+    iou_thr: SupportsFloat | None
+    nms_type: Text | None
+    field_h: SupportsIndex | Iterable[SupportsIndex] | None
+    field_w: SupportsIndex | Iterable[SupportsIndex] | None
+    downsample_rate: SupportsIndex | Iterable[SupportsIndex] | None
+    field_whr: SupportsFloat | None
+    field_xyr: SupportsFloat | None
+    max_nms_num: SupportsIndex | None
+    max_post_nms_num: SupportsIndex | None
+    min_size: SupportsFloat | None
+    bbox_mean: SupportsFloat | Iterable[SupportsFloat] | None
+    bbox_std: SupportsFloat | Iterable[SupportsFloat] | None
+    cls_aware: bool | None
+
+def BoxOutput(name: str, bottoms: Blobs = (), **options: Unpack[BoxOutputOptions]) -> LayerSpec: ...
+
+class DecodeBBoxOptions(LayerOptions, total=False):
+    decode_bbox_param: Dict | caffe_pb2.DecodeBBoxParameter | None
+    bbox_reg_param: Dict | caffe_pb2.BBoxRegParameter | None
+    gt_iou_thr: SupportsFloat | None
+    bbox_mean: SupportsFloat | Iterable[SupportsFloat] | None
+    bbox_std: SupportsFloat | Iterable[SupportsFloat] | None
+    cls_aware: bool | None
+
+def DecodeBBox(name: str, bottoms: Blobs = (), **options: Unpack[DecodeBBoxOptions]) -> LayerSpec: ...
 
 class DetectionAccuracyOptions(LayerOptions, total=False):
     detection_accuracy_param: Dict | caffe_pb2.DetectionAccuracyParameter | None
@@ -1555,17 +1600,6 @@ class DetectionDataOptions(LayerOptions, total=False):
 
 def DetectionData(name: str, bottoms: Blobs = (), **options: Unpack[DetectionDataOptions]) -> LayerSpec: ...
 
-class DetectionEvaluateOptions(LayerOptions, total=False):
-    detection_evaluate_param: Dict | caffe_pb2.DetectionEvaluateParameter | None
-    num_classes: SupportsIndex | None
-    background_label_id: SupportsIndex | None
-    overlap_threshold: SupportsFloat | None
-    evaluate_difficult_gt: bool | None
-    name_size_file: Text | None
-    resize_param: Dict | caffe_pb2.ResizeParameter | None
-
-def DetectionEvaluate(name: str, bottoms: Blobs = (), **options: Unpack[DetectionEvaluateOptions]) -> LayerSpec: ...
-
 class DetectionGroupAccuracyOptions(LayerOptions, total=False):
     detection_group_accuracy_param: Dict | caffe_pb2.DetectionGroupAccuracyParameter | None
     loss_param: Dict | caffe_pb2.LossParameter | None
@@ -1663,105 +1697,6 @@ class DetectionLossOptions(LayerOptions, total=False):
 
 def DetectionLoss(name: str, bottoms: Blobs = (), **options: Unpack[DetectionLossOptions]) -> LayerSpec: ...
 
-class DetectionOutputOptions(LayerOptions, total=False):
-    detection_output_param: Dict | caffe_pb2.DetectionOutputParameter | None
-    transform_param: Dict | caffe_pb2.TransformationParameter | None
-    num_classes: SupportsIndex | None
-    share_location: bool | None
-    background_label_id: SupportsIndex | None
-    nms_param: Dict | caffe_pb2.NonMaximumSuppressionParameter | None
-    save_output_param: Dict | caffe_pb2.SaveOutputParameter | None
-    code_type: str | SupportsIndex | None
-    keep_top_k: SupportsIndex | None
-    variance_encoded_in_target: bool | None
-    confidence_threshold: SupportsFloat | None
-    visualize: bool | None
-    visualize_threshold: SupportsFloat | None
-    save_file: Text | None
-    side: SupportsIndex | None
-    num_box: SupportsIndex | None
-    coords: SupportsIndex | None
-    nms_threshold: SupportsFloat | None
-    biases: SupportsFloat | Iterable[SupportsFloat] | None
-    label_map_file: Text | None
-    objectness_score: SupportsFloat | None
-    scale: SupportsFloat | None
-    mirror: bool | None
-    crop_size: SupportsIndex | None
-    mean_file: Text | None
-    mean_value: SupportsFloat | Iterable[SupportsFloat] | None
-    force_color: bool | None
-    force_gray: bool | None
-    resize_param: Dict | caffe_pb2.ResizeParameter | None
-    noise_param: Dict | caffe_pb2.NoiseParameter | None
-    emit_constraint: Dict | caffe_pb2.EmitConstraint | None
-    crop_h: SupportsIndex | None
-    crop_w: SupportsIndex | None
-    distort_param: Dict | caffe_pb2.DistortionParameter | None
-    expand_param: Dict | caffe_pb2.ExpansionParameter | None
-    random_resize_param: Dict | caffe_pb2.RandomResizeParameter | None
-    random_aspect_ratio_param: Dict | caffe_pb2.RandomAspectRatioParameter | None
-    flow: bool | None
-    bgr2rgb: bool | None
-    pad: SupportsIndex | None
-    use_gpu_transform: bool | None
-    random_seed: SupportsIndex | None
-    img_rand_resize_lower: SupportsIndex | None
-    img_rand_resize_upper: SupportsIndex | None
-    rand_resize_ratio_lower: SupportsFloat | None
-    rand_resize_ratio_upper: SupportsFloat | None
-    vertical_stretch_lower: SupportsFloat | None
-    vertical_stretch_upper: SupportsFloat | None
-    horizontal_stretch_lower: SupportsFloat | None
-    horizontal_stretch_upper: SupportsFloat | None
-    interpolation_algo_down: str | SupportsIndex | None
-    interpolation_algo_up: str | SupportsIndex | None
-    allow_upscale: bool | None
-    fix_crop: bool | None
-    multi_scale: bool | None
-    scale_ratios: SupportsFloat | Iterable[SupportsFloat] | None
-    max_distort: SupportsIndex | None
-    is_flow: bool | None
-    more_fix_crop: bool | None
-    stride: SupportsIndex | None
-    upper_size: SupportsIndex | None
-    upper_height: SupportsIndex | None
-    upper_width: SupportsIndex | None
-    original_image: bool | None
-    further_resize_param: Dict | caffe_pb2.ResizeParameter | Iterable[Dict | caffe_pb2.ResizeParameter] | None
-    scale_factors: SupportsFloat | Iterable[SupportsFloat] | None
-    crop_width: SupportsIndex | None
-    crop_height: SupportsIndex | None
-
-def DetectionOutput(name: str, bottoms: Blobs = (), **options: Unpack[DetectionOutputOptions]) -> LayerSpec: ...
-
-class DropoutOptions(LayerOptions, total=False):
-    dropout_param: Dict | caffe_pb2.DropoutParameter | None
-    dropout_ratio: SupportsFloat | None
-    scale_train: bool | None
-    sample_weights_test: bool | None
-
-def Dropout(name: str, bottoms: Blobs = (), **options: Unpack[DropoutOptions]) -> LayerSpec: ...
-
-class DummyDataOptions(LayerOptions, total=False):
-    dummy_data_param: Dict | caffe_pb2.DummyDataParameter | None
-    data_filler: Dict | caffe_pb2.FillerParameter | str | Iterable[Dict | caffe_pb2.FillerParameter | str] | None
-    num: SupportsIndex | Iterable[SupportsIndex] | None
-    channels: SupportsIndex | Iterable[SupportsIndex] | None
-    height: SupportsIndex | Iterable[SupportsIndex] | None
-    width: SupportsIndex | Iterable[SupportsIndex] | None
-    shape: Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex] | Iterable[Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex]] | None
-
-def DummyData(name: str, bottoms: Blobs = (), **options: Unpack[DummyDataOptions]) -> LayerSpec: ...
-
-class ELUOptions(LayerOptions, total=False):
-    elu_param: Dict | caffe_pb2.ELUParameter | None
-    alpha: SupportsFloat | None
-
-def ELU(name: str, bottoms: Blobs = (), **options: Unpack[ELUOptions]) -> LayerSpec: ...
-
-def EuclideanLoss(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
-
 class EvalDataOptions(LayerOptions, total=False):
     eval_data_param: Dict | caffe_pb2.EvalDataParameter | None
     transform_param: Dict | caffe_pb2.TransformationParameter | None
@@ -1822,49 +1757,6 @@ class EvalDataOptions(LayerOptions, total=False):
 
 def EvalData(name: str, bottoms: Blobs = (), **options: Unpack[EvalDataOptions]) -> LayerSpec: ...
 
-class EvalDetectionOptions(LayerOptions, total=False):
-    eval_detection_param: Dict | caffe_pb2.EvalDetectionParameter | None
-    side: SupportsIndex | None
-    num_class: SupportsIndex | None
-    num_object: SupportsIndex | None
-    threshold: SupportsFloat | None
-    sqrt: bool | None
-    constriant: bool | None
-    score_type: str | SupportsIndex | None
-    nms: SupportsFloat | None
-    biases: SupportsFloat | Iterable[SupportsFloat] | None
-
-def EvalDetection(name: str, bottoms: Blobs = (), **options: Unpack[EvalDetectionOptions]) -> LayerSpec: ...
-
-class ExpOptions(LayerOptions, total=False):
-    exp_param: Dict | caffe_pb2.ExpParameter | None
-    base: SupportsFloat | None
-    scale: SupportsFloat | None
-    shift: SupportsFloat | None
-
-def Exp(name: str, bottoms: Blobs = (), **options: Unpack[ExpOptions]) -> LayerSpec: ...
-
-def Filter(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
-
-class FocalLossOptions(LayerOptions, total=False):
-    focal_loss_param: Dict | caffe_pb2.FocalLossParameter | None
-    loss_param: Dict | caffe_pb2.LossParameter | None
-    softmax_param: Dict | caffe_pb2.SoftmaxParameter | None
-    gamma: SupportsFloat | None
-    alpha: SupportsFloat | None
-    beta: SupportsFloat | None
-    ignore_label: SupportsIndex | None
-    normalize: bool | None
-    normalization: str | SupportsIndex | None
-    pre_fixed_normalizer: SupportsFloat | None
-    weight_by_label_freqs: bool | None
-    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
-    class_balanced: bool | None
-    engine: str | SupportsIndex | None
-    axis: SupportsIndex | None
-
-def FocalLoss(name: str, bottoms: Blobs = (), **options: Unpack[FocalLossOptions]) -> LayerSpec: ...
-
 class FrcnnOutputOptions(LayerOptions, total=False):
     frcnn_output_param: Dict | caffe_pb2.FrcnnOutputParameter | None
     bbox_reg_param: Dict | caffe_pb2.BBoxRegParameter | None
@@ -1879,126 +1771,12 @@ class FrcnnOutputOptions(LayerOptions, total=False):
 
 def FrcnnOutput(name: str, bottoms: Blobs = (), **options: Unpack[FrcnnOutputOptions]) -> LayerSpec: ...
 
-class GELUOptions(LayerOptions, total=False):
-    gelu_param: Dict | caffe_pb2.GELUParameter | None
-    approximate: str | SupportsIndex | None
-
-def GELU(name: str, bottoms: Blobs = (), **options: Unpack[GELUOptions]) -> LayerSpec: ...
-
-class GRUOptions(LayerOptions, total=False):
-    recurrent_param: Dict | caffe_pb2.RecurrentParameter | None
-    num_output: SupportsIndex | None
-    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
-    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
-    debug_info: bool | None
-    expose_hidden: bool | None
-    reset_after: bool | None
-
-def GRU(name: str, bottoms: Blobs = (), **options: Unpack[GRUOptions]) -> LayerSpec: ...
-
 class HardMiningOptions(LayerOptions, total=False):
     hard_mining_param: Dict | caffe_pb2.HardMiningParameter | None
     num_roi_per_image: SupportsIndex | None
     num_image: SupportsIndex | None
 
 def HardMining(name: str, bottoms: Blobs = (), **options: Unpack[HardMiningOptions]) -> LayerSpec: ...
-
-class HDF5DataOptions(LayerOptions, total=False):
-    hdf5_data_param: Dict | caffe_pb2.HDF5DataParameter | None
-    source: Text | None
-    batch_size: SupportsIndex | None
-    shuffle: bool | None
-
-def HDF5Data(name: str, bottoms: Blobs = (), **options: Unpack[HDF5DataOptions]) -> LayerSpec: ...
-
-class HDF5OutputOptions(LayerOptions, total=False):
-    hdf5_output_param: Dict | caffe_pb2.HDF5OutputParameter | None
-    file_name: Text | None
-
-def HDF5Output(name: str, bottoms: Blobs = (), **options: Unpack[HDF5OutputOptions]) -> LayerSpec: ...
-
-class HingeLossOptions(LayerOptions, total=False):
-    hinge_loss_param: Dict | caffe_pb2.HingeLossParameter | None
-    norm: str | SupportsIndex | None
-
-def HingeLoss(name: str, bottoms: Blobs = (), **options: Unpack[HingeLossOptions]) -> LayerSpec: ...
-
-class ImageDataOptions(LayerOptions, total=False):
-    image_data_param: Dict | caffe_pb2.ImageDataParameter | None
-    transform_param: Dict | caffe_pb2.TransformationParameter | None
-    source: Text | None
-    scale: SupportsFloat | None
-    mean_file: Text | None
-    batch_size: SupportsIndex | None
-    crop_size: SupportsIndex | None
-    mirror: bool | None
-    rand_skip: SupportsIndex | None
-    shuffle: bool | None
-    new_height: SupportsIndex | None
-    new_width: SupportsIndex | None
-    is_color: bool | None
-    root_folder: Text | None
-    new_length: SupportsIndex | None
-    show_data: SupportsIndex | None
-    use_image: bool | None
-    sampling_rate: SupportsIndex | None
-    use_label: bool | None
-    use_temporal_jitter: bool | None
-    mean_value: SupportsFloat | None
-    num_truth_channels: SupportsIndex | None
-    use_byte_input: bool | None
-    is_flow: bool | None
-    truth_scale: SupportsFloat | None
-    ignore_label: SupportsIndex | None
-    label_type: str | SupportsIndex | None
-    has_label: bool | None
-    short_side: SupportsIndex | None
-    threads: SupportsIndex | None
-    cache: bool | None
-    precache: bool | None
-    force_color: bool | None
-    force_gray: bool | None
-    resize_param: Dict | caffe_pb2.ResizeParameter | None
-    noise_param: Dict | caffe_pb2.NoiseParameter | None
-    emit_constraint: Dict | caffe_pb2.EmitConstraint | None
-    crop_h: SupportsIndex | None
-    crop_w: SupportsIndex | None
-    distort_param: Dict | caffe_pb2.DistortionParameter | None
-    expand_param: Dict | caffe_pb2.ExpansionParameter | None
-    random_resize_param: Dict | caffe_pb2.RandomResizeParameter | None
-    random_aspect_ratio_param: Dict | caffe_pb2.RandomAspectRatioParameter | None
-    flow: bool | None
-    bgr2rgb: bool | None
-    pad: SupportsIndex | None
-    use_gpu_transform: bool | None
-    random_seed: SupportsIndex | None
-    img_rand_resize_lower: SupportsIndex | None
-    img_rand_resize_upper: SupportsIndex | None
-    rand_resize_ratio_lower: SupportsFloat | None
-    rand_resize_ratio_upper: SupportsFloat | None
-    vertical_stretch_lower: SupportsFloat | None
-    vertical_stretch_upper: SupportsFloat | None
-    horizontal_stretch_lower: SupportsFloat | None
-    horizontal_stretch_upper: SupportsFloat | None
-    interpolation_algo_down: str | SupportsIndex | None
-    interpolation_algo_up: str | SupportsIndex | None
-    allow_upscale: bool | None
-    fix_crop: bool | None
-    multi_scale: bool | None
-    scale_ratios: SupportsFloat | Iterable[SupportsFloat] | None
-    max_distort: SupportsIndex | None
-    more_fix_crop: bool | None
-    stride: SupportsIndex | None
-    upper_size: SupportsIndex | None
-    upper_height: SupportsIndex | None
-    upper_width: SupportsIndex | None
-    original_image: bool | None
-    further_resize_param: Dict | caffe_pb2.ResizeParameter | Iterable[Dict | caffe_pb2.ResizeParameter] | None
-    scale_factors: SupportsFloat | Iterable[SupportsFloat] | None
-    crop_width: SupportsIndex | None
-    crop_height: SupportsIndex | None
-
-def ImageData(name: str, bottoms: Blobs = (), **options: Unpack[ImageDataOptions]) -> LayerSpec: ...
 
 class ImageGtDataOptions(LayerOptions, total=False):
     image_gt_data_param: Dict | caffe_pb2.ImageGtDataParameter | None
@@ -2073,6 +1851,321 @@ class ImageGtDataOptions(LayerOptions, total=False):
     scale_factors: SupportsFloat | Iterable[SupportsFloat] | None
 
 def ImageGtData(name: str, bottoms: Blobs = (), **options: Unpack[ImageGtDataOptions]) -> LayerSpec: ...
+
+class ScaleRouteOptions(LayerOptions, total=False):
+    scale_route_param: Dict | caffe_pb2.ScaleRouteParameter | None
+    low_scale: SupportsFloat | None
+    high_scale: SupportsFloat | None
+
+def ScaleRoute(name: str, bottoms: Blobs = (), **options: Unpack[ScaleRouteOptions]) -> LayerSpec: ...
+
+class ContinuationIndicatorOptions(LayerOptions, total=False):
+    continuation_indicator_param: Dict | caffe_pb2.ContinuationIndicatorParameter | None
+    time_step: SupportsIndex | None
+    batch_size: SupportsIndex | None
+
+def ContinuationIndicator(name: str, bottoms: Blobs = (), **options: Unpack[ContinuationIndicatorOptions]) -> LayerSpec: ...
+
+class CtcLossOptions(LayerOptions, total=False):
+    ctc_loss_param: Dict | caffe_pb2.CtcLossParameter | None
+    alphabet_size: SupportsIndex | None
+    time_step: SupportsIndex | None
+    blank_label: SupportsIndex | None
+
+def CtcLoss(name: str, bottoms: Blobs = (), **options: Unpack[CtcLossOptions]) -> LayerSpec: ...
+
+class LabelsequenceAccuracyOptions(LayerOptions, total=False):
+    labelsequence_accuracy_param: Dict | caffe_pb2.LabelsequenceAccuracyParameter | None
+    blank_label: SupportsIndex | None
+
+def LabelsequenceAccuracy(name: str, bottoms: Blobs = (), **options: Unpack[LabelsequenceAccuracyOptions]) -> LayerSpec: ...
+
+class DetectNetTransformationOptions(LayerOptions, total=False):
+    detectnet_groundtruth_param: Dict | caffe_pb2.DetectNetGroundTruthParameter | None
+    detectnet_augmentation_param: Dict | caffe_pb2.DetectNetAugmentationParameter | None
+    transform_param: Dict | caffe_pb2.TransformationParameter | None
+    stride: SupportsIndex | None
+    scale_cvg: SupportsFloat | None
+    gridbox_type: str | SupportsIndex | None
+    max_cvg_len: SupportsIndex | None
+    min_cvg_len: SupportsIndex | None
+    coverage_type: str | SupportsIndex | None
+    image_size_x: SupportsIndex | None
+    image_size_y: SupportsIndex | None
+    obj_norm: bool | None
+    crop_bboxes: bool | None
+    object_class: Dict | caffe_pb2.ClassMapping | Iterable[Dict | caffe_pb2.ClassMapping] | None
+    crop_prob: SupportsFloat | None
+    shift_x: SupportsIndex | None
+    shift_y: SupportsIndex | None
+    scale_prob: SupportsFloat | None
+    scale_min: SupportsFloat | None
+    scale_max: SupportsFloat | None
+    flip_prob: SupportsFloat | None
+    rotation_prob: SupportsFloat | None
+    max_rotate_degree: SupportsFloat | None
+    hue_rotation_prob: SupportsFloat | None
+    hue_rotation: SupportsFloat | None
+    desaturation_prob: SupportsFloat | None
+    desaturation_max: SupportsFloat | None
+    resize_param: Dict | caffe_pb2.ResizeParameter | None
+    noise_param: Dict | caffe_pb2.NoiseParameter | None
+    emit_constraint: Dict | caffe_pb2.EmitConstraint | None
+    distort_param: Dict | caffe_pb2.DistortionParameter | None
+    expand_param: Dict | caffe_pb2.ExpansionParameter | None
+    scale: SupportsFloat | None
+    mirror: bool | None
+    crop_size: SupportsIndex | None
+    mean_file: Text | None
+    mean_value: SupportsFloat | Iterable[SupportsFloat] | None
+    force_color: bool | None
+    force_gray: bool | None
+    crop_h: SupportsIndex | None
+    crop_w: SupportsIndex | None
+    random_resize_param: Dict | caffe_pb2.RandomResizeParameter | None
+    random_aspect_ratio_param: Dict | caffe_pb2.RandomAspectRatioParameter | None
+    flow: bool | None
+    bgr2rgb: bool | None
+    pad: SupportsIndex | None
+    use_gpu_transform: bool | None
+    random_seed: SupportsIndex | None
+    img_rand_resize_lower: SupportsIndex | None
+    img_rand_resize_upper: SupportsIndex | None
+    rand_resize_ratio_lower: SupportsFloat | None
+    rand_resize_ratio_upper: SupportsFloat | None
+    vertical_stretch_lower: SupportsFloat | None
+    vertical_stretch_upper: SupportsFloat | None
+    horizontal_stretch_lower: SupportsFloat | None
+    horizontal_stretch_upper: SupportsFloat | None
+    interpolation_algo_down: str | SupportsIndex | None
+    interpolation_algo_up: str | SupportsIndex | None
+    allow_upscale: bool | None
+    fix_crop: bool | None
+    multi_scale: bool | None
+    scale_ratios: SupportsFloat | Iterable[SupportsFloat] | None
+    max_distort: SupportsIndex | None
+    is_flow: bool | None
+    more_fix_crop: bool | None
+    upper_size: SupportsIndex | None
+    upper_height: SupportsIndex | None
+    upper_width: SupportsIndex | None
+    original_image: bool | None
+    further_resize_param: Dict | caffe_pb2.ResizeParameter | Iterable[Dict | caffe_pb2.ResizeParameter] | None
+    scale_factors: SupportsFloat | Iterable[SupportsFloat] | None
+    crop_width: SupportsIndex | None
+    crop_height: SupportsIndex | None
+
+def DetectNetTransformation(name: str, bottoms: Blobs = (), **options: Unpack[DetectNetTransformationOptions]) -> LayerSpec: ...
+
+def L1Loss(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
+
+class CenterLossOptions(LayerOptions, total=False):
+    center_loss_param: Dict | caffe_pb2.CenterLossParameter | None
+    num_output: SupportsIndex | None
+    center_filler: Dict | caffe_pb2.FillerParameter | str | None
+    axis: SupportsIndex | None
+    distance_type: Text | None
+
+def CenterLoss(name: str, bottoms: Blobs = (), **options: Unpack[CenterLossOptions]) -> LayerSpec: ...
+
+class ChannelScaleOptions(LayerOptions, total=False):
+    channel_scale_param: Dict | caffe_pb2.ChannelScaleParameter | None
+    do_forward: bool | None
+    do_backward_feature: bool | None
+    do_backward_scale: bool | None
+    global_scale: bool | None
+    max_global_scale: SupportsFloat | None
+    min_global_scale: SupportsFloat | None
+    init_global_scale: SupportsFloat | None
+
+def ChannelScale(name: str, bottoms: Blobs = (), **options: Unpack[ChannelScaleOptions]) -> LayerSpec: ...
+
+class FlipOptions(LayerOptions, total=False):
+    flip_param: Dict | caffe_pb2.FlipParameter | None
+    flip_width: bool | None
+    flip_height: bool | None
+
+def Flip(name: str, bottoms: Blobs = (), **options: Unpack[FlipOptions]) -> LayerSpec: ...
+
+class InnerDistanceOptions(LayerOptions, total=False):
+    inner_distance_param: Dict | caffe_pb2.InnerDistanceParameter | None
+    num_output: SupportsIndex | None
+    bias_term: bool | None
+    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
+    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
+    axis: SupportsIndex | None
+    transpose: bool | None
+    distance_type: Text | None
+    normalize: bool | None
+    update_center_only: bool | None
+
+def InnerDistance(name: str, bottoms: Blobs = (), **options: Unpack[InnerDistanceOptions]) -> LayerSpec: ...
+
+class LabelSpecificAddOptions(LayerOptions, total=False):
+    label_specific_add_param: Dict | caffe_pb2.LabelSpecificAddParameter | None
+    bias: SupportsFloat | None
+    transform_test: bool | None
+    bias_base: SupportsFloat | None
+    bias_gamma: SupportsFloat | None
+    bias_power: SupportsFloat | None
+    bias_min: SupportsFloat | None
+    bias_max: SupportsFloat | None
+    iteration: SupportsIndex | None
+
+def LabelSpecificAdd(name: str, bottoms: Blobs = (), **options: Unpack[LabelSpecificAddOptions]) -> LayerSpec: ...
+
+class MarginInnerProductOptions(LayerOptions, total=False):
+    margin_inner_product_param: Dict | caffe_pb2.MarginInnerProductParameter | None
+    num_output: SupportsIndex | None
+    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
+    axis: SupportsIndex | None
+    base: SupportsFloat | None
+    gamma: SupportsFloat | None
+    power: SupportsFloat | None
+    iteration: SupportsIndex | None
+    lambda_min: SupportsFloat | None
+
+def MarginInnerProduct(name: str, bottoms: Blobs = (), **options: Unpack[MarginInnerProductOptions]) -> LayerSpec: ...
+
+class BoxAnnotatorOHEMOptions(LayerOptions, total=False):
+    box_annotator_ohem_param: Dict | caffe_pb2.BoxAnnotatorOHEMParameter | None
+    roi_per_img: SupportsIndex | None
+    ignore_label: SupportsIndex | None
+
+def BoxAnnotatorOHEM(name: str, bottoms: Blobs = (), **options: Unpack[BoxAnnotatorOHEMOptions]) -> LayerSpec: ...
+
+class ProposalOptions(LayerOptions, total=False):
+    proposal_param: Dict | caffe_pb2.ProposalParameter | None
+    feat_stride: SupportsIndex | None
+    base_size: SupportsIndex | None
+    min_size: SupportsIndex | None
+    ratio: SupportsFloat | Iterable[SupportsFloat] | None
+    scale: SupportsFloat | Iterable[SupportsFloat] | None
+    pre_nms_topn: SupportsIndex | None
+    post_nms_topn: SupportsIndex | None
+    nms_thresh: SupportsFloat | None
+
+def Proposal(name: str, bottoms: Blobs = (), **options: Unpack[ProposalOptions]) -> LayerSpec: ...
+
+class ProposalTargetOptions(LayerOptions, total=False):
+    proposal_target_param: Dict | caffe_pb2.ProposalTargetParameter | None
+    bbox_reg_param: Dict | caffe_pb2.BBoxRegParameter | None
+    cls_num: SupportsIndex | None
+    batch_size: SupportsIndex | None
+    fg_fraction: SupportsFloat | None
+    num_img_per_batch: SupportsIndex | None
+    fg_thr: SupportsFloat | None
+    bg_thr_hg: SupportsFloat | None
+    bg_thr_lw: SupportsFloat | None
+    img_width: SupportsIndex | None
+    img_height: SupportsIndex | None
+    iou_weighted: bool | None
+    bbox_thr_lw: SupportsFloat | None
+    bbox_thr_hg: SupportsFloat | None
+    pickup_discard: bool | None
+    append_gtbox: bool | None
+    bbox_mean: SupportsFloat | Iterable[SupportsFloat] | None
+    bbox_std: SupportsFloat | Iterable[SupportsFloat] | None
+    cls_aware: bool | None
+
+def ProposalTarget(name: str, bottoms: Blobs = (), **options: Unpack[ProposalTargetOptions]) -> LayerSpec: ...
+
+class PSROIPoolingOptions(LayerOptions, total=False):
+    psroi_pooling_param: Dict | caffe_pb2.PSROIPoolingParameter | None
+    spatial_scale: SupportsFloat | None
+    output_dim: SupportsIndex | None
+    group_size: SupportsIndex | None
+
+def PSROIPooling(name: str, bottoms: Blobs = (), **options: Unpack[PSROIPoolingOptions]) -> LayerSpec: ...
+
+class ROIAlignOptions(LayerOptions, total=False):
+    roi_pooling_param: Dict | caffe_pb2.ROIPoolingParameter | None
+    pooled_h: SupportsIndex | None
+    pooled_w: SupportsIndex | None
+    spatial_scale: SupportsFloat | None
+    pad_ratio: SupportsFloat | None
+
+def ROIAlign(name: str, bottoms: Blobs = (), **options: Unpack[ROIAlignOptions]) -> LayerSpec: ...
+
+class ROIPoolingOptions(LayerOptions, total=False):
+    roi_pooling_param: Dict | caffe_pb2.ROIPoolingParameter | None
+    pooled_h: SupportsIndex | None
+    pooled_w: SupportsIndex | None
+    spatial_scale: SupportsFloat | None
+    pad_ratio: SupportsFloat | None
+
+def ROIPooling(name: str, bottoms: Blobs = (), **options: Unpack[ROIPoolingOptions]) -> LayerSpec: ...
+
+class SmoothL1LossOptions(LayerOptions, total=False):
+    smooth_l1_loss_param: Dict | caffe_pb2.SmoothL1LossParameter | None
+    loss_param: Dict | caffe_pb2.LossParameter | None
+    sigma: SupportsFloat | None
+    ignore_label: SupportsIndex | None
+    normalize: bool | None
+    normalization: str | SupportsIndex | None
+    pre_fixed_normalizer: SupportsFloat | None
+    weight_by_label_freqs: bool | None
+    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
+    class_balanced: bool | None
+
+def SmoothL1Loss(name: str, bottoms: Blobs = (), **options: Unpack[SmoothL1LossOptions]) -> LayerSpec: ...
+
+class SmoothL1LossOHEMOptions(LayerOptions, total=False):
+    loss_param: Dict | caffe_pb2.LossParameter | None
+    ignore_label: SupportsIndex | None
+    normalize: bool | None
+    normalization: str | SupportsIndex | None
+    pre_fixed_normalizer: SupportsFloat | None
+    weight_by_label_freqs: bool | None
+    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
+    class_balanced: bool | None
+
+def SmoothL1LossOHEM(name: str, bottoms: Blobs = (), **options: Unpack[SmoothL1LossOHEMOptions]) -> LayerSpec: ...
+
+class SoftmaxWithLossOHEMOptions(LayerOptions, total=False):
+    softmax_param: Dict | caffe_pb2.SoftmaxParameter | None
+    loss_param: Dict | caffe_pb2.LossParameter | None
+    engine: str | SupportsIndex | None
+    axis: SupportsIndex | None
+    ignore_label: SupportsIndex | None
+    normalize: bool | None
+    normalization: str | SupportsIndex | None
+    pre_fixed_normalizer: SupportsFloat | None
+    weight_by_label_freqs: bool | None
+    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
+    class_balanced: bool | None
+
+def SoftmaxWithLossOHEM(name: str, bottoms: Blobs = (), **options: Unpack[SoftmaxWithLossOHEMOptions]) -> LayerSpec: ...
+
+class DenseCRFOptions(LayerOptions, total=False):
+    dense_crf_param: Dict | caffe_pb2.DenseCRFParameter | None
+    max_iter: SupportsIndex | None
+    pos_xy_std: SupportsFloat | Iterable[SupportsFloat] | None
+    pos_w: SupportsFloat | Iterable[SupportsFloat] | None
+    bi_xy_std: SupportsFloat | Iterable[SupportsFloat] | None
+    bi_rgb_std: SupportsFloat | Iterable[SupportsFloat] | None
+    bi_w: SupportsFloat | Iterable[SupportsFloat] | None
+    output_probability: bool | None
+
+def DenseCRF(name: str, bottoms: Blobs = (), **options: Unpack[DenseCRFOptions]) -> LayerSpec: ...
+
+class DenseImageDataOptions(LayerOptions, total=False):
+    dense_image_data_param: Dict | caffe_pb2.DenseImageDataParameter | None
+    source: Text | None
+    batch_size: SupportsIndex | None
+    rand_skip: SupportsIndex | None
+    shuffle: bool | None
+    new_height: SupportsIndex | None
+    new_width: SupportsIndex | None
+    is_color: bool | None
+    mean_file: Text | None
+    root_folder: Text | None
+    mirror: bool | None
+    crop_width: SupportsIndex | None
+    crop_height: SupportsIndex | None
+    label_divide_factor: SupportsIndex | None
+
+def DenseImageData(name: str, bottoms: Blobs = (), **options: Unpack[DenseImageDataOptions]) -> LayerSpec: ...
 
 class ImageLabelmapDataOptions(LayerOptions, total=False):
     image_data_param: Dict | caffe_pb2.ImageDataParameter | None
@@ -2228,197 +2321,6 @@ class ImageSegDataOptions(LayerOptions, total=False):
 
 def ImageSegData(name: str, bottoms: Blobs = (), **options: Unpack[ImageSegDataOptions]) -> LayerSpec: ...
 
-class InfogainLossOptions(LayerOptions, total=False):
-    infogain_loss_param: Dict | caffe_pb2.InfogainLossParameter | None
-    loss_param: Dict | caffe_pb2.LossParameter | None
-    source: Text | None
-    axis: SupportsIndex | None
-    ignore_label: SupportsIndex | None
-    normalize: bool | None
-    normalization: str | SupportsIndex | None
-    pre_fixed_normalizer: SupportsFloat | None
-    weight_by_label_freqs: bool | None
-    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
-    class_balanced: bool | None
-
-def InfogainLoss(name: str, bottoms: Blobs = (), **options: Unpack[InfogainLossOptions]) -> LayerSpec: ...
-
-class InnerDistanceOptions(LayerOptions, total=False):
-    inner_distance_param: Dict | caffe_pb2.InnerDistanceParameter | None
-    num_output: SupportsIndex | None
-    bias_term: bool | None
-    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
-    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
-    axis: SupportsIndex | None
-    transpose: bool | None
-    distance_type: Text | None
-    normalize: bool | None
-    update_center_only: bool | None
-
-def InnerDistance(name: str, bottoms: Blobs = (), **options: Unpack[InnerDistanceOptions]) -> LayerSpec: ...
-
-class InputOptions(LayerOptions, total=False):
-    input_param: Dict | caffe_pb2.InputParameter | None
-    shape: Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex] | Iterable[Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex]] | None
-
-def Input(name: str, bottoms: Blobs = (), **options: Unpack[InputOptions]) -> LayerSpec: ...
-
-def L1Loss(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
-
-class LabelsequenceAccuracyOptions(LayerOptions, total=False):
-    labelsequence_accuracy_param: Dict | caffe_pb2.LabelsequenceAccuracyParameter | None
-    blank_label: SupportsIndex | None
-
-def LabelsequenceAccuracy(name: str, bottoms: Blobs = (), **options: Unpack[LabelsequenceAccuracyOptions]) -> LayerSpec: ...
-
-class LabelSpecificAddOptions(LayerOptions, total=False):
-    label_specific_add_param: Dict | caffe_pb2.LabelSpecificAddParameter | None
-    bias: SupportsFloat | None
-    transform_test: bool | None
-    bias_base: SupportsFloat | None
-    bias_gamma: SupportsFloat | None
-    bias_power: SupportsFloat | None
-    bias_min: SupportsFloat | None
-    bias_max: SupportsFloat | None
-    iteration: SupportsIndex | None
-
-def LabelSpecificAdd(name: str, bottoms: Blobs = (), **options: Unpack[LabelSpecificAddOptions]) -> LayerSpec: ...
-
-class LogOptions(LayerOptions, total=False):
-    log_param: Dict | caffe_pb2.LogParameter | None
-    base: SupportsFloat | None
-    scale: SupportsFloat | None
-    shift: SupportsFloat | None
-
-def Log(name: str, bottoms: Blobs = (), **options: Unpack[LogOptions]) -> LayerSpec: ...
-
-class LSTMOptions(LayerOptions, total=False):
-    recurrent_param: Dict | caffe_pb2.RecurrentParameter | None
-    num_output: SupportsIndex | None
-    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
-    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
-    debug_info: bool | None
-    expose_hidden: bool | None
-    reset_after: bool | None
-
-def LSTM(name: str, bottoms: Blobs = (), **options: Unpack[LSTMOptions]) -> LayerSpec: ...
-
-def LSTMUnit(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
-
-class MarginInnerProductOptions(LayerOptions, total=False):
-    margin_inner_product_param: Dict | caffe_pb2.MarginInnerProductParameter | None
-    num_output: SupportsIndex | None
-    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
-    axis: SupportsIndex | None
-    base: SupportsFloat | None
-    gamma: SupportsFloat | None
-    power: SupportsFloat | None
-    iteration: SupportsIndex | None
-    lambda_min: SupportsFloat | None
-
-def MarginInnerProduct(name: str, bottoms: Blobs = (), **options: Unpack[MarginInnerProductOptions]) -> LayerSpec: ...
-
-class MemoryDataOptions(LayerOptions, total=False):
-    memory_data_param: Dict | caffe_pb2.MemoryDataParameter | None
-    transform_param: Dict | caffe_pb2.TransformationParameter | None
-    batch_size: SupportsIndex | None
-    channels: SupportsIndex | None
-    height: SupportsIndex | None
-    width: SupportsIndex | None
-    source: Text | None
-    share_in_parallel: bool | None
-    image_encoded: bool | None
-    dataframe_format: Text | None
-    dataframe_column_select: Text | Iterable[Text] | None
-    scale: SupportsFloat | None
-    mirror: bool | None
-    crop_size: SupportsIndex | None
-    mean_file: Text | None
-    mean_value: SupportsFloat | Iterable[SupportsFloat] | None
-    force_color: bool | None
-    force_gray: bool | None
-    resize_param: Dict | caffe_pb2.ResizeParameter | None
-    noise_param: Dict | caffe_pb2.NoiseParameter | None
-    emit_constraint: Dict | caffe_pb2.EmitConstraint | None
-    crop_h: SupportsIndex | None
-    crop_w: SupportsIndex | None
-    distort_param: Dict | caffe_pb2.DistortionParameter | None
-    expand_param: Dict | caffe_pb2.ExpansionParameter | None
-    random_resize_param: Dict | caffe_pb2.RandomResizeParameter | None
-    random_aspect_ratio_param: Dict | caffe_pb2.RandomAspectRatioParameter | None
-    flow: bool | None
-    bgr2rgb: bool | None
-    pad: SupportsIndex | None
-    use_gpu_transform: bool | None
-    random_seed: SupportsIndex | None
-    img_rand_resize_lower: SupportsIndex | None
-    img_rand_resize_upper: SupportsIndex | None
-    rand_resize_ratio_lower: SupportsFloat | None
-    rand_resize_ratio_upper: SupportsFloat | None
-    vertical_stretch_lower: SupportsFloat | None
-    vertical_stretch_upper: SupportsFloat | None
-    horizontal_stretch_lower: SupportsFloat | None
-    horizontal_stretch_upper: SupportsFloat | None
-    interpolation_algo_down: str | SupportsIndex | None
-    interpolation_algo_up: str | SupportsIndex | None
-    allow_upscale: bool | None
-    fix_crop: bool | None
-    multi_scale: bool | None
-    scale_ratios: SupportsFloat | Iterable[SupportsFloat] | None
-    max_distort: SupportsIndex | None
-    is_flow: bool | None
-    more_fix_crop: bool | None
-    stride: SupportsIndex | None
-    upper_size: SupportsIndex | None
-    upper_height: SupportsIndex | None
-    upper_width: SupportsIndex | None
-    original_image: bool | None
-    further_resize_param: Dict | caffe_pb2.ResizeParameter | Iterable[Dict | caffe_pb2.ResizeParameter] | None
-    scale_factors: SupportsFloat | Iterable[SupportsFloat] | None
-    crop_width: SupportsIndex | None
-    crop_height: SupportsIndex | None
-
-def MemoryData(name: str, bottoms: Blobs = (), **options: Unpack[MemoryDataOptions]) -> LayerSpec: ...
-
-class MultiBoxLossOptions(LayerOptions, total=False):
-    multibox_loss_param: Dict | caffe_pb2.MultiBoxLossParameter | None
-    loss_param: Dict | caffe_pb2.LossParameter | None
-    loc_loss_type: str | SupportsIndex | None
-    conf_loss_type: str | SupportsIndex | None
-    loc_weight: SupportsFloat | None
-    num_classes: SupportsIndex | None
-    share_location: bool | None
-    match_type: str | SupportsIndex | None
-    overlap_threshold: SupportsFloat | None
-    use_prior_for_matching: bool | None
-    background_label_id: SupportsIndex | None
-    use_difficult_gt: bool | None
-    do_neg_mining: bool | None
-    neg_pos_ratio: SupportsFloat | None
-    neg_overlap: SupportsFloat | None
-    code_type: str | SupportsIndex | None
-    encode_variance_in_target: bool | None
-    map_object_to_agnostic: bool | None
-    ignore_cross_boundary_bbox: bool | None
-    bp_inside: bool | None
-    mining_type: str | SupportsIndex | None
-    nms_param: Dict | caffe_pb2.NonMaximumSuppressionParameter | None
-    sample_size: SupportsIndex | None
-    use_prior_for_nms: bool | None
-    objectness_score: SupportsFloat | None
-    ignore_difficult_gt: bool | None
-    ignore_label: SupportsIndex | None
-    normalize: bool | None
-    normalization: str | SupportsIndex | None
-    pre_fixed_normalizer: SupportsFloat | None
-    weight_by_label_freqs: bool | None
-    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
-    class_balanced: bool | None
-
-def MultiBoxLoss(name: str, bottoms: Blobs = (), **options: Unpack[MultiBoxLossOptions]) -> LayerSpec: ...
-
-def MultinomialLogisticLoss(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
-
 class MultiStageMeanfieldOptions(LayerOptions, total=False):
     multi_stage_meanfield_param: Dict | caffe_pb2.MultiStageMeanfieldParameter | None
     num_iterations: SupportsIndex | None
@@ -2435,165 +2337,6 @@ class MultiStageMeanfieldOptions(LayerOptions, total=False):
     threshold: SupportsIndex | None
 
 def MultiStageMeanfield(name: str, bottoms: Blobs = (), **options: Unpack[MultiStageMeanfieldOptions]) -> LayerSpec: ...
-
-class ParameterOptions(LayerOptions, total=False):
-    parameter_param: Dict | caffe_pb2.ParameterParameter | None
-    shape: Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex] | None
-
-def Parameter(name: str, bottoms: Blobs = (), **options: Unpack[ParameterOptions]) -> LayerSpec: ...
-
-class PowerOptions(LayerOptions, total=False):
-    power_param: Dict | caffe_pb2.PowerParameter | None
-    power: SupportsFloat | None
-    scale: SupportsFloat | None
-    shift: SupportsFloat | None
-
-def Power(name: str, bottoms: Blobs = (), **options: Unpack[PowerOptions]) -> LayerSpec: ...
-
-class PReLUOptions(LayerOptions, total=False):
-    prelu_param: Dict | caffe_pb2.PReLUParameter | None
-    filler: Dict | caffe_pb2.FillerParameter | str | None
-    channel_shared: bool | None
-
-def PReLU(name: str, bottoms: Blobs = (), **options: Unpack[PReLUOptions]) -> LayerSpec: ...
-
-class PriorBoxOptions(LayerOptions, total=False):
-    prior_box_param: Dict | caffe_pb2.PriorBoxParameter | None
-    min_size: SupportsFloat | Iterable[SupportsFloat] | None
-    max_size: SupportsFloat | Iterable[SupportsFloat] | None
-    aspect_ratio: SupportsFloat | Iterable[SupportsFloat] | None
-    flip: bool | None
-    clip: bool | None
-    variance: SupportsFloat | Iterable[SupportsFloat] | None
-    img_size: SupportsIndex | None
-    img_h: SupportsIndex | None
-    img_w: SupportsIndex | None
-    step: SupportsFloat | None
-    step_h: SupportsFloat | None
-    step_w: SupportsFloat | None
-    offset: SupportsFloat | None
-    width: SupportsFloat | Iterable[SupportsFloat] | None
-    height: SupportsFloat | Iterable[SupportsFloat] | None
-    arrangement: str | SupportsIndex | None
-
-def PriorBox(name: str, bottoms: Blobs = (), **options: Unpack[PriorBoxOptions]) -> LayerSpec: ...
-
-class PriorBoxClusteredOptions(LayerOptions, total=False):
-    prior_box_param: Dict | caffe_pb2.PriorBoxParameter | None
-    min_size: SupportsFloat | Iterable[SupportsFloat] | None
-    max_size: SupportsFloat | Iterable[SupportsFloat] | None
-    aspect_ratio: SupportsFloat | Iterable[SupportsFloat] | None
-    flip: bool | None
-    clip: bool | None
-    variance: SupportsFloat | Iterable[SupportsFloat] | None
-    img_size: SupportsIndex | None
-    img_h: SupportsIndex | None
-    img_w: SupportsIndex | None
-    step: SupportsFloat | None
-    step_h: SupportsFloat | None
-    step_w: SupportsFloat | None
-    offset: SupportsFloat | None
-    width: SupportsFloat | Iterable[SupportsFloat] | None
-    height: SupportsFloat | Iterable[SupportsFloat] | None
-    arrangement: str | SupportsIndex | None
-
-def PriorBoxClustered(name: str, bottoms: Blobs = (), **options: Unpack[PriorBoxClusteredOptions]) -> LayerSpec: ...
-
-class ProposalOptions(LayerOptions, total=False):
-    proposal_param: Dict | caffe_pb2.ProposalParameter | None
-    feat_stride: SupportsIndex | None
-    base_size: SupportsIndex | None
-    min_size: SupportsIndex | None
-    ratio: SupportsFloat | Iterable[SupportsFloat] | None
-    scale: SupportsFloat | Iterable[SupportsFloat] | None
-    pre_nms_topn: SupportsIndex | None
-    post_nms_topn: SupportsIndex | None
-    nms_thresh: SupportsFloat | None
-
-def Proposal(name: str, bottoms: Blobs = (), **options: Unpack[ProposalOptions]) -> LayerSpec: ...
-
-class ProposalTargetOptions(LayerOptions, total=False):
-    proposal_target_param: Dict | caffe_pb2.ProposalTargetParameter | None
-    bbox_reg_param: Dict | caffe_pb2.BBoxRegParameter | None
-    cls_num: SupportsIndex | None
-    batch_size: SupportsIndex | None
-    fg_fraction: SupportsFloat | None
-    num_img_per_batch: SupportsIndex | None
-    fg_thr: SupportsFloat | None
-    bg_thr_hg: SupportsFloat | None
-    bg_thr_lw: SupportsFloat | None
-    img_width: SupportsIndex | None
-    img_height: SupportsIndex | None
-    iou_weighted: bool | None
-    bbox_thr_lw: SupportsFloat | None
-    bbox_thr_hg: SupportsFloat | None
-    pickup_discard: bool | None
-    append_gtbox: bool | None
-    bbox_mean: SupportsFloat | Iterable[SupportsFloat] | None
-    bbox_std: SupportsFloat | Iterable[SupportsFloat] | None
-    cls_aware: bool | None
-
-def ProposalTarget(name: str, bottoms: Blobs = (), **options: Unpack[ProposalTargetOptions]) -> LayerSpec: ...
-
-class PythonOptions(LayerOptions, total=False):
-    python_param: Dict | caffe_pb2.PythonParameter | None
-    module: Text | None
-    layer: Text | None
-    param_str: Text | None
-    share_in_parallel: bool | None
-
-def Python(name: str, bottoms: Blobs = (), **options: Unpack[PythonOptions]) -> LayerSpec: ...
-
-class RegionLossOptions(LayerOptions, total=False):
-    region_loss_param: Dict | caffe_pb2.RegionLossParameter | None
-    side: SupportsIndex | None
-    num_class: SupportsIndex | None
-    bias_match: SupportsIndex | None
-    coords: SupportsIndex | None
-    num: SupportsIndex | None
-    softmax: SupportsIndex | None
-    jitter: SupportsFloat | None
-    rescore: SupportsIndex | None
-    object_scale: SupportsFloat | None
-    class_scale: SupportsFloat | None
-    noobject_scale: SupportsFloat | None
-    coord_scale: SupportsFloat | None
-    absolute: SupportsIndex | None
-    thresh: SupportsFloat | None
-    random: SupportsIndex | None
-    biases: SupportsFloat | Iterable[SupportsFloat] | None
-    softmax_tree: Text | None
-    class_map: Text | None
-    fork: str | SupportsIndex | None
-
-def RegionLoss(name: str, bottoms: Blobs = (), **options: Unpack[RegionLossOptions]) -> LayerSpec: ...
-
-class ReLUOptions(LayerOptions, total=False):
-    relu_param: Dict | caffe_pb2.ReLUParameter | None
-    negative_slope: SupportsFloat | None
-    engine: str | SupportsIndex | None
-
-def ReLU(name: str, bottoms: Blobs = (), **options: Unpack[ReLUOptions]) -> LayerSpec: ...
-
-def ReLU6(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
-
-class RNNOptions(LayerOptions, total=False):
-    recurrent_param: Dict | caffe_pb2.RecurrentParameter | None
-    num_output: SupportsIndex | None
-    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
-    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
-    debug_info: bool | None
-    expose_hidden: bool | None
-    reset_after: bool | None
-
-def RNN(name: str, bottoms: Blobs = (), **options: Unpack[RNNOptions]) -> LayerSpec: ...
-
-class ScaleRouteOptions(LayerOptions, total=False):
-    scale_route_param: Dict | caffe_pb2.ScaleRouteParameter | None
-    low_scale: SupportsFloat | None
-    high_scale: SupportsFloat | None
-
-def ScaleRoute(name: str, bottoms: Blobs = (), **options: Unpack[ScaleRouteOptions]) -> LayerSpec: ...
 
 class SegAccuracyOptions(LayerOptions, total=False):
     seg_accuracy_param: Dict | caffe_pb2.SegAccuracyParameter | None
@@ -2660,16 +2403,192 @@ class SegDataOptions(LayerOptions, total=False):
 
 def SegData(name: str, bottoms: Blobs = (), **options: Unpack[SegDataOptions]) -> LayerSpec: ...
 
-class SigmoidOptions(LayerOptions, total=False):
-    sigmoid_param: Dict | caffe_pb2.SigmoidParameter | None
-    engine: str | SupportsIndex | None
+class AnnotatedDataOptions(LayerOptions, total=False):
+    annotated_data_param: Dict | caffe_pb2.AnnotatedDataParameter | None
+    data_param: Dict | caffe_pb2.DataParameter | None
+    transform_param: Dict | caffe_pb2.TransformationParameter | None
+    batch_sampler: Dict | caffe_pb2.BatchSampler | Iterable[Dict | caffe_pb2.BatchSampler] | None
+    label_map_file: Text | None
+    anno_type: str | SupportsIndex | None
+    yolo_data_type: SupportsIndex | None
+    yolo_data_jitter: SupportsFloat | None
+    train_diffcult: bool | None
+    single_class: bool | None
+    seg_scales: SupportsIndex | None
+    seg_resize_width: SupportsIndex | None
+    seg_resize_height: SupportsIndex | None
+    source: Text | None
+    scale: SupportsFloat | None
+    mean_file: Text | None
+    batch_size: SupportsIndex | None
+    crop_size: SupportsIndex | None
+    mirror: bool | None
+    rand_skip: SupportsIndex | None
+    backend: str | SupportsIndex | None
+    force_encoded_color: bool | None
+    prefetch: SupportsIndex | None
+    shuffle: bool | None
+    threads: SupportsIndex | None
+    parser_threads: SupportsIndex | None
+    cache: bool | None
+    precache: bool | None
+    side: SupportsIndex | Iterable[SupportsIndex] | None
+    mean_value: SupportsFloat | Iterable[SupportsFloat] | None
+    force_color: bool | None
+    force_gray: bool | None
+    resize_param: Dict | caffe_pb2.ResizeParameter | None
+    noise_param: Dict | caffe_pb2.NoiseParameter | None
+    emit_constraint: Dict | caffe_pb2.EmitConstraint | None
+    crop_h: SupportsIndex | None
+    crop_w: SupportsIndex | None
+    distort_param: Dict | caffe_pb2.DistortionParameter | None
+    expand_param: Dict | caffe_pb2.ExpansionParameter | None
+    random_resize_param: Dict | caffe_pb2.RandomResizeParameter | None
+    random_aspect_ratio_param: Dict | caffe_pb2.RandomAspectRatioParameter | None
+    flow: bool | None
+    bgr2rgb: bool | None
+    pad: SupportsIndex | None
+    use_gpu_transform: bool | None
+    random_seed: SupportsIndex | None
+    img_rand_resize_lower: SupportsIndex | None
+    img_rand_resize_upper: SupportsIndex | None
+    rand_resize_ratio_lower: SupportsFloat | None
+    rand_resize_ratio_upper: SupportsFloat | None
+    vertical_stretch_lower: SupportsFloat | None
+    vertical_stretch_upper: SupportsFloat | None
+    horizontal_stretch_lower: SupportsFloat | None
+    horizontal_stretch_upper: SupportsFloat | None
+    interpolation_algo_down: str | SupportsIndex | None
+    interpolation_algo_up: str | SupportsIndex | None
+    allow_upscale: bool | None
+    fix_crop: bool | None
+    multi_scale: bool | None
+    scale_ratios: SupportsFloat | Iterable[SupportsFloat] | None
+    max_distort: SupportsIndex | None
+    is_flow: bool | None
+    more_fix_crop: bool | None
+    stride: SupportsIndex | None
+    upper_size: SupportsIndex | None
+    upper_height: SupportsIndex | None
+    upper_width: SupportsIndex | None
+    original_image: bool | None
+    further_resize_param: Dict | caffe_pb2.ResizeParameter | Iterable[Dict | caffe_pb2.ResizeParameter] | None
+    scale_factors: SupportsFloat | Iterable[SupportsFloat] | None
+    crop_width: SupportsIndex | None
+    crop_height: SupportsIndex | None
 
-def Sigmoid(name: str, bottoms: Blobs = (), **options: Unpack[SigmoidOptions]) -> LayerSpec: ...
+def AnnotatedData(name: str, bottoms: Blobs = (), **options: Unpack[AnnotatedDataOptions]) -> LayerSpec: ...
 
-class SigmoidCrossEntropyLossOptions(LayerOptions, total=False):
-    sigmoid_param: Dict | caffe_pb2.SigmoidParameter | None
+class DetectionEvaluateOptions(LayerOptions, total=False):
+    detection_evaluate_param: Dict | caffe_pb2.DetectionEvaluateParameter | None
+    num_classes: SupportsIndex | None
+    background_label_id: SupportsIndex | None
+    overlap_threshold: SupportsFloat | None
+    evaluate_difficult_gt: bool | None
+    name_size_file: Text | None
+    resize_param: Dict | caffe_pb2.ResizeParameter | None
+
+def DetectionEvaluate(name: str, bottoms: Blobs = (), **options: Unpack[DetectionEvaluateOptions]) -> LayerSpec: ...
+
+class DetectionOutputOptions(LayerOptions, total=False):
+    detection_output_param: Dict | caffe_pb2.DetectionOutputParameter | None
+    transform_param: Dict | caffe_pb2.TransformationParameter | None
+    num_classes: SupportsIndex | None
+    share_location: bool | None
+    background_label_id: SupportsIndex | None
+    nms_param: Dict | caffe_pb2.NonMaximumSuppressionParameter | None
+    save_output_param: Dict | caffe_pb2.SaveOutputParameter | None
+    code_type: str | SupportsIndex | None
+    keep_top_k: SupportsIndex | None
+    variance_encoded_in_target: bool | None
+    confidence_threshold: SupportsFloat | None
+    visualize: bool | None
+    visualize_threshold: SupportsFloat | None
+    save_file: Text | None
+    side: SupportsIndex | None
+    num_box: SupportsIndex | None
+    coords: SupportsIndex | None
+    nms_threshold: SupportsFloat | None
+    biases: SupportsFloat | Iterable[SupportsFloat] | None
+    label_map_file: Text | None
+    objectness_score: SupportsFloat | None
+    scale: SupportsFloat | None
+    mirror: bool | None
+    crop_size: SupportsIndex | None
+    mean_file: Text | None
+    mean_value: SupportsFloat | Iterable[SupportsFloat] | None
+    force_color: bool | None
+    force_gray: bool | None
+    resize_param: Dict | caffe_pb2.ResizeParameter | None
+    noise_param: Dict | caffe_pb2.NoiseParameter | None
+    emit_constraint: Dict | caffe_pb2.EmitConstraint | None
+    crop_h: SupportsIndex | None
+    crop_w: SupportsIndex | None
+    distort_param: Dict | caffe_pb2.DistortionParameter | None
+    expand_param: Dict | caffe_pb2.ExpansionParameter | None
+    random_resize_param: Dict | caffe_pb2.RandomResizeParameter | None
+    random_aspect_ratio_param: Dict | caffe_pb2.RandomAspectRatioParameter | None
+    flow: bool | None
+    bgr2rgb: bool | None
+    pad: SupportsIndex | None
+    use_gpu_transform: bool | None
+    random_seed: SupportsIndex | None
+    img_rand_resize_lower: SupportsIndex | None
+    img_rand_resize_upper: SupportsIndex | None
+    rand_resize_ratio_lower: SupportsFloat | None
+    rand_resize_ratio_upper: SupportsFloat | None
+    vertical_stretch_lower: SupportsFloat | None
+    vertical_stretch_upper: SupportsFloat | None
+    horizontal_stretch_lower: SupportsFloat | None
+    horizontal_stretch_upper: SupportsFloat | None
+    interpolation_algo_down: str | SupportsIndex | None
+    interpolation_algo_up: str | SupportsIndex | None
+    allow_upscale: bool | None
+    fix_crop: bool | None
+    multi_scale: bool | None
+    scale_ratios: SupportsFloat | Iterable[SupportsFloat] | None
+    max_distort: SupportsIndex | None
+    is_flow: bool | None
+    more_fix_crop: bool | None
+    stride: SupportsIndex | None
+    upper_size: SupportsIndex | None
+    upper_height: SupportsIndex | None
+    upper_width: SupportsIndex | None
+    original_image: bool | None
+    further_resize_param: Dict | caffe_pb2.ResizeParameter | Iterable[Dict | caffe_pb2.ResizeParameter] | None
+    scale_factors: SupportsFloat | Iterable[SupportsFloat] | None
+    crop_width: SupportsIndex | None
+    crop_height: SupportsIndex | None
+
+def DetectionOutput(name: str, bottoms: Blobs = (), **options: Unpack[DetectionOutputOptions]) -> LayerSpec: ...
+
+class MultiBoxLossOptions(LayerOptions, total=False):
+    multibox_loss_param: Dict | caffe_pb2.MultiBoxLossParameter | None
     loss_param: Dict | caffe_pb2.LossParameter | None
-    engine: str | SupportsIndex | None
+    loc_loss_type: str | SupportsIndex | None
+    conf_loss_type: str | SupportsIndex | None
+    loc_weight: SupportsFloat | None
+    num_classes: SupportsIndex | None
+    share_location: bool | None
+    match_type: str | SupportsIndex | None
+    overlap_threshold: SupportsFloat | None
+    use_prior_for_matching: bool | None
+    background_label_id: SupportsIndex | None
+    use_difficult_gt: bool | None
+    do_neg_mining: bool | None
+    neg_pos_ratio: SupportsFloat | None
+    neg_overlap: SupportsFloat | None
+    code_type: str | SupportsIndex | None
+    encode_variance_in_target: bool | None
+    map_object_to_agnostic: bool | None
+    ignore_cross_boundary_bbox: bool | None
+    bp_inside: bool | None
+    mining_type: str | SupportsIndex | None
+    nms_param: Dict | caffe_pb2.NonMaximumSuppressionParameter | None
+    sample_size: SupportsIndex | None
+    use_prior_for_nms: bool | None
+    objectness_score: SupportsFloat | None
+    ignore_difficult_gt: bool | None
     ignore_label: SupportsIndex | None
     normalize: bool | None
     normalization: str | SupportsIndex | None
@@ -2678,104 +2597,147 @@ class SigmoidCrossEntropyLossOptions(LayerOptions, total=False):
     class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
     class_balanced: bool | None
 
-def SigmoidCrossEntropyLoss(name: str, bottoms: Blobs = (), **options: Unpack[SigmoidCrossEntropyLossOptions]) -> LayerSpec: ...
+def MultiBoxLoss(name: str, bottoms: Blobs = (), **options: Unpack[MultiBoxLossOptions]) -> LayerSpec: ...
 
-def Silence(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
+class PriorBoxOptions(LayerOptions, total=False):
+    prior_box_param: Dict | caffe_pb2.PriorBoxParameter | None
+    min_size: SupportsFloat | Iterable[SupportsFloat] | None
+    max_size: SupportsFloat | Iterable[SupportsFloat] | None
+    aspect_ratio: SupportsFloat | Iterable[SupportsFloat] | None
+    flip: bool | None
+    clip: bool | None
+    variance: SupportsFloat | Iterable[SupportsFloat] | None
+    img_size: SupportsIndex | None
+    img_h: SupportsIndex | None
+    img_w: SupportsIndex | None
+    step: SupportsFloat | None
+    step_h: SupportsFloat | None
+    step_w: SupportsFloat | None
+    offset: SupportsFloat | None
+    width: SupportsFloat | Iterable[SupportsFloat] | None
+    height: SupportsFloat | Iterable[SupportsFloat] | None
+    arrangement: str | SupportsIndex | None
 
-class SmoothL1LossOptions(LayerOptions, total=False):
-    smooth_l1_loss_param: Dict | caffe_pb2.SmoothL1LossParameter | None
-    loss_param: Dict | caffe_pb2.LossParameter | None
-    sigma: SupportsFloat | None
-    ignore_label: SupportsIndex | None
-    normalize: bool | None
-    normalization: str | SupportsIndex | None
-    pre_fixed_normalizer: SupportsFloat | None
-    weight_by_label_freqs: bool | None
-    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
-    class_balanced: bool | None
+def PriorBox(name: str, bottoms: Blobs = (), **options: Unpack[PriorBoxOptions]) -> LayerSpec: ...
 
-def SmoothL1Loss(name: str, bottoms: Blobs = (), **options: Unpack[SmoothL1LossOptions]) -> LayerSpec: ...
+class PriorBoxClusteredOptions(LayerOptions, total=False):
+    prior_box_param: Dict | caffe_pb2.PriorBoxParameter | None
+    min_size: SupportsFloat | Iterable[SupportsFloat] | None
+    max_size: SupportsFloat | Iterable[SupportsFloat] | None
+    aspect_ratio: SupportsFloat | Iterable[SupportsFloat] | None
+    flip: bool | None
+    clip: bool | None
+    variance: SupportsFloat | Iterable[SupportsFloat] | None
+    img_size: SupportsIndex | None
+    img_h: SupportsIndex | None
+    img_w: SupportsIndex | None
+    step: SupportsFloat | None
+    step_h: SupportsFloat | None
+    step_w: SupportsFloat | None
+    offset: SupportsFloat | None
+    width: SupportsFloat | Iterable[SupportsFloat] | None
+    height: SupportsFloat | Iterable[SupportsFloat] | None
+    arrangement: str | SupportsIndex | None
 
-class SmoothL1LossOHEMOptions(LayerOptions, total=False):
-    loss_param: Dict | caffe_pb2.LossParameter | None
-    ignore_label: SupportsIndex | None
-    normalize: bool | None
-    normalization: str | SupportsIndex | None
-    pre_fixed_normalizer: SupportsFloat | None
-    weight_by_label_freqs: bool | None
-    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
-    class_balanced: bool | None
+def PriorBoxClustered(name: str, bottoms: Blobs = (), **options: Unpack[PriorBoxClusteredOptions]) -> LayerSpec: ...
 
-def SmoothL1LossOHEM(name: str, bottoms: Blobs = (), **options: Unpack[SmoothL1LossOHEMOptions]) -> LayerSpec: ...
+def TrueBoxes(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
 
-class SoftmaxOptions(LayerOptions, total=False):
-    softmax_param: Dict | caffe_pb2.SoftmaxParameter | None
+class Convolution3DOptions(LayerOptions, total=False):
+    convolution3d_param: Dict | caffe_pb2.Convolution3DParameter | None
+    convolution_param: Dict | caffe_pb2.ConvolutionParameter | None
+    num_output: SupportsIndex | None
+    bias_term: bool | None
+    pad: SupportsIndex | None
+    kernel_size: SupportsIndex | None
+    group: SupportsIndex | None
+    kernel_depth: SupportsIndex | None
+    stride: SupportsIndex | None
+    temporal_stride: SupportsIndex | None
+    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
+    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
+    filter_group: SupportsIndex | None
+    temporal_pad: SupportsIndex | None
+    pad_h: SupportsIndex | None
+    pad_w: SupportsIndex | None
+    kernel_h: SupportsIndex | None
+    kernel_w: SupportsIndex | None
+    stride_h: SupportsIndex | None
+    stride_w: SupportsIndex | None
     engine: str | SupportsIndex | None
     axis: SupportsIndex | None
+    force_nd_im2col: bool | None
+    dilation: SupportsIndex | Iterable[SupportsIndex] | None
+    hole: SupportsIndex | Iterable[SupportsIndex] | None
+    hole_h: SupportsIndex | None
+    hole_w: SupportsIndex | None
+    dilation_h: SupportsIndex | None
+    dilation_w: SupportsIndex | None
+    cudnn_convolution_algo_seeker: str | SupportsIndex | None
+    conv_algos_override: Text | None
+    conv_algorithm: Text | None
 
-def Softmax(name: str, bottoms: Blobs = (), **options: Unpack[SoftmaxOptions]) -> LayerSpec: ...
+def Convolution3D(name: str, bottoms: Blobs = (), **options: Unpack[Convolution3DOptions]) -> LayerSpec: ...
 
-class SoftmaxWithLossOptions(LayerOptions, total=False):
-    softmax_param: Dict | caffe_pb2.SoftmaxParameter | None
-    loss_param: Dict | caffe_pb2.LossParameter | None
+class Deconvolution3DOptions(LayerOptions, total=False):
+    convolution3d_param: Dict | caffe_pb2.Convolution3DParameter | None
+    convolution_param: Dict | caffe_pb2.ConvolutionParameter | None
+    num_output: SupportsIndex | None
+    bias_term: bool | None
+    pad: SupportsIndex | None
+    kernel_size: SupportsIndex | None
+    group: SupportsIndex | None
+    kernel_depth: SupportsIndex | None
+    stride: SupportsIndex | None
+    temporal_stride: SupportsIndex | None
+    weight_filler: Dict | caffe_pb2.FillerParameter | str | None
+    bias_filler: Dict | caffe_pb2.FillerParameter | str | None
+    filter_group: SupportsIndex | None
+    temporal_pad: SupportsIndex | None
+    pad_h: SupportsIndex | None
+    pad_w: SupportsIndex | None
+    kernel_h: SupportsIndex | None
+    kernel_w: SupportsIndex | None
+    stride_h: SupportsIndex | None
+    stride_w: SupportsIndex | None
     engine: str | SupportsIndex | None
     axis: SupportsIndex | None
-    ignore_label: SupportsIndex | None
-    normalize: bool | None
-    normalization: str | SupportsIndex | None
-    pre_fixed_normalizer: SupportsFloat | None
-    weight_by_label_freqs: bool | None
-    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
-    class_balanced: bool | None
+    force_nd_im2col: bool | None
+    dilation: SupportsIndex | Iterable[SupportsIndex] | None
+    hole: SupportsIndex | Iterable[SupportsIndex] | None
+    hole_h: SupportsIndex | None
+    hole_w: SupportsIndex | None
+    dilation_h: SupportsIndex | None
+    dilation_w: SupportsIndex | None
+    cudnn_convolution_algo_seeker: str | SupportsIndex | None
+    conv_algos_override: Text | None
+    conv_algorithm: Text | None
 
-def SoftmaxWithLoss(name: str, bottoms: Blobs = (), **options: Unpack[SoftmaxWithLossOptions]) -> LayerSpec: ...
+def Deconvolution3D(name: str, bottoms: Blobs = (), **options: Unpack[Deconvolution3DOptions]) -> LayerSpec: ...
 
-class SoftmaxWithLossOHEMOptions(LayerOptions, total=False):
-    softmax_param: Dict | caffe_pb2.SoftmaxParameter | None
-    loss_param: Dict | caffe_pb2.LossParameter | None
+class Pooling3DOptions(LayerOptions, total=False):
+    pooling3d_param: Dict | caffe_pb2.Pooling3DParameter | None
+    pooling_param: Dict | caffe_pb2.PoolingParameter | None
+    pool: str | SupportsIndex | None
+    kernel_size: SupportsIndex | None
+    stride: SupportsIndex | None
+    pad: SupportsIndex | None
+    kernel_depth: SupportsIndex | None
+    temporal_stride: SupportsIndex | None
+    kernel_h: SupportsIndex | None
+    kernel_w: SupportsIndex | None
+    stride_h: SupportsIndex | None
+    stride_w: SupportsIndex | None
+    pad_h: SupportsIndex | None
+    pad_w: SupportsIndex | None
     engine: str | SupportsIndex | None
-    axis: SupportsIndex | None
-    ignore_label: SupportsIndex | None
-    normalize: bool | None
-    normalization: str | SupportsIndex | None
-    pre_fixed_normalizer: SupportsFloat | None
-    weight_by_label_freqs: bool | None
-    class_weighting: SupportsFloat | Iterable[SupportsFloat] | None
-    class_balanced: bool | None
+    global_pooling: bool | None
+    round_mode: str | SupportsIndex | None
+    ceil_mode: bool | None
+    torch_pooling: bool | None
+    temporal_pad: SupportsIndex | None
 
-def SoftmaxWithLossOHEM(name: str, bottoms: Blobs = (), **options: Unpack[SoftmaxWithLossOHEMOptions]) -> LayerSpec: ...
-
-class SpatialDropoutOptions(LayerOptions, total=False):
-    dropout_param: Dict | caffe_pb2.DropoutParameter | None
-    dropout_ratio: SupportsFloat | None
-    scale_train: bool | None
-    sample_weights_test: bool | None
-
-def SpatialDropout(name: str, bottoms: Blobs = (), **options: Unpack[SpatialDropoutOptions]) -> LayerSpec: ...
-
-class SwishOptions(LayerOptions, total=False):
-    swish_param: Dict | caffe_pb2.SwishParameter | None
-    beta: SupportsFloat | None
-
-def Swish(name: str, bottoms: Blobs = (), **options: Unpack[SwishOptions]) -> LayerSpec: ...
-
-class TanHOptions(LayerOptions, total=False):
-    tanh_param: Dict | caffe_pb2.TanHParameter | None
-    engine: str | SupportsIndex | None
-
-def TanH(name: str, bottoms: Blobs = (), **options: Unpack[TanHOptions]) -> LayerSpec: ...
-
-class ThresholdOptions(LayerOptions, total=False):
-    threshold_param: Dict | caffe_pb2.ThresholdParameter | None
-    threshold: SupportsFloat | None
-
-def Threshold(name: str, bottoms: Blobs = (), **options: Unpack[ThresholdOptions]) -> LayerSpec: ...
-
-class TripletLossOptions(LayerOptions, total=False):
-    triplet_loss_param: Dict | caffe_pb2.TripletLossParameter | None
-    margin: SupportsFloat | None
-
-def TripletLoss(name: str, bottoms: Blobs = (), **options: Unpack[TripletLossOptions]) -> LayerSpec: ...
+def Pooling3D(name: str, bottoms: Blobs = (), **options: Unpack[Pooling3DOptions]) -> LayerSpec: ...
 
 class VideoDataOptions(LayerOptions, total=False):
     video_data_param: Dict | caffe_pb2.VideoDataParameter | None
@@ -2874,10 +2836,8 @@ class VideoDataOptions(LayerOptions, total=False):
 
 def VideoData(name: str, bottoms: Blobs = (), **options: Unpack[VideoDataOptions]) -> LayerSpec: ...
 
-def TrueBoxes(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
-
-class WindowDataOptions(LayerOptions, total=False):
-    window_data_param: Dict | caffe_pb2.WindowDataParameter | None
+class BoxDataOptions(LayerOptions, total=False):
+    data_param: Dict | caffe_pb2.DataParameter | None
     transform_param: Dict | caffe_pb2.TransformationParameter | None
     source: Text | None
     scale: SupportsFloat | None
@@ -2885,13 +2845,16 @@ class WindowDataOptions(LayerOptions, total=False):
     batch_size: SupportsIndex | None
     crop_size: SupportsIndex | None
     mirror: bool | None
-    fg_threshold: SupportsFloat | None
-    bg_threshold: SupportsFloat | None
-    fg_fraction: SupportsFloat | None
-    context_pad: SupportsIndex | None
-    crop_mode: Text | None
-    cache_images: bool | None
-    root_folder: Text | None
+    rand_skip: SupportsIndex | None
+    backend: str | SupportsIndex | None
+    force_encoded_color: bool | None
+    prefetch: SupportsIndex | None
+    shuffle: bool | None
+    threads: SupportsIndex | None
+    parser_threads: SupportsIndex | None
+    cache: bool | None
+    precache: bool | None
+    side: SupportsIndex | Iterable[SupportsIndex] | None
     mean_value: SupportsFloat | Iterable[SupportsFloat] | None
     force_color: bool | None
     force_gray: bool | None
@@ -2936,7 +2899,52 @@ class WindowDataOptions(LayerOptions, total=False):
     crop_width: SupportsIndex | None
     crop_height: SupportsIndex | None
 
-def WindowData(name: str, bottoms: Blobs = (), **options: Unpack[WindowDataOptions]) -> LayerSpec: ...
+def BoxData(name: str, bottoms: Blobs = (), **options: Unpack[BoxDataOptions]) -> LayerSpec: ...
+
+class EvalDetectionOptions(LayerOptions, total=False):
+    eval_detection_param: Dict | caffe_pb2.EvalDetectionParameter | None
+    side: SupportsIndex | None
+    num_class: SupportsIndex | None
+    num_object: SupportsIndex | None
+    threshold: SupportsFloat | None
+    sqrt: bool | None
+    constriant: bool | None
+    score_type: str | SupportsIndex | None
+    nms: SupportsFloat | None
+    biases: SupportsFloat | Iterable[SupportsFloat] | None
+
+def EvalDetection(name: str, bottoms: Blobs = (), **options: Unpack[EvalDetectionOptions]) -> LayerSpec: ...
+
+class RegionLossOptions(LayerOptions, total=False):
+    region_loss_param: Dict | caffe_pb2.RegionLossParameter | None
+    side: SupportsIndex | None
+    num_class: SupportsIndex | None
+    bias_match: SupportsIndex | None
+    coords: SupportsIndex | None
+    num: SupportsIndex | None
+    softmax: SupportsIndex | None
+    jitter: SupportsFloat | None
+    rescore: SupportsIndex | None
+    object_scale: SupportsFloat | None
+    class_scale: SupportsFloat | None
+    noobject_scale: SupportsFloat | None
+    coord_scale: SupportsFloat | None
+    absolute: SupportsIndex | None
+    thresh: SupportsFloat | None
+    random: SupportsIndex | None
+    biases: SupportsFloat | Iterable[SupportsFloat] | None
+    softmax_tree: Text | None
+    class_map: Text | None
+    fork: str | SupportsIndex | None
+
+def RegionLoss(name: str, bottoms: Blobs = (), **options: Unpack[RegionLossOptions]) -> LayerSpec: ...
+
+class ReorgOptions(LayerOptions, total=False):
+    reorg_param: Dict | caffe_pb2.ReorgParameter | None
+    stride: SupportsIndex | None
+    reverse: bool | None
+
+def Reorg(name: str, bottoms: Blobs = (), **options: Unpack[ReorgOptions]) -> LayerSpec: ...
 
 class YoloDetectionOutputOptions(LayerOptions, total=False):
     yolo_detection_output_param: Dict | caffe_pb2.YoloDetectionOutputParameter | None

@@ -29,8 +29,6 @@ class RowWeights:
     """Label → weight, 1 for other labels; or "balanced"."""
 
     def __post_init__(self) -> None:
-        if self.column is not None and not isinstance(self.column, str):
-            raise SparkError(f"weight is {self.column!r}: the name of a column is needed")
         if self.classes is not None and self.classes != "balanced":
             _check_classes(self.classes)
 

@@ -19,7 +19,7 @@ READ_ONLY = {
     "becomes layers that are written as other operators": (
         *("ArgMin", "CastLike", "Celu", "DepthToSpace", "Einsum", "Expand", "GatherND"),
         *("GeluTanh", "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization", "HardSigmoid"),
-        *("HardSwish", "InstanceNormalization", "LogSoftmax", "LpNormalization", "Mean", "Neg"),
+        *("HardSwish", "InstanceNormalization", "LpNormalization", "Mean", "Neg"),
         *("Pad", "RMSNormalization", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
         *("ReduceMin", "Selu", "Sign", "Softsign", "SpaceToDepth", "Sum", "ThresholdedRelu"),
         *("Swish", "Trilu", "Upsample"),

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from sparknet.errors import SparkError
+from sparknet.errors import SettingError, SparkError
 from sparknet.spark import Trainer
 
 ROWS = 24
@@ -132,7 +132,7 @@ def test_several_workers_and_validation(table: Any) -> None:
         ),
         ({"weight": "below"}, "column 'below' is -1 in a row"),
         ({"weight": "none"}, "the weights of the 24 training rows add up to 0"),
-        ({"weight": 3}, "weight is 3: the name of a column"),
+        ({"weight": 3}, "weight must be a name, not 3"),
         (
             {"class_weights": {0: -1}},
             "class_weights has 0: -1, which is not a label with its weight",
@@ -145,5 +145,5 @@ def test_what_is_no_weight(table: Any, settings: dict[str, Any], said: str) -> N
     odd = table.selectExpr(
         "*", "0.0 AS none", "IF(w > 2, NULL, 1) AS gone", "IF(w > 2, -1, 1) AS below"
     )
-    with pytest.raises(SparkError, match=said):
+    with pytest.raises((SettingError, SparkError), match=said):
         trained(odd, "SoftmaxWithLoss", 3, **settings)

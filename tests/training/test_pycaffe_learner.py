@@ -22,7 +22,7 @@ from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.weighting import weighted
-from sparknet.training import train, training_settings
+from sparknet.training import beginning, train
 from sparknet.training.learner import NetFeed, SolverLearner
 from sparknet.training.mirror import Mirror
 from sparknet.training.plan import Plan
@@ -237,10 +237,8 @@ def test_another_backend_goes_on_with_a_run(
     whole = train(solver, ARRAYS, steps=24, backend="embedded", **settings)
     settings |= {"snapshots": tmp_path, "snapshot_every": 1}
     with monkeypatch.context() as patch:
-        old = training_settings.identity
-        patch.setattr(
-            training_settings, "identity", lambda *known: {**old(*known), "backend": first}
-        )
+        old = beginning.identity
+        patch.setattr(beginning, "identity", lambda *known: {**old(*known), "backend": first})
         train(solver, ARRAYS, steps=12, backend=first, **settings)
     resumed = train(solver, ARRAYS, steps=24, backend=names[0], resume=True, **settings)
     rounds = [event["round"] for event in resumed.history if event["event"] == "round"]

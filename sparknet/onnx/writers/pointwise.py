@@ -147,9 +147,14 @@ def gelu(place: LayerExport) -> None:
     place.last("Mul", [x, share])
 
 
-@writes("Softmax", "LogSoftmax")
+@writes("Softmax")
 def softmax(place: LayerExport) -> None:
-    place.last(place.node.type, place.inputs, axis=int(place.values["axis"]))
+    place.last("Softmax", place.inputs, axis=int(place.values["axis"]))
+
+
+@writes("LogSoftmax")
+def log_softmax(place: LayerExport) -> None:
+    place.last("LogSoftmax", place.inputs, axis=int(place.values["axis"]))
 
 
 @writes("ArgMax")

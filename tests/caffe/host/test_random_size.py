@@ -143,5 +143,5 @@ def test_where_there_are_none() -> None:
     """Batches of arrays have one size."""
     options = caffe_pb2.TransformationParameter(crop_size=8)
     options.random_resize_param.min_size = 9
-    with pytest.raises(SpecError, match="random_resize_param is of Intel's Caffe"):
+    with pytest.raises(SpecError, match="random_resize_param exists only in Intel's Caffe"):
         Transform(options)

@@ -305,7 +305,10 @@ def test_a_pull_sets_the_iteration_by_all_pushes_of_the_round() -> None:
     [
         (partial(DynamicAveraging, threshold=-0.5), "threshold must be at least 0, not -0.5"),
         (partial(DynamicAveraging, check_every=0), "check_every must be at least 1, not 0"),
-        (partial(Plan, steps=4, patience=2), "patience=2 counts validations, and there are none"),
+        (
+            partial(Plan, steps=4, patience=2, validate_every=0),
+            "patience=2 counts validations, and there are none",
+        ),
     ],
 )
 def test_settings_that_are_refused(made: Callable[[], object], says: str) -> None:

@@ -1,0 +1,107 @@
+"""Which files of ours a steady round on Spark enters: python -m benchmarks.round_trace
+
+Worker 0 of two is looked at, in all its threads, between the reports of two rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOMS = ("training", "spark", "net", "caffe", "loaders", "native", "layers", "graph", "weights")
+SKIPPED, ROUNDS = 3, 8
+
+
+class Rounds:
+    """The files entered, a count for each; a round ends when it has been accounted for."""
+
+    def __init__(self) -> None:
+        self.done: list[Counter[str]] = []
+        self.current: Counter[str] = Counter()
+
+    def __call__(self, frame: Any, event: str, _: object) -> None:
+        _, ours, name = frame.f_code.co_filename.rpartition("/sparknet/")
+        if not ours:
+            return
+        if event == "call":
+            self.current[name] += 1
+        elif event == "return" and (name, frame.f_code.co_name) == (
+            "training/worker.py",
+            "_account",
+        ):
+            self.done.append(self.current)
+            self.current = Counter()
+
+
+def traced(batches: Iterable[Any], spec: Any, columns: Any, path: str) -> Iterator[Any]:
+    """A worker's task; worker 0 writes what its rounds entered."""
+    from pyspark import BarrierTaskContext
+
+    from sparknet.spark import task
+
+    rounds = Rounds()
+    threading.setprofile(rounds)
+    sys.setprofile(rounds)
+    try:
+        yield from task.train(batches, spec=spec, columns=columns)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+        if BarrierTaskContext.get().partitionId() == 0:
+            Path(path).write_text(json.dumps(rounds.done))
+
+
+def entered() -> dict[str, int]:
+    """The files that every steady round enters, and how often on the average."""
+    from pyspark.sql import SparkSession
+
+    from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
+    from sparknet.spark import Trainer, launcher, task
+
+    net = NetParams(
+        "lines",
+        RDDLayer("data", shape=[32, 2]),
+        RDDLayer("label", shape=[32]),
+        LinearLayer("ip", "data", num_outputs=2, weight_filler="xavier"),
+        SoftmaxWithLoss("loss", ["ip", "label"]),
+    )
+    solver = SolverParams(net=net, base_lr=0.1, lr_policy="fixed")
+    points = np.random.default_rng(0).normal(size=(512, 2))
+    session = SparkSession.builder.master("local[2]").appName("round trace").getOrCreate()
+    rows = [(point.tolist(), int(point[0] > point[1])) for point in points]
+    frame = session.createDataFrame(rows, "data array<double>, label int")
+    ordinary = task.train
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder, "rounds.json"))
+        launcher.task.train = partial(traced, path=path)  # type: ignore[assignment]
+        try:
+            Trainer(solver, workers=2, steps=10 * ROUNDS).fit(frame)
+        finally:
+            launcher.task.train = ordinary
+        rounds = [Counter(one) for one in json.loads(Path(path).read_text())][SKIPPED:-1]
+    return {
+        name: sum(one[name] for one in rounds) // len(rounds)
+        for name in sorted(set.intersection(*map(set, rounds)))
+    }
+
+
+def main() -> None:
+    found = entered()
+    for room in ROOMS:
+        files = [name for name in found if name.startswith(f"{room}/")]
+        print(f"{room}: {len(files)} files")
+        for name in files:
+            print(f"  {name:<40} {found[name]:>6} calls a round")
+
+
+if __name__ == "__main__":
+    main()
