@@ -45,7 +45,11 @@ def deep(**second: Any) -> list[Any]:
 
 def solver(*layers: Any) -> SolverParams:
     return SolverParams(
-        net=NetParams("n", *DATA, *layers), base_lr=0.1, lr_policy="fixed", max_iter=3
+        net=NetParams("n", *DATA, *layers),
+        base_lr=0.1,
+        lr_policy="fixed",
+        max_iter=3,
+        random_seed=1,
     )
 
 
