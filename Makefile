@@ -26,6 +26,10 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
+# Of each process of tests: more would wait for the cores that the other processes have.  test-lowest and sanitize-python
+# take as many as there are cores, so that both ways are tested.
+THREADS ?= 1
+
 .PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels mutants clean setup
 .DELETE_ON_ERROR:
 
@@ -36,16 +40,16 @@ demo: setup
 test: setup
 	@echo '==> tests'
 	@$(if $(TESTS)$(ROOM),,$(PY) -m tests.spark.java)
-	@$(PY) -m pytest -m 'not slow' -n $(JOBS) $(or $(TESTS),$(ROOM:%=tests/%))
+	@OMP_NUM_THREADS=$(THREADS) $(PY) -m pytest -m 'not slow' -n $(JOBS) $(or $(TESTS),$(ROOM:%=tests/%))
 
 # Before a commit: what CI refuses soonest.
 check: lint
 	@echo '==> tests of what changed since main'
-	@$(PY) .ci/changed.py $(BASE) | xargs -r $(PY) -m pytest -m 'not slow' -n $(JOBS)
+	@$(PY) .ci/changed.py $(BASE) | OMP_NUM_THREADS=$(THREADS) xargs -r $(PY) -m pytest -m 'not slow' -n $(JOBS)
 
 test-slow: setup
 	@echo '==> slow tests: packaging, long trainings, long fuzzing seeds'
-	@$(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal --durations=12 \
+	@OMP_NUM_THREADS=$(THREADS) $(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal --durations=12 \
 		$(or $(TESTS),--ignore=tests/spark --ignore=tests/examples)
 
 # The rooms that speak with a dependency; layers and engine are the same code with any.
@@ -56,12 +60,12 @@ test-lowest:
 	@echo '==> tests in a bare copy of the tree, on the lowest versions that pyproject.toml names'
 	@rm -rf build/lowest && mkdir -p build/lowest
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -pt build/lowest
-	@$(MAKE) -C build/lowest test VERSIONS=--lowest PYTHON="$(LOWEST_PYTHON)" TESTS="$(LOWEST)"
+	@$(MAKE) -C build/lowest test VERSIONS=--lowest PYTHON="$(LOWEST_PYTHON)" TESTS="$(LOWEST)" THREADS=$(JOBS)
 
 test-cluster: setup
 	@echo '==> slow tests on Spark: killed executors and drivers, Connect, spark-submit, examples'
 	@$(PY) -m tests.spark.java
-	@$(PY) -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=12 tests/spark tests/examples
+	@OMP_NUM_THREADS=$(THREADS) $(PY) -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=12 tests/spark tests/examples
 
 # What CI lacks PyTorch for.
 test-torch: setup
