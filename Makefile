@@ -26,8 +26,8 @@ BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-# Of each process of tests: more would wait for the cores that the other processes have.  test-lowest and sanitize-python
-# take as many as there are cores, so that both ways are tested.
+# Of each process of tests: more would wait for the cores that the other processes have.  sanitize-python takes as many as
+# there are cores, so that both ways are tested.
 THREADS ?= 1
 
 .PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels mutants clean setup
@@ -60,7 +60,7 @@ test-lowest:
 	@echo '==> tests in a bare copy of the tree, on the lowest versions that pyproject.toml names'
 	@rm -rf build/lowest && mkdir -p build/lowest
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -pt build/lowest
-	@$(MAKE) -C build/lowest test VERSIONS=--lowest PYTHON="$(LOWEST_PYTHON)" TESTS="$(LOWEST)" THREADS=$(JOBS)
+	@$(MAKE) -C build/lowest test VERSIONS=--lowest PYTHON="$(LOWEST_PYTHON)" TESTS="$(LOWEST)"
 
 test-cluster: setup
 	@echo '==> slow tests on Spark: killed executors and drivers, Connect, spark-submit, examples'
