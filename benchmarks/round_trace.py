@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -62,10 +63,8 @@ def traced(batches: Iterable[Any], spec: Any, columns: Any, path: str) -> Iterat
 
 def entered() -> dict[str, int]:
     """The files that every steady round enters, and how often on the average."""
-    from pyspark.sql import SparkSession
-
     from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
-    from sparknet.spark import Trainer, launcher, task
+    from sparknet.spark import Trainer, local_session, task
 
     net = NetParams(
         "lines",
@@ -76,17 +75,13 @@ def entered() -> dict[str, int]:
     )
     solver = SolverParams(net=net, base_lr=0.1, lr_policy="fixed")
     points = np.random.default_rng(0).normal(size=(512, 2))
-    session = SparkSession.builder.master("local[2]").appName("round trace").getOrCreate()
+    session = local_session(2)
     rows = [(point.tolist(), int(point[0] > point[1])) for point in points]
     frame = session.createDataFrame(rows, "data array<double>, label int")
-    ordinary = task.train
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "rounds.json"))
-        launcher.task.train = partial(traced, path=path)  # type: ignore[assignment]
-        try:
+        with patch.object(task, "train", partial(traced, path=path)):
             Trainer(solver, workers=2, steps=10 * ROUNDS).fit(frame)
-        finally:
-            launcher.task.train = ordinary
         rounds = [Counter(one) for one in json.loads(Path(path).read_text())][SKIPPED:-1]
     return {
         name: sum(one[name] for one in rounds) // len(rounds)

@@ -25,8 +25,8 @@ FILES = [
     "test_row_weights.py",
     "test_invalid.py",
     "test_column_function.py",
-    "test_pictures.py",
-    "test_cutting.py",
+    "test_box_frames.py",
+    "test_cutouts.py",
 ]
 
 
