@@ -14,7 +14,7 @@ void configure(int64_t windows, int64_t bytes) {
         shapes.bytes[tile] = static_cast<uint16_t>(reads ? bytes : PictureJob::row_bytes);
         shapes.rows[tile] = static_cast<uint8_t>(weighs ? bytes / 4 : windows);
     }
-    _tile_loadconfig(&shapes);
+    shapes.load();
 }
 
 #define SN_MULTIPLY(sum, windows, weights)         \

@@ -20,7 +20,7 @@ constexpr int64_t both = 2 * lanes;  // rows of two tiles
 void configure() {
     TileShapes shapes;
     for (int tile = 0; tile < 8; ++tile) shapes.bytes[tile] = 64, shapes.rows[tile] = lanes;
-    _tile_loadconfig(&shapes);
+    shapes.load();
 }
 
 inline __mmask32 first(int64_t count) {

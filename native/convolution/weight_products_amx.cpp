@@ -18,7 +18,7 @@ void configure() {
     TileShapes shapes;
     std::fill_n(shapes.bytes, 8, uint16_t{64});
     std::fill_n(shapes.rows, 8, static_cast<uint8_t>(lanes));
-    _tile_loadconfig(&shapes);
+    shapes.load();
 }
 
 // Walks places through the images; nothing lies outside.
