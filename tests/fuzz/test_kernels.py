@@ -50,6 +50,25 @@ def test_a_wrong_value_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "at (1, 2)" in check(case)
 
 
+@pytest.mark.skipif(not has_int8(), reason="this processor has no int8")
+@pytest.mark.parametrize("error", [0.0, 0.1])
+def test_a_sum_is_as_exact_as_its_terms(monkeypatch: pytest.MonkeyPatch, error: float) -> None:
+    """Terms of about 0.3 in eight bits, of which 0.06 is left."""
+    layer = (
+        'layer { name: "l" type: "InnerProduct" bottom: "x" top: "y" '
+        "inner_product_param { num_output: 1 bias_term: false } }"
+    )
+    case = Case("inner product", layer, {"x": (1, 3)}, precision="int8", seed=236).but(**FORWARD)
+    product = LAYERS["InnerProduct"]
+
+    def otherwise(*given: object) -> object:
+        (y,), pull = product(*given)
+        return [y + error], pull
+
+    monkeypatch.setitem(LAYERS, "InnerProduct", otherwise)
+    assert bool(check(case)) == bool(error)
+
+
 def up(inputs: tuple[int, ...], outputs: int, options: str, **rest: object) -> Case:
     fields = f"num_output: {outputs} {options}"
     layer = (
@@ -104,7 +123,9 @@ FOUND = (
 )
 
 
-@pytest.mark.parametrize("isa", ["SSE41", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_BF16"])
+@pytest.mark.parametrize(
+    "isa", ["SSE41", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_BF16", "AVX512_CORE_AMX"]
+)
 def test_what_was_found(isa: str) -> None:
     words = [word for case in FOUND for word in ("--case", str(case))]
     said = subprocess.run(
