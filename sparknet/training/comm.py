@@ -45,8 +45,15 @@ class Server(ABC):
         """
 
     @abstractmethod
-    def pull(self, into: NDArray) -> list[int]:
-        """Copy the buffer; returns each shard's version, the number of its contributions."""
+    def pull(self, into: NDArray, exact: bool = False) -> list[int]:
+        """Copy the buffer; returns each shard's version, the number of its contributions.
+
+        With a codec the copy is a rounded one, unless it is to be ``exact``.
+        """
+
+    @abstractmethod
+    def raise_hand(self, more: int) -> int:
+        """Add ``more`` to a number that all workers share, and return it; waits for nobody."""
 
     @abstractmethod
     def close(self) -> None:
@@ -82,10 +89,11 @@ class Comm(ABC):
 
     def feedback(self, codec: Codec, size: int) -> tuple[NDArray, NDArray]:
         """A codec's rounding errors of this worker's buffers and of its means, as views."""
-        coder = self._coder(codec, size)
+        coder = self.coder(codec, size)
         return coder.own, coder.mean
 
-    def _coder(self, codec: Codec, size: int) -> Coder:
+    def coder(self, codec: Codec, size: int) -> Coder:
+        """What codes buffers of that size, with the rounding errors so far."""
         if (codec, size) not in self._coders:
             self._coders[codec, size] = Coder(codec, size, self.bounds(size)[self.rank])
         return self._coders[codec, size]
@@ -154,11 +162,17 @@ class Comm(ABC):
         return perf_counter()
 
     @abstractmethod
-    def server(self, buffer: NDArray, accept: Accept) -> Server:
+    def server(self, buffer: NDArray, accept: Accept, codec: Codec | None = None) -> Server:
         """A new server of a buffer that starts with the same values on all workers.
 
-        ``accept`` gives a contribution's factor by its staleness.
+        ``accept`` gives a contribution's factor by its staleness.  A codec sends pushes and pulls
+        in fewer bytes.
         """
+
+    def count(self, sent: int, received: int) -> None:
+        """Add bytes to the traffic."""
+        self.traffic.sent += sent
+        self.traffic.received += received
 
     @abstractmethod
     def close(self) -> None:
@@ -207,7 +221,7 @@ class Comm(ABC):
     def _mean_coded(self, buffer: NDArray, weights: Sequence[float], codec: Codec) -> None:
         """Send coded slices to their owners, and the owners' coded means back to all."""
         spans = self.bounds(buffer.size)
-        coder = self._coder(codec, buffer.size)
+        coder = self.coder(codec, buffer.size)
         coded = coder.encode_all(buffer, spans)
         size = spans[self.rank][1] - spans[self.rank][0]
         given = [coder.room(size) for _ in self._all]

@@ -9,6 +9,7 @@ from typing import Any
 
 from sparknet.errors import CommError, PeerLost
 from sparknet.native import NDArray
+from sparknet.training.codecs import Codec
 from sparknet.training.comm import Accept, Comm, Server
 from sparknet.training.shard import Shard, ShardedServer
 
@@ -70,11 +71,10 @@ class LocalComm(Comm):
         meeting = _Meeting(size)
         return [cls(rank, meeting, deadline) for rank in range(size)]
 
-    def server(self, buffer: NDArray, accept: Accept) -> Server:
-        mine = Shard(buffer, self.bounds(buffer.size)[self.rank], accept)
-        shards = self._laid(mine)
+    def server(self, buffer: NDArray, accept: Accept, codec: Codec | None = None) -> Server:
+        shards = self._laid(Shard(self, buffer, accept, codec))
         self._meet()
-        return _LocalServer(shards, self)
+        return LocalServer(shards, self, buffer, codec)
 
     def close(self) -> None:
         """Leave the group; workers that wait for this one get an error at once."""
@@ -104,20 +104,18 @@ class LocalComm(Comm):
         self._meeting.meet(self.rank)
 
 
-class _LocalServer(ShardedServer):
-    def __init__(self, shards: Sequence[Shard], comm: LocalComm) -> None:
-        super().__init__([shard.span for shard in shards])
-        self._shards, self._comm = shards, comm
+class LocalServer(ShardedServer):
+    def __init__(
+        self, shards: Sequence[Shard], comm: Comm, buffer: NDArray, codec: Codec | None
+    ) -> None:
+        super().__init__(comm, buffer, shards[comm.rank], codec)
+        self._shards = shards
 
-    def _push(self, owner: int, part: NDArray, version: int) -> int:
-        if owner != self._comm.rank:
-            self._comm.traffic.sent += part.nbytes
-        return self._shards[owner].add(part, version)
+    def _push(self, owner: int, data: memoryview, version: int) -> int:
+        return self._shards[owner].add(self._comm.rank, data, version)
 
-    def _pull(self, owner: int, into: NDArray) -> int:
-        if owner != self._comm.rank:
-            self._comm.traffic.received += into.nbytes
-        return self._shards[owner].copy(into)
+    def _pull(self, owner: int, into: memoryview, exact: bool) -> int:
+        return self._shards[owner].copy(self._comm.rank, into, exact)
 
-    def close(self) -> None:
-        """Do nothing: no thread serves."""
+    def raise_hand(self, more: int) -> int:
+        return self._shards[0].raise_hand(more)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sparknet.errors import CommError, PeerLost
 from sparknet.native import NDArray
+from sparknet.training.codecs import Codec
 from sparknet.training.comm import raw_bytes
 from sparknet.training.shard import Shard, ShardedServer
 from sparknet.training.thread_start import start
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from sparknet.training.tcp import TcpComm
 
 _REQUEST = struct.Struct("!cQQ")
-"""The kind of a request, a version, and the number of bytes that follow."""
+"""The kind of a request, a version or a hand, and the number of bytes that follow."""
 _ANSWER = struct.Struct("!QQ")
-"""A version or a staleness, and the number of bytes that follow."""
-_PUSH, _PULL, _END = b"+", b"-", b"."
+"""A version, a staleness or a number of hands, and the number of bytes that follow."""
+_PUSH, _PULL, _EXACT, _HAND, _END = b"+", b"-", b"=", b"#", b"."
+_NOTHING = memoryview(b"")
 
 
 def fill(pipe: Pipe, into: memoryview, rank: int, where: str) -> None:
@@ -49,16 +51,19 @@ def _reason(error: Exception) -> str:
 class TcpServer(ShardedServer):
     """Sends requests to each worker on one connection, and answers its requests on another."""
 
+    _comm: TcpComm
+
     def __init__(
         self,
         comm: TcpComm,
-        size: int,
+        buffer: NDArray,
         shard: Shard,
+        codec: Codec | None,
         asking: Mapping[int, Pipe],
         serving: Mapping[int, Pipe],
     ) -> None:
-        super().__init__(comm.bounds(size))
-        self._comm, self._shard, self._asking = comm, shard, asking
+        super().__init__(comm, buffer, shard, codec)
+        self._asking = asking
         self._threads = [
             threading.Thread(target=self._serve, args=(one, pipe), daemon=True)
             for one, pipe in serving.items()
@@ -66,7 +71,7 @@ class TcpServer(ShardedServer):
         for thread in self._threads:
             start(thread)
 
-    def close(self) -> None:
+    def _stop(self) -> None:
         for pipe in self._asking.values():
             with suppress(OSError):
                 pipe.send(_REQUEST.pack(_END, 0, 0))
@@ -75,57 +80,65 @@ class TcpServer(ShardedServer):
 
     # -- asking --------------------------------------------------------------------------
 
-    def _push(self, owner: int, part: NDArray, version: int) -> int:
+    def _push(self, owner: int, data: memoryview, version: int) -> int:
         if owner == self._comm.rank:
-            return self._shard.add(part, version)
-        data = raw_bytes(part)
-        staleness, length = self._ask(owner, _PUSH, version, data)
-        if length:
-            raise CommError(f"worker {owner} answers a push with {length} bytes")
-        return staleness
+            return self._mine.add(owner, data, version)
+        return self._ask(owner, _PUSH, version, data)
 
-    def _pull(self, owner: int, into: NDArray) -> int:
+    def _pull(self, owner: int, into: memoryview, exact: bool) -> int:
         if owner == self._comm.rank:
-            return self._shard.copy(into)
-        version, length = self._ask(owner, _PULL, 0, memoryview(b""))
-        if length != into.nbytes:
-            raise CommError(f"worker {owner} answers a pull of {into.nbytes} bytes with {length}")
-        with self._comm.guarded("pulling"):
-            fill(self._asking[owner], raw_bytes(into), owner, self._comm.where(owner))
-        self._comm.traffic.received += length
-        return version
+            return self._mine.copy(owner, into, exact)
+        return self._ask(owner, _EXACT if exact else _PULL, 0, into=into)
 
-    def _ask(self, owner: int, what: bytes, version: int, data: memoryview) -> tuple[int, int]:
+    def raise_hand(self, more: int) -> int:
+        if self._comm.rank == 0:
+            return self._mine.raise_hand(more)
+        return self._ask(0, _HAND, more)
+
+    def _ask(
+        self,
+        owner: int,
+        what: bytes,
+        number: int,
+        data: memoryview = _NOTHING,
+        into: memoryview = _NOTHING,
+    ) -> int:
         begun = perf_counter()
         pipe, where = self._asking[owner], self._comm.where(owner)
         with self._comm.guarded("pushing" if what == _PUSH else "pulling"):
-            drain(pipe, _REQUEST.pack(what, version, data.nbytes), owner, where)
+            drain(pipe, _REQUEST.pack(what, number, data.nbytes), owner, where)
             drain(pipe, data, owner, where)
             answer = memoryview(bytearray(_ANSWER.size))
             fill(pipe, answer, owner, where)
-        self._comm.traffic.sent += data.nbytes
+            found, length = _ANSWER.unpack(answer)
+            if length != into.nbytes:
+                raise CommError(f"worker {owner} answers with {length} bytes, not {into.nbytes}")
+            fill(pipe, into, owner, where)
         self._comm.traffic.seconds += perf_counter() - begun
-        number, length = _ANSWER.unpack(answer)
-        return int(number), int(length)
+        return int(found)
 
     # -- answering -----------------------------------------------------------------------
 
     def _serve(self, one: int, pipe: Pipe) -> None:
         """Answer a worker's requests until it ends or is lost."""
-        begin, end = self._shard.span
-        values = NDArray.empty((end - begin,))
+        begin, end = self._spans[self._comm.rank]
+        exact = raw_bytes(NDArray.empty((end - begin,)))
+        coded = self._room(end - begin) if self._codec else exact
         with suppress(OSError):
             while True:
                 request = memoryview(bytearray(_REQUEST.size))
                 fill(pipe, request, one, "")
-                what, version, length = _REQUEST.unpack(request)
-                if what == _PUSH and length == values.nbytes:
-                    fill(pipe, raw_bytes(values), one, "")
-                    pipe.send(_ANSWER.pack(self._shard.add(values, version), 0))
-                elif what == _PULL and not length:
-                    version = self._shard.copy(values)
+                what, number, length = _REQUEST.unpack(request)
+                if what == _PUSH and length == coded.nbytes:
+                    fill(pipe, coded, one, "")
+                    pipe.send(_ANSWER.pack(self._mine.add(one, coded, number), 0))
+                elif what in (_PULL, _EXACT) and not length:
+                    values = exact if what == _EXACT else coded
+                    version = self._mine.copy(one, values, what == _EXACT)
                     pipe.send(_ANSWER.pack(version, values.nbytes))
-                    pipe.send(raw_bytes(values))
+                    pipe.send(values)
+                elif what == _HAND and number <= 1 and not length:
+                    pipe.send(_ANSWER.pack(self._mine.raise_hand(number), 0))
                 elif what == _END:
                     return
                 else:

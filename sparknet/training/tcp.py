@@ -19,6 +19,7 @@ from typing import Any
 
 from sparknet.errors import CommError, PeerLost
 from sparknet.native import NDArray
+from sparknet.training.codecs import Codec
 from sparknet.training.comm import Accept, Comm, Server, Traffic, raw_bytes
 from sparknet.training.heartbeat import Heartbeats
 from sparknet.training.mesh import DOWNWARD, HEARTBEATS, TOGETHER, UPWARD, Address, Listener
@@ -110,14 +111,14 @@ class TcpComm(Comm):
             raise
         return comm
 
-    def server(self, buffer: NDArray, accept: Accept) -> Server:
+    def server(self, buffer: NDArray, accept: Accept, codec: Codec | None = None) -> Server:
         asking, serving = {}, {}
         for one in self._others:
             lower = one < self.rank
             asking[one] = self._pipes[one][DOWNWARD if lower else UPWARD]
             serving[one] = self._pipes[one][UPWARD if lower else DOWNWARD]
-        shard = Shard(buffer, self.bounds(buffer.size)[self.rank], accept)
-        return TcpServer(self, buffer.size, shard, asking, serving)
+        shard = Shard(self, buffer, accept, codec)
+        return TcpServer(self, buffer, shard, codec, asking, serving)
 
     def close(self) -> None:
         if self._closed:

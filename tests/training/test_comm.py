@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,79 @@ def test_what_is_stale_is_damped_and_still_counted(kind: str) -> None:
     with group(kind, 2) as comms:
         for into in together(comms, work):
             assert into.equals([1.5] * 6)
+
+
+@pytest.mark.parametrize(("codec", "each"), [(None, 4096), ("fp16", 2048), ("int8", 1040)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_pushes_and_pulls_are_counted_where_they_are_sent(
+    kind: str, codec: Codec | None, each: int
+) -> None:
+    """Four slices of 1024 numbers: every worker sends three of its push and three pulls of its."""
+
+    def work(comm: Comm) -> tuple[int, int, bool]:
+        server = comm.server(NDArray.zeros((4096,)), lambda staleness: 1.0, codec)
+        comm.barrier()
+        before = replace(comm.traffic)
+        server.push(NDArray.full((4096,), 0.5), [0] * 4)
+        comm.barrier()
+        into = NDArray.zeros((4096,))
+        server.pull(into)
+        comm.barrier()
+        server.close()
+        small = 3 * len("null") if kind == "tcp" else 0
+        sent = comm.traffic.sent - before.sent - 2 * small
+        received = comm.traffic.received - before.received - 2 * small
+        return sent, received, into.equals([2.0] * 4096)
+
+    with group(kind, 4) as comms:
+        assert together(comms, work) == [(6 * each, 6 * each, True)] * 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_coded_pull_makes_good_what_the_last_one_lost(kind: str) -> None:
+    """The differences to what the worker has shrink with each pull; an exact one has none."""
+    values = np.random.default_rng(0).standard_normal(1000)
+
+    def work(comm: Comm) -> list[float]:
+        server = comm.server(NDArray.zeros((1000,)), lambda staleness: 1.0, "int8")
+        if comm.rank == 0:
+            for _ in range(3):
+                server.push(NDArray.view(values.astype(np.float32)), [0, 0])
+        comm.barrier()
+        into, errors = NDArray.zeros((1000,)), []
+        exact = NDArray.zeros((1000,))
+        for _ in range(3):
+            server.pull(into)
+            errors.append(np.array(into))
+        server.pull(exact, exact=True)
+        comm.barrier()
+        server.close()
+        return [float(np.abs(one - np.array(exact)).max()) for one in errors]
+
+    with group(kind, 2) as comms:
+        for first, second, third in together(comms, work):
+            assert first > 1e-3
+            assert second < first / 50
+            assert third < second / 50 or third < 1e-6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hands_are_counted(kind: str) -> None:
+    def work(comm: Comm) -> tuple[int, int, int]:
+        server = comm.server(NDArray.zeros((8,)), lambda staleness: 1.0)
+        seen = [server.raise_hand(0)]
+        comm.barrier()
+        mine = server.raise_hand(1)
+        comm.barrier()
+        seen.append(server.raise_hand(0))
+        comm.barrier()
+        server.close()
+        return seen[0], mine, seen[1]
+
+    with group(kind, 3) as comms:
+        found = together(comms, work)
+    assert [(before, after) for before, _, after in found] == [(0, 3)] * 3
+    assert sorted(mine for _, mine, _ in found) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,6 +8,7 @@ from typing import ClassVar, final
 
 from sparknet.native import NDArray
 from sparknet.training import statistics
+from sparknet.training.codecs import CODES, Codec
 from sparknet.training.comm import Comm, Server
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.strategies.strategy import Meter, Round, State, Strategy
@@ -20,6 +21,15 @@ class Served(State):
     pulled: NDArray = field(metadata={"transient": True})
     server: Server | None = field(default=None, metadata={"transient": True})
     versions: list[int] = field(default_factory=list, metadata={"transient": True})
+    begun: int = field(default=0, metadata={"transient": True})
+    """The iteration at which the server was made."""
+    hands: int = field(default=0, metadata={"transient": True})
+    """How many hands the workers have raised in the rounds so far."""
+
+    @property
+    def pushes(self) -> int:
+        """All workers' pushes, as far as this one knows."""
+        return max(self.versions)
 
 
 @final
@@ -29,8 +39,11 @@ class Downpour(Strategy):
 
     The server is sharded over the workers and adds up all contributions.  Staleness is the number
     of contributions received since its pull.  A contribution whose staleness exceeds the usual
-    counts damping^excess, and nothing above max_staleness.  In a round all workers together make
-    K · ``steps`` steps, a fast worker more than a slow one.  Results depend on worker timing.
+    counts damping^excess, and nothing above max_staleness.  A codec sends pushes and pulls in
+    fewer bytes.  In a round all workers together make at least K · ``steps`` steps, a fast worker
+    more than a slow one.  A worker that knows that they are made raises its hand and trains on
+    until all hands are raised: so nobody waits for a worker that is in the middle of a slow step,
+    but at the end of training.  Results depend on worker timing.
     """
 
     name: ClassVar[str] = "downpour"
@@ -41,6 +54,7 @@ class Downpour(Strategy):
     """The number of pushes between two pulls."""
     max_staleness: int = 64
     damping: float = 0.9
+    codec: Codec | None = None
 
     def check(self) -> None:
         self.need(self.steps >= 1, "steps", "at least 1")
@@ -48,6 +62,8 @@ class Downpour(Strategy):
         self.need(self.pull_every >= 1, "pull_every", "at least 1")
         self.need(self.max_staleness >= 0, "max_staleness", "at least 0")
         self.need(0 < self.damping <= 1, "damping", "in 0 … 1")
+        known = ", ".join(CODES)
+        self.need(self.codec is None or self.codec in CODES, "codec", f"one of {known}, or None")
 
     def factor(self, staleness: int, workers: int) -> float:
         """The factor of a contribution.  Equally fast workers see workers · pull_every - 1."""
@@ -59,16 +75,21 @@ class Downpour(Strategy):
     def needs_state(self) -> bool:
         return True  # a pull may set the iteration
 
+    def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
+        if self.codec is None or comm.size == 1:
+            return {}
+        return {"codec's own errors": comm.feedback(self.codec, learner.weights.size)[0]}
+
     def start(self, learner: Learner, comm: Comm) -> Served:
         return Served(pulled=NDArray.empty(learner.weights.shape))
 
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
         assert isinstance(state, Served)
-        meter, steps = Meter(comm), min(self.steps, most)
+        meter = Meter(comm)
         if comm.size == 1:
-            done = learner.step(steps)
+            done = learner.step(min(self.steps, most))
         else:
-            done = self._together(learner, comm, state, steps)
+            done = self._together(learner, comm, state, most)
         state.round += 1
         return meter.round(state.round, done, 0.0)
 
@@ -77,33 +98,47 @@ class Downpour(Strategy):
         if state.server is not None:
             state.server.close()
 
-    def _together(self, learner: Learner, comm: Comm, state: Served, steps: int) -> Steps:
+    def _together(self, learner: Learner, comm: Comm, state: Served, most: int) -> Steps:
         server = self._server(learner, comm, state)
-        begun, first = learner.iter, max(state.versions)
-        pushes = -(-steps * comm.size // self.push_every)
-        done, count = Steps(), 0
-        while max(state.versions) < first + pushes:
+        last = learner.iter + most
+
+        def pushes(steps: int) -> int:
+            return -(-steps * comm.size // self.push_every)
+
+        def iteration() -> int:
+            made = state.pushes * self.push_every // comm.size
+            return min(state.begun + made, last)
+
+        enough = pushes(last - state.begun)
+        wanted = min(state.pushes + pushes(self.steps), enough)
+        state.hands += comm.size
+        done, count, raised = Steps(), 0, False
+        while state.pushes < enough:
+            if state.pushes >= wanted:
+                if server.raise_hand(0 if raised else 1) == state.hands:
+                    break
+                raised = True
             done += learner.step(self.push_every)
             _push(server, learner, state)
             count += 1
             if count % self.pull_every == 0:
                 _pull(server, learner, state)
-                made = (max(state.versions) - first) * self.push_every // comm.size
-                learner.seek(begun + min(made, steps))
+                learner.seek(iteration())
         comm.barrier()  # all have pushed
-        _pull(server, learner, state)
+        _pull(server, learner, state, exact=True)
         comm.barrier()  # all have pulled
         statistics.average(learner, comm)
-        learner.seek(begun + steps)
+        learner.seek(iteration())
         return done
 
     def _server(self, learner: Learner, comm: Comm, state: Served) -> Server:
         """The server; made in the first round, when a resumed run has its weights."""
         if state.server is None:
             accept = partial(self.factor, workers=comm.size)
-            state.server = comm.server(learner.weights, accept)
+            state.server = comm.server(learner.weights, accept, self.codec)
             state.pulled.copy_from(learner.weights)
             state.versions = [0] * comm.size
+            state.begun = learner.iter
         return state.server
 
 
@@ -114,8 +149,8 @@ def _push(server: Server, learner: Learner, state: Served) -> None:
     state.pulled.copy_from(learner.weights)
 
 
-def _pull(server: Server, learner: Learner, state: Served) -> None:
+def _pull(server: Server, learner: Learner, state: Served, exact: bool = False) -> None:
     saved = statistics.take(learner.weights, learner.statistics)
-    state.versions = server.pull(learner.weights)
+    state.versions = server.pull(learner.weights, exact)
     statistics.put(learner.weights, learner.statistics, saved)
     state.pulled.copy_from(learner.weights)

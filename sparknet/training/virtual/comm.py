@@ -8,10 +8,11 @@ from typing import Any
 
 from sparknet.errors import PeerLost
 from sparknet.native import NDArray
-from sparknet.training.codecs import Codec
+from sparknet.native.codes import code_length
+from sparknet.training.codecs import CODES, Codec
 from sparknet.training.comm import Accept, Comm, Server, raw_bytes
-from sparknet.training.local import DEADLINE
-from sparknet.training.shard import Shard, ShardedServer
+from sparknet.training.local import DEADLINE, LocalServer
+from sparknet.training.shard import Shard
 from sparknet.training.virtual.cluster import Cluster, Pace
 from sparknet.training.virtual.stage import Act, Stage
 
@@ -47,9 +48,10 @@ class VirtualComm(Comm):
         self.stage.clocks[self.rank] += seconds
         self._check_loss()
 
-    def server(self, buffer: NDArray, accept: Accept) -> Server:
-        mine = Shard(buffer, self.bounds(buffer.size)[self.rank], accept)
-        return _VirtualServer(self._meet(mine, lambda shards: (list(shards), 0.0)), self)
+    def server(self, buffer: NDArray, accept: Accept, codec: Codec | None = None) -> Server:
+        mine = Shard(self, buffer, accept, codec)
+        shards = self._meet(mine, lambda shards: (list(shards), 0.0))
+        return _VirtualServer(shards, self, buffer, codec)
 
     def close(self) -> None:
         self.stage.leave(self.rank)
@@ -95,7 +97,7 @@ class VirtualComm(Comm):
         self._in_bulk(buffer, act, *reversed(self._shares(buffer)))
 
     def _mean_coded(self, buffer: NDArray, weights: Sequence[float], codec: Codec) -> None:
-        self.spend(self.cluster.coding.get(codec, 0.0) * self._price * buffer.nbytes)
+        self.code(codec, buffer.nbytes)
         super()._mean_coded(buffer, weights, codec)
 
     def _gather(self, value: Any) -> list[Any]:
@@ -119,8 +121,12 @@ class VirtualComm(Comm):
         return result
 
     def count(self, sent: int, received: int) -> None:
-        self.traffic.sent += round(self._price * sent)
-        self.traffic.received += round(self._price * received)
+        super().count(round(self._price * sent), round(self._price * received))
+
+    def code(self, codec: Codec | None, nbytes: int) -> None:
+        """The time of coding a buffer."""
+        if codec:
+            self.spend(self.cluster.coding.get(codec, 0.0) * self._price * nbytes)
 
     def alone(self, nbytes: int) -> None:
         """The time of a message that nobody waits for; then it is this worker's turn."""
@@ -148,34 +154,26 @@ class VirtualComm(Comm):
             raise PeerLost(self.rank, "the virtual cluster", why)
 
 
-class _VirtualServer(ShardedServer):
+class _VirtualServer(LocalServer):
     """Shards that answer at once; what is sent takes its time."""
 
-    def __init__(self, shards: Sequence[Shard], comm: VirtualComm) -> None:
-        super().__init__([shard.span for shard in shards])
-        self._shards, self._comm = shards, comm
+    _comm: VirtualComm
 
     def push(self, delta: NDArray, versions: Sequence[int]) -> list[int]:
-        sent = self._others(delta)
-        self._comm.alone(sent)
-        self._comm.count(sent, 0)
+        self._take(delta, self._codec)
         return super().push(delta, versions)
 
-    def pull(self, into: NDArray) -> list[int]:
-        received = self._others(into)
-        self._comm.alone(received)
-        self._comm.count(0, received)
-        return super().pull(into)
+    def pull(self, into: NDArray, exact: bool = False) -> list[int]:
+        self._take(into, None if exact else self._codec)
+        return super().pull(into, exact)
 
-    def close(self) -> None:
-        """Do nothing: no thread serves."""
+    def raise_hand(self, more: int) -> int:
+        self._comm.alone(0)
+        return super().raise_hand(more)
 
-    def _others(self, buffer: NDArray) -> int:
+    def _take(self, buffer: NDArray, codec: Codec | None) -> None:
+        """The time of coding a buffer and of sending the other workers' parts."""
         begin, end = self._spans[self._comm.rank]
-        return buffer.nbytes - raw_bytes(buffer[begin:end]).nbytes
-
-    def _push(self, owner: int, part: NDArray, version: int) -> int:
-        return self._shards[owner].add(part, version)
-
-    def _pull(self, owner: int, into: NDArray) -> int:
-        return self._shards[owner].copy(into)
+        far = buffer.size - (end - begin)
+        self._comm.code(codec, buffer.nbytes)
+        self._comm.alone(code_length(CODES[codec], far) if codec else 4 * far)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,9 @@ from sparknet.training.strategies import (
     Strategy,
 )
 from sparknet.training.strategies.averaging import effort, mean_unequal
-from sparknet.training.strategies.downpour import Served
+from sparknet.training.virtual.cluster import Cluster
+from sparknet.training.virtual.comm import VirtualComm
+from sparknet.training.virtual.stage import perform
 from sparknet.training.worker import work
 from tests.training import small
 
@@ -35,6 +35,7 @@ Array = np.ndarray[Any, Any]
 Rule = Callable[[Array, list[Array], float], tuple[Array, list[Array]]]
 """x and all x_i, and the last rate, to the next x and x_i."""
 
+FIXED = "momentum: 0.5 base_lr: 0.02"
 TEXT = 'weight_decay: 0.01 lr_policy: "step" stepsize: 8 gamma: 0.5'
 
 
@@ -283,21 +284,138 @@ def test_warm_up() -> None:
         assert learner.rate == alone.rate
 
 
-def test_a_pull_sets_the_iteration_by_all_pushes_of_the_round() -> None:
-    """Two workers of which this one makes every push; the round began at ten pushes."""
-    learner = small.learner(0, 2)
-    pushed = itertools.count(11)
-    server: Any = SimpleNamespace(
-        push=lambda delta, versions: None, pull=lambda weights: [3, next(pushed)]
-    )
-    comm: Any = SimpleNamespace(size=2, rank=0, barrier=lambda: None)
-    state = Served(pulled=learner.weights.copy(), server=server, versions=[3, 10])
-    sought: list[int] = []
-    seek = learner.seek
-    learner.seek = lambda iteration: (sought.append(iteration), seek(iteration))  # type: ignore[assignment,func-returns-value]
-    done = Downpour(steps=3)._together(learner, comm, state, 3)
-    assert done.steps == 6
-    assert sought == [0, 1, 1, 2, 2, 3, 3]
+# -- Downpour ----------------------------------------------------------------------------------
+
+
+class Timed:
+    """A learner whose steps take simulated time."""
+
+    def __init__(self, inner: SolverLearner, comm: VirtualComm, each: float) -> None:
+        self._inner, self._comm, self._each = inner, comm, each
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def step(self, count: int) -> Any:
+        done = self._inner.step(count)
+        self._comm.spend(count * self._each)
+        return done
+
+
+def virtual(size: int, work: Callable[[int, VirtualComm], Any]) -> list[Any]:
+    """What each rank's work gives, on a network that takes no time."""
+    comms = VirtualComm.group(size, Cluster(latency=0.0, bandwidth=1e30))
+    found = perform(comms[0].stage, lambda rank: work(rank, comms[rank]))
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    return found
+
+
+class Served:
+    """Downpour, event by event: the server's weights, and what each worker knows of them."""
+
+    def __init__(self, strategy: Downpour, times: Sequence[float], steps: int) -> None:
+        self.strategy, self.times, self.steps = strategy, times, steps
+        self.group = learners(len(times))
+        self.weights = small.weights(self.group[0]).astype(np.float64)
+        self.clocks = [0.0] * len(times)
+        self.count, self.stale = 0, list[int]()
+        """The pushes so far, and the staleness of each of them."""
+
+    def run(self) -> Array:
+        size, end = len(self.times), self.steps * len(self.times) / self.strategy.push_every
+        while self.count < end:
+            self.round(min(self.count + self.strategy.steps * size / self.strategy.push_every, end))
+        return self.weights
+
+    def round(self, wanted: float) -> None:
+        """All workers begin with the server's weights, and meet when each has seen the end."""
+        size, end = len(self.times), self.steps * len(self.times) / self.strategy.push_every
+        based = [self.weights.copy() for _ in self.times]
+        known, own = [self.count] * size, [0] * size
+        hands: set[int] = set()
+        left: set[int] = set()
+        push, pull = self.strategy.push_every, self.strategy.pull_every
+        for learner in self.group:
+            set_weights(learner, self.weights)
+        ready = [clock + each * push for clock, each in zip(self.clocks, self.times, strict=True)]
+        while len(left) < size:
+            at, one = min((ready[one], one) for one in range(size) if one not in left)
+            learner = self.group[one]
+            self.clocks[one] = at
+            learner.step(push)
+            moved = small.weights(learner).astype(np.float64)
+            staleness = self.count - known[one]
+            excess = max(0, staleness - (size * pull - 1))
+            counts = staleness <= self.strategy.max_staleness
+            self.weights += counts * self.strategy.damping**excess * (moved - based[one])
+            self.count += 1
+            self.stale.append(staleness)
+            own[one] += 1
+            based[one] = moved
+            if own[one] % pull == 0:
+                based[one], known[one] = self.weights.copy(), self.count
+                set_weights(learner, self.weights)
+            if known[one] >= wanted:
+                hands.add(one)
+            if known[one] >= end or len(hands) == size:
+                left.add(one)
+            ready[one] = at + self.times[one] * push
+        self.clocks = [max(self.clocks)] * size
+
+
+TIMES = [1.0, 1.37, 10.03]
+DOWNPOURS = [
+    Downpour(steps=4),
+    Downpour(steps=5, push_every=2, damping=0.5),
+    Downpour(steps=6, pull_every=3, max_staleness=8),
+]
+
+
+@pytest.mark.parametrize("strategy", DOWNPOURS, ids=repr)
+def test_downpour(strategy: Downpour) -> None:
+    group = learners(3, text=FIXED)
+
+    def train(rank: int, comm: VirtualComm) -> Any:
+        return work(Timed(group[rank], comm, TIMES[rank]), strategy, comm, Plan(steps=30))
+
+    virtual(3, train)
+    rule = Served(strategy, TIMES, 30)
+    rule.group = learners(3, text=FIXED)
+    expected = rule.run()
+    assert np.allclose(small.weights(group[0]), expected, rtol=1e-4, atol=1e-5)
+    assert max(rule.stale) > 8, rule.stale
+    assert [one.iter for one in group] == [30] * 3
+
+
+def test_a_slow_worker_costs_downpour_its_own_share_only() -> None:
+    """Three workers of four make a step a second, one a tenth: 3.1 of 4 steps are free."""
+    group = learners(4, text=FIXED)
+
+    def train(rank: int, comm: VirtualComm) -> float:
+        each = 10.0 if rank == 3 else 1.0
+        work(Timed(group[rank], comm, each), Downpour(), comm, Plan(steps=200))
+        return comm.clock()
+
+    seconds = virtual(4, train)[0]
+    assert 4 * 200 / seconds == pytest.approx(3.1, rel=0.05)
+
+
+@pytest.mark.parametrize("codec", ["fp16", "int8"])
+def test_downpours_codecs_change_little(codec: Any) -> None:
+    def trained(strategy: Downpour) -> Array:
+        group = learners(3, text=FIXED)
+
+        def train(rank: int, comm: VirtualComm) -> None:
+            work(Timed(group[rank], comm, TIMES[rank]), strategy, comm, Plan(steps=40))
+
+        virtual(3, train)
+        return small.weights(group[0])
+
+    expected, found = trained(Downpour()), trained(Downpour(codec=codec))
+    error = np.linalg.norm(found - expected) / np.linalg.norm(expected)
+    assert 0 < error < {"fp16": 1e-3, "int8": 3e-2}[codec]
 
 
 @pytest.mark.parametrize(
