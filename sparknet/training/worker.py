@@ -354,6 +354,7 @@ class _Rounds:
         self._say(
             "start",
             net=plan.net,
+            seeds=[self.hooks.identity.get(name) for name in ("seed", "order_seed")],
             workers=self.comm.size,
             strategy=self.strategy.name,
             settings=self.strategy.settings(),

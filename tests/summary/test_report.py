@@ -289,7 +289,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_plan_is_not_beside_a_run(runs: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"event": "plan"}', encoding="utf-8")
-    with pytest.raises(SettingError, match="only two runs can be compared"):
+    with pytest.raises(SettingError, match="only runs can be compared, and plan is a plan"):
         report(runs[0], tmp_path / "plan.json", out=tmp_path / "page.html")
 
 

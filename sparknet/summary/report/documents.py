@@ -11,7 +11,10 @@ from sparknet.summary.report.reading import Json
 
 _MEASURED = ("workers", "batch", "step", "sync", "latency", "transfer", "rounds", "error")
 _PREDICTED = ("strategy", "workers", "batch", "iteration", "epoch", "share", "megabytes", "error")
-_TRIED = ("strategy", "workers", "iterations", "seconds", "accuracy", "reached")
+_TRIED = (
+    *("strategy", "workers", "seeds", "iterations", "iterations_error"),
+    *("seconds", "seconds_error", "accuracy", "reached"),
+)
 
 
 def sections(content: Json) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
@@ -11,7 +11,8 @@ from pathlib import Path
 from sparknet.errors import FileError, SettingError
 from sparknet.proto.byte_source import replacing
 from sparknet.summary.report import documents, run_sections
-from sparknet.summary.report.reading import Document, Run, read
+from sparknet.summary.report.comparison import comparison, text
+from sparknet.summary.report.reading import Document, Run, RunSet, read
 from sparknet.summary.report.style import STYLE
 
 StrPath = str | os.PathLike[str]
@@ -20,21 +21,44 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The page asks nothing of the network, and runs no script."""
 
 
-def report(source: StrPath, other: StrPath | None = None, *, out: StrPath) -> None:
+def report(*sources: StrPath, out: StrPath) -> str:
     """Write a page about a run (its `RunFolder` or log), about two beside each other, or about
-    the JSON of a plan or an experiment."""
-    found = [read(one) for one in (source, other) if one is not None]
-    runs = [one for one in found if isinstance(one, Run)]
-    if len(found) == 2 and len(runs) < 2:
-        raise SettingError(f"only two runs can be compared: {source} and {other} are not both runs")
-    for run in runs:
-        if not run.placed():
-            raise FileError(run.name, "has no round and no validation to report")
+    the JSON of a plan or an experiment.
+
+    A folder of several runs is a set: one seed each.  Sets, and more than two runs, are compared
+    by means and standard errors; returned is the comparison as text, else "".
+    """
+    found = [read(one) for one in sources]
+    for one in found:
+        if isinstance(one, Document) and len(found) > 1:
+            raise SettingError(f"only runs can be compared, and {one.name} is a plan or experiment")
+        for run in [] if isinstance(one, Document) else _runs(one):
+            if not run.placed():
+                raise FileError(run.name, "has no round and no validation to report")
+    told = ""
+    if len(found) > 2 or any(isinstance(one, RunSet) for one in found):
+        content = comparison(_named([RunSet(one.name, _runs(one)) for one in found]))
+        told = "\n".join(text(content))
+        found = [Document("comparison", content)]
     with replacing(out) as draft:
         draft.write_text(html(found), encoding="utf-8")
+    return told
 
 
-def html(found: list[Run | Document]) -> str:
+def _runs(one: Run | RunSet | Document) -> Sequence[Run]:
+    if isinstance(one, RunSet):
+        return one.runs
+    return [one] if isinstance(one, Run) else []
+
+
+def _named(sets: list[RunSet]) -> list[RunSet]:
+    """Sets with names that differ."""
+    if len({one.name for one in sets}) == len(sets):
+        return sets
+    return [RunSet(f"{one.name} ({place})", one.runs) for place, one in enumerate(sets, 1)]
+
+
+def html(found: Sequence[Run | RunSet | Document]) -> str:
     """The page as text."""
     runs = distinct([one for one in found if isinstance(one, Run)])
     if runs:

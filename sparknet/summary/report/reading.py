@@ -69,6 +69,14 @@ class Run:
 
 
 @dataclass(frozen=True)
+class RunSet:
+    """Several runs of the same training, with a seed each."""
+
+    name: str
+    runs: Sequence[Run]
+
+
+@dataclass(frozen=True)
 class Document:
     """A plan or an experiment: one JSON object."""
 
@@ -76,8 +84,9 @@ class Document:
     content: Json
 
 
-def read(path: str | os.PathLike[str]) -> Run | Document:
-    """A run's folder, its log, or the JSON of a plan or an experiment."""
+def read(path: str | os.PathLike[str]) -> Run | RunSet | Document:
+    """A run's folder, a folder of several such folders or logs, a log, or the JSON of a plan or an
+    experiment."""
     place = Path(path)
     if place.is_dir():
         return _folder(place)
@@ -91,8 +100,15 @@ def read(path: str | os.PathLike[str]) -> Run | Document:
     return Run(place.stem, History.read(place).events)
 
 
-def _folder(place: Path) -> Run:
+def _folder(place: Path) -> Run | RunSet:
     logs = [place / EVENTS] if (place / EVENTS).is_file() else sorted(place.glob("*.jsonl"))
+    inner = sorted(log.parent for log in place.glob(f"*/{EVENTS}"))
+    if inner and not logs:
+        return RunSet(place.name or str(place), [_run(one, [one / EVENTS]) for one in inner])
+    return _run(place, logs)
+
+
+def _run(place: Path, logs: Sequence[Path]) -> Run:
     if not logs:
         fault = f"holds no run: there is no {EVENTS} in it; train with --run-folder"
         raise FileError(place, fault)

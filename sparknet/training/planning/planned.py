@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from typing import Any
 
+from sparknet.summary.spread import Spread
 from sparknet.training.planning.measuring import Measured
 from sparknet.training.planning.trials import Trial
 from sparknet.training.strategies import DynamicAveraging, Strategy
@@ -113,7 +115,7 @@ PREDICTED = (
     "MB / 1000 it.",
     "±",
 )
-TRIED = ("strategy", "workers", "iterations", "simulated time", "accuracy")
+TRIED = ("strategy", "workers", "seeds", "iterations", "simulated time", "accuracy")
 
 
 def measured_row(one: Measured) -> list[str]:
@@ -135,10 +137,15 @@ def tried_row(one: Trial) -> list[str]:
     return [
         short(one.strategy),
         str(one.workers),
-        str(one.iterations),
-        duration(one.seconds),
+        str(one.seeds),
+        Spread(one.iterations, one.iterations_error, one.seeds).text(digits=0),
+        duration(one.seconds) + _relative(one.seconds_error, one.seconds),
         reached,
     ]
+
+
+def _relative(error: float, value: float) -> str:
+    return f" ± {error / value:.0%}" if value and isfinite(error) else ""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

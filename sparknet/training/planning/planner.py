@@ -12,6 +12,7 @@ from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Records
 from sparknet.net import Net
+from sparknet.summary.spread import difference
 from sparknet.training.costs import Costs
 from sparknet.training.events import Event
 from sparknet.training.kinds import Choice, Name, Number, Numbers, Unwritten, Whole
@@ -78,6 +79,9 @@ class PlanningSettings(ImageKeywords, WithSolver):
         None, Whole(0), "How many records there will be, where no data is given.", "records"
     )
     seconds: float = setting(30.0, Number(least=0), "The time for measuring, in all.", "seconds")
+    seeds: int = setting(
+        5, Whole(1), "With how many seeds each of the best candidates is tried at most."
+    )
     trial: float = setting(60.0, Number(least=0), "The time for trials, in all.", "seconds")
     run: Runner | None = setting(
         None, Unwritten(), "What trains somewhere else than in processes of this machine."
@@ -104,9 +108,9 @@ def plan(given: PlanningSettings) -> Planned:
 
     ``target`` is the shortest "time", the fewest worker-hours ("cost"), or the least "traffic".
     With ``validation`` data and an ``accuracy`` (of ``metric``), the best candidates are trained in
-    virtual time for ``trial`` seconds; otherwise the iterations that an accuracy needs are a rule
-    of thumb.  ``run`` trains somewhere else than in processes of this machine, as
-    `sparknet.spark.planning_on` does.  Other keywords say what happens to images.
+    virtual time with ``seeds`` seeds each, for ``trial`` seconds in all; otherwise the iterations
+    that an accuracy needs are a rule of thumb.  ``run`` trains somewhere else than in processes of
+    this machine, as `sparknet.spark.planning_on` does.  Other keywords say what happens to images.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
     >>> from sparknet.training import Cluster
@@ -171,7 +175,8 @@ def _trials(
     ]
     told = {"metric": given.metric, "precision": given.precision, **images}
     wanted, limit = given.accuracy, given.trial
-    return list(compared(given.solver, data, given.validation, candidates, wanted, limit, **told))
+    held, seeds = given.validation, given.seeds
+    return compared(given.solver, data, held, candidates, wanted, limit, seeds, **told)
 
 
 @dataclass(frozen=True)
@@ -332,11 +337,13 @@ def advised(rows: Sequence[Row], trials: Sequence[Trial], target: Target) -> tup
         return one.seconds * (row.workers if target == "cost" else 1)
 
     best, one = min(pairs, key=cost)
+    many = f", means over {one.seeds} seeds" if one.seeds > 1 else " with one seed"
     reasons = [
-        f"in virtual time it reached {one.accuracy:.2%} after {one.iterations} iterations, "
-        f"{duration(one.seconds)}, best of {len(trials)} trials for the least {target}"
+        f"in virtual time it reached {one.accuracy:.2%} after {one.iterations:.0f} iterations, "
+        f"{duration(one.seconds)}{many}, best of {len(trials)} trials for the least {target}"
     ]
-    return best, [*reasons, *_uncertain(best, [row for row, other in pairs if _close(other, one)])]
+    close = [row for row, other in pairs if _close(other, one)]
+    return best, [*reasons, *_uncertain(best, close, "no slower, as far as these seeds show")]
 
 
 def _by_rule(known: Sequence[Row], target: Target) -> tuple[Row, list[str]]:
@@ -353,16 +360,18 @@ def _by_rule(known: Sequence[Row], target: Target) -> tuple[Row, list[str]]:
 
 
 def _close(one: Trial, best: Trial) -> bool:
-    return one is not best and one.seconds <= 1.05 * best.seconds
+    """Whether no difference is seen over the seeds; within 5 % where there are too few of them."""
+    seen = difference(best.by_seed, one.by_seed).seen
+    return one is not best and (one.seconds <= 1.05 * best.seconds if seen is None else not seen)
 
 
-def _uncertain(best: Row, others: Sequence[Row]) -> list[str]:
+def _uncertain(best: Row, others: Sequence[Row], close: str = "within 5 % of it") -> list[str]:
     found = []
     if best.error:
         found.append(f"the times are uncertain by {best.error:.0%}, as rounds took unequally long")
     if others:
         named = ", ".join(f"{short(row.strategy)} with {row.workers}" for row in others[:4])
-        found.append(f"within 5 % of it: {named}")
+        found.append(f"{close}: {named}")
     return found
 
 

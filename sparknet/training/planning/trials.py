@@ -1,14 +1,17 @@
-"""Trials: how many iterations a strategy needs for an accuracy, by virtual training."""
+"""Trials: how many iterations a strategy needs for an accuracy, by virtual training over seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from math import inf
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, nan
 from time import monotonic
 from typing import Any
 
+from sparknet.caffe.solvers.settings import settings
 from sparknet.errors import ListenerError
+from sparknet.net import Net
+from sparknet.summary.spread import Spread
 from sparknet.training.events import Event
 from sparknet.training.strategies import Strategy
 from sparknet.training.virtual import Cluster, simulate
@@ -19,18 +22,50 @@ _MOST = 20000
 """Iterations after which a trial ends in any case."""
 
 
+_SLACK = 1.5
+"""A candidate is given up when it has taken so many times as long as the best so far."""
+
+
 @dataclass(frozen=True)
 class Trial:
-    """A virtual training up to an accuracy."""
+    """Virtual trainings up to an accuracy, one for each seed; numbers are means over them."""
 
     strategy: Strategy
     workers: int
     reached: bool
-    iterations: int
+    """By each of them."""
+    iterations: float
     """M_a · τ: those of each worker."""
     seconds: float
     """Simulated."""
     accuracy: float
+    seeds: int = 1
+    iterations_error: float = nan
+    """The standard error of the mean."""
+    seconds_error: float = nan
+    by_seed: Mapping[int, float] = field(default_factory=dict)
+    """The seconds."""
+
+    @classmethod
+    def joined(cls, runs: Mapping[int, Trial]) -> Trial:
+        """Trials of one candidate, by seed."""
+        first = next(iter(runs.values()))
+        iterations, seconds, accuracy = (
+            Spread.of(getattr(one, name) for one in runs.values())
+            for name in ("iterations", "seconds", "accuracy")
+        )
+        return cls(
+            strategy=first.strategy,
+            workers=first.workers,
+            reached=all(one.reached for one in runs.values()),
+            iterations=iterations.mean,
+            seconds=seconds.mean,
+            accuracy=accuracy.mean,
+            seeds=len(runs),
+            iterations_error=iterations.error,
+            seconds_error=seconds.error,
+            by_seed={seed: one.seconds for seed, one in runs.items()},
+        )
 
 
 class _Enough(Exception):
@@ -72,7 +107,7 @@ def trial(
     metric: str = "accuracy",
     slower_than: float = inf,
     until: float = inf,
-    **settings: Any,
+    **given: Any,
 ) -> Trial:
     """Train virtually until ``metric`` reaches ``accuracy``.
 
@@ -92,7 +127,7 @@ def trial(
             validate_every=max(1, _CHECKS // length),
             steps=_MOST,
             on_event=watch,
-            **settings,
+            **given,
         )
     except ListenerError as error:
         if not isinstance(error.__cause__, _Enough):
@@ -115,18 +150,38 @@ def compared(
     candidates: Sequence[tuple[Strategy, int, Cluster]],
     accuracy: float,
     seconds: float,
-    **settings: Any,
-) -> Iterator[Trial]:
+    seeds: int = 1,
+    **given: Any,
+) -> list[Trial]:
     """Try candidates, the most promising first, for so many real seconds in all.
 
-    A candidate is given up when it has taken longer than the best so far.
+    A candidate is given up when it has taken much longer than the best so far.  Those that reach
+    the accuracy are tried with further seeds, which the candidates share.
     """
-    best, until = inf, monotonic() + seconds
-    for number, (strategy, workers, cluster) in enumerate(candidates):
-        if monotonic() > until:
-            return
-        given = {"slower_than": best, "until": until, **settings}
-        one = trial(solver, data, validation, strategy, workers, cluster, accuracy, **given)
-        best = min(best, one.seconds) if one.reached else best
-        if one.reached or number == 0 or one.seconds > best:
-            yield one
+    until, found = monotonic() + seconds, dict[int, dict[int, Trial]]()
+    for seed in range(seeds):
+        best = inf
+        for number, (strategy, workers, cluster) in enumerate(candidates):
+            if seed and not (number in found and found[number][0].reached):
+                continue
+            if monotonic() > until:
+                break
+            limits: dict[str, Any] = {"slower_than": _SLACK * best, "until": until, "seed": seed}
+            with_seed = _reseeded(solver, seed)
+            one = trial(
+                with_seed, data, validation, strategy, workers, cluster, accuracy, **limits, **given
+            )
+            best = min(best, one.seconds) if one.reached else best
+            if one.reached or (number == 0 and not seed) or one.seconds > _SLACK * best:
+                found.setdefault(number, {})[seed] = one
+    return [Trial.joined(runs) for runs in found.values()]
+
+
+def _reseeded(solver: Any, seed: int) -> Any:
+    """A solver that begins with other weights, where it names a seed; a net keeps its weights."""
+    if isinstance(solver, Net) or not seed:
+        return solver
+    other = settings(solver)
+    if other.random_seed >= 0:
+        other.random_seed += seed
+    return other

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sparknet
+from sparknet.caffe.solvers.settings import settings
 from sparknet.errors import SettingError
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
@@ -17,7 +18,8 @@ from sparknet.training.costs import Costs
 from sparknet.training.planning import Measured, batches, measuring, plan, predict, trial
 from sparknet.training.planning.batches import made_up, with_batch
 from sparknet.training.planning.measuring import extrapolated, summary
-from sparknet.training.planning.planned import short
+from sparknet.training.planning.planned import short, tried_row
+from sparknet.training.planning.trials import compared
 from sparknet.training.strategies import (
     STRATEGIES,
     AllReduce,
@@ -234,6 +236,28 @@ def test_trials_find_how_many_iterations_an_accuracy_needs() -> None:
     assert (made.strategy, made.workers) == (best.strategy, best.workers)
     every = trial(solver, records, points(400), Averaging(1), 2, slow, 0.95)
     assert every.seconds >= best.seconds
+
+
+def test_trials_are_means_over_seeds_that_the_candidates_share() -> None:
+    """Each seed is the run that `trial` makes of it by itself."""
+    solver, records, held = lines(), points(2000), points(400)
+    cluster = Cluster(step=0.01, latency=0.0, bandwidth=1e4)
+    candidates = [(Averaging(steps), 2, cluster) for steps in (5, 6)]
+    found = compared(solver, records, held, candidates, 0.97, 60.0, 3)
+    assert [one.seeds for one in found] == [3, 3]
+    for (strategy, *_), joined in zip(candidates, found, strict=True):
+        alone = []
+        for seed in range(3):
+            other = settings(solver)
+            other.random_seed = 3 + seed
+            alone.append(trial(other, records, held, strategy, 2, cluster, 0.97, seed=seed).seconds)
+        assert list(joined.by_seed.values()) == alone
+        assert len(set(alone)) > 1
+        assert joined.seconds == pytest.approx(np.mean(alone))
+        assert joined.seconds_error == pytest.approx(np.std(alone, ddof=1) / 3**0.5)
+    text = "  ".join(tried_row(found[0]))
+    assert "±" in text
+    assert "  3  " in text
 
 
 def test_a_plan_is_measured_in_real_processes() -> None:
