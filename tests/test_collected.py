@@ -122,7 +122,7 @@ def test_every_native_source_is_compiled_and_every_c_test_runs() -> None:
     lists = "".join(p.read_text() for p in [native / "CMakeLists.txt", *native.glob("cmake/*")])
     named = set(re.findall(r"[\w/]+\.c(?:pp)?\b", lists))
     sources = {path.relative_to(native) for path in native.rglob("*.c*") if path.suffix != ".cmake"}
-    tests = {path.stem.removeprefix("test_") for path in (native / "tests").glob("test_*.c")}
+    tests = {path.name.removeprefix("test_") for path in (native / "tests").glob("test_*.c*")}
     assert tests == set(re.search(r"set\(C_TESTS ([^)]*)\)", lists)[1].split())  # type: ignore[index]
     left = {str(p) for p in sources if p.parts[0] != "tests" and p.suffix in {".c", ".cpp"}}
     assert left - named == set()

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from tests.mutants.site import Site, draw
 
-CC = os.environ.get("CC", "cc")
+CC, CXX = os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")
 TOKEN = re.compile(
     r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|^[ \t]*\#(?:[^\n\\]|\\.)*)
     |(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
@@ -340,11 +340,13 @@ class Build:
         return target
 
     def programs(self, target: Path) -> list[str]:
-        """The C tests, of the same objects."""
+        """The tests in C and C++, of the same objects."""
         found = []
-        for source in sorted((self.root / "native" / "tests").glob("test_*.c")):
+        for source in sorted((self.root / "native" / "tests").glob("test_*.c*")):
             made, program = self.objects / f"{source.stem}.o", self.objects / source.stem
-            words = [CC, "-std=c11", "-D_GNU_SOURCE", f"-I{self.root / 'native' / 'include'}"]
+            words = [CC, "-std=c11"] if source.suffix == ".c" else [CXX, "-std=c++17"]
+            places = [self.root / "native" / "include", self.folder / "onednn" / "include"]
+            words += ["-D_GNU_SOURCE", *(f"-I{place}" for place in places)]
             subprocess.run([*words, "-c", str(source), "-o", str(made)], check=True)
             link = self.link.replace(" -shared ", f" -Wl,-rpath,{target.parent} ")
             link = link.replace(f" -o {target} ", f" -o {program} {made} ", 1)
