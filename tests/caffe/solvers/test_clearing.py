@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from sparknet.caffe.solvers import solver_from_text
 from sparknet.errors import LayerError
+from sparknet.native import set_threads, threads
 
 LAYERS = """
   layer { name: "data" type: "Input" top: "data"
@@ -28,10 +30,11 @@ LAYERS = """
 """
 
 
-def solver(iter_size: int = 1) -> Any:
+def solver(iter_size: int = 1, idle: int = 2) -> Any:
+    layers = LAYERS.replace("num_output: 2 ", f"num_output: {idle} ")
     made = solver_from_text(
         f'type: "SGD" base_lr: 0.1 lr_policy: "fixed" momentum: 0.9 random_seed: 3 '
-        f"iter_size: {iter_size} snapshot_after_train: false net_param {{ {LAYERS} }}"
+        f"iter_size: {iter_size} snapshot_after_train: false net_param {{ {layers} }}"
     )
     rng = np.random.default_rng(5)
     made.net.blobs["data"].data[...] = rng.standard_normal((4, 6, 9, 9), np.float32)
@@ -59,8 +62,19 @@ def test_overwritten_gradients_are_cleared_ones_to_the_bit(iter_size: int) -> No
     assert np.array_equal(one.net.flat_diffs, other.net.flat_diffs)
 
 
-def test_gradients_that_no_pass_reaches_become_zero() -> None:
-    made = solver()
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = threads()
+    set_threads(2)
+    yield
+    set_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("idle", [2, 400])
+def test_gradients_that_no_pass_reaches_become_zero(idle: int) -> None:
+    """The larger ones by two threads."""
+    made = solver(idle=idle)
     for blob in made.net.params["idle"]:
         blob.diff[...] = 7
     made.compute_gradient()
