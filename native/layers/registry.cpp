@@ -9,6 +9,7 @@ std::unique_ptr<Kernel> make_absval();
 std::unique_ptr<Kernel> make_accuracy();
 std::unique_ptr<Kernel> make_argmax();
 std::unique_ptr<Kernel> make_axpy();
+std::unique_ptr<Kernel> make_batch_gather();
 std::unique_ptr<Kernel> make_batch_norm();
 std::unique_ptr<Kernel> make_batch_reindex();
 std::unique_ptr<Kernel> make_bias();
@@ -20,6 +21,7 @@ std::unique_ptr<Kernel> make_concat();
 std::unique_ptr<Kernel> make_contrastive_loss();
 std::unique_ptr<Kernel> make_convolution();
 std::unique_ptr<Kernel> make_crop();
+std::unique_ptr<Kernel> make_cum_sum();
 std::unique_ptr<Kernel> make_deconvolution();
 std::unique_ptr<Kernel> make_detection_output();
 std::unique_ptr<Kernel> make_dropout();
@@ -78,6 +80,7 @@ std::unique_ptr<Kernel> make_shuffle_channel();
 std::unique_ptr<Kernel> make_sigmoid();
 std::unique_ptr<Kernel> make_sigmoid_cross_entropy_loss();
 std::unique_ptr<Kernel> make_silence();
+std::unique_ptr<Kernel> make_sized_like();
 std::unique_ptr<Kernel> make_slice();
 std::unique_ptr<Kernel> make_smooth_l1_loss();
 std::unique_ptr<Kernel> make_smooth_l1_loss_ohem();
@@ -101,6 +104,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Accuracy", make_accuracy},
         {"ArgMax", make_argmax},
         {"Axpy", make_axpy},
+        {"BatchGather", make_batch_gather},
         {"BatchNorm", make_batch_norm},
         {"BatchReindex", make_batch_reindex},
         {"Bias", make_bias},
@@ -114,6 +118,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Convolution3D", make_convolution},
         {"ConvolutionDepthwise", make_convolution},
         {"Crop", make_crop},
+        {"CumSum", make_cum_sum},
         {"Deconvolution", make_deconvolution},
         {"Deconvolution3D", make_deconvolution},
         {"DepthwiseConvolution", make_convolution},
@@ -175,6 +180,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Sigmoid", make_sigmoid},
         {"SigmoidCrossEntropyLoss", make_sigmoid_cross_entropy_loss},
         {"Silence", make_silence},
+        {"SizedLike", make_sized_like},
         {"Slice", make_slice},
         {"SmoothL1Loss", make_smooth_l1_loss},
         {"SmoothL1LossOHEM", make_smooth_l1_loss_ohem},

@@ -17,6 +17,7 @@ Dict: TypeAlias = Mapping[str, object]
 __all__ = [
     "Axpy",
     "BN",
+    "BatchGather",
     "BatchNorm",
     "Bias",
     "Concat",
@@ -49,6 +50,7 @@ __all__ = [
     "SPP",
     "Scale",
     "ShuffleChannel",
+    "SizedLike",
     "Slice",
     "Split",
     "Tile",
@@ -62,6 +64,7 @@ __all__ = [
     "BNLL",
     "Clip",
     "ContrastiveLoss",
+    "CumSum",
     "Data",
     "Dropout",
     "DummyData",
@@ -411,6 +414,12 @@ class BNOptions(LayerOptions, total=False):
     filler: Dict | caffe_pb2.FillerParameter | str | None
 
 def BN(name: str, bottoms: Blobs = (), **options: Unpack[BNOptions]) -> LayerSpec: ...
+
+class BatchGatherOptions(LayerOptions, total=False):
+    batch_gather_param: Dict | caffe_pb2.BatchGatherParameter | None
+    axis: SupportsIndex | None
+
+def BatchGather(name: str, bottoms: Blobs = (), **options: Unpack[BatchGatherOptions]) -> LayerSpec: ...
 
 class BatchNormOptions(LayerOptions, total=False):
     batch_norm_param: Dict | caffe_pb2.BatchNormParameter | None
@@ -823,6 +832,13 @@ class ShuffleChannelOptions(LayerOptions, total=False):
 
 def ShuffleChannel(name: str, bottoms: Blobs = (), **options: Unpack[ShuffleChannelOptions]) -> LayerSpec: ...
 
+class SizedLikeOptions(LayerOptions, total=False):
+    sized_like_param: Dict | caffe_pb2.SizedLikeParameter | None
+    size: Dict | caffe_pb2.SizedLikeParameter.Size | Iterable[Dict | caffe_pb2.SizedLikeParameter.Size] | None
+    reshape: bool | None
+
+def SizedLike(name: str, bottoms: Blobs = (), **options: Unpack[SizedLikeOptions]) -> LayerSpec: ...
+
 class SliceOptions(LayerOptions, total=False):
     slice_param: Dict | caffe_pb2.SliceParameter | None
     slice_dim: SupportsIndex | None
@@ -895,6 +911,14 @@ class ContrastiveLossOptions(LayerOptions, total=False):
     legacy_version: bool | None
 
 def ContrastiveLoss(name: str, bottoms: Blobs = (), **options: Unpack[ContrastiveLossOptions]) -> LayerSpec: ...
+
+class CumSumOptions(LayerOptions, total=False):
+    cum_sum_param: Dict | caffe_pb2.CumSumParameter | None
+    axis: SupportsIndex | None
+    exclusive: bool | None
+    reverse: bool | None
+
+def CumSum(name: str, bottoms: Blobs = (), **options: Unpack[CumSumOptions]) -> LayerSpec: ...
 
 class DataOptions(LayerOptions, total=False):
     data_param: Dict | caffe_pb2.DataParameter | None

@@ -20,6 +20,7 @@ _OWN = {
     # windows, shapes, weights, normalisation
     "Axpy": "axpy",
     "BN": "bn",
+    "BatchGather": "batch_gather",
     "BatchNorm": "batch_norm",
     "Bias": "bias",
     "Concat": "concat",
@@ -52,6 +53,7 @@ _OWN = {
     "SPP": "spp",
     "Scale": "scale",
     "ShuffleChannel": "shuffle_channel",
+    "SizedLike": "sized_like",
     "Slice": "slice",
     "Split": "split",
     "Tile": "tile",
@@ -66,6 +68,7 @@ _OWN = {
     "BNLL": "bnll",
     "Clip": "clip",
     "ContrastiveLoss": "contrastive_loss",
+    "CumSum": "cum_sum",
     "Data": "data",
     "Dropout": "dropout",
     "DummyData": "dummy_data",

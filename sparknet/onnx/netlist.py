@@ -38,6 +38,9 @@ class Blob:
     """Holds whole numbers, of whatever type."""
     rounded: bool = False
     """Whole numbers are wanted where the blob may hold others: only Embed rounds by itself."""
+    rows: int = 0
+    """How many rows each record has, if the model counts places through all records: the values are
+    places within a record.  -1: the number of the record stands before the place."""
     step: tuple[float, bool] | None = None
     """What the values are rounded to in eight bits, and whether some are below zero."""
     done: Blob | None = None
@@ -70,6 +73,8 @@ class Made:
     layer: Layer
     in_int8: bool = False
     """Whether it multiplies numbers of eight bits."""
+    grows: str = ""
+    """The model's name of the constant that it holds, if that grows with a length."""
 
     @property
     def type(self) -> str:
@@ -87,6 +92,10 @@ class Netlist:
     name: str
     batch: int
     budget: Budget
+    lengths: tuple[int, ...] = ()
+    """What stands for the other sizes that are left open: the lengths of sequences."""
+    anchors: dict[int, tuple[Blob, int]] = field(default_factory=dict)
+    """An input and its axis that has each open size."""
     layers: list[Made] = field(default_factory=list)
     blobs: dict[str, Blob] = field(default_factory=dict)
     makers: dict[str, Made] = field(default_factory=dict)
@@ -133,6 +142,10 @@ class Netlist:
         except TooLarge as error:
             hint = "give the inputs' shapes if that is meant"
             raise TooLarge(f"for each record {error}: {hint}") from None
+
+    def is_open(self, size: int) -> bool:
+        """Whether a size is, or comes from, one that the model leaves open."""
+        return size > 0 and any(size % one == 0 for one in (self.batch, *self.lengths))
 
     def _each(self, count: int) -> int:
         """For one record, of what there is for all."""
@@ -202,19 +215,17 @@ class Netlist:
                 readers[top] = readers.get(top, 0)
                 self.makers[top] = made
 
-    def model(self, size: int) -> Model:
-        """The net with a batch of this size, and its weights."""
+    def model(self, size: int, length: int) -> Model:
+        """The net with a batch of this size and sequences of this length, and its weights."""
         self._spare_gradients()
+        open_sizes = {self.batch: size, **dict.fromkeys(self.lengths, length)}
         net = caffe_pb2.NetParameter(name=self.name)
         for made in self.layers:
             parameter = net.layer.add()
             parameter.CopyFrom(made.parameter)
             if made.layer.is_input:
                 for shape in parameter.input_param.shape:
-                    shape.dim[:] = [
-                        one // self.batch * size if one and one % self.batch == 0 else one
-                        for one in shape.dim
-                    ]
+                    shape.dim[:] = [open_sizes.get(one, one) for one in shape.dim]
             for array in made.arrays:
                 parameter.blobs.add().shape.dim.extend(array.shape)
         self._tell_steps(net)

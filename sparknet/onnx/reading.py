@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -15,10 +15,11 @@ from sparknet.errors import FileError, shown
 from sparknet.graph.budget import Budget
 from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.folding import fold, foldable
-from sparknet.onnx.limits import LARGEST
+from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, Place, bound, grow, open_lengths
+from sparknet.onnx.limits import LARGEST, spread
 from sparknet.onnx.netlist import FLOAT, Blob, Netlist, Value
 from sparknet.onnx.patterns import simplified
-from sparknet.onnx.records import LARGE, SMALL, check_alike, counted, is_open, unlikely
+from sparknet.onnx.records import LARGE, MEDIUM, SMALL, check_alike, counted, is_open, unlikely
 from sparknet.onnx.source import Array, Node, Source, StrPath, read_source
 from sparknet.onnx.step import OPERATORS, Step
 from sparknet.proto import Model
@@ -63,13 +64,14 @@ def converted(
         nodes, source.constants = simplified(source)
         trial = _Trial(source, nodes, dict(shapes or {}), batch)
         try:
-            reading, model = trial.agreed(LARGE)
+            reading, model = trial.agreed(MEDIUM if trial.lengths else LARGE)
         except FileError as error:
             # A model of large images may be too large for so many records.
             try:
                 reading, model = trial.agreed(SMALL)
             except FileError as other:
-                raise other if f"more than {MAX_COUNT} values" in str(error) else error from None
+                told = trial.lengths or f"more than {MAX_COUNT} values" in str(error)
+                raise other if told else error from None
     except MemoryError:
         raise FileError(path, "takes more memory than there is") from None
     mark(model.net, trusted=False)
@@ -86,23 +88,58 @@ class _Trial:
     shapes: dict[str, Sequence[int]]
     batch: int
 
+    def __post_init__(self) -> None:
+        self.lengths = open_lengths(self.source, self.shapes)
+
     def agreed(self, primes: Sequence[int]) -> tuple[Reading, Model]:
-        found: list[tuple[Reading, Model]] = []
+        found: list[Reading] = []
         failed: list[tuple[int, FileError]] = []
         least = 2 if is_open(self.source, self.shapes) else 1
-        for records in unlikely(self.source, primes):
-            reading = Reading(self.source, self.nodes, self.shapes, records)
+        names = list(dict.fromkeys(self.lengths.values()))
+        for records, *lengths in unlikely(self.source, primes, 1 + len(names)):
+            sizes = dict(zip(names, lengths, strict=True))
+            reading = Reading(
+                self.source,
+                self.nodes,
+                self.shapes,
+                records,
+                {place: sizes[name] for place, name in self.lengths.items()},
+            )
             try:
-                found.append((reading, reading.model(self.batch)))
+                reading.walk()
+                found.append(reading)
             except FileError as error:
                 failed.append((records, error))
             if least in (len(found), len(failed)):
                 break
         if len(failed) >= max(1, len(found)):
             raise counted(self.source.path, failed) from None
-        if len(found) > 1:
-            check_alike(self.source.path, *(model for _, model in found))
-        return found[0]
+        self._grow(found, primes)
+        length = min(USUAL, _longest(found))
+        models = [reading.net.model(self.batch, length) for reading in found]
+        if len(models) > 1:
+            check_alike(self.source.path, *models)
+        return found[0], models[0]
+
+    def _grow(self, readings: Sequence[Reading], primes: Sequence[int]) -> None:
+        """Put constants in for the longest input that the model takes."""
+        if not any(made.grows for one in readings for made in one.net.layers):
+            return
+        longest = _longest(readings)
+        shapes: dict[str, Sequence[Any]] = {**self.source.inputs}
+        for name, axis in self.lengths:
+            shapes[name] = [*shapes[name][:axis], longest, *shapes[name][axis + 1 :]]
+        choices = (*unlikely(self.source, SMALL), *unlikely(self.source, primes))
+        records = next(one for (one,) in choices if longest % one)
+        whole = Reading(self.source, self.nodes, {**shapes, **self.shapes}, records)
+        whole.walk()
+        for one in readings:
+            grow(self.source.path, one.net, whole.values)
+
+
+def _longest(readings: Sequence[Reading]) -> int:
+    bounds = [one.longest for one in readings if one.longest is not None]
+    return min(*bounds, LONGEST) if bounds else UNBOUND
 
 
 def _tell_rounding(reading: Reading, path: str) -> None:
@@ -149,14 +186,25 @@ class Reading:
 
     source: Source
     nodes: list[Node]
-    shapes: dict[str, Sequence[int]]
+    shapes: Mapping[str, Sequence[int]]
     records: int
     """How many an open size stands for."""
+    lengths: Mapping[Place, int] = field(default_factory=dict)
+    """What stands for the lengths of sequences that are open."""
 
     def __post_init__(self) -> None:
         source = self.source
-        given = sum(prod(shape) for name, shape in self.shapes.items() if name in source.inputs)
-        self.net = Netlist(source.name, self.records, Budget.of(source.size, given))
+        given = sum(
+            prod(size for size in shape if isinstance(size, int))
+            for name, shape in self.shapes.items()
+            if name in source.inputs
+        )
+        budget = Budget.of(source.size, given)
+        lengths = tuple(dict.fromkeys(self.lengths.values()))
+        self.net = Netlist(source.name, self.records, budget, lengths)
+        self.longest: int | None = None
+        """The longest sequence that the tables of the model have places for."""
+        self.grown: dict[str, Blob] = {}
         self.values: dict[str, Value] = dict(source.constants)
         self.uses = Counter(name for node in self.nodes for name in node.inputs)
         self.uses.update(source.outputs)
@@ -174,7 +222,7 @@ class Reading:
         """Scale and zero point of whole numbers, by the name of the value."""
         self.left = LARGEST + 8 * sum(one.size for one in source.constants.values())
 
-    def model(self, batch: int) -> Model:
+    def walk(self) -> None:
         for name, sizes in self.source.inputs.items():
             if self.uses[name]:
                 self._input(name, sizes)
@@ -186,7 +234,6 @@ class Reading:
         keep = set(self.source.outputs)
         self.net.silence(keep)
         self.net.work_in_place(keep)
-        return self.net.model(batch)
 
     # -- what converters ask -------------------------------------------------------------
 
@@ -214,6 +261,8 @@ class Reading:
             if len(given) != len(sizes):
                 raise FileError(self.source.path, f"{what} has {len(sizes)} axes: {list(given)}")
             sizes = tuple(given)
+        lengths = {axis: size for (one, axis), size in self.lengths.items() if one == name}
+        sizes = tuple(lengths.get(axis, size) for axis, size in enumerate(sizes))
         unknown = [place for place, size in enumerate(sizes) if not isinstance(size, int)]
         if len(unknown) > 1:
             raise FileError(
@@ -233,6 +282,9 @@ class Reading:
             blob = Step(self, node, []).layer("Input", [], shape={"dim": shape})
         except _WRONG as error:
             raise self.source.refuse(node, _said(error)) from error
+        for axis, size in enumerate(shape):
+            if axis in lengths or axis in unknown:
+                self.net.anchors.setdefault(size, (blob, axis))
         _typed(blob, self.source.integers.get(name, FLOAT))
         self.bind(name, blob)
 
@@ -251,6 +303,11 @@ class Reading:
         if node.op in ("Shape", "Size") and isinstance(inputs[0], Blob):
             hollow = np.broadcast_to(np.float32(0), inputs[0].shape)
             return list(fold(node, [hollow]))
+        given_inputs = inputs
+        inputs = [
+            self._cut(node, name, one) if isinstance(one, np.ndarray) else one
+            for name, one in zip(node.inputs, inputs, strict=True)
+        ]
         convert = OPERATORS.get(node.op)
         if convert is None:
             raise ValueError("no layer does this" + _WHY.get(node.op, ""))
@@ -265,6 +322,10 @@ class Reading:
             step.refuse("it computes fractions of whole numbers, and no layer rounds")
         made = convert(step)
         found = made if isinstance(made, list) else [made]
+        if node.op in _SPREADING and isinstance(found[0], Blob):
+            shape = spread(*(one.shape for one in given_inputs if one is not None))
+            if found[0].shape != shape:
+                found = [step.sized(found[0], shape, part="spread")]
         given = [one for one in inputs if isinstance(one, Blob)]
         whole = node.op in _MOVING and all(one.integral for one in given)
         return [
@@ -272,8 +333,30 @@ class Reading:
             for one in found
         ]
 
+    def _cut(self, node: Node, name: str, array: Array) -> Value:
+        """A constant that is as long as the input: one number where it is all the same, or cut
+        off where the input ends."""
+        lengths = self.net.lengths
+        if node.op in _PICKING and name != node.inputs[0]:
+            return array
+        if not any(size and size % one == 0 for size in array.shape for one in lengths):
+            return array
+        step = Step(self, node, [array])
+        if node.op in _SPREADING:
+            array = step.unbatched(array)
+        if not any(size and size % one == 0 for size in array.shape for one in lengths):
+            return array
+        if name not in self.grown:
+            blob = step.parameter(array, grows=name)
+            self.grown[name] = _typed(blob, array.dtype if array.dtype.kind in "iub" else FLOAT)
+        return self.grown[name]
+
     def _fold(self, node: Node, inputs: Sequence[Array | None]) -> list[Array]:
         found = fold(node, inputs)
+        if self.lengths and inputs and inputs[0] is not None:
+            rows = bound(node, inputs[0], found[0], self.net.lengths)
+            if rows is not None:
+                self.longest = rows if self.longest is None else min(rows, self.longest)
         self.left -= sum(one.size for one in found)
         if self.left < 0:
             raise ValueError("the constants that the model computes are too large")
@@ -324,11 +407,19 @@ def _said(error: Exception) -> str:
 
 _WRAPPING = ("Abs", "Add", "Mul", "Neg", "Pow", "ReduceSum", "Sub", "Sum")
 _ROUNDING = ("Mean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
+_PICKING = ("Gather", "GatherND")
+"""Operators whose other inputs are places."""
+_SPREADING = (
+    *("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max"),
+    *("Mean", "Min", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"),
+)
+"""Operators that spread their inputs over each other."""
 _CHOOSING = ("Where",)
 """Operators whose first input is not of the result's type."""
 _CHANGING = ("Cast", "CastLike", "DequantizeLinear")
 """Operators that say themselves of which type the result is."""
 _MOVING = (
+    *("CumSum", "GatherElements"),
     *("Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherND", "Identity", "Pad"),
     *("Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
 )

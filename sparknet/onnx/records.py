@@ -15,16 +15,19 @@ from sparknet.onnx.source import Array, Source
 from sparknet.proto import Model
 
 LARGE = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
+MEDIUM = (29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, *LARGE)
 SMALL = (3, 5, 7, 11, 13, 17, 19, 23)
 _NUMBER = re.compile(r"[0-9]+")
 
 
-def unlikely(source: Source, primes: Sequence[int]) -> list[int]:
-    """Up to three numbers of records of which no size of the model is a multiple."""
+def unlikely(source: Source, primes: Sequence[int], sizes_left: int = 1) -> list[list[int]]:
+    """Up to three choices of numbers of which no size of the model is a multiple: of the records,
+    and of the other sizes that are open."""
     sizes = {size for one in source.constants.values() for size in one.shape}
     sizes |= {size for shape in source.inputs.values() for size in shape if isinstance(size, int)}
     found = [one for one in primes if not any(size and size % one == 0 for size in sizes)]
-    return found[:3] or list(primes[-2:])
+    found = found if len(found) > sizes_left else list(primes[-sizes_left - 1 :])
+    return [found[at : at + sizes_left] for at in range(min(3, len(found) - sizes_left + 1))]
 
 
 def is_open(source: Source, shapes: Mapping[str, Sequence[int]]) -> bool:

@@ -66,13 +66,16 @@ class Step:
     def has(self, place: int) -> bool:
         return place < len(self.inputs) and self.inputs[place] is not None
 
-    def value(self, place: int, *, rounded: bool = False) -> Value:
-        """An input; numbers that the model has rounded only for those who round them, too."""
+    def value(self, place: int, *, rounded: bool = False, rows: bool = False) -> Value:
+        """An input; numbers that the model has rounded only for those who round them, too, and
+        places that count through all records only for those who take them so."""
         value = self.inputs[place] if place < len(self.inputs) else None
         if value is None:
             self.refuse(f"input {place} is missing")
         if isinstance(value, Blob) and value.rounded and not rounded:
             self.refuse("it reads rounded numbers, and no layer rounds")
+        if isinstance(value, Blob) and value.rows and not rows:
+            self.refuse("it computes with the numbers of the records, which no layer does")
         return value
 
     def shape(self, place: int) -> Shape:
@@ -98,6 +101,8 @@ class Step:
             return self.parameter(value)
         if value.rounded:
             self.refuse("it reads rounded numbers, and no layer rounds")
+        if value.rows:
+            self.refuse("it computes with the numbers of the records, which no layer does")
         if value.is_plain:
             return value
         if value.done is None:
@@ -112,15 +117,32 @@ class Step:
             value.done.step = self.reading.net.blobs[value.name].step
         return value.done
 
-    def parameter(self, array: Array) -> Blob:
-        """A constant as a blob: the top of a Parameter layer, the same for every record."""
+    def parameter(self, array: Array, grows: str = "") -> Blob:
+        """A constant as a blob: the top of a Parameter layer, the same for every record.
+
+        One that grows with a length is cut off where the length of the input says.
+        """
         if self.is_batched(array.shape):
-            self.refuse("a constant that has as many rows as there are records has no layer here")
+            self.refuse(
+                "a constant that has as many rows as there are records has no layer here: give the "
+                "input's whole shape, with the number of records"
+            )
         shape = {"dim": list(array.shape)}
-        return self.layer("Parameter", [], [array], part="constant", shape=shape)
+        if not any(map(self.is_open, array.shape)):
+            return self.layer("Parameter", [], [array], part="constant", shape=shape)
+        if not grows:
+            self.refuse(
+                "it needs a constant that is as long as the input, which may be of any length"
+            )
+        whole = self.layer("Parameter", [], [array], part="whole", shape=shape)
+        self.reading.net.layers[-1].grows = grows
+        return self._sized(whole, array.shape, "constant", False)
 
     def is_batched(self, shape: Sequence[int]) -> bool:
         return any(size and size % self.batch == 0 for size in shape)
+
+    def is_open(self, size: int) -> bool:
+        return self.reading.net.is_open(size)
 
     def is_read(self, place: int) -> bool:
         """Whether anybody reads an output of the node."""
@@ -211,21 +233,56 @@ class Step:
             return self.layer(
                 "Reshape", [blob], part=part, shape=dim, axis=first, num_axes=len(old)
             )
+        if 0 in wanted:
+            self.refuse(f"a blob of the shape {list(wanted)} is empty")
         dims: list[int] = []
         for place, size in enumerate(wanted):
             same = place < len(blob.shape) and blob.shape[place] == size
-            free = size and size % self.batch == 0
-            dims.append(0 if same else -1 if free else size)
-        if dims.count(-1) > 1:
-            self.refuse("two sizes that depend on the batch come out of one Reshape")
-        if 0 in wanted:
-            self.refuse(f"a blob of the shape {list(wanted)} is empty")
-        return self.layer("Reshape", [blob], part=part, shape={"dim": dims})
+            dims.append(0 if same else -1 if self.is_open(size) else size)
+        if dims.count(-1) <= 1:
+            return self.layer("Reshape", [blob], part=part, shape={"dim": dims})
+        dims = [-1 if self.is_open(size) else size for size in new]
+        if dims.count(-1) <= 1:
+            dim = {"dim": dims}
+            return self.layer(
+                "Reshape", [blob], part=part, shape=dim, axis=first, num_axes=len(old)
+            )
+        return self.sized(blob, wanted, part=part, reshape=True)
+
+    def sized(
+        self, x: Blob, shape: Sequence[int], part: str | None = None, *, reshape: bool = False
+    ) -> Blob:
+        """A blob with the sizes of this shape, spread or cut off; those that are open are those
+        of the inputs."""
+        x, wanted = self.plain(x), tuple(int(size) for size in shape)
+        if wanted == x.shape:
+            return x
+        return self._sized(x, wanted, part, reshape)
+
+    def _sized(self, x: Blob, wanted: Sequence[int], part: str | None, reshape: bool) -> Blob:
+        bottoms, sizes, left = [x], list[dict[str, int]](), False
+        for size in wanted:
+            if not self.is_open(size):
+                sizes.append({"dim": size})
+                continue
+            if size not in self.reading.net.anchors:
+                if left or not reshape:
+                    self.refuse(
+                        "it computes with a size that the model leaves open: give its shape"
+                    )
+                left = True
+                sizes.append({"dim": -1})
+                continue
+            like, axis = self.reading.net.anchors[size]
+            if like not in bottoms:
+                bottoms.append(like)
+            sizes.append({"bottom": bottoms.index(like), "axis": axis})
+        return self.layer("SizedLike", bottoms, part=part, size=sizes, reshape=reshape)
 
     def unbatched(self, array: Array) -> Array:
-        """A constant that is the same for every record, with one record instead of the batch."""
+        """A constant that is the same along an open size, with a size of 1 there."""
         for axis, size in enumerate(array.shape):
-            if size == self.batch:
+            if size in (self.batch, *self.reading.net.lengths):
                 first = np.take(array, [0], axis)
                 if np.array_equal(np.broadcast_to(first, array.shape), array, equal_nan=True):
                     array = first

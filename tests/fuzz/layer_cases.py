@@ -77,6 +77,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     "ArgMax": _one("argmax_param { top_k: 2 axis: 1 }", IMAGE) + _one("", VECTOR),
     "Axpy": _one("", (2, 3), IMAGE, IMAGE) + _one("", (2, 3, 1, 1), IMAGE, IMAGE),
     "BN": _one("bn_param { bn_mode: LEARN }", IMAGE) + _one("bn_param { frozen: false }", IMAGE),
+    "BatchGather": _one("", (2, 3, 4), (2, 2)) + _one("batch_gather_param { axis: 0 }", (3,), (4,)),
     "BatchReindex": _one("", VECTOR, (5,)),
     "BboxAccuracy": _one("", (4, 8), (4, 5), (4, 6), tops=2)
     + _one("bbox_reg_param { cls_aware: true }", (4, 12), (4, 5), (4, 6)),
@@ -170,6 +171,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         "frcnn_output_param { conf_thr: 0.1 iou_thr: 0.5 } bbox_reg_param { cls_aware: false }",
         *((4, 3), (4, 8), (4, 5), (1, 2)),
     ),
+    "CumSum": _one("", IMAGE) + _one("cum_sum_param { axis: 0 exclusive: true }", VECTOR),
     "Gather": _one("gather_param { axis: 1 index: 2 index: 0 index: 0 }", IMAGE),
     "HardMining": _one(
         "hard_mining_param { num_image: 2 num_roi_per_image: 1 }", (4, 1), (4, 5), (4, 3), tops=2
@@ -297,6 +299,12 @@ CASES: dict[str, tuple[Case, ...]] = {
         "yolo_detection_output_param { num_classes: 3 num_box: 2 confidence_threshold: 0.01 "
         "biases: 1 biases: 2 biases: 3 biases: 1.5 }",
         (2, 16, 3, 4),
+    ),
+    "SizedLike": (
+        Case("sized_like_param { size { dim: 3 } size { axis: 1 } }", ((1, 9), (2, 4))),
+        Case(
+            "sized_like_param { size { axis: 1 } size { dim: -1 } reshape: true }", ((6, 4), (2, 3))
+        ),
     ),
     "Where": _one("", (2, 3, 1), (2, 1, 5), (3, 5)),
     "Yolov3": _one(

@@ -60,6 +60,7 @@ LAYERS: dict[str, str] = {
     "BNLL": "",
     "BatchNorm": "",
     "Bias": "bias_param { axis: 1 num_axes: 2 }",
+    "CumSum": "cum_sum_param { axis: 2 exclusive: true reverse: true }",
     "Clip": "clip_param { min: -0.5 max: 1 }",
     "Convolution": "convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 group: 2 }",
     "Deconvolution": "convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 }",
@@ -166,6 +167,18 @@ SEVERAL = {
     "scale": 'type: "Scale" bottom: "x" bottom: "c" scale_param { axis: 0 }',
     "bias": 'type: "Bias" bottom: "x" bottom: "c" bias_param { axis: 0 }',
     "axpy": 'type: "Axpy" bottom: "c" bottom: "x" bottom: "z"',
+    "spread": (
+        'type: "SizedLike" bottom: "c" bottom: "x" sized_like_param { size { axis: 2 } '
+        "size { axis: 0 } size { axis: 1 } }"
+    ),
+    "cut": (
+        'type: "SizedLike" bottom: "x" bottom: "s" sized_like_param { size { axis: 0 } '
+        "size { dim: 6 } size { axis: 2 } size { axis: 3 } }"
+    ),
+    "reshaped": (
+        'type: "SizedLike" bottom: "x" bottom: "c" sized_like_param { size { axis: 0 } '
+        "size { dim: -1 } size { axis: 1 } reshape: true }"
+    ),
     "matmul": 'type: "MatMul" bottom: "x" bottom: "z" matmul_param { transpose_b: true }',
 }
 
@@ -176,6 +189,13 @@ def test_layers_of_several_bottoms(name: str, tmp_path: Path) -> None:
     shapes = {key: shape for key, shape in shapes.items() if f'bottom: "{key}"' in SEVERAL[name]}
     net = net_of(f'layer {{ name: "l" top: "y" {SEVERAL[name]} }}', shapes)
     agree(net, tmp_path, {key: draw(*shape) for key, shape in shapes.items()})
+
+
+def test_places_of_each_record(tmp_path: Path) -> None:
+    text = 'layer { name: "l" type: "BatchGather" bottom: "x" bottom: "p" top: "y" }'
+    places = np.array([[0, 3], [2, 2]], np.float32)[: IMAGE[0]]
+    net = net_of(text, {"x": IMAGE, "p": places.shape})
+    agree(net, tmp_path, {"x": draw(*IMAGE), "p": places})
 
 
 def test_choices(tmp_path: Path) -> None:

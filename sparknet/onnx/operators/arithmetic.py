@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -22,11 +23,22 @@ def binary(step: Step) -> Outputs:
     values = [step.value(place) for place in range(len(step.inputs))]
     if step.op == "Div" and values[0].dtype.kind in "iu":
         step.refuse("it divides whole numbers, and no layer rounds")
+    if step.op == "Add" and len(values) == 2:
+        for one, other in (values, values[::-1]):
+            if isinstance(one, Blob) and not isinstance(other, Blob) and _counts(step, one, other):
+                return replace(one, rows=int(other[1] - other[0]))
     made = values[0]
     for place, other in enumerate(values[1:], 2):
         last = place == len(values)
         made = combine(step, step.op, made, other, None if last else f"first_{place}")
     return made
+
+
+def _counts(step: Step, places: Blob, array: Array) -> bool:
+    """Whether a constant is the number of the first row of each record."""
+    if not places.integral or not array.shape == places.shape == (step.batch,):
+        return False
+    return bool(array[1] > 0 and np.all(array == np.arange(step.batch) * array[1]))
 
 
 @reads("Sum", "Mean")
@@ -94,6 +106,8 @@ def _with_constant(step: Step, op: str, x: Blob, array: Array, part: str | None)
         return _with_number(step, op, x, float(array.flat[0]), part)
     if op in ("Max", "Min") or not _fits(array.shape, x.shape):
         return _of_blobs(step, op, step.plain(x), _spread(step, array, x), part)
+    if _reaches_over_open(step, array, x.shape):
+        return _of_blobs(step, op, step.plain(x), step.parameter(array), part)
     axis, block = _block(array, x.shape)
     if x.order is not None and x.pads is None:
         x = step.plain(x)
@@ -115,7 +129,7 @@ def _fits(small: Sequence[int], large: Sequence[int]) -> bool:
 
 def _spread(step: Step, array: Array, x: Blob) -> Blob:
     shape = spread(array.shape, x.shape)
-    sizes = [1 if size % step.batch == 0 and size else size for size in shape]
+    sizes = [1 if step.is_open(size) else size for size in shape]
     return step.parameter(np.ascontiguousarray(np.broadcast_to(array, sizes)))
 
 
@@ -129,6 +143,13 @@ def _with_number(step: Step, op: str, x: Blob, number: float, part: str | None) 
     if op == "Add":
         return x if number == 0 else pointwise(step, "Power", of=x, part=part, shift=number)
     return x if number == 1 else pointwise(step, "Power", of=x, part=part, scale=number)
+
+
+def _reaches_over_open(step: Step, array: Array, shape: Shape) -> bool:
+    """Whether an open size lies between the axes over which a constant differs."""
+    lined = (1,) * (len(shape) - array.ndim) + array.shape
+    apart = [axis for axis, size in enumerate(lined) if size != 1]
+    return any(map(step.is_open, shape[apart[0] : apart[-1] + 1]))
 
 
 def _block(array: Array, shape: Shape) -> tuple[int, Array]:
@@ -240,11 +261,13 @@ def _side_by_side(small: Shape, whole: Shape) -> tuple[int, int] | None:
 
 
 def _tiled(step: Step, x: Blob, whole: Shape, part: str) -> Blob:
+    if any(
+        step.is_open(wanted) and size != wanted for size, wanted in zip(x.shape, whole, strict=True)
+    ):
+        return step.sized(x, whole, part=part)
     for axis, (size, wanted) in enumerate(zip(x.shape, whole, strict=True)):
         if size == wanted:
             continue
-        if wanted % step.batch == 0:
-            step.refuse("it spreads a blob over the records, which no layer does")
         x = step.layer("Tile", [x], part=f"{part}_{axis}", axis=axis, tiles=wanted)
     return x
 

@@ -69,6 +69,14 @@ def differs(step: Step, x: Value, part: str | None) -> Blob:
     return _logical(pointwise(step, "Threshold", of=size, part=part, threshold=0.0))
 
 
+@reads("IsNaN")
+def is_nan(step: Step) -> Outputs:
+    """The size of no number is above -1."""
+    size = pointwise(step, "AbsVal", part="size")
+    number = pointwise(step, "Threshold", of=size, part="number", threshold=-1.0)
+    return _reversed(step, number, None)
+
+
 @reads("Not")
 def not_(step: Step) -> Outputs:
     return _reversed(step, step.value(0), None)

@@ -6,7 +6,8 @@ import numpy as np
 
 from sparknet.onnx.netlist import Blob
 from sparknet.onnx.operators.activations import pointwise
-from sparknet.onnx.operators.moving import taken
+from sparknet.onnx.operators.arithmetic import combine
+from sparknet.onnx.operators.moving import permuted, taken
 from sparknet.onnx.step import Outputs, Step, reads
 
 PLACES = np.dtype(np.int64)
@@ -58,11 +59,32 @@ def _axis(step: Step, x: Blob, otherwise: int) -> int:
 def _places(step: Step, x: Blob, axis: int, most: int, last: bool, part: str | None) -> Blob:
     """Of equal values the layer takes the last; for the first it reads the values backwards."""
     size = x.shape[axis]
+    if not last and most == 1 and step.is_open(size):
+        return _first_place(step, x, axis, part)
     if not last:
         x = taken(step, x, axis, range(size)[::-1], part="backwards")
     label = part if last else "from_the_end"
     made = step.layer("ArgMax", [x], part=label, axis=axis, top_k=most)
     if not last:
         made = step.layer("Power", [made], part=part, scale=-1.0, shift=size - 1.0)
+    made.dtype = PLACES
+    return made
+
+
+def _first_place(step: Step, x: Blob, axis: int, part: str | None) -> Blob:
+    """Of an axis of any size: how many values lie before the first that no other is above."""
+    most = step.layer("ArgMax", [x], part="most", axis=axis, out_max_val=True)
+    distance = combine(step, "Sub", most, x, part="distance")
+    below = pointwise(step, "Threshold", of=distance, part="below", threshold=0.0)
+    reached = pointwise(step, "Power", of=below, part="reached", scale=-1.0, shift=1.0)
+    total = step.layer("CumSum", [reached], part="total", axis=axis)
+    before = step.layer("Clip", [total], part="after", min=0.0, max=1.0)
+    before = step.layer("Power", [before], part="before", scale=-1.0, shift=1.0)
+    shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    if axis != len(x.shape) - 1:
+        order = [one for one in range(len(x.shape)) if one != axis] + [axis]
+        before = permuted(step, before, order)
+    count = step.layer("Reduction", [before], part="count", axis=len(x.shape) - 1)
+    made = step.reshape(count, shape, part=part)
     made.dtype = PLACES
     return made

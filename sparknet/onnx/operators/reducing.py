@@ -89,6 +89,16 @@ def _finished(step: Step, x: Blob, shape: list[int]) -> Blob:
     return step.reshape(x, shape)
 
 
+@reads("CumSum")
+def cumulative(step: Step) -> Outputs:
+    x = step.blob()
+    axis = step.axis(int(np.ravel(step.constant(1, "its axis"))[0]), len(x.shape))
+    if step.is_batched([x.shape[axis]]):
+        step.refuse("it sums over the records, of which there may be any number")
+    exclusive, reverse = (bool(step.attribute(name)) for name in ("exclusive", "reverse"))
+    return step.layer("CumSum", [x], axis=axis, exclusive=exclusive, reverse=reverse)
+
+
 @reads("LpNormalization")
 def lp_normalization(step: Step) -> Outputs:
     """x over the root of its sum of squares, or over its sum of magnitudes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -78,6 +79,46 @@ def tile(place: LayerExport) -> None:
 def gather(place: LayerExport) -> None:
     index = place.whole(list(place.values["index"]))
     place.last("Gather", [place.inputs[0], index], axis=int(place.values["axis"]))
+
+
+@writes("CumSum")
+def cum_sum(place: LayerExport) -> None:
+    axis = place.whole(int(place.values["axis"]))
+    kept = {name: int(place.values[name]) for name in ("exclusive", "reverse")}
+    place.last("CumSum", [place.inputs[0], axis], **kept)
+
+
+@writes("BatchGather")
+def batch_gather(place: LayerExport) -> None:
+    places = place.put("Cast", [place.inputs[1]], to=7)
+    column = place.put("Unsqueeze", [places, place.whole([-1])])
+    axis = int(place.values["axis"])
+    place.last("GatherND", [place.inputs[0], column], batch_dims=axis)
+
+
+@writes("SizedLike")
+def sized_like(place: LayerExport) -> None:
+    sizes = [_one_size(place, size) for size in place.options.size]
+    shape = place.put("Concat", sizes, axis=0) if sizes else place.whole([])
+    if place.values["reshape"]:
+        place.last("Reshape", [place.inputs[0], shape])
+        return
+    x, bottom, top = place.inputs[0], place.shapes[0], place.tops[0]
+    lead = len(top) - len(bottom)
+    for axis, size in enumerate(bottom):
+        if size != 1:
+            bounds = [place.whole([0]), sizes[lead + axis], place.whole([axis])]
+            x = place.put("Slice", [x, *bounds])
+    place.last("Expand", [x, shape])
+
+
+def _one_size(place: LayerExport, size: Any) -> str:
+    if size.HasField("dim"):
+        return place.whole([int(size.dim)])
+    like = place.shapes[size.bottom]
+    axis = place.node.layer.axis(size.axis, like)
+    known = place.put("Shape", [place.inputs[size.bottom]])
+    return place.put("Slice", [known, place.whole([axis]), place.whole([axis + 1])])
 
 
 @writes("Flip")

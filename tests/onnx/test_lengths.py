@@ -1,0 +1,246 @@
+"""Models that leave the length of sequences open: right for any length, or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet
+from sparknet.errors import FileError, LayerError
+from tests.onnx.graphs import TOLERANCE, draw, graph, node, onnx, run
+
+INT, BOOL, FLOAT = onnx.TensorProto.INT64, onnx.TensorProto.BOOL, onnx.TensorProto.FLOAT
+VOCABULARY, PLACES, WIDTH = 20, 24, 6
+IDS = {"ids": ["n", "s"]}
+MASKED = {"ids": ["n", "s"], "mask": ["n", "s"]}
+KINDS = {"ids": INT, "mask": INT}
+CONSTANTS: dict[str, Any] = {
+    "words": draw(VOCABULARY, WIDTH, seed=1),
+    "table": draw(PLACES, WIDTH, seed=2),
+    "weights": draw(WIDTH, WIDTH, seed=3),
+    "w": draw(WIDTH, 3, seed=4),
+    "zero": np.array(0),
+    "one": np.array(1),
+    "two": np.array(2),
+    "first": np.array([0]),
+    "second": np.array([1]),
+    "heads": np.array([1, 2]),
+    "lowest": np.array(-np.inf, np.float32),
+    "nothing": np.array(0, np.float32),
+    "ones": np.array([1, 1, 1, 1]),
+    "whole": np.array([-1]),
+    "last": np.array([-1]),
+}
+SIZES = [
+    node("Shape", "ids", "shape"),
+    node("Gather", "shape zero", "n"),
+    node("Gather", "shape one", "s"),
+    node("Range", "zero s one", "places"),
+    node("Gather", "words ids", "word"),
+]
+EMBEDDED = [*SIZES, node("Gather", "table places", "place"), node("Add", "word place", "x")]
+ATTENTION = [
+    node("MatMul", "x weights", "q"),
+    node("Transpose", "x", "k", perm=[0, 2, 1]),
+    node("MatMul", "q k", "scores"),
+]
+
+
+def feeds(names: Any, records: int, length: int) -> dict[str, Any]:
+    random = np.random.default_rng(100 * records + length)
+    mask = np.ones((records, length), np.int64)
+    for row in mask:
+        row[random.integers(1, length + 1) :] = 0
+    found = {"ids": random.integers(0, VOCABULARY, (records, length)), "mask": mask}
+    return {name: found[name] for name in names}
+
+
+def agree(nodes: Any, inputs: Any, folder: Path, **more: Any) -> list[str]:
+    """Compare for several numbers of records and lengths; returns the layers' types."""
+    constants = {**CONSTANTS, **more}
+    path = folder / "model.onnx"
+    onnx.save(graph(nodes, inputs, constants=constants, types=KINDS), str(path))
+    net = sparknet.Net(str(path))
+    for records, length in ((1, 5), (3, 24), (2, 1), (4, 9)):
+        given = feeds(inputs, records, length)
+        want = run(path, given)["y"]
+        got = net.forward(given, outputs=["y"])["y"]
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, atol=TOLERANCE * max(1e-6, np.abs(want).max()))
+    return [layer.type for layer in net.described.layer]
+
+
+def refused(nodes: Any, inputs: Any, folder: Path, says: str) -> None:
+    path = folder / "model.onnx"
+    onnx.save(graph(nodes, inputs, constants=CONSTANTS, types=KINDS), str(path))
+    with pytest.raises(FileError, match=says):
+        sparknet.Net(str(path))
+
+
+def test_places_and_a_mask(tmp_path: Path) -> None:
+    """As TorchScript exports BERT."""
+    nodes = [
+        *EMBEDDED,
+        *ATTENTION,
+        node("Unsqueeze", "mask second", "wide"),
+        node("Cast", "wide", "number", to=FLOAT),
+        node("Sub", "unit number", "hidden"),
+        node("Mul", "hidden far", "added"),
+        node("Add", "scores added", "masked"),
+        node("Softmax", "masked", "share", axis=-1),
+        node("MatMul", "share x", "y"),
+    ]
+    more = {"unit": np.float32(1), "far": np.float32(np.finfo(np.float32).min)}
+    types = agree(nodes, MASKED, tmp_path, **more)
+    assert types.count("SizedLike") == 2  # the places, and the mask over the queries
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_mask_that_is_indexed(flat: bool, tmp_path: Path) -> None:
+    """As PyTorch exports mask[records[:, None, None], keys]: by GatherND, or through one axis."""
+    nodes = [
+        *EMBEDDED,
+        *ATTENTION,
+        node("Cast", "mask", "truth", to=BOOL),
+        node("Range", "zero n one", "records"),
+        node("Unsqueeze", "records heads", "rows"),
+        node("Unsqueeze", "places heads_first", "columns"),
+    ]
+    if flat:
+        nodes += [
+            node("Reshape", "truth whole", "all"),
+            node("Mul", "rows s", "begin"),
+            node("Add", "begin columns", "at"),
+            node("Gather", "all at", "seen"),
+        ]
+    else:
+        nodes += [
+            node("Add", "rows columns", "both"),
+            node("Shape", "both", "size"),
+            node("Expand", "rows size", "r"),
+            node("Expand", "columns size", "c"),
+            node("Unsqueeze", "r last", "r1"),
+            node("Unsqueeze", "c last", "c1"),
+            node("Concat", "r1 c1", "at", axis=-1),
+            node("GatherND", "truth at", "seen"),
+        ]
+    nodes += [
+        node("Where", "seen scores lowest", "masked"),
+        node("Softmax", "masked", "share", axis=-1),
+        node("IsNaN", "share", "none"),
+        node("Where", "none nothing share", "safe"),
+        node("MatMul", "safe x", "y"),
+    ]
+    agree(nodes, MASKED, tmp_path, heads_first=np.array([0, 1]))
+
+
+def test_a_causal_mask(tmp_path: Path) -> None:
+    nodes = [
+        *EMBEDDED,
+        *ATTENTION,
+        node("Unsqueeze", "places second", "rows"),
+        node("LessOrEqual", "places rows", "seen"),
+        node("Where", "seen scores lowest", "masked"),
+        node("Softmax", "masked", "share", axis=-1),
+        node("MatMul", "share x", "y"),
+    ]
+    agree(nodes, IDS, tmp_path)
+
+
+def test_places_counted_from_the_mask(tmp_path: Path) -> None:
+    """As RoBERTa counts them."""
+    nodes = [
+        *SIZES,
+        node("CumSum", "mask one", "sum"),
+        node("Mul", "sum mask", "at"),
+        node("Gather", "table25 at", "place"),
+        node("Add", "word place"),
+    ]
+    agree(nodes, MASKED, tmp_path, table25=draw(PLACES + 1, WIDTH))
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_the_row_of_the_first_largest(flat: bool, tmp_path: Path) -> None:
+    """As CLIP takes the end of each text: x[records, ids.argmax(-1)]."""
+    nodes = [
+        *EMBEDDED,
+        node("ArgMax", "ids", "end", axis=-1, keepdims=0),
+        node("Range", "zero n one", "records"),
+    ]
+    if flat:
+        nodes += [
+            node("Reshape", "x rows", "all"),
+            node("Mul", "records s", "begin"),
+            node("Add", "end begin", "at"),
+            node("Gather", "all at"),
+        ]
+    else:
+        nodes += [
+            node("Unsqueeze", "records last", "r"),
+            node("Unsqueeze", "end last", "e"),
+            node("Concat", "r e", "at", axis=-1),
+            node("GatherND", "x at"),
+        ]
+    agree(nodes, IDS, tmp_path, rows=np.array([-1, WIDTH]))
+
+
+def test_rows_that_are_made_one_axis_and_two_again(tmp_path: Path) -> None:
+    """As GPT-2's products are exported."""
+    nodes = [
+        *EMBEDDED,
+        node("Reshape", "x rows", "all"),
+        node("Gemm", "all w", "product"),
+        node("Unsqueeze", "n first", "n1"),
+        node("Unsqueeze", "s first", "s1"),
+        node("Concat", "n1 s1 three", "to", axis=0),
+        node("Reshape", "product to"),
+    ]
+    agree(nodes, IDS, tmp_path, rows=np.array([-1, WIDTH]), three=np.array([3]))
+
+
+@pytest.mark.parametrize("how", ["first", "mean", "max"])
+def test_pooling(how: str, tmp_path: Path) -> None:
+    nodes = {
+        "first": [node("Gather", "x zero", axis=1)],
+        "mean": [
+            node("Cast", "mask", "number", to=FLOAT),
+            node("Unsqueeze", "number last", "m"),
+            node("Mul", "x m", "kept"),
+            node("ReduceSum", "kept second", "sum", keepdims=0),
+            node("ReduceSum", "m second", "count", keepdims=0),
+            node("Div", "sum count"),
+        ],
+        "max": [node("ReduceMax", "x", axes=[1], keepdims=0)],
+    }[how]
+    agree([*EMBEDDED, *nodes], MASKED if how == "mean" else IDS, tmp_path)
+
+
+def test_more_than_the_table_has(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    model = graph([*EMBEDDED, node("Relu", "x")], IDS, constants=CONSTANTS, types=KINDS)
+    onnx.save(model, str(path))
+    net = sparknet.Net(str(path))
+    says = f"an axis of {PLACES + 1} is wanted, and the model holds values for {PLACES}"
+    with pytest.raises(LayerError, match=says):
+        net.forward(feeds(IDS, 2, PLACES + 1))
+
+
+def test_a_constant_that_ends_otherwise(tmp_path: Path) -> None:
+    """Places that count from the end change all with the length."""
+    nodes = [
+        *SIZES,
+        node("Sub", "s places", "from_the_end"),
+        node("Cast", "from_the_end", "f", to=FLOAT),
+        node("Unsqueeze", "f last", "g"),
+        node("Add", "word g"),
+    ]
+    says = "'g' is a constant that changes with the length of the input otherwise than by its end"
+    refused(nodes, IDS, tmp_path, says)
+
+
+def test_the_length_as_a_number(tmp_path: Path) -> None:
+    nodes = [*EMBEDDED, node("Cast", "s", "f", to=FLOAT), node("Div", "x f")]
+    refused(nodes, IDS, tmp_path, r"layer 'Div_y' \(Power\): it computes with the number of")
