@@ -35,7 +35,6 @@ from sparknet.training import (
     Strategy,
     train,
 )
-from sparknet.weights import WeightCollection
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "strategies.md"
@@ -114,20 +113,18 @@ def measure(name: str, strategy: Strategy, workers: int, steps: int, run: Run = 
         name,
         trained.outcome.metrics["accuracy"],
         trained.outcome.iteration,
-        _synchronisations(trained.weights, strategy, rounds, workers),
+        synchronisations(trained.weights.flat.nbytes, strategy, rounds, workers),
         stop["total_bytes_sent"] / workers / 1e6,
         stop["communication"],
         stop["total_seconds"],
     )
 
 
-def _synchronisations(
-    weights: WeightCollection, strategy: Strategy, rounds: list[Any], workers: int
-) -> int:
-    """The number of synchronisations of weights or gradients."""
+def synchronisations(nbytes: int, strategy: Strategy, rounds: list[Any], workers: int) -> int:
+    """The number of synchronisations of weights or gradients of so many bytes."""
     if isinstance(strategy, AllReduce | Downpour):
         return sum(event["steps"] for event in rounds)
-    least = weights.flat.nbytes // 8
+    least = nbytes // 8
     return sum(event["bytes_sent"] / workers > least for event in rounds)
 
 

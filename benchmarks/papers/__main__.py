@@ -1,102 +1,163 @@
 """Reproduces the papers' figures and tables on data that two cores can train.
 
-    python -m benchmarks.papers [--net mlp|lenet] [--only figure3 …] [--write]
+    python -m benchmarks.papers [--only figure3 …] [--write]
+    python -m benchmarks.papers --check [--share 0.1] [--seed 0]
 
 It prints the tables, and writes build/papers/experiments.json for `sparknet report`.  Trainings are
 kept in build/papers; delete it to train anew.  --write makes docs/experiments.md and its pictures.
+--check draws a random tenth of the page's cells again, from new trainings, and compares them with
+the page within twice their ±.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from benchmarks.digits import source
-from benchmarks.papers.curves import BATCH, KEPT, SETTINGS
-from benchmarks.papers.experiments import Part, all_parts
+from benchmarks.papers import bigdl, controls, dynamic, sparknet_figures, tensorspark, trainings
+from benchmarks.papers.cells import Part, agree, drawn, on_page
 from sparknet.summary.plot import Panel
 from sparknet.summary.svg import svg
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "experiments.md"
 COMMAND = "python -m benchmarks.papers"
 HEAD = """# The papers' experiments
 
-The figures and tables of SparkNet, of dynamic averaging, of BigDL and of TensorSpark, on
-handwritten digits (8,500 to train on, 1,500 to test on): net `{net}`, batches of {batch},
-{accuracy:.0%} accuracy where one is waited for. All workers are virtual
-([planning.md](planning.md)):
-weights and order of the data are those of real runs. Times are in units of C, the time of a step,
-or follow from what was measured on one machine.
+The figures and tables of SparkNet, of dynamic averaging, of BigDL and of TensorSpark on small nets,
+and the strategies held against their controls. Unless a section says otherwise, the net has 32
+hidden units and learns handwritten digits of 14 x 14 pixels (8,500 to train on, 1,500 to test on)
+in batches of 4, and all workers are virtual ([planning.md](planning.md)): weights and order of the
+data are those of real runs, times are simulated, in units of C, the time of a step. A cell is a
+mean over {seeds} seeds ± its standard error; a seed decides the initial weights, the order of the
+data and the times of steps, and all arms share it. A difference counts as seen where Student's t
+gives it 95% confidence, in pairs of the same seed. Bytes are those that the transport counts for
+training; validations and snapshots are not in them.
 
-`python -m benchmarks.papers --net {net} --write` makes this page; it took {minutes:.0f} minutes,
-with other programs on the same two cores."""
+`python -m benchmarks.papers --write` makes this page; made on {day} from commit {commit}.
+`python -m benchmarks.papers --check` draws a random tenth of its cells again and compares them;
+cells that a clock measured are left out of it."""
+
+
+def makers() -> dict[str, Callable[[], Part]]:
+    found = {
+        "figure3": sparknet_figures.figure3,
+        "figure4": lambda: sparknet_figures.figure4(sparknet_figures.SHORT),
+        "figure4long": lambda: sparknet_figures.figure4(sparknet_figures.LONG),
+        "figures5and6": sparknet_figures.figures5and6,
+        "dynamic": dynamic.table1,
+        "table2": dynamic.table2,
+        "bigdl67": bigdl.throughput,
+        "bigdl8": bigdl.scheduling,
+        "tensorspark": tensorspark.tensorspark,
+    }
+
+    def held(task: controls.Task) -> Callable[[], Part]:
+        return lambda: controls.controls(task)
+
+    return found | {f"controls_{task.name}": held(task) for task in controls.TASKS}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--net", choices=tuple(SETTINGS), default="mlp")
-    parser.add_argument("--only", nargs="*", help="names, such as figure3 or dynamic")
+    parser.add_argument("--only", nargs="*", choices=tuple(makers()), help="some of the parts")
     parser.add_argument("--write", action="store_true", help="docs/experiments.md")
+    parser.add_argument("--check", action="store_true", help="draw cells again")
+    parser.add_argument("--share", type=float, default=0.1, help="of the cells, for --check")
+    parser.add_argument("--seed", type=int, default=0, help="of the choice, for --check")
     asked = parser.parse_args()
-    setting, begun, parts = SETTINGS[asked.net], time.monotonic(), []
-    print(source())
-    for name, make in all_parts(setting).items():
-        if asked.only and name not in asked.only:
-            continue
+    print(source(), file=sys.stderr)
+    chosen = [make for name, make in makers().items() if not asked.only or name in asked.only]
+    if asked.check:
+        sys.exit(1 if check(chosen, asked.share, asked.seed) else 0)
+    parts = []
+    for make in chosen:
+        begun = time.monotonic()
         part = make()
-        part["command"] = f"{COMMAND} --net {asked.net} --only {part['name']}"
-        parts.append(part)
         print("\n".join(text(part)), flush=True)
-    took = time.monotonic() - begun
-    print(f"{took:.0f} s")
-    content = {"event": "experiment", "title": "The papers' experiments", "parts": parts}
-    KEPT.mkdir(parents=True, exist_ok=True)
-    (KEPT / "experiments.json").write_text(json.dumps(content))
+        print(f"{part.name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
+        parts.append(part)
+    found = [part.json(f"{COMMAND} --only {part.name}") for part in parts]
+    content = {"event": "experiment", "title": "The papers' experiments", "parts": found}
+    trainings.KEPT.mkdir(parents=True, exist_ok=True)
+    (trainings.KEPT / "experiments.json").write_text(json.dumps(content))
     if asked.write:
-        write(parts, asked.net, took)
+        write(parts, found)
 
 
-def text(part: Part) -> Iterator[str]:
-    yield from ("", f"## {part['title']}", "", part["text"], "")
-    for table in part.get("tables", ()):
-        yield from rows(table["head"], table["rows"])
+def check(chosen: Sequence[Callable[[], Part]], share: float, seed: int) -> int:
+    """The number of cells that are not as on the page."""
+    page, wrong = PAGE.read_text(), 0
+    places = drawn([make() for make in chosen], share, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        trainings.folder = Path(folder)
+        for place, cell in places:
+            before, again = on_page(page, place), str(cell)
+            fits = agree(before, again)
+            wrong += not fits
+            where = f"{place.part}, table {place.table + 1}, row {place.row + 1}"
+            print(
+                f"{'ok   ' if fits else 'WRONG'} {where}, column {place.column + 1}: "
+                f"{before} on the page, {again} now",
+                flush=True,
+            )
+    print(f"{len(places)} cells drawn again, {wrong} not as on the page")
+    return wrong
 
 
-def rows(head: Sequence[Any], lines: Sequence[Sequence[Any]]) -> Iterator[str]:
-    yield f"| {' | '.join(map(str, head))} |"
-    yield "|" + "---|" * len(head)
-    for line in lines:
-        yield f"| {' | '.join(map(str, line))} |"
+def text(part: Part) -> list[str]:
+    lines = ["", f"## {part.title}", "", part.text()]
+    for table in part.tables:
+        lines += ["", *table.lines()]
+    return lines
 
 
-def write(parts: Sequence[Part], net: str, took: float) -> None:
+def write(parts: Sequence[Part], found: Sequence[dict[str, Any]]) -> None:
     folder = DOCS / "experiments"
     folder.mkdir(exist_ok=True)
-    setting = SETTINGS[net]
-    lines = [HEAD.format(net=net, batch=BATCH, accuracy=setting.accuracy, minutes=took / 60)]
-    for part in parts:
-        lines += list(text(part))
+    for old in folder.glob("*.svg"):
+        old.unlink()
+    told = {"seeds": trainings.SEEDS, "day": date.today().isoformat(), "commit": _commit()}
+    lines = [HEAD.format(**told)]
+    for part, one in zip(parts, found, strict=True):
+        lines += text(part)
         panels = [
             Panel(
-                one["title"],
-                {name: _series(curve) for name, curve in one["curves"].items()},
-                one["across"],
+                panel["title"],
+                {name: _series(curve) for name, curve in panel["curves"].items()},
+                panel["across"],
             )
-            for one in part.get("panels", ())
+            for panel in one["panels"]
         ]
         if panels:
-            (folder / f"{part['name']}.svg").write_text(svg(panels))
-            lines += ["", f"![{part['title']}](experiments/{part['name']}.svg)"]
-        lines += ["", f"`{part['command']}`"]
-    (DOCS / "experiments.md").write_text("\n".join(lines) + "\n")
+            (folder / f"{part.name}.svg").write_text(svg(panels))
+            lines += ["", f"![{part.title}](experiments/{part.name}.svg)"]
+        lines += ["", f"`{one['command']}`"]
+    PAGE.write_text("\n".join(lines) + "\n")
 
 
 def _series(curve: Sequence[Sequence[float]]) -> Any:
     return [at for at, _ in curve], [value for _, value in curve]
+
+
+def _commit() -> str:
+    made = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=DOCS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return made.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

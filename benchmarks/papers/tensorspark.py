@@ -1,0 +1,117 @@
+"""TensorSpark (Arimo, 2016): studies of staleness, size of the data and size of the model."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from benchmarks.papers.cells import Cell, Item, Part, Said, Table
+from benchmarks.papers.trainings import Arm, Run, apart, spread
+from sparknet.summary.spread import Difference, Spread
+from sparknet.training import Averaging, Downpour
+
+WORKERS, SAMPLES = 4, 25600
+PULLS, BATCHES = (1, 4, 16), (4, 16, 64)
+COUNTS = (500, 2000, 8500)
+HIDDEN = (8, 32, 128)
+BATCH = 16
+_WIDE = 2e5
+"""Bytes in the time of a step, of the study of model sizes."""
+
+
+def accuracy(run: Run) -> float:
+    return run.accuracy
+
+
+def together(batch: int = BATCH, pull: int = 1, **more: Any) -> Arm:
+    strategy = Downpour(pull_every=pull, max_staleness=1000)
+    steps = SAMPLES // (batch * WORKERS)
+    return Arm(strategy, WORKERS, steps, batch=batch, jitter=0.2, **more)
+
+
+def alone(**more: Any) -> Arm:
+    return Arm(Averaging(10), 1, SAMPLES // BATCH, batch=BATCH, **more)
+
+
+def _sent(run: Run) -> float:
+    return run.sent
+
+
+def _speedup(run: Run) -> float:
+    return SAMPLES / BATCH / run.seconds
+
+
+def _apart(one: Arm, several: Arm) -> Difference:
+    return apart(several, one, accuracy)
+
+
+def _spread(one: Arm, several: Arm) -> Spread:
+    return _apart(one, several).spread
+
+
+def _verdict(one: Arm, several: Arm) -> str:
+    return _apart(one, several).verdict
+
+
+def _percent(arm: Arm) -> Cell:
+    return Cell(lambda: spread(arm, accuracy), 100, unit=" %")
+
+
+def _sizes(name: str) -> list[list[Item]]:
+    rows: list[list[Item]] = []
+    for value in COUNTS if name == "records" else HIDDEN:
+        more: dict[str, Any] = {name: value} | ({} if name == "records" else {"bandwidth": _WIDE})
+        one, several = alone(**more), together(**more)
+
+        row: list[Item] = [
+            f"{value:,}",
+            _percent(one),
+            _percent(several),
+            Cell(partial(_spread, one, several), 100, signed=True),
+            Said(partial(_verdict, one, several)),
+        ]
+        if name == "hidden":
+            row += [
+                Cell(partial(spread, several, _sent), 1e-6, 1),
+                Cell(partial(spread, several, _speedup)),
+            ]
+        rows.append(row)
+    return rows
+
+
+def tensorspark() -> Part:
+    stale = Table(
+        ("batch", *(f"staleness {WORKERS * pull - 1}" for pull in PULLS)),
+        [[str(batch), *(_percent(together(batch, pull)) for pull in PULLS)] for batch in BATCHES],
+        "**Staleness**: the usual number of contributions between a worker's pull and its push",
+    )
+    head = ("one worker", f"Downpour, K = {WORKERS}", "difference, points", "verdict")
+    data = Table(("records", *head), _sizes("records"), f"**Size of the data**, batches of {BATCH}")
+    model = Table(
+        ("hidden units", *head, "MB sent by each", "speed-up"),
+        _sizes("hidden"),
+        f"**Size of the model**, batches of {BATCH}; the speed-up is the simulated one where a "
+        f"worker sends {_WIDE / 1e6:g} MB in the time of a step, whatever the model",
+    )
+
+    def text() -> str:
+        fresh, worst = (
+            spread(together(BATCHES[0], pull), accuracy).mean for pull in (PULLS[0], PULLS[-1])
+        )
+        return (
+            f"{SAMPLES:,} samples in all. Staleness costs accuracy ({fresh:.1%} at staleness "
+            f"{WORKERS * PULLS[0] - 1}, {worst:.1%} at {WORKERS * PULLS[-1] - 1}, batches of "
+            f"{BATCHES[0]}): the changes of many steps from the same weights add up, as if the "
+            "learning rate were as many times larger. "
+            "The talk has no table of numbers that these could be held against: it says that "
+            "workers gain more on larger data and lose on larger models. In time, the model's "
+            "size costs here what it costs there: more bytes for each step. In accuracy after "
+            "equally many samples, the tables say what the size does."
+        )
+
+    return Part(
+        "tensorspark",
+        f"TensorSpark: staleness, data size and model size, {WORKERS} workers",
+        text,
+        [stale, data, model],
+    )

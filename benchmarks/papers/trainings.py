@@ -1,0 +1,258 @@
+"""Virtual trainings of small nets, one for each arm and seed; kept in build/papers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.digits import TRAINED
+from benchmarks.strategies import records as digits
+from benchmarks.strategies import synchronisations
+from sparknet import (
+    Accuracy,
+    LinearLayer,
+    NetParams,
+    RDDLayer,
+    ReLU,
+    SoftmaxWithLoss,
+    SolverParams,
+)
+from sparknet.errors import ListenerError
+from sparknet.loaders import ArrayRecords
+from sparknet.summary.spread import Difference, Spread, difference
+from sparknet.training import Averaging, Cluster, Strategy, simulate
+
+KEPT = Path(__file__).resolve().parents[2] / "build" / "papers"
+SEEDS = 5
+folder = KEPT
+"""Where trainings are kept; --check takes an empty one."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What is trained; a seed decides initial weights, order of the data and times of steps."""
+
+    strategy: Strategy
+    workers: int
+    steps: int
+    """Of each worker; with ``until`` the most."""
+    task: str = "digits"
+    batch: int = 4
+    rate: float = 0.01
+    hidden: int = 32
+    records: int | None = None
+    until: float | None = None
+    """The accuracy that ends training."""
+    every: int = 0
+    """Iterations between two validations, or a round where that is longer; 0: at the end alone."""
+    jitter: float = 0.1
+    slow: tuple[tuple[int, float], ...] = ()
+    bandwidth: float = 1e12
+    """Bytes in the time of a step."""
+
+
+@dataclass(frozen=True)
+class Run:
+    points: list[tuple[int, float]]
+    """Iterations, and the accuracy at each."""
+    accuracy: float
+    loss: float
+    """Of validation."""
+    iterations: float
+    """Infinite where the accuracy that was waited for is not reached."""
+    sent: float
+    """Bytes of training, by each worker, without validations."""
+    synchronisations: float
+    seconds: float
+    """Simulated: in units of C."""
+    traffic: list[tuple[int, float, int]]
+    """Iterations, bytes of all workers up to then, and synchronisations up to then."""
+
+
+class _Reached(Exception):
+    """Ends a training from its listener."""
+
+
+def run(arm: Arm, seed: int) -> Run:
+    """One training, from the folder if it is there."""
+    name = hashlib.blake2b(repr((arm, seed)).encode(), digest_size=12).hexdigest()
+    path = folder / f"{name}.json"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(_trained(arm, seed).__dict__))
+    found = json.loads(path.read_text())
+    for name in ("points", "traffic"):
+        found[name] = [tuple(one) for one in found[name]]
+    return Run(**found)
+
+
+def over_seeds(arm: Arm, number: Callable[[Run], float]) -> dict[int, float]:
+    return {seed: number(run(arm, seed)) for seed in range(1, SEEDS + 1)}
+
+
+def spread(arm: Arm, number: Callable[[Run], float]) -> Spread:
+    return Spread.of(over_seeds(arm, number).values())
+
+
+def apart(arm: Arm, control: Arm, number: Callable[[Run], float]) -> Difference:
+    """How much larger the arm's number is than the control's, paired by seed."""
+    return difference(over_seeds(control, number), over_seeds(arm, number))
+
+
+def mean_curve(arm: Arm) -> list[tuple[float, float]]:
+    """Mean accuracy over the seeds, at the iterations of the first."""
+    runs = [run(arm, seed) for seed in range(1, SEEDS + 1)]
+    return [
+        (float(at), float(np.mean([dict(one.points).get(at, np.nan) for one in runs])))
+        for at, _ in runs[0].points
+    ]
+
+
+def round_of(strategy: Strategy) -> int:
+    """The iterations of a round at least."""
+    for name in ("steps", "check_every", "every"):
+        if getattr(strategy, name, None):
+            return int(getattr(strategy, name))
+    return 1
+
+
+def averaging(steps: float, most: int) -> Averaging:
+    return Averaging(int(min(max(round(steps), 1), most)))
+
+
+def _trained(arm: Arm, seed: int) -> Run:
+    train, held_out = _data(arm.task, arm.records, seed)
+    points: list[tuple[int, float]] = []
+    events: list[Any] = []
+
+    def hear(event: Any) -> None:
+        if event["event"] in ("round", "stop"):
+            events.append(event)
+        if event["event"] == "validation":
+            points.append((event["iteration"], event["metrics"]["accuracy"]))
+            events.append(event)
+            if arm.until is not None and points[-1][1] >= arm.until:
+                raise _Reached
+
+    weights: Any = None
+    try:
+        made = simulate(
+            _solver(arm, seed),
+            train,
+            workers=arm.workers,
+            strategy=arm.strategy,
+            cluster=Cluster(
+                step=1.0,
+                jitter=arm.jitter,
+                latency=0.01,
+                bandwidth=arm.bandwidth,
+                slow=dict(arm.slow),
+                seed=seed,
+            ),
+            validation=held_out,
+            validate_every=max(1, arm.every // round_of(arm.strategy)) if arm.every else 1 << 30,
+            steps=arm.steps,
+            seed=seed,
+            threads=1,
+            diverged=1e9,
+            on_event=hear,
+        )
+        weights = made.weights
+    except ListenerError as error:
+        if not isinstance(error.__cause__, _Reached):
+            raise
+    rounds = [event for event in events if event["event"] == "round"]
+    last = [event for event in events if event["event"] == "validation"][-1]
+    size = _size(arm) if weights is None else weights.flat.nbytes
+    so_far, traffic = 0, []
+    for event in rounds:
+        so_far += synchronisations(size, arm.strategy, [event], arm.workers)
+        traffic.append((event["iteration"], event["total_bytes_sent"], so_far))
+    missed = arm.until is not None and points[-1][1] < arm.until
+    return Run(
+        points=points,
+        accuracy=last["metrics"]["accuracy"],
+        loss=last["metrics"]["loss"],
+        iterations=inf if missed else last["iteration"],
+        sent=sum(event["bytes_sent"] for event in rounds) / arm.workers,
+        synchronisations=so_far,
+        seconds=rounds[-1]["total_seconds"],
+        traffic=traffic,
+    )
+
+
+def _size(arm: Arm) -> int:
+    inputs, outputs = _SHAPES[arm.task]
+    return 4 * ((inputs + 1) * arm.hidden + (arm.hidden + 1) * outputs)
+
+
+_SHAPES = {"digits": (196, 10), "cancer": (30, 2)}
+
+
+def _solver(arm: Arm, seed: int) -> SolverParams:
+    inputs, outputs = _SHAPES[arm.task]
+    layers = (
+        RDDLayer("data", shape=[arm.batch, inputs]),
+        RDDLayer("label", shape=[arm.batch]),
+        LinearLayer("ip1", "data", num_outputs=arm.hidden, weight_filler="xavier"),
+        ReLU("relu1", "ip1", in_place=True),
+        LinearLayer("ip2", "ip1", num_outputs=outputs, weight_filler="xavier"),
+        SoftmaxWithLoss("loss", ["ip2", "label"]),
+        Accuracy("accuracy", ["ip2", "label"], phase="TEST"),
+    )
+    return SolverParams(
+        net=NetParams("mlp", *layers),
+        base_lr=arm.rate,
+        lr_policy="fixed",
+        momentum=0.9,
+        random_seed=seed,
+    )
+
+
+def _data(task: str, count: int | None, seed: int) -> tuple[ArrayRecords, ArrayRecords]:
+    if task == "cancer":
+        return _cancer(seed)
+    train, held_out = _flat_digits()
+    return (train if count is None else _taken(train, slice(0, count))), held_out
+
+
+@cache
+def _flat_digits() -> tuple[ArrayRecords, ArrayRecords]:
+    return _flat(digits(slice(0, TRAINED))), _flat(digits(slice(TRAINED, None)))
+
+
+def _taken(given: ArrayRecords, part: slice) -> ArrayRecords:
+    return ArrayRecords(**given.take(part))
+
+
+def _flat(given: ArrayRecords) -> ArrayRecords:
+    """The digits at half their width and height, as rows."""
+    batch = given.take(slice(0, len(given)))
+    small = batch["data"].reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4), dtype=np.float32)
+    return ArrayRecords(data=small.reshape(len(given), -1), label=batch["label"])
+
+
+@cache
+def _cancer(seed: int) -> tuple[ArrayRecords, ArrayRecords]:
+    """scikit-learn's 569 records of breast cancer; each seed holds out another 30 %."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
+
+    values, labels = load_breast_cancer(return_X_y=True)
+    parts = train_test_split(values, labels, test_size=0.3, random_state=seed, stratify=labels)
+    train, held_out = parts[:2]
+    mean, deviation = train.mean(axis=0), train.std(axis=0)
+
+    def made(data: Any, label: Any) -> ArrayRecords:
+        scaled = ((data - mean) / deviation).astype(np.float32)
+        return ArrayRecords(data=scaled, label=label.astype(np.float32))
+
+    return made(train, parts[2]), made(held_out, parts[3])

@@ -1,0 +1,112 @@
+"""The papers' page: how its cells are drawn again, found, and compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.papers import __main__ as papers
+from benchmarks.papers import trainings
+from benchmarks.papers.cells import Cell, Part, Place, Said, Table, agree, drawn, on_page
+from benchmarks.papers.controls import Task, equal_bytes, equal_synchronisations
+from benchmarks.papers.sparknet_figures import divided
+from benchmarks.papers.trainings import Arm, Run, over_seeds, run, spread
+from sparknet.summary.spread import Spread
+from sparknet.training import Averaging, DynamicAveraging, SlowMo
+
+
+def part(value: float = 0.951) -> Part:
+    cell = Cell(lambda: Spread(value, 0.004, 5), 100, unit=" %")
+    clock = Cell(lambda: Spread(3.0, 1.0, 3), is_timed=True)
+    return Part(
+        "some",
+        "Some figure",
+        lambda: "Words | with a bar.",
+        [
+            Table(("a", "b"), [["x", "1"]]),
+            Table(("K", "accuracy", "ms", "verdict"), [["2", cell, clock, Said(lambda: "so")]]),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "again", "same"),
+    [
+        ("95.10 ± 0.40 %", "95.80 ± 0.10 %", True),
+        ("95.10 ± 0.40 %", "96.00 ± 0.10 %", False),
+        ("+1.20 ± 0.10", "+0.90 ± 0.05", False),
+        ("-0.12 ± 0.10", "+0.05 ± 0.10", True),
+        ("1,234 ± 10", "1,250 ± 5", True),
+        ("81", "81", True),
+        ("81", "82", False),
+        ("inf", "inf", True),
+    ],
+)
+def test_cells_agree_within_twice_their_error(page: str, again: str, same: bool) -> None:
+    assert agree(page, again) == same
+
+
+def test_a_drawn_cell_is_found_on_the_page() -> None:
+    one = part()
+    page = "\n".join(["# The page", *papers.text(one), "", "`… --only some`"])
+    [(place, cell)] = drawn([one], 1.0, 0)
+    assert place == Place("some", 1, 0, 1)
+    assert on_page(page, place) == str(cell) == "95.10 ± 0.40 %"
+    with pytest.raises(LookupError, match="no part 'other'"):
+        on_page(page, Place("other", 0, 0, 0))
+
+
+def test_a_page_that_is_wrong_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("\n".join([*papers.text(part()), "", "`… --only some`"]))
+    monkeypatch.setattr(papers, "PAGE", page)
+    monkeypatch.setattr(trainings, "folder", trainings.folder)
+    assert papers.check([part], 0.1, 0) == 0
+    assert papers.check([lambda: part(0.97)], 0.1, 0) == 1
+    assert "WRONG some, table 2, row 1, column 2: 95.10 ± 0.40 % on the page" in (
+        capsys.readouterr().out
+    )
+
+
+def test_the_naive_way_is_the_papers_formula() -> None:
+    found = [round(divided(5, cost), 2) for cost in (0.0, 0.1, 0.5, 0.8, 1.0)]
+    assert found == [5.0, 3.33, 1.43, 1.0, 0.83]
+
+
+def test_trainings_are_kept_by_arm_and_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainings, "folder", tmp_path)
+    static = Arm(Averaging(10), 2, 40, task="cancer", batch=8, hidden=4)
+    losses = over_seeds(static, lambda one: one.loss)
+    assert len(set(losses.values())) == trainings.SEEDS
+    assert len(list(tmp_path.glob("*.json"))) == trainings.SEEDS
+    made: Run = run(static, 1)
+    assert (made.iterations, made.synchronisations) == (40, 4)
+    size = 4 * (31 * 4 + 5 * 2)
+    assert made.sent == pytest.approx(4 * size)  # a mean of two sends the buffer once
+    assert run(static, 1) == made
+    found = spread(static, lambda one: one.loss)
+    assert found.mean == pytest.approx(np.mean(list(losses.values())))
+    never = Arm(DynamicAveraging(1e9), 2, 40, task="cancer", batch=8, hidden=4)
+    assert run(never, 1).synchronisations <= 1
+
+
+def test_controls_send_as_many_bytes_or_synchronise_as_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainings, "folder", tmp_path)
+    monkeypatch.setattr(trainings, "SEEDS", 2)
+    task = Task("cancer", "", 60, 8, 0.02, 16, "loss")
+    for strategy in (SlowMo(10), Averaging(10, codec="fp16")):
+        sent = spread(task.arm(strategy, 2), lambda one: one.sent).mean
+        control = equal_bytes(task, strategy, 2)
+        assert spread(control, lambda one: one.sent).mean == pytest.approx(sent, rel=0.03)
+        often = equal_synchronisations(task, strategy, 2)
+        assert often.strategy == Averaging(10)
+    assert equal_bytes(task, SlowMo(10), 2).strategy == Averaging(5)
+    assert equal_bytes(task, Averaging(10, codec="fp16"), 2).strategy == Averaging(20)
