@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def examples(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     yield
-    for name in ("scenes", "nowcast", "languages"):
+    for name in ("scenes", "nowcast", "languages", "trials"):
         sys.modules.pop(name, None)
 
 
@@ -77,3 +77,62 @@ msgid "Nothing"
 msgstr ""
 """
     assert list(messages(catalogue)) == ["Spara", "%(n)d rad till", ""]
+
+
+def test_a_row_has_the_mean_and_its_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    from trials import head, row
+
+    head("accuracy", "loss")
+    assert row("the net", [[0.8, 2.0], [0.9, 2.0], [1.0, 5.0]], ".2f") == pytest.approx([0.9, 3.0])
+    assert row("trees", [0.5]) == [0.5]
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    # The deviations 0.1 and sqrt(3), each over the root of three.
+    assert lines[1] == ["the", "net", "0.90", "±", "0.06", "3.00", "±", "1.00"]
+    assert lines[2] == ["trees", "50.0%"]
+
+
+def test_the_net_of_forecasts_begins_as_the_linear_regression() -> None:
+    """Its convolution computes what scikit-learn's regression on the same pixels does."""
+    pytest.importorskip("pyspark")
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    from nowcast import (
+        AROUND,
+        BATCH,
+        SEEN,
+        SIDE,
+        begun,
+        film,
+        forecaster,
+        regression,
+        straight_on,
+    )
+
+    from sparknet.net import Net
+
+    films = np.stack([film(np.random.default_rng(number)) for number in range(BATCH)])
+    seen, future = np.split(films.astype(np.float32) / 255, [SEEN], 1)
+    weights, biases = regression(seen, future)
+    rows, wanted, edge = [], [], (AROUND // 2, AROUND // 2)
+    for number, one in enumerate(seen):
+        wide = np.pad(one, ((0, 0), edge, edge))
+        for y in range(number % 4, SIDE, 4):
+            for x in range(SIDE):
+                rows.append(wide[:, y : y + AROUND, x : x + AROUND].ravel())
+                wanted.append(future[number, :, y, x])
+    asked = linear_model.Ridge(alpha=0.1).fit(rows, wanted).predict(rows[:SIDE])
+    forecasts = straight_on(seen, weights, biases)
+    assert forecasts[0, :, 0] == pytest.approx(asked.T, abs=0.005)
+    net = Net(forecaster())
+    net.set_weights(begun(weights, biases))
+    given = {"seen": films[:, :SEEN], "next": films[:, SEEN:]}
+    assert net.forward(given, ["linear"])["linear"] == pytest.approx(forecasts, abs=1e-4)
+
+
+def test_runs_of_letters_tell_languages_that_words_do_not() -> None:
+    pytest.importorskip("pyspark")
+    pytest.importorskip("sklearn")
+    from languages import plain
+
+    learned = [("mostrare salvare", 0), ("zeigen sichern", 1)] * 4
+    told = plain(learned, [("cercare", 0), ("suchen", 1)])
+    assert told == {"words, logistic regression": 0.5, "runs of letters, linear SVM": 1.0}

@@ -48,6 +48,13 @@ def share(said: str, what: str) -> float:
     return float(re.findall(rf"{what} ([0-9.]+)%", said)[-1]) / 100
 
 
+def table(said: str) -> dict[str, list[float]]:
+    """The rows of a table that an example prints: a name, and the mean of each column."""
+    lines = re.findall(r"^(\S.{31})((?: +[\d.]+%?(?: ± [\d.]+%?)?)+)$", said, re.MULTILINE)
+    columns = ((name, re.sub(r"± \S+|%", "", row).split()) for name, row in lines)
+    return {name.strip(): [float(number) for number in row] for name, row in columns}
+
+
 def test_the_demo(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     assert share(output("digits_spark.py", str(tmp_path)), "accuracy") >= 0.97
@@ -80,7 +87,6 @@ SETTINGS = [(2, False), (1, False), (2, True), (1, True)]
     ("name", "epochs", "what", "least"),
     [
         ("detect_and_match.py", "3", "mean average precision", 0.5),
-        ("nowcast.py", "2", "persistence by", 0.05),
     ],
 )
 def test_an_application_runs(
@@ -89,6 +95,16 @@ def test_an_application_runs(
     pytest.importorskip("matplotlib")
     assert share(output(name, "2", str(tmp_path), epochs), what) >= least
     assert any(tmp_path.glob("*.png"))
+
+
+@pytest.mark.slow
+def test_forecasts_beside_a_linear_regression(tmp_path: Path) -> None:
+    """The net begins as the regression, which is far ahead of persistence."""
+    pytest.importorskip("matplotlib")
+    found = table(output("nowcast.py", "2", str(tmp_path), "1"))
+    persistence, linear, net = (errors[-1] for errors in found.values())
+    assert max(linear, net) < 0.3 * persistence
+    assert (tmp_path / "nowcast.png").exists()
 
 
 @pytest.mark.slow
@@ -116,9 +132,9 @@ def test_few_images_from_tars() -> None:
 @pytest.mark.slow
 def test_few_rows_of_tables() -> None:
     """The features need them all: docs/applications.md."""
-    said = output("tables.py", "2", "5000", "5000", connect=True)
-    areas = [float(line.split()[1]) for line in said.splitlines()[-2:]]
-    assert min(areas) > 0.6
+    found = table(output("tables.py", "2", "5000", "5000", connect=True))
+    assert [*found] == ["collisions", "molecules"]
+    assert min(net for net, *_ in found.values()) > 0.6
 
 
 in_all_settings = pytest.mark.parametrize(("workers", "connect"), SETTINGS)
@@ -128,13 +144,13 @@ in_all_settings = pytest.mark.parametrize(("workers", "connect"), SETTINGS)
 @pytest.mark.long
 @in_all_settings
 def test_tables(workers: int, connect: bool) -> None:
-    """The nets are ahead of trees, and their features of the columns."""
-    said = output("tables.py", str(workers), connect=connect)
-    found = {line.split()[0]: [*map(float, line.split()[1:])] for line in said.splitlines()[-2:]}
-    for name, least in {"collisions": 0.88, "molecules": 0.9}.items():
+    """Trees as good as they can be are as good on molecules, and behind on collisions."""
+    found = table(output("tables.py", str(workers), connect=connect))
+    for name, least in {"collisions": 0.8, "molecules": 0.95}.items():
         net, trees, by_features, by_columns = found[name]
-        assert net > max(least, trees)
+        assert min(net, trees) > least
         assert by_features > by_columns + 0.05
+    assert found["collisions"][0] > found["collisions"][1] + 0.03
 
 
 @pytest.mark.slow
@@ -159,7 +175,9 @@ def test_segmentation(workers: int, connect: bool) -> None:
 def test_languages(workers: int, connect: bool) -> None:
     pytest.importorskip("django")
     said = output("languages.py", str(workers), connect=connect)
-    assert share(said, "accuracy") > max(0.72, share(said, "bag of words"))
+    words, letters, net = (accuracy for (accuracy,) in table(said).values())
+    assert letters > 83
+    assert net > max(72, words)
 
 
 @pytest.mark.slow
@@ -174,4 +192,7 @@ def test_imagenet(workers: int, connect: bool) -> None:
 @pytest.mark.long
 @in_all_settings
 def test_nowcasting(workers: int, connect: bool) -> None:
-    assert share(output("nowcast.py", str(workers), connect=connect), "persistence by") >= 0.33
+    found = table(output("nowcast.py", str(workers), connect=connect))
+    persistence, linear, net = (errors[-1] for errors in found.values())
+    assert linear < 0.2 * persistence
+    assert net < linear
