@@ -21,8 +21,9 @@ CLOSE = {"float32": 1e-4, "bf16": 2.0**-6, "int8": 0.04}
 """How far a value may lie from float64's, as a share of itself and of the largest of its array."""
 
 PRODUCTS, TERMS = {"Convolution", "Deconvolution", "InnerProduct"}, 0.25
-"""Layers of sums of products: terms that cancel out leave an error of their own size, not of the
-sum's.  The share of it that stands for the largest value of the array."""
+"""Layers of sums of products.  Terms that cancel out leave an error of their own size, not of the
+sum's; so do those of averages and of sums of blobs.  The share of it that stands for the largest
+value of the array."""
 
 
 @dataclass(frozen=True)
@@ -123,11 +124,21 @@ class Walk:
                     continue
                 what = f"{layer.name}: {top}"
                 if said := self.compare(what, self.seen[top], y):
-                    size = largest(self.sizes[number](None)[0])
+                    size = self.slack(number)
                     if not size or self.compare(what, self.seen[top], y, size):
                         return said
                 self.values[top] = self.seen[top].astype(np.float64)
         return ""
+
+    def slack(self, number: int) -> float:
+        """The size of the terms behind a layer's tops, back to where values were seen."""
+        layer = self.layers[number]
+        found = [largest(self.sizes[number](None)[0])]
+        for bottom in layer.bottom:
+            made = [n for n in range(number) if bottom in self.layers[n].top]
+            if made and (bottom not in self.seen or self.last[bottom] != made[-1]):
+                found.append(self.slack(made[-1]))
+        return max(found)
 
     def layer(self, number: int, layer: Any) -> Any:
         xs = [self.values[name] for name in layer.bottom]
@@ -215,9 +226,11 @@ class Walk:
 
 
 def sizes(layer: Any, xs: list[Any], own: list[Any], dys: list[Any] | None) -> Any:
-    """Of a layer of products the sums of the sizes of their terms: its tops' and its parameters'
+    """Of a layer of sums the sums of the sizes of their terms: its tops' and its parameters'
     gradients'."""
-    if layer.type not in PRODUCTS:
+    if layer.type == "Eltwise":
+        return xs, []
+    if layer.type not in PRODUCTS | {"Pooling"}:
         return [], []
     ys, pull = LAYERS[layer.type](layer, [np.abs(x) for x in xs], [np.abs(w) for w in own], True)
     return ys, [] if dys is None else pull([np.abs(dy) for dy in dys])[1]

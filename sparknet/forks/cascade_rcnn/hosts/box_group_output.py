@@ -37,8 +37,9 @@ class BoxGroupOutputHost(Host):
         values = self.node.plan.values
         stride, (heights, widths) = values["strides"][number], values["sizes"][number]
         many, (high, wide) = len(heights), scores.shape[2:]
+        images = len(scores) // many
         sizes = np.array([widths, heights], np.float64).T[None, :, :, None, None]
-        parts = deltas.reshape(-1, many, 4, high, wide).astype(np.float64)
+        parts = deltas.reshape(images, many, 4, high, wide).astype(np.float64)
         means, stds = (np.array(values[name]).reshape(4, 1, 1) for name in ("means", "stds"))
         parts = parts * stds + means
         reach, grows = 1 / values["field_xyr"], np.log(values["field_whr"])
@@ -47,10 +48,10 @@ class BoxGroupOutputHost(Host):
         size = np.exp(np.clip(parts[:, :, 2:], -grows, grows)) * sizes
         low = middle - size / 2
         boxes = np.concatenate([low, low + size - 1], 2).transpose(0, 1, 3, 4, 2)
-        likely = 1 - scores[:, 0].reshape(-1, many, high, wide).astype(np.float64)
+        likely = 1 - scores[:, 0].reshape(images, many, high, wide).astype(np.float64)
         found = []
-        for image, one in zip(boxes.reshape(len(boxes), -1, 4), likely, strict=True):
-            own = inside(image, high * stride, wide * stride)
+        for image, one in zip(boxes, likely, strict=True):
+            own = inside(image.reshape(-1, 4), high * stride, wide * stride)
             large = (own[:, 2:] - own[:, :2] + 1 >= values["min_size"]).all(1)
             chosen = large & (one.ravel() >= values["fg_thr"])
             found.append(np.concatenate([own, one.ravel()[:, None]], 1)[chosen])
