@@ -22,7 +22,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks.digits import source
+from benchmarks.digits import real, source
 from benchmarks.papers import bigdl, controls, dynamic, sparknet_figures, tensorspark, trainings
 from benchmarks.papers.cells import Part, agree, drawn, on_page
 from sparknet.summary.plot import Panel
@@ -35,9 +35,9 @@ HEAD = """# The papers' experiments
 
 The figures and tables of SparkNet, of dynamic averaging, of BigDL and of TensorSpark on small nets,
 and the strategies held against their controls. Unless a section says otherwise, the net has 32
-hidden units and learns handwritten digits of 14 x 14 pixels (8,500 to train on, 1,500 to test on)
-in batches of 4, and all workers are virtual ([planning.md](planning.md)): weights and order of the
-data are those of real runs, times are simulated, in units of C, the time of a step. A cell is a
+hidden units and learns MNIST's 10,000 test digits at 14 x 14 pixels (8,500 to train on, 1,500 held
+out) in batches of 4, and all workers are virtual ([planning.md](planning.md)): weights and order of
+the data are those of real runs, times are simulated, in units of C, the time of a step. A cell is a
 mean over {seeds} seeds ± its standard error; a seed decides the initial weights, the order of the
 data and the times of steps, and all arms share it. A difference counts as seen where Student's t
 gives it 95% confidence, in pairs of the same seed. Bytes are those that the transport counts for
@@ -76,6 +76,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the choice, for --check")
     asked = parser.parse_args()
     print(source(), file=sys.stderr)
+    if (asked.write or asked.check) and real() is None:
+        parser.error("the page is of MNIST's digits: SPARKNET_MNIST says where they are")
     chosen = [make for name, make in makers().items() if not asked.only or name in asked.only]
     if asked.check:
         sys.exit(1 if check(chosen, asked.share, asked.seed) else 0)

@@ -25,7 +25,7 @@ from sparknet import (
     SoftmaxWithLoss,
     SolverParams,
 )
-from sparknet.errors import ListenerError
+from sparknet.errors import Diverged, ListenerError
 from sparknet.loaders import ArrayRecords
 from sparknet.summary.spread import Difference, Spread, difference
 from sparknet.training import Averaging, Cluster, Strategy, simulate
@@ -166,6 +166,8 @@ def _trained(arm: Arm, seed: int) -> Run:
             on_event=hear,
         )
         weights = made.weights
+    except Diverged:
+        return Run([], 0.0, 1e9, inf, 0.0, 0.0, 0.0, [])
     except ListenerError as error:
         if not isinstance(error.__cause__, _Reached):
             raise

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import __main__ as papers
-from benchmarks.papers import trainings
+from benchmarks.papers import bigdl, trainings
 from benchmarks.papers.cells import Cell, Part, Place, Said, Table, agree, drawn, on_page
 from benchmarks.papers.controls import Task, equal_bytes, equal_synchronisations
 from benchmarks.papers.sparknet_figures import divided
 from benchmarks.papers.trainings import Arm, Run, over_seeds, run, spread
 from sparknet.summary.spread import Spread
-from sparknet.training import Averaging, DynamicAveraging, SlowMo
+from sparknet.training import AllReduce, Averaging, DynamicAveraging, SlowMo
+from sparknet.training.planning import predict
 
 
 def part(value: float = 0.951) -> Part:
@@ -101,7 +102,7 @@ def test_controls_send_as_many_bytes_or_synchronise_as_often(
 ) -> None:
     monkeypatch.setattr(trainings, "folder", tmp_path)
     monkeypatch.setattr(trainings, "SEEDS", 2)
-    task = Task("cancer", "", 60, 8, 0.02, 16, "loss")
+    task = Task("cancer", "", 60, 8, (0.02,), 16, "loss")
     for strategy in (SlowMo(10), Averaging(10, codec="fp16")):
         sent = spread(task.arm(strategy, 2), lambda one: one.sent).mean
         control = equal_bytes(task, strategy, 2)
@@ -110,3 +111,17 @@ def test_controls_send_as_many_bytes_or_synchronise_as_often(
         assert often.strategy == Averaging(10)
     assert equal_bytes(task, SlowMo(10), 2).strategy == Averaging(5)
     assert equal_bytes(task, Averaging(10, codec="fp16"), 2).strategy == Averaging(20)
+
+
+def test_each_arm_has_the_best_of_the_rates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainings, "folder", tmp_path)
+    task = Task("cancer", "", 30, 8, (1e-5, 0.05), 16, "loss")
+    assert task.arm(Averaging(10), 2).rate == 0.05
+
+
+def test_an_iteration_of_all_reduce_takes_what_the_strategy_takes() -> None:
+    found = predict(AllReduce(), bigdl.WIRE, 16, bigdl.nbytes())
+    assert bigdl.iteration(16) == pytest.approx(found.seconds, rel=0.01)
+    assert bigdl.nbytes() == 53_513_120  # bvlc_googlenet.caffemodel, with both auxiliary heads
