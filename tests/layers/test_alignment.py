@@ -115,6 +115,21 @@ def test_a_crop_on_the_path() -> None:
     assert graph.node("third").plan.values["offset"][2:] == (2, 2)
 
 
+def test_a_crop_of_the_file_on_the_path() -> None:
+    """A pixel of `cut` lies 7 - 3 rows and 7 - 4 columns before data's, one of `small` 4 behind."""
+    text = net({"c": ("Convolution", "data", 1, 1, 7)}, "crop_param { offset: 3 offset: 4 }") + (
+        'layer { name: "small" type: "Convolution" bottom: "data" top: "small" '
+        "convolution_param { num_output: 1 kernel_size: 9 } } "
+        'layer { name: "last" type: "Crop" bottom: "cut" bottom: "small" top: "y" }'
+    )
+    graph = build(parse_net(text, dialect="hed"), TEST)
+    assert graph.node("last").plan.values["offset"][2:] == (8, 7)
+    of_other_axes = text.replace("crop_param { offset: 3", "crop_param { axis: 3 offset: 3")
+    of_other_axes = of_other_axes.replace("offset: 3 offset: 4", "offset: 4")
+    with pytest.raises(LayerError, match="'crop' on its path crops other axes"):
+        build(parse_net(of_other_axes, dialect="hed"), TEST)
+
+
 @pytest.mark.parametrize(
     ("steps", "message"),
     [

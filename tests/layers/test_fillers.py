@@ -75,6 +75,8 @@ def test_all_cases_were_run() -> None:
         ("type: 'gaussian' std: 0", (2, 3), "positive std; it is 0"),
         ("type: 'gaussian' mean: nan", (2, 3), "positive std"),
         ("type: 'uniform' min: 2 max: 1", (2, 3), "min <= max; they are 2 and 1"),
+        ("type: 'uniform' min: -inf max: 1", (2, 3), "min <= max; they are -inf and 1"),
+        ("type: 'uniform' min: 1 max: inf", (2, 3), "min <= max; they are 1 and inf"),
         ("type: 'bilinear'", (1, 1, 4, 2), "square kernel; the shape is 1 x 1 x 4 x 2"),
         ("type: 'bilinear'", (4, 4), "needs 4 axes"),
         ("type: 'msra'", (), "at least 1 axis"),
