@@ -231,8 +231,9 @@ def throughput() -> Part:
         return (
             f"All in virtual time: all-reduce of the {nbytes() / 1e6:.1f} MB of Inception-v1, with "
             f"both auxiliary heads, in each iteration, C = {STEP:g} s and a spread of 5% in the "
-            "times of steps (assumed), 10 Gbit/s as in the paper. The speed-up is against 16 nodes, as in the paper, which "
-            "reports nearly linear scaling up to 96 nodes (5.3) and reasonable scaling up to 256, "
+            "times of steps (assumed), 10 Gbit/s as in the paper. The speed-up is against 16 "
+            "nodes, as in the paper, which reports nearly linear scaling up to 96 nodes (5.3) and "
+            "reasonable scaling up to 256, "
             "without a number that could stand here. The column of jobs adds the time of a Spark "
             "job for each iteration, on a line through those measured for Figure 8 on one machine, "
             "which is dear for a cluster's. The last column is Figure 6, S / C; the paper has less "
