@@ -55,6 +55,7 @@ EXTRAS = {
     "pydot",
     "sklearn",
     "tensorboard",
+    "tokenizers",
     "torch",
 }
 APART = {"spark/pipeline"}

@@ -30,9 +30,11 @@ from sparknet.spark.columns import wanted
 from sparknet.spark.evaluation import Evaluation, evaluate
 from sparknet.spark.model_inputs import ModelInputs
 from sparknet.spark.outputs import Output
+from sparknet.spark.pooling import POOLED, pooled
 from sparknet.spark.prediction import Invalid, Prediction
 from sparknet.spark.remote import fetched, written
 from sparknet.spark.shared_weights import send_weights
+from sparknet.spark.texts import Tokens, check_texts
 from sparknet.spark.transformed import key_of, pictures_of, transformed
 from sparknet.training.portable import portable_net
 from sparknet.weights import WeightCollection
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 StrPath = str | os.PathLike[str]
 
+FEWEST = 32
+"""Texts that go through a net at a time, unless more or `batch=` are asked for."""
 _SUFFIXES = (".caffemodel", ".h5")
 
 
@@ -57,7 +61,11 @@ class SparkModel:
     others.  ``preprocessing``, or its settings as keywords (``resize=256, crop=224,
     mean=(104, 117, 123)``), says what happens to images: docs/images.md.  ``precision`` is that of
     `Net`; executors whose processor lacks it compute in float32.  ``dialect`` is that of `Net`,
-    too: docs/compatibility.md.  The net of a caffemodel imports no Python layer, and reads and
+    too: docs/compatibility.md.  ``tokenizer`` is the tokenizer.json of a net that takes texts:
+    ``columns={"input_ids": "text"}`` names a column of strings.  ``pooling``, one of "mean", "cls"
+    and "max", makes one vector of the tokens' of each text, the blob `pooled`, and `normalized`, of
+    length 1; ``pooled`` names the blob of the tokens' vectors where none or several are outputs.
+    The net of a caffemodel imports no Python layer, and reads and
     writes no file, unless ``trusted`` is True.
     """
 
@@ -71,6 +79,9 @@ class SparkModel:
         preprocessing: Preprocessing | None = None,
         precision: str = "float32",
         dialect: str | None = None,
+        tokenizer: StrPath | None = None,
+        pooling: Literal["mean", "cls", "max"] | None = None,
+        pooled: str | None = None,
         **images: Unpack[ImageSettings],
     ) -> None:
         how = Preprocessing.given(preprocessing, images)
@@ -94,6 +105,12 @@ class SparkModel:
             raise SpecError(f"this Net is made already: give {how!r} to Net itself")
         if net is self.net and dialect is not None:
             raise SpecError(f"this Net is made already: give dialect={dialect!r} to Net itself")
+        self.tokens = saved.tokens if tokenizer is None else Tokens.read(tokenizer)
+        """What makes numbers of texts, if the net takes texts."""
+        if pooling is None and pooled is not None:
+            raise SpecError(f"pooled={pooled!r} is for pooling, which is not given")
+        if pooling is not None:
+            self._pool(pooling, pooled)
 
     def transform(
         self,
@@ -214,8 +231,13 @@ class SparkModel:
         blobs = list(dict.fromkeys(output.blob for output in outputs))
         mapping = self.mapping(blobs, named(ask.columns), None if data is None else data.columns)
         if data is not None:
-            check_types(data, mapping.values(), "the data")
+            check = check_types if self.tokens is None else check_texts
+            check(data, mapping.values(), "the data")
         batch = ask.batch or batch_for(tested, blobs)
+        texts = None
+        if self.tokens is not None:
+            texts = self.tokens.sent(session, tested)
+            batch = batch if ask.batch else max(batch, FEWEST)
         shapes = wanted(tested.entries, told=told_shapes(data, mapping))
         return Prediction(
             weights=send_weights(session, self._flat()),
@@ -231,6 +253,7 @@ class SparkModel:
             pictures=pictures_of(tested, mapping, outputs, data, shapes),
             preprocessing=self.net.preprocessing,
             precision=self.net.precision,
+            texts=texts,
         )
 
     def save(self, path: StrPath) -> None:
@@ -248,13 +271,26 @@ class SparkModel:
             write_text(file, self.net.tested.described)
         with written(f"{name}{ModelInputs.SUFFIX}") as file:
             file.write_text(ModelInputs(self.columns, self.net.preprocessing).to_json())
+        if self.tokens is not None:
+            with written(f"{name}{ModelInputs.TOKENIZER}") as file:
+                file.write_bytes(self.tokens.text)
 
     def __repr__(self) -> str:
         return f"<SparkModel '{shown(self.net.tested.described.name)}'>"
 
     # -- inside --------------------------------------------------------------------------
 
+    def _pool(self, kind: str, of: str | None) -> None:
+        if self.tokens is None:
+            raise SpecError("pooling is of a net that takes texts: give tokenizer")
+        self.tokens.check_pooling(kind)
+        net = self.net
+        described = pooled(net.tested, kind, of, self.tokens.mask(net.tested))
+        self.net = Net(described, self._flat(), precision=net.precision)
+
     def _outputs(self, tested: FedNet, wanted: Sequence[str] | None) -> list[str]:
+        if wanted is None and self.tokens is not None and POOLED in tested.net.blobs:
+            return [POOLED]
         if wanted is None:
             return predictions(tested.described, set(tested.net.params))
         for name in wanted:
@@ -280,6 +316,9 @@ class SparkModel:
             and not dependent(tested.described, [entry.name]).keys().isdisjoint(outputs)
         ]
         mapping = {name: given.get(name, name) for name in needed}
+        if self.tokens is not None:
+            ids = self.tokens.ids(tested)
+            mapping = {ids: given.get(ids, ids)}
         for name, column in mapping.items():
             if has is not None and column not in has:
                 raise SparkError(

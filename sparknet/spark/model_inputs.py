@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from sparknet.errors import FileError, SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.spark.column_types import named
 from sparknet.spark.remote import exists, fetched
+from sparknet.spark.texts import Tokens
 
 _LARGEST = 1 << 30
 
@@ -21,9 +22,11 @@ class ModelInputs:
     """The columns of a model, and what happens to its images."""
 
     SUFFIX: ClassVar[str] = ".sparknet.json"
+    TOKENIZER: ClassVar[str] = ".tokenizer.json"
 
     columns: dict[str, str] = field(default_factory=dict)
     preprocessing: Preprocessing | None = None
+    tokens: Tokens | None = None
 
     @classmethod
     def beside(cls, model: Any) -> ModelInputs:
@@ -40,7 +43,9 @@ class ModelInputs:
         with fetched(path) as file:
             if Path(file).stat().st_size > _LARGEST:
                 raise FileError(path, "is too large")
-            return cls.from_json(Path(file).read_text(encoding="utf-8", errors="replace"), path)
+            said = cls.from_json(Path(file).read_text(encoding="utf-8", errors="replace"), path)
+        tokenizer = f"{text.removesuffix(suffix)}{cls.TOKENIZER}"
+        return replace(said, tokens=Tokens.read(tokenizer)) if exists(tokenizer) else said
 
     def to_json(self) -> str:
         how = None if self.preprocessing is None else json.loads(self.preprocessing.to_json())

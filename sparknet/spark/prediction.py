@@ -24,6 +24,7 @@ from sparknet.spark.outputs import Array, At, Collected, Output
 from sparknet.spark.places import in_one_line
 from sparknet.spark.row_parts import Reader, RowPart
 from sparknet.spark.shared_weights import SharedWeights
+from sparknet.spark.texts import Texts
 from sparknet.spark.worker_cache import kept
 from sparknet.training.portable import Portable
 
@@ -56,6 +57,8 @@ class Prediction:
     preprocessing: Preprocessing | None = None
     """What was asked for images."""
     precision: str = "float32"
+    texts: Texts | None = None
+    """What makes the inputs of a column of texts."""
 
     @property
     def columns(self) -> list[str]:
@@ -149,7 +152,7 @@ class _Piece:
     def _run(self, part: RowPart) -> None:
         made = self._worker.run(part.values, self._blobs)
         at: Any = part.at
-        if len(at) == at[-1] - at[0] + 1:
+        if len(at) == at[-1] - at[0] + 1 and (at[1:] > at[:-1]).all():
             at = slice(int(at[0]), int(at[-1]) + 1)
         puts: list[Callable[[], None]] = []
         for output, column in zip(self._given.outputs, self._columns, strict=True):

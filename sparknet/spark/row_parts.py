@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sparknet.spark.prediction import Prediction
+    from sparknet.spark.texts import Texts
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,39 @@ class Reader:
 
     def _piece(self, rows: pa.RecordBatch) -> Iterator[RowPart]:
         size = self._given.batch
+        if self._given.texts is not None:
+            yield from self._texts(rows, self._given.texts)
+            self._done += rows.num_rows
+            return
         for begin in range(0, max(rows.num_rows, 1), size):
             yield from self._parts(rows, begin, rows.slice(begin, size))
         self._done += rows.num_rows
+
+    def _texts(self, rows: pa.RecordBatch, texts: Texts) -> Iterator[RowPart]:
+        """Rows of about as many tokens together, so that there is little padding."""
+        given, before = self._given, self._done
+
+        def place(number: int) -> str:
+            return self._place(rows, number, before)
+
+        (column,) = given.mapping.values()
+        found, errors = texts.read(rows.column(plain(column)), column)
+        if errors and given.invalid == "raise":
+            first = min(errors)
+            raise at_place(errors[first], place(first)) from None
+        good = sorted(set(range(len(found))) - errors.keys(), key=lambda row: len(found[row]))
+        groups = [good[at : at + given.batch] for at in range(0, max(len(good), 1), given.batch)]
+        for number, group in enumerate(groups):
+            yield RowPart(
+                rows,
+                number == 0,
+                number == len(groups) - 1,
+                np.array(group, int),
+                texts.values([found[row] for row in group]) if group else {},
+                {} if number else dict(errors),
+                None,
+                place,
+            )
 
     def _parts(self, rows: pa.RecordBatch, begin: int, part: pa.RecordBatch) -> Iterator[RowPart]:
         given, before = self._given, self._done

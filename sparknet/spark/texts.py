@@ -1,0 +1,267 @@
+"""Texts: a column of text as the numbers of tokens that a net takes.
+
+The package tokenizers computes them in the Python workers, by the `tokenizer.json` that lies next
+to a model of Hugging Face.  The file is not trusted: its size is checked, and each worker reads it
+once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from sparknet.errors import FileError, LayerError, MissingExtra, SparkError, SpecError, shown
+from sparknet.graph.records import Outline
+from sparknet.net.fed import FedNet
+from sparknet.spark.files import send
+from sparknet.spark.outputs import Array
+from sparknet.spark.remote import fetched
+from sparknet.spark.worker_cache import kept
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+Role = Literal["ids", "mask", "types", "places"]
+_LARGEST = 1 << 28
+_ENDLESS = 1 << 15
+"""Tokens of which a net that takes as many takes any number."""
+_ROLES: tuple[tuple[str, Role], ...] = (("mask", "mask"), ("type", "types"), ("position", "places"))
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What makes the inputs of a net of a column of texts."""
+
+    file: str
+    """The tokenizer's file, as SparkFiles knows it."""
+    roles: dict[str, Role]
+    """Input → what it takes of a text."""
+    length: int | None
+    """The only number of tokens that the net takes; None: any."""
+    longest: int | None
+    """The most that it takes; None: any number."""
+
+    def read(self, values: pa.Array, name: str) -> tuple[list[Any], dict[int, SparkError]]:
+        """For each row its tokens, and the errors of rows that have none."""
+        import pyarrow as pa
+
+        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+            raise SparkError(
+                f"column '{name}' is of type {values.type}, and a tokenizer takes text"
+            )
+        found: list[Any] = [None] * len(values)
+        errors: dict[int, SparkError] = {}
+        texts = values.to_pylist()
+        valid = [row for row, text in enumerate(texts) if text is not None]
+        tokenizer = kept(("tokenizer", self.file), self._tokenizer)
+        for row, made in zip(
+            valid, _encoded(tokenizer, [texts[row] for row in valid]), strict=True
+        ):
+            found[row] = made
+        for row, made in enumerate(found):
+            if made is None:
+                errors[row] = SparkError(
+                    f"column '{name}' is null: fill such rows, or filter them out"
+                )
+            elif not len(made):
+                errors[row] = SparkError(f"column '{name}' has a text without tokens")
+            elif self.longest is not None and len(made) > self.longest:
+                errors[row] = SparkError(
+                    f"column '{name}' has a text of {len(made)} tokens, and the net takes "
+                    f"{self.longest} at most: the tokenizer's file may say where texts are cut off"
+                )
+        return found, errors
+
+    def values(self, found: Sequence[Any]) -> dict[str, Array]:
+        """The inputs for some texts, as long as the longest one."""
+        tokenizer = kept(("tokenizer", self.file), self._tokenizer)
+        length = self.length or max(map(len, found))
+        pad, to_left = tokenizer.pads, tokenizer.pads_left
+        fill: dict[Role, int] = {"ids": pad[0], "mask": 0, "types": pad[1], "places": 0}
+        made = {
+            name: np.full((len(found), length), fill[role], np.float32)
+            for name, role in self.roles.items()
+        }
+        for row, one in enumerate(found):
+            at = slice(length - len(one), length) if to_left else slice(0, len(one))
+            for name, role in self.roles.items():
+                made[name][row, at] = _OF[role](one)
+        return made
+
+    def _tokenizer(self) -> _Tokenizer:
+        from pyspark import SparkFiles
+
+        path = Path(SparkFiles.get(self.file))
+        text = path.read_bytes()
+        if _digest(text) != path.stem.rpartition("-")[2]:
+            raise FileError(path, "is another tokenizer than the one that was sent")
+        return _Tokenizer(text, str(path))
+
+
+_OF: dict[Role, Any] = {
+    "ids": lambda one: one.ids,
+    "mask": lambda one: one.attention_mask,
+    "types": lambda one: one.type_ids,
+    "places": lambda one: range(len(one)),
+}
+
+
+class _Tokenizer:
+    """A tokenizer that pads nothing: batches are padded to their own longest text."""
+
+    def __init__(self, text: bytes, path: str) -> None:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # tasks share the cores already
+        try:
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise MissingExtra("tokenizers", "text", "a column of text") from error
+        try:
+            self.made = Tokenizer.from_buffer(text)
+            padding = self.made.padding or {}
+            self.made.no_padding()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic in Rust is no Exception
+            first = (str(error).splitlines() or [type(error).__name__])[0]
+            raise FileError(path, f"is no tokenizer: {shown(first)}") from None
+        ids = int(padding.get("pad_id", 0)), int(padding.get("pad_type_id", 0))
+        self.pads, self.pads_left = ids, padding.get("direction") == "left"
+
+
+def _encoded(tokenizer: _Tokenizer, texts: list[str]) -> list[Any]:
+    try:
+        return list(tokenizer.made.encode_batch(texts))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SparkError(f"the tokenizer failed: {shown(first)}") from None
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A tokenizer's file, as it was read."""
+
+    text: bytes = field(repr=False)
+    path: str
+    pads_left: bool = False
+
+    @classmethod
+    def read(cls, path: Any) -> Tokens:
+        """A file wherever Spark can read it."""
+        if not isinstance(path, (str, os.PathLike)):
+            raise SparkError(f"tokenizer is {path!r}: the path of a tokenizer.json is needed")
+        with fetched(path) as file:
+            try:
+                size = Path(file).stat().st_size
+                text = Path(file).read_bytes() if size <= _LARGEST else b""
+            except OSError as error:
+                raise FileError(path, error.strerror or str(error)) from error
+        if size > _LARGEST:
+            raise FileError(path, f"has {size} bytes; a tokenizer has {_LARGEST} at most")
+        return cls(text, os.fspath(path), _Tokenizer(text, os.fspath(path)).pads_left)
+
+    def ids(self, tested: FedNet) -> str:
+        """The input that takes the numbers of tokens."""
+        found = [name for name, role in _roles(tested).items() if role == "ids"]
+        if len(found) != 1:
+            names = [entry.name for entry in tested.entries]
+            raise SparkError(
+                "a tokenizer needs a net with one input of tokens, as 'input_ids': its inputs are "
+                f"{names}"
+            )
+        return found[0]
+
+    def mask(self, tested: FedNet) -> str | None:
+        """The input that says which tokens are none."""
+        return next((name for name, role in _roles(tested).items() if role == "mask"), None)
+
+    def check_pooling(self, kind: str) -> None:
+        if kind == "cls" and self.pads_left:
+            raise SpecError(
+                "pooling='cls' takes the first token, and the tokenizer pads on the left: take "
+                "another pooling"
+            )
+
+    def sent(self, session: SparkSession, tested: FedNet) -> Texts:
+        """Offer the tokenizer to tasks."""
+        name = f"sparknet-{_digest(self.text)}.tokenizer"
+        send(session, name, lambda path: path.write_bytes(self.text))
+        shapes = {entry.name: entry.shape for entry in tested.entries}
+        odd = next((one for one, shape in shapes.items() if len(shape) != 2), None)
+        if odd is not None:
+            raise SparkError(
+                f"a tokenizer makes rows of tokens, and input '{odd}' is {shapes[odd]}"
+            )
+        length, longest = _Lengths(tested, shapes).found()
+        return Texts(name, _roles(tested), length, longest)
+
+
+def _roles(tested: FedNet) -> dict[str, Role]:
+    return {
+        entry.name: next((role for part, role in _ROLES if part in entry.name.lower()), "ids")
+        for entry in tested.entries
+    }
+
+
+def check_texts(data: DataFrame, columns: Iterable[str], what: str) -> None:
+    """SparkError if a column holds no strings; no job is needed for it."""
+    for column in columns:
+        kinds = [field.dataType for field in data.schema.fields if field.name == column]
+        if len(kinds) > 1:
+            raise SparkError(f"{what} has {len(kinds)} columns called '{column}': rename or drop")
+        if kinds[0].simpleString() != "string":
+            raise SparkError(
+                f"column '{column}' of {what} is of type {kinds[0].simpleString()}, and a "
+                "tokenizer takes strings: cast it"
+            )
+
+
+class _Lengths:
+    """Which numbers of tokens a net takes, with the same weights."""
+
+    def __init__(self, tested: FedNet, shapes: Mapping[str, Sequence[int]]) -> None:
+        self._layers = Outline(tested.described.layer, tested.phase).layers
+        self._shapes = shapes
+        self._described = next(iter(shapes.values()))[1]
+        self._params = self._planned(self._described)
+
+    def found(self) -> tuple[int | None, int | None]:
+        """The only one, if there is one, and the largest."""
+        if not self._fits(1) or not self._fits(2):
+            return self._described, self._described
+        if self._fits(_ENDLESS):
+            return None, None
+        low, high = max(self._described, 2), _ENDLESS
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._fits(middle) else (low, middle)
+        return None, low
+
+    def _fits(self, length: int) -> bool:
+        return self._params is not None and self._planned(length) == self._params
+
+    def _planned(self, length: int) -> list[Any] | None:
+        blobs: dict[str, tuple[int, ...]] = {
+            name: (shape[0], length) for name, shape in self._shapes.items()
+        }
+        params: list[Any] = []
+        try:
+            for layer in self._layers:
+                plan = layer.plan([blobs[one] for one in layer.parameter.bottom])
+                params += [param.shape for param in plan.params]
+                blobs.update(zip(layer.parameter.top, plan.tops, strict=False))
+        except (KeyError, LayerError):
+            return None
+        return params
+
+
+def _digest(text: bytes) -> str:
+    return blake2b(text, digest_size=16).hexdigest()
