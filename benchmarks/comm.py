@@ -29,9 +29,9 @@ from sparknet.native import NDArray, set_threads
 from sparknet.training.comm import Comm, raw_bytes
 from sparknet.training.handshake import make_secret
 from sparknet.training.mesh import Listener
-from sparknet.training.seal import AES_GCM, GMAC, HMAC, NONE
 from sparknet.training.shared_memory import SWITCH
 from sparknet.training.tcp import TcpComm
+from sparknet.training.wire import AES_GCM, GMAC, HMAC, NONE
 
 FLOATS = 61_000_000
 """CaffeNet's parameters: 244 MB."""

@@ -20,27 +20,40 @@ import numpy as np
 
 ROOMS = ("training", "spark", "net", "caffe", "loaders", "native", "layers", "graph", "weights")
 SKIPPED, ROUNDS = 3, 8
+ENDS = ("training/worker.py", "_account")
+LOADS = ("training/learner.py", "_load")
 
 
 class Rounds:
-    """The files entered, a count for each; a round ends when it has been accounted for."""
+    """The files entered, a count for each; a round ends when it has been accounted for.
+
+    Files entered while a learner waits for its batch also count as the batch's way, from the queue
+    of batches into the net's blobs.
+    """
 
     def __init__(self) -> None:
-        self.done: list[Counter[str]] = []
-        self.current: Counter[str] = Counter()
+        self.done: list[dict[str, Counter[str]]] = []
+        self.entered: Counter[str] = Counter()
+        self.way: Counter[str] = Counter()
+        self._loads: int | None = None
+        """The thread whose learner loads a batch."""
 
     def __call__(self, frame: Any, event: str, _: object) -> None:
         _, ours, name = frame.f_code.co_filename.rpartition("/sparknet/")
-        if not ours:
+        if not ours or event not in ("call", "return"):
             return
+        place = (name, frame.f_code.co_name)
         if event == "call":
-            self.current[name] += 1
-        elif event == "return" and (name, frame.f_code.co_name) == (
-            "training/worker.py",
-            "_account",
-        ):
-            self.done.append(self.current)
-            self.current = Counter()
+            if place == LOADS:
+                self._loads = threading.get_ident()
+            self.entered[name] += 1
+            if self._loads == threading.get_ident():
+                self.way[name] += 1
+        elif place == LOADS:
+            self._loads = None
+        elif place == ENDS:
+            self.done.append({"entered": self.entered, "way": self.way})
+            self.entered, self.way = Counter(), Counter()
 
 
 def traced(batches: Iterable[Any], spec: Any, columns: Any, path: str) -> Iterator[Any]:
@@ -61,10 +74,10 @@ def traced(batches: Iterable[Any], spec: Any, columns: Any, path: str) -> Iterat
             Path(path).write_text(json.dumps(rounds.done))
 
 
-def entered() -> dict[str, int]:
-    """The files that every steady round enters, and how often on the average."""
+def traces(session: Any) -> dict[str, dict[str, int]]:
+    """The files that every steady round and each batch's way enter, and how often in a round."""
     from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
-    from sparknet.spark import Trainer, local_session, task
+    from sparknet.spark import Trainer, task
 
     net = NetParams(
         "lines",
@@ -75,14 +88,17 @@ def entered() -> dict[str, int]:
     )
     solver = SolverParams(net=net, base_lr=0.1, lr_policy="fixed")
     points = np.random.default_rng(0).normal(size=(512, 2))
-    session = local_session(2)
     rows = [(point.tolist(), int(point[0] > point[1])) for point in points]
     frame = session.createDataFrame(rows, "data array<double>, label int")
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "rounds.json"))
         with patch.object(task, "train", partial(traced, path=path)):
             Trainer(solver, workers=2, steps=10 * ROUNDS).fit(frame)
-        rounds = [Counter(one) for one in json.loads(Path(path).read_text())][SKIPPED:-1]
+        rounds = json.loads(Path(path).read_text())[SKIPPED:-1]
+    return {kind: _steady([one[kind] for one in rounds]) for kind in ("entered", "way")}
+
+
+def _steady(rounds: list[dict[str, int]]) -> dict[str, int]:
     return {
         name: sum(one[name] for one in rounds) // len(rounds)
         for name in sorted(set.intersection(*map(set, rounds)))
@@ -90,12 +106,17 @@ def entered() -> dict[str, int]:
 
 
 def main() -> None:
-    found = entered()
+    from sparknet.spark import local_session
+
+    found = traces(local_session(2))
     for room in ROOMS:
-        files = [name for name in found if name.startswith(f"{room}/")]
+        files = [name for name in found["entered"] if name.startswith(f"{room}/")]
         print(f"{room}: {len(files)} files")
         for name in files:
-            print(f"  {name:<40} {found[name]:>6} calls a round")
+            print(f"  {name:<40} {found['entered'][name]:>6} calls a round")
+    print("the way of a batch, from the queue of batches into the blobs:")
+    for name, calls in found["way"].items():
+        print(f"  {name:<40} {calls:>6} calls a round")
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ import numpy as np
 from sparknet.native import NDArray
 from sparknet.spark import local_session, tree_mean
 from sparknet.training.mesh import TOGETHER, Listener
-from sparknet.training.seal import choose_seal
 from sparknet.training.tcp import TcpComm
+from sparknet.training.wire import choose_seal
 from sparknet.weights import LayerBlobs, Layout, WeightCollection
 
 NUMBERS = 61_000_000

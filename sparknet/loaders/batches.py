@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -69,6 +69,11 @@ class Batches:
         return self
 
     __next__ = next
+
+    @property
+    def columns(self) -> Collection[str]:
+        """The names of a batch's columns."""
+        return self._work.records.columns.keys()
 
     @property
     def cursor(self) -> Position:

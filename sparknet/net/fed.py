@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -23,19 +24,10 @@ from sparknet.net.entries import (
     only_layers,
     with_inputs,
 )
-from sparknet.net.feed import Feed, decoded, reshape
+from sparknet.net.feed import Array, Feed, decoded, misfit, reshape
 from sparknet.net.flow import dependent, last_blobs
 from sparknet.net.metrics import Summary
-from sparknet.net.rows import (
-    Array,
-    Block,
-    Rows,
-    columns_of,
-    default_columns,
-    is_batch,
-    misfit,
-    open_rows,
-)
+from sparknet.net.rows import Block, Rows, columns_of, default_columns, is_batch, open_rows
 from sparknet.net.stream import Stream
 from sparknet.proto.suggest import did_you_mean
 
@@ -166,11 +158,11 @@ class FedNet:
         shapes: Mapping[str, Shape] = {}
         if rows.again or self.known_entries is None:
             shapes = rows.shapes()
-            self._check_columns(shapes)
+            self.check_columns(shapes)
         self.rows, self._stream, self._transformed = rows, None, transformed
         return shapes
 
-    def _check_columns(self, columns: Mapping[str, Any]) -> None:
+    def check_columns(self, columns: Collection[str]) -> None:
         for place in self.places:
             if place.name not in columns and not place.is_optional:
                 held = ", ".join(f"'{column}'" for column in columns) or "none"
@@ -186,8 +178,8 @@ class FedNet:
             block = self._stream.take(self.batch)
             if block is None:
                 return 0
-            self._check_columns(block)
-            rows = self._write(self.entries, self._decoded(block), self._transformed)
+            self.check_columns(block)
+            rows = self.feed(block, transformed=self._transformed)(block, self.taken)
         self.taken += rows
         return rows
 
@@ -204,20 +196,36 @@ class FedNet:
             for name, values in block.items()
         }
 
-    def _write(
-        self, entries: Sequence[Entry], block: Mapping[str, Array], transformed: bool = False
-    ) -> int:
-        counts = {entry.batch for entry in self.entries if entry.name in block}
+    def feed(
+        self,
+        columns: Collection[str],
+        entries: Sequence[Entry] | None = None,
+        transformed: bool = False,
+    ) -> Callable[[Block, int], int]:
+        """What puts blocks of these columns into the net, given the number of the first record.
+
+        It returns the number of records.
+        """
+        counts = {entry.batch for entry in self.entries if entry.name in columns}
         followers = [
             entry
-            for entry in entries
-            if entry.name in block or entry.name not in self._filling or entry.batch in counts
+            for entry in entries or self.entries
+            if entry.name in columns or entry.name not in self._filling or entry.batch in counts
         ]
-        feed = Feed(followers, self.phase, self._seed, transformed)
-        rows = feed.write(self.net, block, self.taken)
+        write = partial(Feed(followers, self.phase, self._seed, transformed).write, self.net)
         read = [entry.name for entry in self.entries]
-        dummies = [name for name in read if name in self._filling and name not in block]
-        for name, values in (self._own_batch(dummies) if dummies else {}).items():
+        dummies = [name for name in read if name in self._filling and name not in columns]
+        return partial(self._write_with_own, write, dummies) if dummies else write
+
+    def _write_with_own(
+        self,
+        write: Callable[[Block, int], int],
+        tops: Sequence[str],
+        block: Block,
+        first: int,
+    ) -> int:
+        rows = write(block, first)
+        for name, values in self._own_batch(tops).items():
             data = self.net.blobs[name].data
             data[...] = values[tuple(map(slice, data.shape))]
         return rows
@@ -265,7 +273,7 @@ class FedNet:
         wanted = self._outputs(columns, outputs)
         entries = [adapted(entry, columns.get(entry.name)) for entry in self.entries]
         self._check_sizes(entries)
-        self._write(entries, columns)
+        self.feed(columns, entries)(columns, self.taken)
         for place in self.places:
             if place.name not in columns and not place.is_optional:
                 self.net.blobs[place.name].data[...] = 0

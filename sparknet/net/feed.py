@@ -1,18 +1,25 @@
-"""Feed: writes rows into a net's blobs, transformed and checked, and reshapes the net."""
+"""Feed: writes rows into a net's blobs, checked and transformed, and reshapes the net."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from sparknet.errors import DataError, SparkNetError
+from sparknet.layers import TRAIN, Shape
+from sparknet.layers.layer import shape_text
 from sparknet.loaders.image_arrays import stacked
 from sparknet.native.batch_items import BatchItems, RecordError
 from sparknet.net.entries import Entry
-from sparknet.net.rows import ENCODED, Array, check_numbers, shaped
+
+Array = np.ndarray[Any, Any]
+Pattern = tuple[int | None, ...]
+ENCODED = "OSU"
+"""The kinds of arrays of encoded images, or of paths of image files."""
 
 
 class Feed:
@@ -22,6 +29,7 @@ class Feed:
         self, entries: Sequence[Entry], phase: int, seed: int, transformed: bool = False
     ) -> None:
         """With `transformed`, rows have been transformed already."""
+        self._given, self._training = entries, phase == TRAIN
         self.entries = (
             [replace(e, transform=None, given=None) for e in entries] if transformed else entries
         )
@@ -30,17 +38,31 @@ class Feed:
             for entry in self.entries
             if entry.preprocessing is not None
         }
+        self._stored = {entry.name: entry.stored for entry in self.entries}
+        self._counts: Sequence[int] = ()
+        self._shapes: Mapping[str, Shape] = {}
 
-    def write(self, net: Any, block: Mapping[str, Array], first: int) -> int:
+    def write(self, net: Any, block: Mapping[str, Array], first: int = 0) -> int:
         """Fill the entries of the block's columns; `first` is the number of its first record."""
-        filled = [entry for entry in self.entries if entry.name in block]
-        values = {entry.name: self._checked(entry, block[entry.name]) for entry in filled}
+        values = {
+            entry.name: self._checked(entry, decoded(given, block[entry.name], self._training))
+            for given, entry in zip(self._given, self.entries, strict=True)
+            if entry.name in block
+        }
         rows = len(next(iter(values.values()), ()))
-        counts = {entry.name: len(values.get(entry.name, range(rows))) for entry in self.entries}
-        reshape(net, {entry.name: entry.batch_shape(counts[entry.name]) for entry in self.entries})
-        for entry in filled:
-            self._fill(net.blobs[entry.name].data, entry, values[entry.name], first)
+        reshape(net, self._shaped([len(values.get(e.name, range(rows))) for e in self.entries]))
+        for entry in self.entries:
+            if entry.name in values:
+                self._fill(net.blobs[entry.name].data, entry, values[entry.name], first)
         return rows
+
+    def _shaped(self, counts: Sequence[int]) -> Mapping[str, Shape]:
+        """The blobs' shapes for so many records in each."""
+        if counts != self._counts:
+            found = zip(self.entries, counts, strict=True)
+            self._counts = counts
+            self._shapes = {entry.name: entry.batch_shape(count) for entry, count in found}
+        return self._shapes
 
     def _fill(self, out: Array, entry: Entry, values: Array, first: int) -> None:
         preparation = self._preparations.get(entry.name)
@@ -52,7 +74,7 @@ class Feed:
     def _checked(self, entry: Entry, values: Array) -> Array:
         """The rows in the entry's shape."""
         check_numbers(entry.name, values)
-        values = shaped(entry.name, values, entry.stored)
+        values = shaped(entry.name, values, self._stored[entry.name])
         if (preparation := self._preparations.get(entry.name)) is not None:
             values = preparation.sized(values)
         if entry.is_label and values.dtype.kind == "f":
@@ -138,3 +160,62 @@ def _check_whole(entry: Entry, values: Array) -> None:
         raise DataError(
             f"column '{entry.name}': the label {values.ravel()[wrong[0]]} is no whole number"
         )
+
+
+def check_numbers(name: str, values: Array) -> None:
+    """DataError if a column holds no numbers."""
+    if values.dtype.kind in "fiub":
+        return
+    what = f"values such as {values.flat[0]!r}" if values.size else str(values.dtype)
+    advice = ""
+    if values.dtype.kind == "U" or (values.size and isinstance(values.flat[0], str)):
+        advice = ": number the classes from 0, as numpy.unique(…, return_inverse=True) does"
+    raise DataError(f"column '{name}' holds {what}, not numbers{advice}")
+
+
+def fits(shape: Shape, record: Pattern) -> bool:
+    """Whether a record has the wanted shape, where None is any size."""
+    pairs = zip(shape, record, strict=False)
+    return len(shape) == len(record) and all(want in (None, size) for size, want in pairs)
+
+
+def fits_loosely(shape: Shape, record: Pattern) -> bool:
+    """Whether shapes are equal apart from axes of size 1: 28 x 28 fits 1 x 28 x 28."""
+    return fits(
+        tuple(size for size in shape if size != 1), tuple(size for size in record if size != 1)
+    )
+
+
+def fits_as_list(shape: Shape, record: Pattern) -> bool:
+    """Whether a record is a plain list of as many values as are wanted: it has no other shape."""
+    return len(shape) == 1 and None not in record and shape[0] == prod(size or 0 for size in record)
+
+
+def shaped(name: str, values: Array, record: Pattern) -> Array:
+    """A column's rows in a record's shape; axes of size 1 may differ, and plain lists have none.
+
+    Shapes are compared and not only the number of values, because the values of an image of
+    another size, or with its channels last, would end up in wrong places.
+    """
+    shape = values.shape[1:]
+    if fits(shape, record):
+        return values
+    if record[:1] == (1,) and fits(shape, record[1:]):
+        return values[:, np.newaxis]
+    if None not in record and (fits_loosely(shape, record) or fits_as_list(shape, record)):
+        return values.reshape(len(values), *(size for size in record if size is not None))
+    raise DataError(misfit(name, shape, record))
+
+
+def misfit(name: str, shape: Shape, record: Pattern) -> str:
+    """The message about a record of another shape, with advice."""
+    wanted = " x ".join("any" if size is None else str(size) for size in record) or "one number"
+    hint = ""
+    if len(shape) == len(record) == 3:
+        if shape[2] == record[0] != shape[0]:
+            hint = "; channels come first, so transpose it"
+        elif shape[0] == record[0]:
+            hint = "; resize or crop it"
+    elif None not in record and prod(shape) == prod(size or 0 for size in record):
+        hint = "; arrange it so first"
+    return f"column '{name}': a record is {shape_text(shape)}, the net wants {wanted}{hint}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -22,10 +22,10 @@ from sparknet.net.backend import Backend, Embedded, find_backend
 from sparknet.net.description import NetMessage, NetSource, SolverMessage, describe
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.fed import FedNet
-from sparknet.net.feed import Preparation
+from sparknet.net.feed import Array, Preparation
 from sparknet.net.metrics import Means, flattened
 from sparknet.net.quantising import MOST_LOSS, RECORDS, calibrate
-from sparknet.net.rows import Array, default_columns
+from sparknet.net.rows import default_columns
 from sparknet.net.scores import Scores, check_names, finished, judged_blobs
 from sparknet.onnx import is_onnx
 from sparknet.weights import (
@@ -237,15 +237,26 @@ class Net:
         if steps > 0 and self.solver.iter == 0:
             warn_of_idle(self.net)
 
-    def compute_gradients(self) -> float:
-        """Compute the gradients of one iteration (all passes of iter_size); returns its loss."""
+    def feed(self, columns: Collection[str]) -> Callable[[dict[str, Array], int], int]:
+        """What puts transformed batches of these columns into the net, and counts their records.
+
+        It is also given the number of a batch's first record.
+        """
+        self._main.check_columns(columns)
+        return self._main.feed(columns, transformed=True)
+
+    def compute_gradients(self, load: Callable[[], Any] | None = None) -> float:
+        """Compute the gradients of one iteration (all passes of iter_size); returns its loss.
+
+        ``load`` puts a batch into the net, in the place of the training data's next one.
+        """
         if self.settings is None:
             raise SolverError("a net without a solver cannot be trained: make the Net of a solver")
         net = self.net
         net.clear_param_diffs()
         passes, loss = int(self.settings.iter_size), 0.0
         for _ in range(passes):
-            self.fill()
+            (load or self.fill)()
             net.forward()
             net.backward()
             loss += self._main.loss

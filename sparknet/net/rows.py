@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,9 @@ from sparknet.loaders.opening import open_images
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net.entries import DataTop, Entry
+from sparknet.net.feed import ENCODED, Array, fits, fits_as_list, fits_loosely
 
-Array = np.ndarray[Any, Any]
 Block = dict[str, Array]
-Pattern = tuple[int | None, ...]
-ENCODED = "OSU"
-"""The kinds of arrays of encoded images, or of paths of image files."""
 Entries = Callable[[], Sequence[Entry] | None]
 """The entries of a net; None while the shapes of its records are not known."""
 
@@ -98,17 +94,6 @@ def frame_columns(data: Any, names: Sequence[str]) -> Block:
         there = ", ".join(f"'{name}'" for name in data.columns)
         raise DataError(f"the data has none of the columns {', '.join(names)}: it has {there}")
     return found
-
-
-def check_numbers(name: str, values: Array) -> None:
-    """DataError if a column holds no numbers."""
-    if values.dtype.kind in "fiub":
-        return
-    what = f"values such as {values.flat[0]!r}" if values.size else str(values.dtype)
-    advice = ""
-    if values.dtype.kind == "U" or (values.size and isinstance(values.flat[0], str)):
-        advice = ": number the classes from 0, as numpy.unique(…, return_inverse=True) does"
-    raise DataError(f"column '{name}' holds {what}, not numbers{advice}")
 
 
 def default_columns(places: Iterable[DataTop]) -> list[str]:
@@ -281,51 +266,3 @@ def is_batch(columns: Block, entries: Sequence[Entry] | None) -> bool:
         and fits(columns[other.name].shape[1:], other.stored)
         for other in known
     )
-
-
-def fits(shape: Shape, record: Pattern) -> bool:
-    """Whether a record has the wanted shape, where None is any size."""
-    pairs = zip(shape, record, strict=False)
-    return len(shape) == len(record) and all(want in (None, size) for size, want in pairs)
-
-
-def fits_loosely(shape: Shape, record: Pattern) -> bool:
-    """Whether shapes are equal apart from axes of size 1: 28 x 28 fits 1 x 28 x 28."""
-    return fits(
-        tuple(size for size in shape if size != 1), tuple(size for size in record if size != 1)
-    )
-
-
-def fits_as_list(shape: Shape, record: Pattern) -> bool:
-    """Whether a record is a plain list of as many values as are wanted: it has no other shape."""
-    return len(shape) == 1 and None not in record and shape[0] == prod(size or 0 for size in record)
-
-
-def shaped(name: str, values: Array, record: Pattern) -> Array:
-    """A column's rows in a record's shape; axes of size 1 may differ, and plain lists have none.
-
-    Shapes are compared and not only the number of values, because the values of an image of
-    another size, or with its channels last, would end up in wrong places.
-    """
-    shape = values.shape[1:]
-    if fits(shape, record):
-        return values
-    if record[:1] == (1,) and fits(shape, record[1:]):
-        return values[:, np.newaxis]
-    if None not in record and (fits_loosely(shape, record) or fits_as_list(shape, record)):
-        return values.reshape(len(values), *(size for size in record if size is not None))
-    raise DataError(misfit(name, shape, record))
-
-
-def misfit(name: str, shape: Shape, record: Pattern) -> str:
-    """The message about a record of another shape, with advice."""
-    wanted = " x ".join("any" if size is None else str(size) for size in record) or "one number"
-    hint = ""
-    if len(shape) == len(record) == 3:
-        if shape[2] == record[0] != shape[0]:
-            hint = "; channels come first, so transpose it"
-        elif shape[0] == record[0]:
-            hint = "; resize or crop it"
-    elif None not in record and prod(shape) == prod(size or 0 for size in record):
-        hint = "; arrange it so first"
-    return f"column '{name}': a record is {shape_text(shape)}, the net wants {wanted}{hint}"

@@ -20,8 +20,7 @@ from sparknet.loaders.image_arrays import Found, ImageArrays, stacked
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.class_numbers import ClassNumbers
 from sparknet.net.entries import CHANNELS, Entry
-from sparknet.net.feed import raising
-from sparknet.net.rows import shaped
+from sparknet.net.feed import raising, shaped
 from sparknet.spark.binary import Binary, Shape, Sizes
 from sparknet.spark.column_types import IMAGE, VECTOR, plain
 

@@ -19,7 +19,7 @@ from sparknet.net.scratch import PRIVATE_FILE
 from sparknet.spark.columns import Wanted, arrays
 from sparknet.spark.places import BAD, at_place
 from sparknet.training.identity import check_sum
-from sparknet.training.worker_main import WorkerRecords
+from sparknet.training.worker_records import WorkerRecords
 
 if TYPE_CHECKING:
     import pyarrow as pa

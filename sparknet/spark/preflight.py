@@ -20,9 +20,9 @@ from sparknet.spark.background_job import Job, is_classic
 from sparknet.spark.by_value import MISSING
 from sparknet.training.events import Event
 from sparknet.training.line import Link
-from sparknet.training.seal import AES_GCM, GMAC, HMAC
 from sparknet.training.waiting import FIRST
-from sparknet.training.worker_main import void
+from sparknet.training.wire import AES_GCM, GMAC, HMAC
+from sparknet.training.worker import void
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from sparknet.training.acceptor import open_port
 from sparknet.training.handshake import PREFLIGHT
 from sparknet.training.line import Link
 from sparknet.training.rendezvous import Presence
-from sparknet.training.seal import choose_seal
+from sparknet.training.wire import choose_seal
 
 if TYPE_CHECKING:
     import pyarrow as pa

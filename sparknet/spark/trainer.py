@@ -35,11 +35,11 @@ from sparknet.training.beginning import Beginning
 from sparknet.training.kinds import Choice, ClassWeights, Kind, Name, Number, Pairs
 from sparknet.training.run import Run
 from sparknet.training.runs import save_weights
-from sparknet.training.seal import choose_seal
 from sparknet.training.setting import again, described, setting, values_of
 from sparknet.training.strategies import Strategy
 from sparknet.training.training_net import training_net
 from sparknet.training.training_settings import Protection, RunSettings, StrPath, WithSolver
+from sparknet.training.wire import choose_seal
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from sparknet.training.failure import failure
 from sparknet.training.handshake import DRIVER, PREFLIGHT
 from sparknet.training.line import Gate, Line
 from sparknet.training.rendezvous import Rendezvous, Standstill
-from sparknet.training.seal import HMAC
 from sparknet.training.store import Buffer, Store
-from sparknet.training.wire import Silent
+from sparknet.training.wire import HMAC, Silent
 
 Answer = tuple[dict[str, Any], Buffer]
 

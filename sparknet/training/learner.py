@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -124,6 +125,18 @@ class Learner(Protocol):
         ...
 
 
+def repeat(
+    step: Callable[[], Steps], most: int, until: Callable[[Steps], bool] = lambda done: False
+) -> Steps:
+    """Call ``step`` until so many iterations are done, or ``until`` is true after one."""
+    done = Steps()
+    while done.steps < most:
+        done += step()
+        if until(done):
+            break
+    return done
+
+
 class Feed(Protocol):
     """The source of a learner's batches."""
 
@@ -137,15 +150,63 @@ class Feed(Protocol):
     def seek(self, cursor: Mapping[str, int]) -> None: ...
 
 
-class SolverLearner:
-    """A `Learner` with a solver of the embedded engine and a feed for its net."""
+class FedLearner(ABC):
+    """The steps of a `Learner` that a feed gives its batches."""
 
-    def __init__(self, solver: Solver, feed: Feed) -> None:
-        self.solver, self.feed = solver, feed
-        self.statistics = WeightCollection.of(solver.net, copy=False).layout.statistics
-        self.last_rate = solver.lr
+    last_rate: float
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
         self.on_gradient: OnGradient | None = None
         self._samples, self._loading = 0, 0.0
+
+    @property
+    @abstractmethod
+    def weights(self) -> NDArray: ...
+
+    @property
+    @abstractmethod
+    def gradients(self) -> NDArray: ...
+
+    def step(self, count: int) -> Steps:
+        return repeat(self._step, count)
+
+    def _step(self) -> Steps:
+        begun = perf_counter()
+        gradient = self.compute_gradient()
+        self._update()
+        return replace(gradient, seconds=perf_counter() - begun)
+
+    def compute_gradient(self) -> Steps:
+        begun, self._samples, self._loading = perf_counter(), 0, 0.0
+        loss = self._loss_and_gradient()
+        waits, self.on_gradient = self.on_gradient, None
+        if waits is not None:
+            waits(self.weights, self.gradients)
+        return Steps(1, self._samples, loss, perf_counter() - begun, self._loading)
+
+    def _load(self) -> None:
+        begun = perf_counter()
+        self._samples += self.feed.load()
+        self._loading += perf_counter() - begun
+
+    @abstractmethod
+    def _loss_and_gradient(self) -> float:
+        """Compute one iteration's gradients of the batches that `_load` puts into the net."""
+
+    @abstractmethod
+    def _update(self) -> None:
+        """Complete the iteration."""
+
+
+class SolverLearner(FedLearner):
+    """A `Learner` with a solver of the embedded engine."""
+
+    def __init__(self, solver: Solver, feed: Feed) -> None:
+        super().__init__(feed)
+        self.solver = solver
+        self.statistics = WeightCollection.of(solver.net, copy=False).layout.statistics
+        self.last_rate = solver.lr
         solver.tells_clipping = False  # The events of a run count it, for all workers.
 
     @property
@@ -176,26 +237,12 @@ class SolverLearner:
     def rate(self) -> float:
         return self.solver.lr
 
-    def step(self, count: int) -> Steps:
-        done = Steps()
-        for _ in range(count):
-            begun = perf_counter()
-            gradient = self.compute_gradient()
-            self.last_rate = self.rate
-            self.solver.apply_update()
-            done += replace(gradient, seconds=perf_counter() - begun)
-        return done
+    def _loss_and_gradient(self) -> float:
+        return self.solver.compute_gradient(self._load)
 
-    def compute_gradient(self) -> Steps:
-        begun, self._samples, self._loading = perf_counter(), 0, 0.0
-        loss = self.solver.compute_gradient(self._load)
-        show_gradient(self)
-        return Steps(1, self._samples, loss, perf_counter() - begun, self._loading)
-
-    def _load(self) -> None:
-        begun = perf_counter()
-        self._samples += self.feed.load()
-        self._loading += perf_counter() - begun
+    def _update(self) -> None:
+        self.last_rate = self.rate
+        self.solver.apply_update()
 
     def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
         self.last_rate = self.rate
@@ -232,26 +279,19 @@ class SolverLearner:
         return ""
 
 
-def show_gradient(learner: Learner) -> None:
-    """Call ``on_gradient``, if somebody waits for it."""
-    waits, learner.on_gradient = learner.on_gradient, None
-    if waits is not None:
-        waits(learner.weights, learner.gradients)
-
-
 def momentum_of(solver: caffe_pb2.SolverParameter) -> float:
     """The momentum of a history that sums up rate · gradient; else 0."""
     return float(solver.momentum) if solver.type in _WITH_MOMENTUM else 0.0
 
 
 class NetFeed:
-    """Batches of the training data that a `Net` was given."""
+    """Batches that go into a `Net`."""
 
     def __init__(self, net: Net, batches: Batches) -> None:
-        self.net, self.batches = net, batches
+        self.batches, self._put = batches, net.feed(batches.columns)
 
     def load(self) -> int:
-        return self.net.fill()
+        return self._put(self.batches.next(), 0)
 
     @property
     def cursor(self) -> Cursor:

@@ -15,9 +15,8 @@ from typing import Any
 from sparknet.errors import CommError
 from sparknet.training.acceptor import Acceptor, open_port
 from sparknet.training.handshake import DRIVER, PREFLIGHT, Caller, Keys, dial
-from sparknet.training.seal import HMAC
 from sparknet.training.thread_start import start
-from sparknet.training.wire import RECORD, Wire
+from sparknet.training.wire import HMAC, RECORD, Wire
 
 Address = tuple[str, int]
 
@@ -151,7 +150,7 @@ class Link:
     driver: Address
     secret: bytes
     seal: str
-    """The seal of all connections of the run: `sparknet.training.seal`."""
+    """The seal of all connections of the run: `sparknet.training.wire`."""
     deadline: float = 60.0
     """Seconds after which a silent end of a line is lost."""
 

@@ -19,7 +19,6 @@ from sparknet.training.kinds import Kind, Switch, Unwritten, Whole
 from sparknet.training.local_launcher import LocalWorkers, Place
 from sparknet.training.run import Run
 from sparknet.training.runs import FolderRuns, save_weights
-from sparknet.training.seal import choose_seal
 from sparknet.training.setting import called_with, setting, values_of
 from sparknet.training.shared_data import open_shared, share_records
 from sparknet.training.training_net import settings, training_net
@@ -29,6 +28,7 @@ from sparknet.training.training_settings import (
     TrainingSettings,
     WithSolver,
 )
+from sparknet.training.wire import choose_seal
 from sparknet.training.worker import Outcome
 from sparknet.weights import WeightCollection
 

@@ -21,7 +21,8 @@ from sparknet.training.line import Line
 from sparknet.training.local_launcher import Place
 from sparknet.training.shared_data import open_shared
 from sparknet.training.thread_start import start
-from sparknet.training.worker_main import Seat, WorkerRecords, reporting, take_part
+from sparknet.training.worker import Seat, reporting, take_part
+from sparknet.training.worker_records import WorkerRecords
 
 
 def main(number: int) -> int:

@@ -17,8 +17,7 @@ from functools import partial
 from sparknet.errors import CommError
 from sparknet.training.acceptor import STRANGERS, Acceptor, close_listener, open_port
 from sparknet.training.handshake import MESH, Caller, Keys, dial
-from sparknet.training.seal import HMAC
-from sparknet.training.wire import Wire
+from sparknet.training.wire import HMAC, Wire
 
 Address = tuple[str, int]
 

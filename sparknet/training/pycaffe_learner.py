@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from sparknet.caffe.solvers import SOLVERS
@@ -16,7 +15,7 @@ from sparknet.layers import LAYERS, TRAIN, Shape, make
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.proto import State, caffe_pb2, read_state, write_state
-from sparknet.training.learner import NetFeed, OnGradient, Steps, momentum_of, show_gradient
+from sparknet.training.learner import FedLearner, Feed, momentum_of
 from sparknet.training.mirror import Mirror
 from sparknet.weights import Layout, Scattered, Span, layout_of
 
@@ -47,7 +46,7 @@ class _Position:
         return cls(iteration, sum(value < iteration for value in solver.stepvalue))
 
 
-class PycaffeLearner:
+class PycaffeLearner(FedLearner):
     """A `Learner` with the solver of any pycaffe.
 
     Weights and gradients are gathered from the layers and scattered to them.  Histories and the
@@ -56,9 +55,10 @@ class PycaffeLearner:
     The solver's snapshot_prefix must lie in a folder of this learner alone.
     """
 
-    def __init__(self, net: Net, feed: NetFeed, seed: int) -> None:
+    def __init__(self, net: Net, feed: Feed, seed: int) -> None:
         assert net.settings is not None
-        self.net, self.feed, self.settings = net, feed, net.settings
+        super().__init__(feed)
+        self.net, self.settings = net, net.settings
         self._solver, self._seed = net.solver, seed
         self._layout = layout_of(net.net)
         self.statistics = self._layout.statistics
@@ -73,7 +73,6 @@ class PycaffeLearner:
         self._histories: list[NDArray] = []
         self._own = self._wanted = _Position.at(int(self._solver.iter), self.settings)
         self.last_rate = self.rate
-        self.on_gradient: OnGradient | None = None
 
     # -- what it is ----------------------------------------------------------------------
 
@@ -111,24 +110,13 @@ class PycaffeLearner:
 
     # -- training ------------------------------------------------------------------------
 
-    def step(self, count: int) -> Steps:
-        done = Steps()
-        for _ in range(count):
-            begun = perf_counter()
-            gradient = self.compute_gradient()
-            self._update()
-            done += Steps(1, gradient.samples, gradient.loss_sum, perf_counter() - begun)
-        return done
-
-    def compute_gradient(self) -> Steps:
-        begun, taken = perf_counter(), self.net.taken
+    def _loss_and_gradient(self) -> float:
         self.settle()
-        loss = self.net.compute_gradients()
+        loss = self.net.compute_gradients(self._load)
         self._gradients.expire()
         if self.statistics:  # the forward pass has changed them
             self._weights.expire()
-        show_gradient(self)
-        return Steps(1, self.net.taken - taken, loss, perf_counter() - begun)
+        return loss
 
     def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
         """Update all elements; those outside of begin … end as if their gradients were 0.

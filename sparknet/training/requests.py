@@ -9,13 +9,13 @@ from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from sparknet.errors import CommError, PeerLost
+from sparknet.errors import CommError
 from sparknet.native import NDArray
 from sparknet.training.codecs import Codec
 from sparknet.training.comm import raw_bytes
 from sparknet.training.shard import Shard, ShardedServer
 from sparknet.training.thread_start import start
-from sparknet.training.wire import Pipe
+from sparknet.training.wire import Pipe, drain, fill
 
 if TYPE_CHECKING:
     from sparknet.training.tcp import TcpComm
@@ -26,26 +26,6 @@ _ANSWER = struct.Struct("!QQ")
 """A version, a staleness or a number of hands, and the number of bytes that follow."""
 _PUSH, _PULL, _EXACT, _HAND, _END = b"+", b"-", b"=", b"#", b"."
 _NOTHING = memoryview(b"")
-
-
-def fill(pipe: Pipe, into: memoryview, rank: int, where: str) -> None:
-    """Fill a buffer from a connection."""
-    try:
-        pipe.receive(into)
-    except (OSError, EOFError) as error:
-        raise PeerLost(rank, where, _reason(error)) from None
-
-
-def drain(pipe: Pipe, data: bytes | memoryview, rank: int, where: str) -> None:
-    """Send all of a buffer."""
-    try:
-        pipe.send(data)
-    except OSError as error:
-        raise PeerLost(rank, where, _reason(error)) from None
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
 
 
 class TcpServer(ShardedServer):

@@ -15,7 +15,8 @@ from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_images
 from sparknet.loaders.records import ArrayRecords, Records
 from sparknet.net import Net
-from sparknet.net.rows import check_numbers, frame_columns, is_frame
+from sparknet.net.feed import check_numbers
+from sparknet.net.rows import frame_columns, is_frame
 from sparknet.net.scratch import PRIVATE_FILE, private
 
 BLOCKS = ".blocks"

@@ -23,12 +23,11 @@ from sparknet.training.codecs import Codec
 from sparknet.training.comm import Accept, Comm, Server, Traffic, raw_bytes
 from sparknet.training.heartbeat import Heartbeats
 from sparknet.training.mesh import DOWNWARD, HEARTBEATS, TOGETHER, UPWARD, Address, Listener
-from sparknet.training.requests import TcpServer, fill
-from sparknet.training.seal import HMAC
+from sparknet.training.requests import TcpServer
 from sparknet.training.shard import Shard
 from sparknet.training.shared_memory import SharedFile, machine, make_offer, neighbours, open_offer
 from sparknet.training.thread_start import start
-from sparknet.training.wire import RECORD, Pipe, Wire
+from sparknet.training.wire import HMAC, RECORD, Pipe, Wire, fill
 
 _HEADER = struct.Struct("!QQ")
 """The number of the operation, and the number of bytes that follow."""

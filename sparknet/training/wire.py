@@ -5,20 +5,29 @@ piece, or as several that begin and end at records.
 
 No thread waits in the system for longer than a slice of the deadline, so that it can count what
 it waited for in vain: slices in which this process itself was paused do not count.
+
+Every record carries a seal, which proves that it came from the other end, unchanged and in order.
+All seals are standard: HMAC-SHA256 of Python itself; GMAC, which is ten times as fast, where the
+package ``cryptography`` is installed; and AES-GCM, which hides the bytes as well.  The number of
+the record is part of its seal, so that no record can be left out, repeated or moved.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hmac
 import socket
 import struct
 import termios
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import sha256
+from importlib.util import find_spec
+from typing import Any
 
+from sparknet.errors import CommError, MissingExtra, PeerLost, SettingError
 from sparknet.training.handshake import Keys
-from sparknet.training.seal import make_seal
 
 RECORD = 1 << 21
 """The bytes of a record."""
@@ -169,6 +178,26 @@ class Wire(Pipe):
             raise Silent(self._failed)
 
 
+def fill(pipe: Pipe, into: memoryview, rank: int, where: str) -> None:
+    """Fill a buffer from a connection."""
+    try:
+        pipe.receive(into)
+    except (OSError, EOFError) as error:
+        raise PeerLost(rank, where, _reason(error)) from None
+
+
+def drain(pipe: Pipe, data: bytes | memoryview, rank: int, where: str) -> None:
+    """Send all of a buffer."""
+    try:
+        pipe.send(data)
+    except OSError as error:
+        raise PeerLost(rank, where, _reason(error)) from None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
 def _set_slice(connection: socket.socket, seconds: float) -> None:
     """Let a system call that waits return after so many seconds; bytes that came stay."""
     connection.settimeout(None)
@@ -188,3 +217,149 @@ def _records(data: Buffer) -> Iterator[memoryview]:
     view = memoryview(data).cast("B")
     for begin in range(0, view.nbytes, RECORD):
         yield view[begin : begin + RECORD]
+
+
+# -- seals ------------------------------------------------------------------------------
+
+TAG = 16
+"""The length of a seal in bytes."""
+HMAC, GMAC, AES_GCM, NONE = "hmac", "gmac", "aes-gcm", "none"
+
+_NUMBER = struct.Struct("!4xQ")
+_FORGED = "what came over the connection was changed on the way"
+
+
+def choose_seal(protection: str) -> str:
+    """The seal of a run: "sealed" (the fastest that is installed), "encrypted" or "none"."""
+    if protection == "encrypted":
+        _aead()
+        return AES_GCM
+    if protection == "sealed":
+        return GMAC if find_spec("cryptography") else HMAC
+    if protection != "none":
+        raise SettingError(
+            f"protection must be 'sealed', 'encrypted' or 'none', not {protection!r}"
+        )
+    return NONE
+
+
+def make_seal(name: str, keys: Keys) -> Seal:
+    """The seal of one connection."""
+    if name not in _SEALS:
+        raise SettingError(f"there is no seal '{name}': there are {', '.join(_SEALS)}")
+    return _SEALS[name](keys)
+
+
+class Seal(ABC):
+    """Both directions of a connection; one thread may send while another one receives."""
+
+    hides = False
+    """Whether the bytes are encrypted."""
+    size = TAG
+    """Bytes that the seal adds after a record."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._sent = self._received = 0
+
+    def seal(self, data: Buffer) -> bytes:
+        """The bytes to send after the next record; if the seal hides, also in its place."""
+        number = _NUMBER.pack(self._sent)
+        self._sent += 1
+        return self._sealed(number, data)
+
+    def open(self, data: Buffer, tag: Buffer) -> bytes | None:
+        """Check the next record, CommError if it differs; returns its text if the seal hides."""
+        number = _NUMBER.pack(self._received)
+        self._received += 1
+        return self._opened(number, data, tag)
+
+    @abstractmethod
+    def _sealed(self, number: bytes, data: Buffer) -> bytes: ...
+
+    @abstractmethod
+    def _opened(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None: ...
+
+
+class HmacSeal(Seal):
+    """HMAC-SHA256, cut to 16 bytes."""
+
+    def _sealed(self, number: bytes, data: Buffer) -> bytes:
+        return _hmac(self._keys.sending, number, data)
+
+    def _opened(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
+        if not hmac.compare_digest(_hmac(self._keys.receiving, number, data), tag):
+            raise CommError(_FORGED)
+        return None
+
+
+class GmacSeal(Seal):
+    """AES-GCM over data that stays readable."""
+
+    def __init__(self, keys: Keys) -> None:
+        super().__init__(keys)
+        aead, self._forged = _aead()
+        self._sending, self._receiving = aead(keys.sending), aead(keys.receiving)
+
+    def _sealed(self, number: bytes, data: Buffer) -> bytes:
+        tag: bytes = self._sending.encrypt(number, b"", data)
+        return tag
+
+    def _opened(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
+        self._decrypted(number, tag, data)
+        return None
+
+    def _decrypted(self, number: bytes, data: Buffer, beside: Buffer | None) -> bytes:
+        try:
+            clear: bytes = self._receiving.decrypt(number, data, beside)
+        except self._forged:
+            raise CommError(_FORGED) from None
+        return clear
+
+
+class AesGcmSeal(GmacSeal):
+    """AES-GCM: nobody between the two ends can read the data."""
+
+    hides = True
+
+    def _sealed(self, number: bytes, data: Buffer) -> bytes:
+        sealed: bytes = self._sending.encrypt(number, data, None)
+        return sealed
+
+    def _opened(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
+        return self._decrypted(number, b"".join((data, tag)), None)
+
+
+class NoSeal(Seal):
+    """No seal: for networks that nobody else can reach."""
+
+    size = 0
+
+    def _sealed(self, number: bytes, data: Buffer) -> bytes:
+        return b""
+
+    def _opened(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
+        return None
+
+
+_SEALS: dict[str, type[Seal]] = {
+    HMAC: HmacSeal,
+    GMAC: GmacSeal,
+    AES_GCM: AesGcmSeal,
+    NONE: NoSeal,
+}
+
+
+def _hmac(key: bytes, number: bytes, data: Buffer) -> bytes:
+    made = hmac.new(key, number, sha256)
+    made.update(data)
+    return made.digest()[:TAG]
+
+
+def _aead() -> tuple[Any, type[Exception]]:
+    try:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError as error:
+        raise MissingExtra("cryptography", "encryption", "encryption between workers") from error
+    return AESGCM, InvalidTag

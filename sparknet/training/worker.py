@@ -1,27 +1,105 @@
-"""work: trains one worker of a run, in a thread, a process or a Spark task."""
+"""A worker, from its first call to the driver to its last; read it from top to bottom.
+
+It is the same in a local process (`local_worker`) and in a Spark task (`sparknet.spark.task`),
+which only read their records from different places: `take_part`.  Virtual workers and tests have a
+learner and a comm already: `work`.
+"""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
-from sparknet.errors import Diverged
+import numpy as np
+
+from sparknet.errors import CommError, Diverged, SparkNetError
+from sparknet.loaders.batches import Batches
+from sparknet.loaders.order import Order
 from sparknet.native import NDArray
+from sparknet.net import Net
+from sparknet.net.backend import find_backend
 from sparknet.net.scores import finished
+from sparknet.proto import caffe_pb2, parse_solver
 from sparknet.training import snapshot
 from sparknet.training.comm import Comm
+from sparknet.training.driver import DriverStore
+from sparknet.training.failure import failure
 from sparknet.training.histograms import look
-from sparknet.training.learner import Learner
+from sparknet.training.learner import Learner, NetFeed, SolverLearner
+from sparknet.training.line import Line, Link
+from sparknet.training.mesh import Listener
 from sparknet.training.plan import ENDLESS, Hooks, Plan, Validate
+from sparknet.training.pycaffe_learner import PycaffeLearner
+from sparknet.training.rendezvous import Presence
+from sparknet.training.run_spec import RunSpec
+from sparknet.training.store import FolderStore, Store
+from sparknet.training.strategies import make_strategy
 from sparknet.training.strategies.strategy import Round, Strategy, follow_first, warm_up
 from sparknet.training.tally import Tally
+from sparknet.training.tcp import TcpComm
+from sparknet.training.worker_records import WorkerRecords, gathered, introduced, validation
+from sparknet.weights import layout_of
 
 Json = dict[str, Any]
 
+_LONGEST_TRACE = 1 << 16
 _BEST, _MODEL = "best weights", "model"
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The rank and the place of one worker."""
+
+    rank: int
+    size: int
+    host: str
+    folder: Path
+    """The folder of its files."""
+    device: int | None = None
+    """The number of its GPU, or CPU, for a backend that can choose; None where nobody says."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.host} (process {os.getpid()})"
+
+
+def reporting(link: Link, rank: int, work: Callable[[Line], None]) -> None:
+    """Call ``work`` with a line to the driver, and report its error there."""
+    with closing(link.dial(rank)) as line:
+        try:
+            work(line)
+        except Exception as error:
+            _tell(line, rank, error)
+            raise
+
+
+def _tell(line: Line, rank: int, error: Exception) -> None:
+    foreign = not isinstance(error, SparkNetError)
+    cause = CommError(str(error)) if foreign and _is_loss(error) else error
+    said = {"worker": rank, **failure(cause)}
+    if not isinstance(cause, SparkNetError):
+        said["trace"] = "".join(traceback.format_exception(error))[-_LONGEST_TRACE:]
+    with suppress(CommError):  # the driver is gone
+        line.call("failed", failure=said)
+
+
+def _is_loss(error: Exception) -> bool:
+    """Whether an error means that a process is lost, the executor's JVM included."""
+    of_spark = type(error).__module__.startswith(("pyspark.", "py4j."))
+    return of_spark or isinstance(error, (ConnectionError, EOFError))
+
+
+def take_part(spec: RunSpec, seat: Seat, line: Line, read: Callable[[], WorkerRecords]) -> None:
+    """Train together with the other workers; ``read`` gives the records."""
+    _Participant(spec, seat, line).run(read)
 
 
 @dataclass(frozen=True)
@@ -38,6 +116,145 @@ class Outcome:
     """The path of the newest snapshot."""
     best: int | None = None
     """The iteration of the weights where they are the best and not the last ones."""
+
+
+class _Participant:
+    def __init__(self, spec: RunSpec, seat: Seat, line: Line) -> None:
+        self.spec, self.seat, self.line = spec, seat, line
+
+    def run(self, read: Callable[[], WorkerRecords]) -> None:
+        spec, seat = self.spec, self.seat
+        deadline = spec.settings.deadline
+        with Presence(self.line, "training", seat.size, seat.where, deadline) as presence:
+            self._say("reading", worker=seat.rank, where=seat.where)
+            part = read()
+            listener, host = _listener(seat.host, spec.settings.ports)
+            try:
+                met = presence.meet([host, listener.address[1], os.getpid()])
+            except BaseException:
+                listener.close()
+                raise
+            self._join(part, listener, met, presence)
+
+    def _join(self, part: WorkerRecords, listener: Listener, met: Json, presence: Presence) -> None:
+        link, rank = self.spec.link, self.seat.rank
+        deadline = self.spec.settings.deadline
+        run = f"{link.run}/{met['attempt']}"
+        addresses = [(host, port) for host, port, _ in met["workers"]]
+        mesh = TcpComm.connect(listener, rank, addresses, link.secret, deadline, run, link.seal)
+        presence.go_on(mesh.report, mesh.fail)
+        with mesh as comm:
+            workers = introduced(comm, part, self.spec.validates, met["workers"])
+            if rank == 0:
+                self._say("workers", attempt=met["attempt"], workers=workers)
+            learner, outcome = self._train(comm, part, met)
+            if rank == 0:
+                weights = np.asarray(learner.weights).data.cast("B")
+                self.line.call("done", [weights], outcome=vars(outcome))
+            comm.barrier()
+
+    def _say(self, kind: str, **fields: Any) -> None:
+        self.line.call("event", event={"event": kind, "time": time.time(), **fields})
+
+    def _train(self, comm: Comm, part: WorkerRecords, met: Json) -> tuple[Learner, Outcome]:
+        spec = self.spec
+        net = self._net(part)
+        assert net.settings is not None
+        counts = [int(count) for count in comm.gather(len(part.training))]
+        records, is_whole = part.training, part.is_whole
+        if not min(counts):
+            records, is_whole = gathered(comm, records), True
+        total = len(records) if is_whole else sum(counts)
+        place = (comm.rank, comm.size) if is_whole else (0, 1)
+        order = Order(len(records), spec.settings.seed, spec.settings.shuffle, *place)
+        batches = Batches(records, net.batch_size, order, transforms=net.transforms)
+        with closing(batches):
+            learner = self._learner(net, batches, comm)
+            batch_size = net.batch_size * int(net.settings.iter_size)
+            plan = spec.plan(total, batch_size)
+            hooks = self._hooks(net, part, comm, met)
+            strategy = make_strategy(spec.settings.strategy)
+            return learner, work(learner, strategy, comm, plan, hooks)
+
+    def _net(self, part: WorkerRecords) -> Net:
+        spec, seat = self.spec, self.seat
+        solver = parse_solver(spec.solver.unpacked(seat.folder))
+        solver.snapshot_prefix = str(seat.folder / "solver")
+        solver.snapshot_format = caffe_pb2.SolverParameter.BINARYPROTO
+        if seat.device is not None:
+            find_backend(spec.settings.backend, spec.settings.precision).use(seat.device)
+        net = Net(
+            solver,
+            seed=spec.seed,
+            precision=spec.settings.precision,
+            preprocessing=spec.preprocessing,
+            backend=spec.settings.backend,
+        )
+        if part.is_whole:
+            net.set_training_data(part.training)  # the data may decide the net's shapes
+        return net
+
+    def _learner(self, net: Net, batches: Batches, comm: Comm) -> Learner:
+        """The learner with the driver's weights, and a random seed of its own for each worker."""
+        feed, seed = NetFeed(net, batches), self.spec.seed
+        learner: Learner
+        if net.backend.is_embedded:
+            learner = SolverLearner(net.solver, feed)
+        else:
+            learner = PycaffeLearner(net, feed, seed + comm.rank)
+        net.backend.draw_apart(net.net, seed, comm.rank)
+        if comm.rank == 0:
+            initial = np.frombuffer(self.line.call("initial")[1], np.float32)
+            learner.weights.copy_from(NDArray.view(initial))
+        comm.broadcast(learner.weights)
+        return learner
+
+    def _hooks(self, net: Net, part: WorkerRecords, comm: Comm, met: Json) -> Hooks:
+        spec, line = self.spec, self.line
+        metrics = tuple(spec.settings.metrics)
+        identity = dict(spec.identity)
+        if not part.is_whole:
+            identity["data"] = sum(comm.gather(part.check_sum))
+        return Hooks(
+            on_event=lambda event: void(line.call("event", event=event)),
+            validate=validation(net, part, comm, metrics) if spec.validates else None,
+            metrics=metrics,
+            interrupted=(lambda: bool(line.call("interrupted")[0]["interrupted"]))
+            if comm.rank == 0
+            else None,
+            store=None if spec.settings.snapshots is None else self._store(),
+            resume=met["resume"],
+            identity=identity,
+            own=met["own"],
+            layout=layout_of(net.net),
+            inputs=partial(_ranges, net),
+        )
+
+    def _store(self) -> Store:
+        folder = self.spec.folder
+        return DriverStore(self.line) if folder is None else FolderStore(folder)
+
+
+def _listener(host: str, ports: Sequence[int]) -> tuple[Listener, str]:
+    """A listener on this worker's known address, or else on all addresses."""
+    try:
+        return Listener(host, ports), host
+    except CommError:  # a container's address as seen from outside
+        return Listener("", ports), host
+
+
+def void(_: object) -> None:
+    """Ignore the answer of a call."""
+
+
+def _ranges(net: Net) -> dict[str, tuple[float, float]]:
+    """The least and the largest value of each input's last batch, but of labels."""
+    found = {}
+    for name, entry in net.inputs.items():
+        values = np.asarray(net.net.blobs[name].data)
+        if not entry.is_label and values.size:
+            found[name] = float(values.min()), float(values.max())
+    return found
 
 
 def work(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sparknet.errors import DataError
+from sparknet.net.feed import Pattern, shaped
 from sparknet.net.flow import from_learned
-from sparknet.net.rows import Pattern, shaped
 from sparknet.proto import parse_net
 from tests.graph.nets import dense, layer, source, text
 

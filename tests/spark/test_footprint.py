@@ -45,7 +45,7 @@ LIMITED = """
 import json
 from sparknet.training.handshake import make_secret
 from sparknet.training.line import Link
-from sparknet.training.seal import HMAC
+from sparknet.training.wire import HMAC
 from sparknet.errors import SparkError
 from sparknet.spark import Trainer, local_session, preflight
 from sparknet.training.driver import Driver

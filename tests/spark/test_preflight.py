@@ -16,7 +16,7 @@ from sparknet.spark import Trainer, preflight
 from sparknet.training.driver import Driver
 from sparknet.training.handshake import make_secret
 from sparknet.training.line import Link
-from sparknet.training.seal import choose_seal
+from sparknet.training.wire import choose_seal
 from tests.spark.conftest import SLOTS
 
 SECRET = make_secret()

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparknet.training import tcp, worker_main
+from sparknet.training import tcp, worker
 from sparknet.training.handshake import MAGIC, NONCE, SAID
 from sparknet.training.line import Line, Link
 from sparknet.training.mesh import Listener
@@ -39,7 +39,7 @@ class TappedLink(Link):
     """Descriptors that the worker's process may have, if not 0."""
 
     def dial(self, rank: int, *purpose: int) -> Line:
-        listener, machine = worker_main._listener, tcp.machine
+        listener, machine = worker._listener, tcp.machine
 
         def alone() -> str:
             tcp.machine = machine
@@ -47,7 +47,7 @@ class TappedLink(Link):
 
         def tapped(*given: Any) -> tuple[Listener, str]:
             # A process may work for other runs after this one.
-            worker_main._listener, tcp.machine = listener, alone
+            worker._listener, tcp.machine = listener, alone
             found, host = listener(*given)
             if self.files:
                 limit = (self.files, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
@@ -56,7 +56,7 @@ class TappedLink(Link):
             found.address = (found.address[0], port)
             return found, host
 
-        worker_main._listener = tapped
+        worker._listener = tapped
         return super().dial(rank, *purpose)
 
 

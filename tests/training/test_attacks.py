@@ -19,8 +19,8 @@ from sparknet.training.line import Gate
 from sparknet.training.local_training import Trained, train
 from sparknet.training.mesh import Listener
 from sparknet.training.run import Run
-from sparknet.training.seal import HMAC
 from sparknet.training.strategies import Averaging
+from sparknet.training.wire import HMAC
 from tests.goldens import ROOT
 from tests.training import small
 from tests.training.attacker import CHALLENGE, Attacker, Flood, Meddler, Relay, Replay, tap

@@ -18,10 +18,9 @@ from sparknet.training.driver import Driver, DriverStore
 from sparknet.training.handshake import DRIVER, MESH, PREFLIGHT, Caller, call, dial, make_secret
 from sparknet.training.line import Line, Link
 from sparknet.training.rendezvous import Presence
-from sparknet.training.seal import HMAC
 from sparknet.training.store import FolderStore
-from sparknet.training.wire import Wire
-from sparknet.training.worker_main import _tell
+from sparknet.training.wire import HMAC, Wire
+from sparknet.training.worker import _tell
 
 SECRET = make_secret()
 

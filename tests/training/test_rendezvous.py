@@ -14,7 +14,7 @@ from sparknet.training.driver import Driver
 from sparknet.training.handshake import make_secret
 from sparknet.training.line import Line, Link
 from sparknet.training.rendezvous import Presence, Rendezvous
-from sparknet.training.seal import HMAC
+from sparknet.training.wire import HMAC
 
 SECRET = make_secret()
 QUICK, SLOW = 0.2, 60.0

@@ -27,9 +27,9 @@ from sparknet.training.local_launcher import Place
 from sparknet.training.local_training import train
 from sparknet.training.mesh import TOGETHER, UPWARD
 from sparknet.training.run import Run
-from sparknet.training.seal import HMAC
 from sparknet.training.shared_memory import SWITCH
 from sparknet.training.strategies import Averaging, Downpour, Strategy
+from sparknet.training.wire import HMAC
 from tests.goldens import ROOT
 from tests.training import flows, small
 from tests.training.attacker import Attacker, Cut, tap

@@ -10,7 +10,7 @@ import pytest
 from sparknet import Net, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
 from sparknet.dsl import Convolution
 from sparknet.training import train
-from sparknet.training.worker_main import _all_rows
+from sparknet.training.worker_records import _all_rows
 from tests.training import small
 
 NET = NetParams(

@@ -11,8 +11,7 @@ import pytest
 
 from sparknet.errors import CommError, SettingError
 from sparknet.training.handshake import Keys
-from sparknet.training.seal import AES_GCM, GMAC, HMAC, TAG, choose_seal
-from sparknet.training.wire import RECORD, Wire
+from sparknet.training.wire import AES_GCM, GMAC, HMAC, RECORD, TAG, Wire, choose_seal
 from tests.training.groups import in_threads
 
 SEALS = [HMAC, GMAC, AES_GCM]

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 from typing import ClassVar, final
 
-from sparknet.training import statistics
 from sparknet.training.comm import Comm
-from sparknet.training.learner import Learner, Steps
-from sparknet.training.strategies.strategy import Meter, Round, State, Strategy
+from sparknet.training.learner import Learner, Steps, repeat
+from sparknet.training.strategies.strategy import (
+    Meter,
+    Round,
+    State,
+    Strategy,
+    average_statistics,
+    put_statistics,
+    take_statistics,
+)
 
 
 @final
@@ -41,9 +49,9 @@ class AllReduce(Strategy):
         if comm.size == 1:
             done = learner.step(steps)
         else:
-            done = sum((_step(learner, comm) for _ in range(steps)), Steps())
+            done = repeat(partial(_step, learner, comm), steps)
             # BatchNorm's sums are linear in the data: averaging once in a round is enough.
-            statistics.average(learner, comm)
+            average_statistics(learner, comm)
         state.round += 1
         return meter.round(state.round, done, 0.0)
 
@@ -60,8 +68,8 @@ def _step(learner: Learner, comm: Comm) -> Steps:
     def norm() -> float:
         return sqrt(comm.sum(learner.gradients[begin:end].norm2() ** 2))
 
-    saved = statistics.take(learner.weights, learner.statistics)
+    saved = take_statistics(learner.weights, learner.statistics)
     learner.apply_update(begin, end, norm)
     comm.all_gather(learner.weights)
-    statistics.put(learner.weights, learner.statistics, saved)
+    put_statistics(learner.weights, learner.statistics, saved)
     return done

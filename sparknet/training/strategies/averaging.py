@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, final
 
 from sparknet.native import NDArray
-from sparknet.training import statistics
 from sparknet.training.codecs import Codec
 from sparknet.training.comm import Comm
-from sparknet.training.learner import Learner, Steps
+from sparknet.training.learner import Learner, Steps, repeat
 from sparknet.training.strategies.periodic import (
     Periodic,
     SharedModel,
     mean_weights,
     settle_momentum,
+)
+from sparknet.training.strategies.strategy import (
+    average_statistics,
+    clear_statistics,
+    put_statistics,
+    take_statistics,
 )
 
 
@@ -44,12 +50,9 @@ class Averaging(Periodic):
         return super().needs_state or self.seconds is not None
 
     def train(self, learner: Learner, most: int) -> Steps:
-        if self.seconds is None:
+        if (seconds := self.seconds) is None:
             return learner.step(min(self.steps, most))
-        done = learner.step(1)
-        while done.steps < most and done.seconds < self.seconds:
-            done += learner.step(1)
-        return done
+        return repeat(partial(learner.step, 1), most, lambda done: done.seconds >= seconds)
 
     def synchronise(
         self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
@@ -70,13 +73,13 @@ def mean_unequal(
 ) -> None:
     """FedNova's mean; the iteration becomes the mean of the workers'."""
     efforts = [effort(count, learner.momentum) for count in counts]
-    statistics.average(learner, comm)
-    saved = statistics.take(learner.weights, learner.statistics)
+    average_statistics(learner, comm)
+    saved = take_statistics(learner.weights, learner.statistics)
     learner.weights.subtract(center).scale(1 / efforts[comm.rank])
-    statistics.clear(learner.weights, learner.statistics)
+    clear_statistics(learner.weights, learner.statistics)
     comm.mean(learner.weights, codec=codec)
     learner.weights.scale(sum(efforts) / len(efforts)).add(center)
-    statistics.put(learner.weights, learner.statistics, saved)
+    put_statistics(learner.weights, learner.statistics, saved)
     learner.seek(learner.iter - counts[comm.rank] + round(sum(counts) / len(counts)))
 
 

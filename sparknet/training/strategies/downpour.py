@@ -7,11 +7,19 @@ from functools import partial
 from typing import ClassVar, final
 
 from sparknet.native import NDArray
-from sparknet.training import statistics
 from sparknet.training.codecs import CODES, Codec
 from sparknet.training.comm import Comm, Server
 from sparknet.training.learner import Learner, Steps
-from sparknet.training.strategies.strategy import Meter, Round, State, Strategy
+from sparknet.training.strategies.strategy import (
+    Meter,
+    Round,
+    State,
+    Strategy,
+    average_statistics,
+    clear_statistics,
+    put_statistics,
+    take_statistics,
+)
 
 
 @dataclass
@@ -127,7 +135,7 @@ class Downpour(Strategy):
         comm.barrier()  # all have pushed
         _pull(server, learner, state, exact=True)
         comm.barrier()  # all have pulled
-        statistics.average(learner, comm)
+        average_statistics(learner, comm)
         learner.seek(iteration())
         return done
 
@@ -144,13 +152,13 @@ class Downpour(Strategy):
 
 def _push(server: Server, learner: Learner, state: Served) -> None:
     delta = state.pulled.axpby(1.0, learner.weights, -1.0)
-    statistics.clear(delta, learner.statistics)
+    clear_statistics(delta, learner.statistics)
     server.push(delta, state.versions)
     state.pulled.copy_from(learner.weights)
 
 
 def _pull(server: Server, learner: Learner, state: Served, exact: bool = False) -> None:
-    saved = statistics.take(learner.weights, learner.statistics)
+    saved = take_statistics(learner.weights, learner.statistics)
     state.versions = server.pull(learner.weights, exact)
-    statistics.put(learner.weights, learner.statistics, saved)
+    put_statistics(learner.weights, learner.statistics, saved)
     state.pulled.copy_from(learner.weights)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
 from sparknet.native import NDArray
-from sparknet.training import statistics
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.strategies.periodic import (
@@ -15,7 +14,7 @@ from sparknet.training.strategies.periodic import (
     mean_weights,
     settle_momentum,
 )
-from sparknet.training.strategies.strategy import State
+from sparknet.training.strategies.strategy import State, distance_to
 
 
 @dataclass
@@ -63,7 +62,7 @@ class DynamicAveraging(Periodic):
         assert isinstance(state, Apart)
         state.steps += steps
         if self.measure == "absolute":
-            drift = statistics.distance(learner, state.center)
+            drift = distance_to(learner, state.center)
         farthest = comm.max(drift)
         due = self.sync_at_least_every is not None and state.steps >= self.sync_at_least_every
         if farthest > self.threshold or due:

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from sparknet.native import NDArray
-from sparknet.training import statistics
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.strategies.periodic import Periodic, SharedModel, settle_momentum
-from sparknet.training.strategies.strategy import State
+from sparknet.training.strategies.strategy import State, put_statistics, take_statistics
 
 
 @dataclass
@@ -56,9 +55,9 @@ class ElasticAveraging(Periodic):
         comm.mean(state.mean.copy_from(learner.weights))
         learner.weights.axpby(alpha, state.center, 1 - alpha)
         state.center.axpby(pull, state.mean, 1 - pull)
-        saved = statistics.take(state.mean, learner.statistics)
+        saved = take_statistics(state.mean, learner.statistics)
         for buffer in (learner.weights, state.center):
-            statistics.put(buffer, learner.statistics, saved)
+            put_statistics(buffer, learner.statistics, saved)
         settle_momentum(learner, comm, self.momentum)
 
     def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from sparknet.native import NDArray
-from sparknet.training import statistics
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner
 from sparknet.training.strategies.periodic import (
@@ -15,6 +14,7 @@ from sparknet.training.strategies.periodic import (
     mean_weights,
     settle_momentum,
 )
+from sparknet.training.strategies.strategy import clear_statistics, put_statistics, take_statistics
 
 
 @dataclass
@@ -39,11 +39,11 @@ class Outer(Periodic):
         assert isinstance(state, Moving)
         weights = learner.weights
         mean_weights(learner, comm, state.center, self.codec)
-        saved = statistics.take(weights, learner.statistics)
+        saved = take_statistics(weights, learner.statistics)
         weights.axpby(1.0, state.center, -1.0)
-        statistics.clear(weights, learner.statistics)
+        clear_statistics(weights, learner.statistics)
         self.move(weights, state.center, state.velocity, learner.last_rate, comm.size)
-        statistics.put(weights, learner.statistics, saved)
+        put_statistics(weights, learner.statistics, saved)
         state.center.copy_from(weights)
         settle_momentum(learner, comm, self.momentum)
 

@@ -8,11 +8,20 @@ from typing import Literal, final
 
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.training import statistics
 from sparknet.training.codecs import CODES, Codec
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps
-from sparknet.training.strategies.strategy import Meter, Round, State, Strategy
+from sparknet.training.strategies.strategy import (
+    Meter,
+    Round,
+    State,
+    Strategy,
+    average_statistics,
+    clear_statistics,
+    drift_from,
+    put_statistics,
+    take_statistics,
+)
 
 InnerMomentum = Literal["keep", "average", "reset"]
 
@@ -67,7 +76,7 @@ class Periodic(Strategy):
         meter, divergence = Meter(comm), 0.0
         done = self.train(learner, most)
         if comm.size > 1:
-            divergence = statistics.drift(learner, state.center)
+            divergence = drift_from(learner, state.center)
             self.synchronise(learner, comm, state, done.steps, divergence)
         state.round += 1
         return meter.round(state.round, done, divergence)
@@ -95,13 +104,13 @@ def mean_weights(learner: Learner, comm: Comm, center: NDArray, codec: Codec | N
     if codec is None:
         comm.mean(learner.weights)
         return
-    statistics.average(learner, comm)
-    saved = statistics.take(learner.weights, learner.statistics)
+    average_statistics(learner, comm)
+    saved = take_statistics(learner.weights, learner.statistics)
     learner.weights.subtract(center)
-    statistics.clear(learner.weights, learner.statistics)
+    clear_statistics(learner.weights, learner.statistics)
     comm.mean(learner.weights, codec=codec)
     learner.weights.add(center)
-    statistics.put(learner.weights, learner.statistics, saved)
+    put_statistics(learner.weights, learner.statistics, saved)
 
 
 def settle_momentum(learner: Learner, comm: Comm, momentum: InnerMomentum) -> None:

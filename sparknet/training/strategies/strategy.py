@@ -7,14 +7,17 @@ numbers, which `Strategy.round` changes and snapshots contain.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
+from math import sqrt
 from typing import Any, ClassVar
 
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
 from sparknet.training.comm import Comm
-from sparknet.training.learner import Learner, Steps
+from sparknet.training.learner import Learner, Steps, repeat
+from sparknet.weights import Span
 
 
 @dataclass
@@ -170,12 +173,81 @@ def warm_up(learner: Learner, comm: Comm, steps: int) -> Round:
     taken for a dead worker.
     """
     meter, done = Meter(comm), Steps()
-    patience = comm.deadline / 4
     while True:
-        begun = comm.clock()
-        while comm.rank == 0 and done.steps < steps and comm.clock() - begun < patience:
-            done += learner.step(1)
+        if comm.rank == 0:
+            missing = steps - done.steps
+            done += repeat(partial(learner.step, 1), missing, _after(comm.deadline / 4, comm))
         if not comm.any(comm.rank == 0 and done.steps < steps):
             break
     follow_first(learner, comm)
     return meter.round(0, done, 0.0)
+
+
+def _after(seconds: float, comm: Comm) -> Callable[[Steps], bool]:
+    """Whether so many seconds are over."""
+    until = comm.clock() + seconds
+    return lambda done: comm.clock() >= until
+
+
+# -- BatchNorm's running sums, and distances without them ----------------------------
+
+
+def take_statistics(buffer: NDArray, spans: Sequence[Span]) -> NDArray:
+    """A copy of the statistics, one after the other."""
+    packed = NDArray.empty((sum(end - begin for begin, end in spans),))
+    for place, (begin, end) in _places(spans):
+        packed[place : place + end - begin].copy_from(buffer[begin:end])
+    return packed
+
+
+def put_statistics(buffer: NDArray, spans: Sequence[Span], packed: NDArray) -> None:
+    """Write back what `take_statistics` returned."""
+    for place, (begin, end) in _places(spans):
+        buffer[begin:end].copy_from(packed[place : place + end - begin])
+
+
+def clear_statistics(buffer: NDArray, spans: Sequence[Span]) -> None:
+    for begin, end in spans:
+        buffer[begin:end].fill(0.0)
+
+
+def average_statistics(learner: Learner, comm: Comm) -> None:
+    """Average the workers' statistics."""
+    if learner.statistics:
+        packed = take_statistics(learner.weights, learner.statistics)
+        comm.mean(packed)
+        put_statistics(learner.weights, learner.statistics, packed)
+
+
+def learned_spans(size: int, spans: Sequence[Span]) -> Iterator[Span]:
+    """The spans of a buffer that gradients change."""
+    begin = 0
+    for first, last in spans:
+        if begin < first:
+            yield begin, first
+        begin = last
+    if begin < size:
+        yield begin, size
+
+
+def distance_to(learner: Learner, center: NDArray) -> float:
+    """The sum of absolute differences between the weights and a center: ‖x_i - x‖₁."""
+    spans = learned_spans(center.size, learner.statistics)
+    far: Iterator[float] = (learner.weights[b:e].distance1(center[b:e]) for b, e in spans)
+    return sum(far)
+
+
+def drift_from(learner: Learner, center: NDArray) -> float:
+    """The distance of the weights from a center, relative to its norm: ‖x_i - x‖₂ / ‖x‖₂."""
+    far = size = 0.0
+    for begin, end in learned_spans(center.size, learner.statistics):
+        far += learner.weights[begin:end].distance2(center[begin:end]) ** 2
+        size += center[begin:end].norm2() ** 2
+    return sqrt(far / size) if size else sqrt(far)
+
+
+def _places(spans: Sequence[Span]) -> Iterator[tuple[int, Span]]:
+    place = 0
+    for begin, end in spans:
+        yield place, (begin, end)
+        place += end - begin

@@ -61,7 +61,7 @@ class Crew:
         if held_out is not None:
             self._net.set_validation_data(held_out)
         self._transforms = self._net.transforms
-        self._engine = Engine(self._net)
+        self._engine = Engine(self._net, records.columns)
         self._interrupted = False
 
     def train(
@@ -175,7 +175,7 @@ class Crew:
 
 
 def _engine_net(net: Net, folder: Path, seed: int) -> Net:
-    """The net of a worker, made as `worker_main` makes it."""
+    """The net of a worker, made as `worker` makes it."""
     solver = parse_solver(portable_solver(settings(net)).unpacked(folder))
     solver.snapshot_prefix = str(folder / "solver")
     return Net(solver, seed=seed, precision=net.precision, preprocessing=net.preprocessing)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sparknet.loaders.batches import Maker
-from sparknet.loaders.records import Batch
 from sparknet.native import NDArray
 from sparknet.net import Net
-from sparknet.training.learner import Cursor, OnGradient, SolverLearner, Steps
+from sparknet.training.learner import Cursor, OnGradient, SolverLearner, Steps, repeat
 from sparknet.training.virtual.comm import VirtualComm
 from sparknet.weights import Span
 
@@ -18,19 +17,12 @@ from sparknet.weights import Span
 class Dealer:
     """The engine's feed: the batches of that worker which trains now."""
 
-    def __init__(self, net: Net) -> None:
-        self._net = net
+    def __init__(self, net: Net, columns: Collection[str]) -> None:
+        self._put = net.feed(columns)
         self.maker: Maker
 
-    def __iter__(self) -> Iterator[Batch]:
-        return self
-
-    def __next__(self) -> Batch:
-        batch, _ = self.maker.make()
-        return batch
-
     def load(self) -> int:
-        return self._net.fill()
+        return self._put(self.maker.make()[0], 0)
 
     @property
     def cursor(self) -> Cursor:
@@ -43,9 +35,8 @@ class Dealer:
 class Engine:
     """One net and solver, which compute for all workers in turn."""
 
-    def __init__(self, net: Net) -> None:
-        self.dealer = Dealer(net)
-        net.set_training_data(self.dealer, transformed=True)
+    def __init__(self, net: Net, columns: Collection[str]) -> None:
+        self.dealer = Dealer(net, columns)
         self.learner = SolverLearner(net.solver, self.dealer)
         self.random = net.net.random_state
 
@@ -96,10 +87,8 @@ class VirtualLearner:
 
     def step(self, count: int) -> Steps:
         self._enter()
-        done, before = Steps(), self._engine.learner.clipped
-        for _ in range(count):
-            one = self._engine.learner.step(1)
-            done += self._timed(one)
+        before = self._engine.learner.clipped
+        done = repeat(lambda: self._timed(self._engine.learner.step(1)), count)
         self.clipped += self._engine.learner.clipped - before
         self._leave()
         self._comm.spend(done.seconds)

@@ -56,13 +56,12 @@ def solver(middle: str = "", text: str = SOLVER) -> Any:
 
 
 def real(solver: Any, strategy: Strategy, size: int) -> tuple[Any, list[Any]]:
-    """The weights of a run of `work` with a net for each worker, made as `worker_main` does."""
+    """The weights of a run of `work` with a net for each worker, made as `worker` does."""
 
     def run(rank: int, comm: Comm) -> Any:
         net = Net(solver, seed=7)
         order = Order(small.RECORDS, 0, True, rank, size)
         with Batches(small.records(), net.batch_size, order) as batches:
-            net.set_training_data(batches, transformed=True)
             learner = SolverLearner(net.solver, NetFeed(net, batches))
             net.backend.draw_apart(net.net, 7, rank)
             outcome = work(learner, strategy, comm, Plan(steps=STEPS))

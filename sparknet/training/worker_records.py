@@ -1,0 +1,124 @@
+"""WorkerRecords: the records of one worker, and what all workers have together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import DataError
+from sparknet.loaders.records import ArrayRecords, Records, Subset
+from sparknet.net import Net
+from sparknet.training.comm import Comm
+from sparknet.training.plan import Validate
+
+
+@dataclass(frozen=True)
+class WorkerRecords:
+    """The records of one worker."""
+
+    training: Records
+    validation: Records | None
+    check_sum: int = 0
+    """The check sum of the training records; 0 if the driver computes it."""
+    is_whole: bool = False
+    """Whether every worker holds all records and trains on its share of them."""
+    dropped: int = 0
+    """The rows that were left out, because they cannot be read."""
+    reason: str | None = None
+    """What is wrong with the first of them."""
+
+
+def introduced(
+    comm: Comm, part: WorkerRecords, validates: bool, met: Sequence[Sequence[Any]]
+) -> list[dict[str, Any]]:
+    """All workers with their numbers of records, for an event; DataError if there are none."""
+    shares = [_share(part, one, comm) for one in (part.training, part.validation)]
+    counts = comm.gather([*shares, part.dropped, part.reason])
+    for number, what in enumerate(("training", "validation")[: 1 + validates]):
+        if not any(count[number] for count in counts):
+            raise DataError(f"the {what} data has no records{_why_none(counts)}")
+    return [
+        {
+            "host": host,
+            "process": process,
+            "records": records,
+            "held_out": held,
+            "dropped": dropped,
+            "reason": reason,
+        }
+        for (host, _, process), (records, held, dropped, reason) in zip(met, counts, strict=True)
+    ]
+
+
+def _why_none(counts: Sequence[Any]) -> str:
+    dropped = sum(count[2] for count in counts)
+    reason = next((count[3] for count in counts if count[3]), None)
+    return f": {dropped} rows were dropped; {reason}" if dropped else ""
+
+
+def _span(part: WorkerRecords, records: Records | None, comm: Comm) -> tuple[int, int]:
+    """This worker's share of its records."""
+    count = 0 if records is None else len(records)
+    if not part.is_whole:
+        return 0, count
+    return count * comm.rank // comm.size, count * (comm.rank + 1) // comm.size
+
+
+def _share(part: WorkerRecords, records: Records | None, comm: Comm) -> int:
+    begin, end = _span(part, records, comm)
+    return end - begin
+
+
+def validation(net: Net, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate:
+    """A function that validates on this worker's share of the validation records.
+
+    What is no mean over records, as mean average precision, is computed of all workers' counts.
+    """
+    begin, end = _span(part, part.validation, comm)
+    if part.validation is not None and begin < end:
+        mine = Subset(part.validation, slice(begin, end)) if part.is_whole else part.validation
+        net.set_validation_data(mine)
+
+    def measure() -> tuple[int, dict[str, float]]:
+        means, found = net.measure(metrics) if begin < end else (None, {})
+        for name in net.tested.evaluated:
+            counts = _all_rows(comm, means and means.judged(name))
+            if means is not None and name in found:
+                found[name] = means.summary(name, [counts])
+        return end - begin, found
+
+    return measure
+
+
+def _all_rows(comm: Comm, mine: Any) -> Any:
+    """The rows of float32 of all workers; None for a worker that has none."""
+    own = np.zeros((0, 0), np.float32) if mine is None else np.ascontiguousarray(mine, np.float32)
+    parts = []
+    for rank, shape in enumerate(comm.gather(list(own.shape))):
+        rows = own if rank == comm.rank else np.zeros(shape, np.float32)
+        if rows.size:
+            comm.broadcast_bytes(rows.data.cast("B"), rank)
+            parts.append(rows)
+    return np.concatenate(parts) if parts else own
+
+
+def gathered(comm: Comm, mine: Records) -> Records:
+    """All workers' records, where there are too few for every worker to have some."""
+    columns = {name: (one.dtype.str, list(one.shape)) for name, one in mine.columns.items()}
+    listed = comm.gather({"columns": columns, "count": len(mine)})
+    columns = next(one["columns"] for one in listed if one["count"])
+    taken = mine.take(slice(0, len(mine)))
+    parts: dict[str, list[Any]] = {name: [] for name in columns}
+    for rank, one in enumerate(listed):
+        for name, (dtype, shape) in columns.items():
+            if not one["count"]:
+                continue
+            rows = np.zeros((one["count"], *shape), dtype)
+            if rank == comm.rank:
+                rows[:] = taken[name]
+            comm.broadcast_bytes(rows.data.cast("B"), rank)
+            parts[name].append(rows)
+    return ArrayRecords(**{name: np.concatenate(rows) for name, rows in parts.items()})
