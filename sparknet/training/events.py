@@ -24,7 +24,7 @@ number of records is not known.
     seconds_computing, seconds_loading (its part in which a worker waited for records),
     seconds_communicating, seconds_waiting (its part in which small values were exchanged: mostly
     the waiting for slower workers) (means over the workers), bytes_sent (by all workers, in this
-    round; totals contain what else was sent, such as the first weights, but no validations),
+    round; totals contain what else was sent for training, such as the report of a round),
     total_samples, total_bytes_sent, total_seconds, workers (a dict for each: steps, samples,
     loss, the four times, bytes_sent, divergence, clipped)
 
@@ -43,13 +43,14 @@ number of records is not known.
     seconds
 
 ``snapshot``
-    round, iteration, path, bytes, seconds
+    round, iteration, path, bytes, bytes_sent (by all workers, for this snapshot), seconds
 
 ``stop``
     reason (steps, seconds, patience, interrupted), best (the iteration of the best validation
     where the weights are those and not the last ones, else None), round, iteration, epoch,
-    total_samples, total_bytes_sent, total_bytes_validating (what validations sent, which the former
-    leaves out), total_seconds, communication (share of the workers' time,
+    total_samples, total_bytes_sent, total_bytes_starting (the first weights, or those of a
+    snapshot), total_bytes_validating, total_bytes_saving (snapshots; the first total leaves out all
+    three), total_seconds, communication (share of the workers' time,
     0 … 1), snapshot (the newest one's path, or None)
 """
 

@@ -34,8 +34,11 @@ class Tally:
 
     total_samples: int = 0
     total_bytes_sent: int = 0
-    """By all workers, whatever for, but for validations."""
+    """By all workers, for training: without the three that follow."""
+    total_bytes_starting: int = 0
     total_bytes_validating: int = 0
+    total_bytes_saving: int = 0
+    """For snapshots."""
     total_seconds: float = 0.0
     computing: float = 0.0
     communicating: float = 0.0

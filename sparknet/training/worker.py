@@ -277,7 +277,7 @@ class _Rounds:
         self.plan, self.hooks = plan, hooks
         self.clipped = learner.clipped
         self.counted = 0
-        """This worker's bytes that are in the tally, or were sent by validations."""
+        """This worker's bytes that are in one of the tally's totals."""
         self.tally = Tally()
         self.interrupted = False
         self.saved: int | None = None
@@ -300,6 +300,7 @@ class _Rounds:
         self.state = self.strategy.start(self.learner, self.comm)
         if self.hooks.resume is not None:
             self._resume(self.hooks.resume)
+        self.tally.total_bytes_starting += self._sent_since(0)
         self.begun = self.comm.clock() - self.tally.total_seconds
         self._say_start()
         if self.lost:
@@ -406,6 +407,12 @@ class _Rounds:
         fresh, self.counted = sent - self.counted, sent
         return fresh
 
+    def _sent_since(self, before: int) -> int:
+        """What all workers' transports sent since then, which counts for no round."""
+        mine = self.comm.traffic.sent - before
+        self.counted += mine
+        return sum(self.comm.gather(mine))
+
     def _check_loss(self, reports: Sequence[Json], loss: float) -> None:
         for rank, report in enumerate(reports):
             if report["steps"] and not isfinite(report["loss"]):
@@ -451,9 +458,7 @@ class _Rounds:
         if self.comm.size > 1:
             model = self.strategy.model(self.learner, self.comm, self.state)
         records, metrics = self._measured(self.hooks.validate, model)
-        mine = self.comm.traffic.sent - before
-        sent = sum(self.comm.gather(mine))
-        self.counted += mine
+        sent = self._sent_since(before)
         self.tally.total_bytes_validating += sent
         best = self.tally.judge(metrics, self.plan, self.learner.iter)
         if best and self.best is not None:
@@ -481,7 +486,7 @@ class _Rounds:
         if store is None or self.saved == self.state.round:
             return
         self._check_weights()
-        begun = self.comm.clock()
+        begun, before = self.comm.clock(), self.comm.traffic.sent
         self.tally.total_seconds = begun - self.begun
         round, arrays = self.state.round, self._arrays()
         numbers = {**self._numbers(), "model": self._modelled(arrays)}
@@ -490,8 +495,11 @@ class _Rounds:
         self.saved = done.round
         if self.comm.rank == 0:
             snapshot.prune(store, self.plan.keep)
+        sent = self._sent_since(before)
+        self.tally.total_bytes_saving += sent
         spent = self.comm.clock() - begun
-        self._say("snapshot", path=done.path, bytes=done.bytes, seconds=spent)
+        said = {"path": done.path, "bytes": done.bytes, "bytes_sent": sent}
+        self._say("snapshot", **said, seconds=spent)
 
     def _check_weights(self) -> None:
         """Raise Diverged if weights are not finite."""
@@ -535,7 +543,9 @@ class _Rounds:
             best=best,
             total_samples=tally.total_samples,
             total_bytes_sent=tally.total_bytes_sent,
+            total_bytes_starting=tally.total_bytes_starting,
             total_bytes_validating=tally.total_bytes_validating,
+            total_bytes_saving=tally.total_bytes_saving,
             total_seconds=self.comm.clock() - self.begun,
             communication=tally.communication,
             snapshot=self._newest(),

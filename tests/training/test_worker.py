@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from sparknet.errors import Diverged, SettingError
 from sparknet.training.local import LocalComm
 from sparknet.training.plan import Hooks, Plan, steps_for
+from sparknet.training.store import FolderStore
 from sparknet.training.strategies import (
     BMUF,
     AllReduce,
@@ -73,15 +75,15 @@ def test_events_say_what_happened() -> None:
 
 @pytest.mark.parametrize("strategy", [Averaging(5), DynamicAveraging(1e9, check_every=5),
                                       DynamicAveraging(0, check_every=5)], ids=repr)  # fmt: skip
-def test_the_totals_are_what_the_transport_sent(strategy: Any) -> None:
-    """Validations apart: of some strategies each takes a full mean."""
+def test_the_totals_are_what_the_transport_sent(strategy: Any, tmp_path: Path) -> None:
+    """The first weights, validations and snapshots apart: some validations take a full mean."""
     events: list[Any] = []
     learners = [small.learner(rank, 4) for rank in range(4)]
     comms = LocalComm.group(4)
-    plan = Plan(steps=20, validate_every=1)
+    plan = Plan(steps=20, validate_every=1, snapshot_every=2)
 
     def one(rank: int, comm: Any) -> Outcome:
-        hooks = Hooks(events.append, lambda: (1, {"loss": 1.0}))
+        hooks = Hooks(events.append, lambda: (1, {"loss": 1.0}), store=FolderStore(tmp_path))
         return work(learners[rank], strategy, comm, plan, hooks)
 
     small.together(4, one, comms)
@@ -91,10 +93,14 @@ def test_the_totals_are_what_the_transport_sent(strategy: Any) -> None:
     assert validations == ([mean] * 4 if whole else [0] * 4)
     stop = events[-1]
     assert stop["total_bytes_validating"] == sum(validations)
-    first_weights = 3 * learners[0].weights.nbytes
-    assert stop["total_bytes_sent"] == first_weights + (mean if whole else 4 * mean)
+    assert stop["total_bytes_starting"] == 3 * learners[0].weights.nbytes
+    assert stop["total_bytes_sent"] == (mean if whole else 4 * mean)
+    saved = [event["bytes_sent"] for event in events if event["event"] == "snapshot"]
+    assert len(saved) == 2
+    assert stop["total_bytes_saving"] == sum(saved)
+    others = ("starting", "validating", "saving")
     sent = sum(comm.traffic.sent for comm in comms)
-    assert stop["total_bytes_sent"] + stop["total_bytes_validating"] == sent
+    assert stop["total_bytes_sent"] + sum(stop[f"total_bytes_{one}"] for one in others) == sent
 
 
 def test_time_ends_it() -> None:
