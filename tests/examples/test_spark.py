@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,20 @@ def test_an_application_runs_under_connect(
     pytest.importorskip("django")
     assert share(output(name, workers, str(tmp_path), epochs, connect=True), what) >= least
     assert any(tmp_path.glob("*.png"))
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "package", "least"),
+    [("reuters.py", "orangecontrib.text", 88), ("solar.py", "elpv_dataset", 74)],
+)
+def test_real_data(name: str, package: str, least: float) -> None:
+    """Beside a plain method, which wins on this data: docs/applications.md."""
+    if find_spec(package.partition(".")[0]) is None:
+        pytest.skip(f"the data comes with {package}")
+    accuracies = [accuracy for (accuracy,) in table(output(name, "1")).values()]
+    assert min(accuracies) > least
 
 
 @pytest.mark.slow

@@ -1,0 +1,116 @@
+"""The examples on data that packages bring, at the size of a few drawn rows."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def examples(monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("pyspark")
+    pytest.importorskip("sklearn")
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    yield
+    for name in ("exercises", "reuters", "solar", "trials"):
+        sys.modules.pop(name, None)
+
+
+def test_vectors_of_a_file_in_the_format_of_glove_are_those_of_the_net(tmp_path: Path) -> None:
+    reuters = importlib.import_module("reuters")
+    numbers = np.random.default_rng(1).normal(size=(2, reuters.WIDE)).round(4)
+    file = tmp_path / "vectors.txt"
+    oil, other = (" ".join(map(str, row)) for row in numbers)
+    file.write_text(f"oil {oil}\nxyz {other}\ngold 1 2 3\n")
+    vectors = reuters.read_vectors(file, ["gold", "oil"])
+    assert vectors[1] == pytest.approx(numbers[0])
+    # The file's row of gold has too few numbers; what takes its place is as large as the others.
+    assert 0.5 < vectors[0].std() / numbers[0].std() < 2
+    weights = reuters.begun(reuters.reader(4, 3), vectors)
+    assert weights["words"][0][reuters.FIRST :] == pytest.approx(vectors)
+    with pytest.raises(SystemExit, match="for no word of the texts"):
+        reuters.read_vectors(file, ["tin"])
+
+
+def test_words_of_the_same_neighbours_get_near_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reuters = importlib.import_module("reuters")
+    monkeypatch.setattr(reuters, "WIDE", 4)
+    texts = ["dogs bark loud", "hounds bark loud", "ships sail far", "boats sail far"] * 5
+    words = ["dogs", "hounds", "ships", "boats", "bark", "loud", "sail", "far"]
+    reuters.write_vectors(tmp_path / "vectors", texts, words)
+    dogs, hounds, ships, boats, *_ = reuters.read_vectors(tmp_path / "vectors", words)
+
+    def near(one: Any, other: Any) -> float:
+        return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+    assert min(near(dogs, hounds), near(ships, boats)) > 0.9
+    assert max(near(dogs, ships), near(hounds, boats)) < 0.5
+
+
+def test_a_watch_that_sits_askew_measures_as_much() -> None:
+    exercises = importlib.import_module("exercises")
+    values = np.random.default_rng(0).normal(size=(4, exercises.LENGTH, exercises.CHANNELS))
+    turned = exercises.turned(values, np.random.default_rng(1))
+    for part in (slice(0, 3), slice(3, 6)):
+        before, after = (np.linalg.norm(one[..., part], axis=2) for one in (values, turned))
+        speed = after / before
+        assert speed == pytest.approx(np.broadcast_to(speed[:, :1], speed.shape))
+        assert speed.min() > 0.8
+        assert speed.max() < 1.2
+    assert abs(turned - values).max() > 0.1
+
+
+def test_exercises_of_new_people(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Drawn movements whose speed is the exercise: both ways find it, in one table.
+
+    The net has made too few steps for the means and deviations of BatchNorm.
+    """
+    exercises = importlib.import_module("exercises")
+    random = np.random.default_rng(0)
+    people, labels = (one.ravel() for one in np.mgrid[1:11, : exercises.EXERCISES])
+    people, labels = np.tile(people, 4), np.tile(labels, 4)
+    times = np.arange(exercises.LENGTH)[:, np.newaxis]
+    phases = random.uniform(0, 6, (len(labels), 1, exercises.CHANNELS))
+    values = np.sin(times * 0.05 * (labels[:, np.newaxis, np.newaxis] + 1) + phases)
+    values += random.normal(0, 0.1, values.shape)
+    drawn = values, labels, people, np.ones(len(labels), bool)
+    monkeypatch.setattr(exercises, "windows", lambda: drawn)
+    monkeypatch.setattr(exercises, "TREES", 20)
+    trees, net = exercises.main(seeds=1, folds=1, epochs=6)
+    assert trees > 0.9
+    assert net > 0.5
+    table = capsys.readouterr().out
+    assert "statistics, extra trees" in table
+    assert "convolutions" in table
+
+
+def test_gradients_of_stripes_are_across_them() -> None:
+    solar = importlib.import_module("solar")
+    wave = (120 + 100 * np.sin(np.arange(solar.DETAIL) * 0.5)).astype(np.uint8)
+    standing = np.broadcast_to(wave, (solar.DETAIL, solar.DETAIL))
+    features = solar.described(np.stack([standing, standing.T]))
+    blocks = (solar.DETAIL // solar.CELL - 1) ** 2 * 4
+    bins = features[:, : blocks * solar.BINS].reshape(2, blocks, solar.BINS).sum(1)
+    # The gradient of standing stripes lies along the rows: angle 0; of lying ones at 90 degrees.
+    assert bins[0, 0] / bins[0].sum() == pytest.approx(1)
+    assert bins[1, solar.BINS // 2 : solar.BINS // 2 + 2].sum() / bins[1].sum() > 0.99
+
+
+def test_pictures_of_cells_have_one_mean_and_deviation() -> None:
+    solar = importlib.import_module("solar")
+    drawn = np.random.default_rng(0).integers(0, 90, (3, solar.DETAIL, solar.DETAIL), np.uint8)
+    small = solar.prepared(drawn)
+    assert small.shape == (3, solar.SIDE, solar.SIDE)
+    assert small.mean((1, 2)) == pytest.approx(np.full(3, 128), abs=1)
+    assert small.std((1, 2)) == pytest.approx(np.full(3, 40), abs=1)
