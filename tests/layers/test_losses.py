@@ -110,6 +110,7 @@ def test_force_backward(kind: str, bottoms: int, reached: list[bool]) -> None:
         ("ContrastiveLoss", [(4, 3, 1, 1, 1), (4, 3), (4,)], "at most 4 axes"),
         ("SmoothL1Loss", [(4, 3), (4, 3), (4, 2)], "bottom 2 is 4 x 2"),
         ("InfogainLoss", [(4, 3), (4,)], "needs the matrix"),
+        ("InfogainLoss", [(2, 3, 4), (4, 2), (3, 3)], "the same first axis"),
         ("InfogainLoss", [(4, 3), (4,), (2, 2)], "3 x 3 matrix; its shape is 2 x 2"),
         ("Accuracy", [(4, 3), (3,)], "needs 4 labels; there are 3"),
     ],

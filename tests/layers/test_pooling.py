@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sparknet.errors import LayerError
-from tests.layers.nets import plan, shapes_of_params
+from tests.layers.nets import layer, plan, shapes_of_params
 
 
 def pool(options: str) -> str:
@@ -109,3 +109,11 @@ def test_refused(options: str, shapes: list[tuple[int, ...]], says: str) -> None
     with pytest.raises(LayerError, match=says) as caught:
         plan("Pooling", options, *shapes)
     assert caught.value.layer == "l"
+
+
+def test_only_stochastic_pooling_draws() -> None:
+    made = {
+        method: layer("Pooling", pool(f"pool: {method} kernel_size: 2"))
+        for method in ("MAX", "AVE", "STOCHASTIC")
+    }
+    assert [method for method, one in made.items() if one.draws] == ["STOCHASTIC"]

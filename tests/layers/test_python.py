@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.layers.user_layer import ShapeBlob, UserLayer, use_caffe
+from sparknet.layers.user_layer import ShapeBlob, UserLayer, caffe_importable, use_caffe
 from tests.layers.nets import layer, plan, shapes_of_params
 
 SOURCE = """
@@ -100,6 +100,14 @@ def test_errors_keep_their_type_and_name_the_layer(
     assert isinstance(caught.value, LayerError)
     assert caught.value.layer == "l"
     assert str(caught.value).startswith("layer 'l': Python: ")
+    assert "caffe" not in sys.modules
+
+
+def test_import_caffe_has_the_phases_too() -> None:
+    with caffe_importable():
+        import caffe
+
+        assert (caffe.TRAIN, caffe.TEST, caffe.Layer) == (0, 1, UserLayer)
     assert "caffe" not in sys.modules
 
 

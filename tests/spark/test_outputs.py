@@ -12,7 +12,7 @@ from sparknet.errors import SparkError
 from sparknet.net import Net
 from sparknet.spark import SparkModel
 from sparknet.spark.ask import Ask, find_outputs
-from sparknet.spark.outputs import Number
+from sparknet.spark.outputs import Classes, Number
 from sparknet.spark.ragged import Detections
 
 
@@ -222,3 +222,9 @@ def test_sequences_to_classes_and_detections_on_spark(session: Any) -> None:
     made = model.transform(data.coalesce(1), ["found"]).orderBy("n").collect()
     found = [[one.asDict() for one in row.found] for row in made]
     assert found == listed(detector(5), 5)
+
+
+def test_of_equal_classes_the_lower_label_comes_first() -> None:
+    labels, scores = Classes("prob", "best", top=3).parts(np.full((2, 500), 0.002, np.float32))
+    assert labels.tolist() == [[0, 1, 2]] * 2
+    assert scores.shape == (2, 3)

@@ -12,7 +12,7 @@ import pytest
 
 import sparknet
 from sparknet.errors import SettingError, SparkError
-from sparknet.spark import Trainer, preflight
+from sparknet.spark import Trainer, preflight, probe
 from sparknet.training.driver import Driver
 from sparknet.training.handshake import make_secret
 from sparknet.training.line import Link
@@ -122,3 +122,11 @@ def test_failures_in_one_sentence() -> None:
     assert str(preflight.translated(Exception(python))) == "the Spark job failed: mine.Bad: 3"
     own = "Traceback (most recent call last):\n  File\nsparknet.errors.SparkError: that is it\n"
     assert str(preflight.translated(Exception(own))) == "that is it"
+
+
+def test_an_address_is_reached_where_somebody_listens() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        assert probe._reaches(server.getsockname())
+    with closing(socket.socket()) as bound:
+        bound.bind(("127.0.0.1", 0))
+        assert not probe._reaches(bound.getsockname())
