@@ -51,6 +51,7 @@ std::unique_ptr<Kernel> make_lrn();
 std::unique_ptr<Kernel> make_lstm();
 std::unique_ptr<Kernel> make_lstm_unit();
 std::unique_ptr<Kernel> make_matmul();
+std::unique_ptr<Kernel> make_math();
 std::unique_ptr<Kernel> make_mish();
 std::unique_ptr<Kernel> make_multibox_loss();
 std::unique_ptr<Kernel> make_multinomial_logistic_loss();
@@ -150,6 +151,7 @@ const std::map<std::string, Factory>& kernels() {
         {"LSTM", make_lstm},
         {"LSTMUnit", make_lstm_unit},
         {"MatMul", make_matmul},
+        {"Math", make_math},
         {"Mish", make_mish},
         {"MultiBoxLoss", make_multibox_loss},
         {"MultinomialLogisticLoss", make_multinomial_logistic_loss},

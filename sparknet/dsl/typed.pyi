@@ -37,6 +37,7 @@ __all__ = [
     "LayerNorm",
     "MVN",
     "MatMul",
+    "Math",
     "MMDLoss",
     "Mish",
     "Normalize",
@@ -720,6 +721,12 @@ class MatMulOptions(LayerOptions, total=False):
     transpose_b: bool | None
 
 def MatMul(name: str, bottoms: Blobs = (), **options: Unpack[MatMulOptions]) -> LayerSpec: ...
+
+class MathOptions(LayerOptions, total=False):
+    math_param: Dict | caffe_pb2.MathParameter | None
+    function: str | SupportsIndex | None
+
+def Math(name: str, bottoms: Blobs = (), **options: Unpack[MathOptions]) -> LayerSpec: ...
 
 class MMDLossOptions(LayerOptions, total=False):
     mmd_param: Dict | caffe_pb2.MMDParameter | None

@@ -40,6 +40,7 @@ _OWN = {
     "LayerNorm": "layer_norm",
     "MVN": "mvn",
     "MatMul": "matmul",
+    "Math": "math",
     "MMDLoss": "mmd_loss",
     "Mish": "mish",
     "Normalize": "normalize",

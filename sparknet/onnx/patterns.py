@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ _PROBE = np.linspace(-6, 6, 49, dtype=np.float32)
 
 def simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
     """The nodes that the outputs need, simplified, and all constants."""
+    source.nodes = _in_order(source)
     _check_order(source)
     try:
         return _simplified(source)
@@ -42,6 +44,29 @@ def _simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
     graph.find_normalisations()
     graph.drop_unused()
     return graph.nodes, graph.constants
+
+
+def _in_order(source: Source) -> list[Node]:
+    """The nodes behind those whose values they read, otherwise as they stand; those that wait for
+    each other, or for what nothing makes, come last."""
+    makers = {name: at for at, node in enumerate(source.nodes) for name in node.outputs if name}
+    waits = [{makers[name] for name in node.inputs if name in makers} for node in source.nodes]
+    readers: dict[int, list[int]] = {}
+    for at, before in enumerate(waits):
+        for one in before:
+            readers.setdefault(one, []).append(at)
+    ready = [at for at, before in enumerate(waits) if not before]
+    heapify(ready)
+    found: list[int] = []
+    while ready:
+        found.append(heappop(ready))
+        for at in readers.get(found[-1], ()):
+            waits[at].discard(found[-1])
+            if not waits[at]:
+                heappush(ready, at)
+    done = set(found)
+    found += [at for at in range(len(source.nodes)) if at not in done]
+    return [source.nodes[at] for at in found]
 
 
 def _check_order(source: Source) -> None:

@@ -20,7 +20,7 @@ from sparknet.onnx.limits import LARGEST, spread
 from sparknet.onnx.netlist import FLOAT, Blob, Netlist, Value
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.records import LARGE, MEDIUM, SMALL, check_alike, counted, is_open, unlikely
-from sparknet.onnx.source import Array, Node, Source, StrPath, read_source
+from sparknet.onnx.source import Array, Branch, Node, Source, StrPath, read_source
 from sparknet.onnx.step import OPERATORS, Step
 from sparknet.proto import Model
 from sparknet.proto.untrusted import mark
@@ -205,6 +205,8 @@ class Reading:
         self.longest: int | None = None
         """The longest sequence that the tables of the model have places for."""
         self.grown: dict[str, Blob] = {}
+        self.whole: dict[str, Blob] = {}
+        """The blobs of whole numbers that casts make, by what they are made from."""
         self.values: dict[str, Value] = dict(source.constants)
         self.uses = Counter(name for node in self.nodes for name in node.inputs)
         self.uses.update(source.outputs)
@@ -226,10 +228,7 @@ class Reading:
         for name, sizes in self.source.inputs.items():
             if self.uses[name]:
                 self._input(name, sizes)
-        for node in self.nodes:
-            for name, value in zip(node.outputs, self._outputs(node), strict=False):
-                if name:
-                    self.bind(name, value)
+        self._run(self.nodes)
         self._name_outputs()
         keep = set(self.source.outputs)
         self.net.silence(keep)
@@ -253,6 +252,39 @@ class Reading:
             self.held[value.name] += self.uses[name]
 
     # -- the walk ------------------------------------------------------------------------
+
+    def _run(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            found = self._chosen(node) if node.op == "If" else self._outputs(node)
+            for name, value in zip(node.outputs, found, strict=False):
+                if name:
+                    self.bind(name, value)
+
+    def _chosen(self, node: Node) -> list[Value]:
+        """The results of one branch of an If, whose condition is known."""
+        condition = self.values[node.inputs[0]]
+        if isinstance(condition, Blob) or condition.size != 1:
+            raise self.source.refuse(
+                node, "its condition depends on values, and a net has no branches"
+            )
+        branch = node.attributes.get("then_branch" if condition.any() else "else_branch")
+        if not isinstance(branch, Branch):
+            raise self.source.refuse(node, "it lacks a branch")
+        self.uses.update(name for one in branch.nodes for name in one.inputs)
+        self.uses.update(branch.outputs)
+        self.values.update(branch.constants)
+        made = set(self.values)
+        for one in branch.nodes:
+            missing = next((name for name in one.inputs if name and name not in made), None)
+            if missing is not None:
+                said = f"it reads '{shown(missing)}', which nothing before it makes"
+                raise self.source.refuse(one, said)
+            made.update(one.outputs)
+        self._run(branch.nodes)
+        lost = next((name for name in branch.outputs if name not in self.values), None)
+        if lost is not None:
+            raise self.source.refuse(node, f"nothing makes its output '{shown(lost)}'")
+        return [self.values[name] for name in branch.outputs]
 
     def _input(self, name: str, sizes: tuple[int | str | None, ...]) -> None:
         what = f"input '{shown(name)}'"

@@ -39,6 +39,21 @@ class Node:
 
 
 @dataclass(eq=False)
+class Branch:
+    """The graph that an If runs in one case."""
+
+    nodes: list[Node]
+    constants: dict[str, Array]
+    outputs: list[str]
+
+    def needs(self) -> list[str]:
+        """What it reads of the graph around it."""
+        made = {*self.constants, *(name for node in self.nodes for name in node.outputs)}
+        read = [*(name for node in self.nodes for name in node.inputs), *self.outputs]
+        return list(dict.fromkeys(name for name in read if name and name not in made))
+
+
+@dataclass(eq=False)
 class Source:
     """What a file holds.  A size of an input that the file leaves open is its name, or None."""
 
@@ -133,12 +148,26 @@ class _Reader:
         made = Node(op, _text(node.name) or f"{op}_{number}", list(inputs), list(outputs))
         for one in node.attribute:
             made.attributes[_text(one.name)] = self._attribute(one, made)
+        for value in made.attributes.values():
+            if isinstance(value, Branch):
+                made.inputs.extend(value.needs())
         return made
+
+    def _branch(self, graph: Any) -> Branch:
+        if graph.sparse_initializer or graph.input:
+            raise self.fail("has a graph in a node with inputs, or with sparse constants")
+        return Branch(
+            [self._node(number, node) for number, node in enumerate(graph.node)],
+            {_text(one.name): self.array(one, "constant") for one in graph.initializer},
+            [_text(one.name) for one in graph.output],
+        )
 
     def _attribute(self, attribute: Any, node: Node) -> Any:
         kinds = self.onnx.AttributeProto
         if attribute.type == kinds.TENSOR:
             return self.array(attribute.t, f"{node}: attribute")
+        if attribute.type == kinds.GRAPH and node.op == "If":
+            return self._branch(attribute.g)
         if attribute.type in (kinds.GRAPH, kinds.GRAPHS):
             raise self.fail(f"{node}: it runs a graph of its own, which no layer does")
         simple = (kinds.FLOAT, kinds.INT, kinds.STRING, kinds.FLOATS, kinds.INTS, kinds.STRINGS)
@@ -163,6 +192,9 @@ class _Reader:
         sizes: list[int | str | None] = []
         for dim in dims:
             if dim.HasField("dim_value"):
+                if dim.dim_value == -1:
+                    sizes.append(None)
+                    continue
                 if dim.dim_value < 0:
                     raise self.fail(f"{what} has a size of {dim.dim_value}")
                 sizes.append(int(dim.dim_value))

@@ -67,13 +67,13 @@ class Step:
         return place < len(self.inputs) and self.inputs[place] is not None
 
     def value(self, place: int, *, rounded: bool = False, rows: bool = False) -> Value:
-        """An input; numbers that the model has rounded only for those who round them, too, and
-        places that count through all records only for those who take them so."""
+        """An input; what a cast makes whole has its fractions yet only for those who drop them, and
+        places count through all records only for those who take them so."""
         value = self.inputs[place] if place < len(self.inputs) else None
         if value is None:
             self.refuse(f"input {place} is missing")
         if isinstance(value, Blob) and value.rounded and not rounded:
-            self.refuse("it reads rounded numbers, and no layer rounds")
+            value = self.whole(value)
         if isinstance(value, Blob) and value.rows and not rows:
             self.refuse("it computes with the numbers of the records, which no layer does")
         return value
@@ -100,7 +100,7 @@ class Step:
         if not isinstance(value, Blob):
             return self.parameter(value)
         if value.rounded:
-            self.refuse("it reads rounded numbers, and no layer rounds")
+            return self.whole(value)
         if value.rows:
             self.refuse("it computes with the numbers of the records, which no layer does")
         if value.is_plain:
@@ -117,12 +117,25 @@ class Step:
             value.done.step = self.reading.net.blobs[value.name].step
         return value.done
 
+    def whole(self, value: Blob) -> Blob:
+        """The whole numbers that a cast of others makes."""
+        known = self.reading.whole
+        if value.name not in known:
+            plain = Blob(value.name, value.stored)
+            made = self.layer("Math", [plain], part="whole", function="TRUNC")
+            made.dtype, made.integral = value.dtype, True
+            known[value.name] = made
+        return known[value.name]
+
     def parameter(self, array: Array, grows: str = "") -> Blob:
         """A constant as a blob: the top of a Parameter layer, the same for every record.
 
         One that grows with a length is cut off where the length of the input says.
         """
         if self.is_batched(array.shape):
+            one = self.unbatched(array)
+            if not self.is_batched(one.shape) and self.batch in self.reading.net.anchors:
+                return self._sized(self.parameter(one, grows), array.shape, "each", False)
             self.refuse(
                 "a constant that has as many rows as there are records has no layer here: give the "
                 "input's whole shape, with the number of records"

@@ -205,6 +205,8 @@ CASES: dict[str, tuple[Case, ...]] = {
         "margin_inner_product_param { num_output: 3 type: TRIPLE }", VECTOR, (3,)
     )
     + _one("margin_inner_product_param { num_output: 3 }", VECTOR, (3,), tops=2),
+    "Math": _one("math_param { function: SIN }", IMAGE)
+    + _one("math_param { function: TRUNC }", VECTOR),
     "MatMul": _one("", (2, 3, 4), (2, 4, 5))
     + _one("matmul_param { transpose_a: true transpose_b: true }", (4, 3), (5, 4)),
     "MultiBoxLoss": _one("multibox_loss_param { num_classes: 3 }", *SSD, (1, 1, 2, 8))

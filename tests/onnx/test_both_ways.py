@@ -19,9 +19,9 @@ READ_ONLY = {
     "becomes layers that are written as other operators": (
         *("ArgMin", "CastLike", "Celu", "DepthToSpace", "Einsum", "GatherElements"),
         *("GeluTanh", "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization", "HardSigmoid"),
-        *("HardSwish", "InstanceNormalization", "LpNormalization", "Mean", "Neg"),
+        *("HardSwish", "ImageScaler", "InstanceNormalization", "LpNormalization", "Mean", "Neg"),
         *("Pad", "RMSNormalization", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
-        *("ReduceMin", "Selu", "Sign", "Softsign", "SpaceToDepth", "Sum", "ThresholdedRelu"),
+        *("ReduceMin", "Selu", "Softsign", "SpaceToDepth", "Sum", "ThresholdedRelu"),
         *("Swish", "Trilu", "Upsample"),
     ),
     "truth values are numbers in a net, so that arithmetic or a Threshold is written": (

@@ -125,10 +125,6 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "whole numbers of int64 may not fit int8; no layer wraps them",
     ),
     "rounded": ([node("Cast", "x", "a", to=UINT8)], "it rounds to uint8, and no layer rounds"),
-    "turned": (
-        [node("Cast", "x", "b", to=INT32), node("Transpose", "b", "a", perm=[0, 2, 3, 1])],
-        "it reads rounded numbers, and no layer rounds",
-    ),
     "divided after a change of sign": (
         [node("Neg", "i", "b"), node("Div", "b i", "a")],
         "it divides whole numbers, and no layer rounds",

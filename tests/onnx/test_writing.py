@@ -76,6 +76,7 @@ LAYERS: dict[str, str] = {
     "LogSoftmax": "softmax_param { axis: 2 }",
     "LRN": "lrn_param { local_size: 3 alpha: 0.4 beta: 0.6 k: 2 }",
     "LayerNorm": "layer_norm_param { axis: 2 }",
+    "Math": "math_param { function: TRUNC }",
     "Mish": "",
     "MVN": "",
     "Normalize": "norm_param { across_spatial: false channel_shared: false }",

@@ -51,6 +51,13 @@ def power(step: Step) -> Outputs:
     return pointwise(step, "Power", **_POWERS[step.op])
 
 
+@reads("Floor", "Ceil", "Round", "Sin", "Cos")
+def function(step: Step) -> Outputs:
+    made = pointwise(step, "Math", function=step.op.upper())
+    made.integral = step.op in ("Floor", "Ceil", "Round")
+    return made
+
+
 @reads("LeakyRelu")
 def leaky_relu(step: Step) -> Outputs:
     return pointwise(step, "ReLU", negative_slope=float(step.attribute("alpha", 0.01)))
@@ -171,7 +178,8 @@ def _bent(step: Step, x: Blob, slope: Value) -> Value:
 
 @reads("Cast", "CastLike")
 def cast(step: Step) -> Outputs:
-    """Types are kept in mind: the net computes in float32, and no layer rounds or wraps."""
+    """Types are kept in mind: the net computes in float32, and no layer wraps.  Fractions are
+    dropped by whoever reads the values: Embed does so by itself."""
     value = step.value(0, rounded=True)
     given = step.value(1).dtype if step.op == "CastLike" else TYPES.get(step.attribute("to", 0))
     if given is None:
@@ -222,3 +230,15 @@ def sum_of(step: Step, one: Value, other: Value) -> Value:
     from sparknet.onnx.operators.arithmetic import combine
 
     return combine(step, "Add", one, other)
+
+
+@reads("ImageScaler")
+def image_scaler(step: Step) -> Outputs:
+    """Of the first opset: x times a number, and a bias for each channel."""
+    x = step.blob()
+    bias = np.asarray(step.attribute("bias", []), np.float32)
+    scale = float(step.attribute("scale", 1.0))
+    if len(x.shape) < 2 or bias.size != x.shape[1]:
+        step.refuse(f"it has {bias.size} biases for the shape {list(x.shape)}")
+    scaled = pointwise(step, "Power", of=x, part="scaled", scale=scale)
+    return sum_of(step, scaled, bias.reshape(-1, *[1] * (len(x.shape) - 2)))

@@ -58,9 +58,47 @@ def _resized(
         sizes = None if sizes is None else [*sizes[:2], 1, sizes[2]]
         made = _image(step, image, scales, sizes, coordinates, rounding, "resized")
         return step.reshape(made, (*shape[:2], made.shape[3]))
+    if len(shape) == 5:
+        return _volume(step, x, scales, sizes, coordinates, rounding)
     if len(shape) != 4:
         step.refuse(f"it resizes {len(shape) - 2} spatial axes; a layer takes 2")
     return _image(step, x, scales, sizes, coordinates, rounding, None)
+
+
+def _volume(
+    step: Step,
+    x: Blob,
+    scales: list[float] | None,
+    sizes: list[int] | None,
+    coordinates: str,
+    rounding: str,
+) -> Blob:
+    """Each image of a volume, and then the volume as images of one row for each of its planes."""
+    n, c, d, h, w = x.shape
+    if (scales is not None and len(scales) != 5) or (sizes is not None and len(sizes) != 5):
+        step.refuse("it needs a scale or a size for each of 5 axes")
+    flat = step.reshape(x, (n, c * d, h, w), part="images")
+    made = _image(
+        step,
+        flat,
+        None if scales is None else [1.0, scales[1], *scales[3:]],
+        None if sizes is None else [sizes[0], sizes[1] * d, *sizes[3:]],
+        coordinates,
+        rounding,
+        "wide",
+    )
+    high, wide = made.shape[2:]
+    planes = step.reshape(made, (n, c, d, high * wide), part="planes")
+    made = _image(
+        step,
+        planes,
+        None if scales is None else [*scales[:3], 1.0],
+        None if sizes is None else [*sizes[:3], high * wide],
+        coordinates,
+        rounding,
+        "deep",
+    )
+    return step.reshape(made, (n, c, made.shape[2], high, wide))
 
 
 def _all_axes(

@@ -14,6 +14,20 @@ _SAME = {
 }
 
 
+_FUNCTIONS = {"ceil": "Ceil", "cos": "Cos", "floor": "Floor", "round": "Round", "sin": "Sin"}
+
+
+@writes("Math")
+def function(place: LayerExport) -> None:
+    """Dropping fractions is rounding the size down, with the sign of the number."""
+    name = str(place.values["function"])
+    if name != "trunc":
+        place.last(_FUNCTIONS[name], [place.inputs[0]])
+        return
+    down = place.put("Floor", [place.put("Abs", [place.inputs[0]])])
+    place.last("Mul", [down, place.put("Sign", [place.inputs[0]])])
+
+
 @writes(*_SAME)
 def same(place: LayerExport) -> None:
     place.last(_SAME[place.node.type], place.inputs)

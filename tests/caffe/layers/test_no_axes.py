@@ -81,6 +81,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "LSTM": (f"recurrent_param {{ num_output: 2 {FILLER} }}",),
     "MarginInnerProduct": (f"margin_inner_product_param {{ num_output: 3 {FILLER} }}",),
     "MultiBoxLoss": ("multibox_loss_param { num_classes: 2 }",),
+    "Math": ("math_param { function: ROUND }", "math_param { function: COS }"),
     "MVN": ("", "mvn_param { across_channels: true }"),
     "Normalize": ("", "norm_param { across_spatial: false channel_shared: false }"),
     "Parameter": ("parameter_param { shape { } }", "parameter_param { shape { dim: 0 } }"),

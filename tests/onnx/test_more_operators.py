@@ -1,0 +1,154 @@
+"""Operators, and forms of graphs, that other exporters than PyTorch's write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet.errors import FileError
+from tests.onnx.graphs import agree, draw, graph, helper, node, onnx, read_model
+
+X = ["n", 3, 4]
+INT, BOOL, FLOAT = onnx.TensorProto.INT64, onnx.TensorProto.BOOL, onnx.TensorProto.FLOAT
+
+
+@pytest.mark.parametrize("op", ["Floor", "Ceil", "Round", "Sin", "Cos"])
+def test_functions(op: str, tmp_path: Path) -> None:
+    x = np.concatenate([4 * draw(1, 3, 4), np.arange(-6, 6).reshape(1, 3, 4) / 2])
+    agree(graph([node(op, "x")], {"x": X}), {"x": x.astype(np.float32)}, tmp_path, types=["Math"])
+
+
+def test_tokens_as_floats(tmp_path: Path) -> None:
+    """As Keras writes them: the same whole numbers are looked up and compared."""
+    nodes = [
+        node("Cast", "x", "i", to=INT),
+        node("Gather", "table i", "e"),
+        node("Equal", "i zero", "none"),
+        node("Not", "none", "m"),
+        node("Cast", "m", "f", to=FLOAT),
+        node("Unsqueeze", "f last", "w"),
+        node("Mul", "e w"),
+    ]
+    constants = {"table": draw(9, 5), "zero": np.array(0), "last": np.array([-1])}
+    x = np.array([[0, 3.7, 0.9, 8], [2, 0, 1, 7.5]], np.float32)
+    agree(graph(nodes, {"x": ["n", 4]}, constants=constants), {"x": x}, tmp_path)
+
+
+@pytest.mark.parametrize(("exclusive", "reverse"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_cumulative_sums(exclusive: int, reverse: int, tmp_path: Path) -> None:
+    made = node("CumSum", "x axis", exclusive=exclusive, reverse=reverse)
+    model = graph([made], {"x": X}, constants={"axis": np.array(-1)})
+    agree(model, {"x": draw(2, 3, 4)}, tmp_path, types=["CumSum"])
+    refused(graph([made], {"x": X}, constants={"axis": np.array(0)}), tmp_path, "over the records")
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_places_in_a_blob(axis: int, tmp_path: Path) -> None:
+    model = graph([node("GatherElements", "x i", axis=axis)], {"x": X, "i": X}, types={"i": INT})
+    places = np.random.default_rng(1).integers(-3, 3, (2, 3, 4))
+    agree(model, {"x": draw(2, 3, 4), "i": places}, tmp_path)
+
+
+def test_what_is_no_number(tmp_path: Path) -> None:
+    nodes = [node("Log", "x", "l"), node("IsNaN", "l", "b"), node("Where", "b zero l")]
+    model = graph(nodes, {"x": X}, constants={"zero": np.float32(0)})
+    agree(model, {"x": draw(2, 3, 4)}, tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("scales", [(2, 3, 2), (2, 1, 1), (1.5, 2, 0.5)])
+def test_volumes_of_other_sizes(mode: str, scales: tuple[float, ...], tmp_path: Path) -> None:
+    made = node(
+        "Resize", "x - s", mode=mode, coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )  # fmt: skip
+    constants = {"s": np.array([1, 1, *scales], np.float32)}
+    model = graph([made], {"x": ["n", 2, 4, 3, 4]}, constants=constants)
+    agree(model, {"x": draw(2, 2, 4, 3, 4)}, tmp_path)
+
+
+def test_image_scaler(tmp_path: Path) -> None:
+    """onnxruntime knows it no more: of opset 1, by its description."""
+    made = node("ImageScaler", "x", scale=0.5, bias=[1.0, 2.0, 3.0])
+    path = tmp_path / "model.onnx"
+    onnx.save(graph([made], {"x": [1, 3, 2, 2]}), str(path))
+    layers = read_model(path).net.layer
+    assert [one.type for one in layers] == ["Input", "Power", "Bias"]
+    assert layers[1].power_param.scale == 0.5
+
+
+def test_nodes_in_any_order(tmp_path: Path) -> None:
+    nodes = [node("Relu", "b"), node("Sigmoid", "a", "b"), node("Tanh", "x", "a")]
+    path = tmp_path / "model.onnx"
+    onnx.save(graph(nodes, {"x": X}), str(path))
+    types = [one.type for one in read_model(path).net.layer]
+    assert types == ["Input", "TanH", "Sigmoid", "ReLU"]
+
+
+def test_an_open_size_of_less_than_nothing(tmp_path: Path) -> None:
+    model = graph([node("Relu", "x")], {"x": X})
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    path = tmp_path / "model.onnx"
+    onnx.save(model, str(path))
+    assert list(read_model(path, batch=7).net.layer[0].input_param.shape[0].dim) == [7, 3, 4]
+
+
+def branches(*nodes: Any, condition: str) -> Any:
+    """An If of a Relu, with a constant of its own, or else these nodes."""
+    shift = onnx.numpy_helper.from_array(np.float32(2), "shift")
+    value = helper.make_tensor_value_info("then", FLOAT, None)
+    first = helper.make_graph(
+        [node("Add", "h shift", "moved"), node("Relu", "moved", "then")], "a", [], [value], [shift]
+    )
+    other = helper.make_tensor_value_info("else", FLOAT, None)
+    second = helper.make_graph(list(nodes), "b", [], [other])
+    return node("If", condition, then_branch=first, else_branch=second)
+
+
+@pytest.mark.parametrize("true", [False, True])
+def test_a_branch_that_is_known(true: bool, tmp_path: Path) -> None:
+    nodes = [node("Sigmoid", "x", "h"), branches(node("Neg", "h", "else"), condition="c")]
+    model = graph(nodes, {"x": X}, constants={"c": np.array(true)})
+    types = ["Sigmoid", "Power", "ReLU"] if true else ["Sigmoid", "Power"]
+    agree(model, {"x": draw(2, 3, 4)}, tmp_path, types=types)
+
+
+def test_a_branch_that_a_shape_chooses(tmp_path: Path) -> None:
+    """As TorchScript exports squeeze(1)."""
+    nodes = [
+        node("Sigmoid", "x", "h"),
+        node("Shape", "h", "s"),
+        node("Gather", "s one", "d"),
+        node("Equal", "d one", "c"),
+        branches(node("Neg", "h", "else"), condition="c"),
+    ]
+    model = graph(nodes, {"x": X}, constants={"one": np.array(1)})
+    agree(model, {"x": draw(2, 3, 4)}, tmp_path, types=["Sigmoid", "Power"])
+
+
+def test_constants_for_each_record(tmp_path: Path) -> None:
+    """A constant that is expanded over the records, and joined to them or multiplied with them."""
+    nodes = [
+        node("Shape", "x", "s", start=0, end=1),
+        node("Concat", "s rest", "to", axis=0),
+        node("Expand", "c to", "each"),
+        node("MatMul", "each x"),
+    ]
+    constants = {"c": draw(1, 2, 3), "rest": np.array([2, 3])}
+    agree(graph(nodes, {"x": X}, constants=constants), {"x": draw(5, 3, 4)}, tmp_path)
+
+
+def refused(model: Any, folder: Path, says: str) -> None:
+    path = folder / "model.onnx"
+    onnx.save(model, str(path))
+    with pytest.raises(FileError, match=says):
+        read_model(path)
+
+
+def test_a_branch_without_what_it_reads(tmp_path: Path) -> None:
+    made = branches(node("Neg", "missing", "else"), condition="c")
+    model = graph([node("Relu", "x", "h"), made], {"x": X}, constants={"c": np.array(False)})
+    refused(model, tmp_path, "it reads 'missing', which nothing before it makes")
