@@ -7,6 +7,7 @@ A small SSD learns to find circles, squares, crosses and triangles in drawn scen
 of Spark.  It then finds them in new scenes; each is cut out and becomes features by the detector's
 own first layers; and each is matched with the nearest five objects of a catalogue by the cosine of
 the features.  BigDL's users built this for a shop's photographs (arXiv 1804.05839, section 5.1).
+Beside the detector stand a threshold and a forest that knows outlines, which need no net.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from regions import Finder, mean_precision
 from scenes import MOST, NAMES, png, scene
 
 from sparknet import ConvLayer, NetParams, PoolLayer, RDDLayer, SolverParams
@@ -132,6 +134,10 @@ def main(workers: int = 2, folder: str | None = None, epochs: int = EPOCHS) -> t
         seen = [sure(trained.model, pictures).cache() for pictures in (shelf, asked)]
         answers = matches(*(objects(one, describer) for one in seen)).collect()
     right = float(np.mean([match.label == one.label for one in answers for match in one.found]))
+    scenes = range(SCENES["learned"] + SCENES["held out"])
+    finder = Finder(scenes[: SCENES["learned"]], SIDE)
+    plain = mean_precision(finder, scenes[SCENES["learned"] :])
+    print(f"threshold, outlines: {plain:.1%}")
     print(f"mean average precision {precision:.1%} on {SCENES['held out']} scenes")
     print(f"accuracy {right:.1%} of the nearest {NEAREST} of {len(answers)} objects")
     if folder is not None:

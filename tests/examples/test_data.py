@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def examples(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     yield
-    for name in ("scenes", "nowcast", "languages", "trials"):
+    for name in ("scenes", "nowcast", "languages", "regions", "trials"):
         sys.modules.pop(name, None)
 
 
@@ -37,6 +37,25 @@ def test_boxes_are_those_of_the_masks() -> None:
             assert (rows.min(), columns.min()) == (0, 0)
             assert (rows.max() + 1, columns.max() + 1) == inside.shape
             assert 0 < label < len(NAMES)
+
+
+def test_a_threshold_and_outlines_find_shapes() -> None:
+    """The means of a hand-made scene, and those of a finder of one's own making."""
+    pytest.importorskip("PIL")
+    pytest.importorskip("sklearn")
+    from regions import Finder, mean_iou, mean_precision, overlap, regions
+
+    picture = np.full((40, 40, 3), 50, np.uint8)
+    picture[5:15, 20:30] = 200, 60, 60
+    picture[30:38, 3:9] = 60, 20, 90
+    assert [(at[0].start, at[1].stop, inside.sum()) for at, inside in regions(picture)] == [
+        (5, 30, 100),
+        (30, 9, 48),
+    ]
+    assert overlap((0, 0, 0.4, 0.2), (0.2, 0, 0.6, 0.2)) == pytest.approx(1 / 3)
+    finder = Finder(range(60), 64)
+    assert 0.8 < mean_iou(finder, range(100, 130)) < 1
+    assert 0.8 < mean_precision(finder, range(100, 130)) <= 1
 
 
 def test_films_move() -> None:
