@@ -64,9 +64,9 @@ def here(data: Any) -> Runner:
 
 
 def on_spark(session: Any, data: Any) -> Runner:
-    from sparknet.spark import planning_on, read_records
+    from sparknet.spark import read_records, runner
 
-    return planning_on(read_records(session, data))
+    return runner(read_records(session, data))
 
 
 def round_seconds(events: Events) -> float:

@@ -31,7 +31,7 @@ def main(caffemodel: str) -> float:
         digits_known = Trainer(solver, workers=WORKERS, steps=100, on_event=Progress())
         digits_known.fit(read_records(spark, digits()[0])).net.save(caffemodel)
     tuner = Trainer(
-        tuned(), "allreduce", WORKERS, init_weights=caffemodel, steps=60, on_event=Progress()
+        tuned(), "allreduce", WORKERS, weights=caffemodel, steps=60, on_event=Progress()
     )
     accuracy = tuner.fit(learned, held_out).outcome.metrics["accuracy"]
     print(f"accuracy {accuracy:.2%} of odd and even")

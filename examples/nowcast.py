@@ -186,7 +186,7 @@ def main(
             "allreduce",
             workers,
             validate_every=100,
-            init_weights=begun(weights, biases),
+            weights=begun(weights, biases),
             seed=seed,
             on_event=Progress(),
         )

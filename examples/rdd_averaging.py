@@ -18,7 +18,7 @@ from digits import digits, solver
 from pyspark import Broadcast
 
 from sparknet import Net, WeightCollection
-from sparknet.spark import get_session, kept, tree_mean
+from sparknet.spark import cached, get_session, tree_mean
 
 WORKERS, STEPS = 2, 10
 Record = tuple[np.ndarray, float]
@@ -46,7 +46,7 @@ def train(
     weights: Broadcast[WeightCollection], part: int, records: Iterable[Record]
 ) -> Iterator[WeightCollection]:
     """Train some steps on one partition, from the broadcast weights."""
-    net = kept(("rdd_averaging", part), lambda: worker(records))
+    net = cached(("rdd_averaging", part), lambda: worker(records))
     net.set_weights(weights.value)
     net.train(STEPS)
     yield net.get_weights()

@@ -188,7 +188,7 @@ def main(
         for name, accuracies in found.items():
             begin = None if name.startswith("random") else begun(made, vectors)
             trainer = Trainer(
-                solver, "allreduce", workers, init_weights=begin, seed=seed, validate_every=10**6
+                solver, "allreduce", workers, weights=begin, seed=seed, validate_every=10**6
             )
             accuracies.append(trainer.fit(learned, held).outcome.metrics["accuracy"])
     head("accuracy")

@@ -18,7 +18,7 @@ ROOT = Path(sparknet.__file__).resolve().parent
 TOP = ROOT.parent
 
 STOREYS = (
-    {"errors"},
+    {"errors", "renamed"},
     {"proto"},
     {"native"},
     {"loaders", "forks"},

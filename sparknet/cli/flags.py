@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from argparse import SUPPRESS, Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from typing import Any
 
@@ -149,3 +149,26 @@ def needed(chosen: Namespace, *names: str) -> None:
     for name in names:
         if not getattr(chosen, name):
             raise WrongUse(f"give -{name}")
+
+
+class _Old(Action):
+    """A flag that has another name now."""
+
+    def __init__(self, new: str, **options: Any) -> None:
+        super().__init__(**{**options, "dest": new.lstrip("-").replace("-", "_"), "help": SUPPRESS})
+        self._new = new
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        print(f"{parser.prog}: {option_string} is called {self._new} now", file=sys.stderr)
+        setattr(namespace, self.dest, values)
+
+
+def add_old(parser: ArgumentParser, old: str, new: str, **options: Any) -> None:
+    """Add a flag's old name, which works for a version."""
+    parser.add_argument(old, action=_Old, new=new, default=SUPPRESS, **options)

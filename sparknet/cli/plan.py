@@ -91,7 +91,7 @@ def _cluster(chosen: Namespace) -> Cluster | None:
 
 
 def _on_spark(chosen: Namespace, settings: SolverParameter, given: dict[str, Any]) -> Any:
-    from sparknet.spark import get_session, planning_on
+    from sparknet.spark import get_session, runner
     from sparknet.spark.reading import query
     from sparknet.training.planning import plan
 
@@ -108,9 +108,7 @@ def _on_spark(chosen: Namespace, settings: SolverParameter, given: dict[str, Any
             if chosen.sql
             else spark_flags.opened(session, chosen.data, how)
         )
-        run = planning_on(
-            frame, columns=spark_flags.columns(chosen), **image_flags.keywords(chosen)
-        )
+        run = runner(frame, columns=spark_flags.columns(chosen), **image_flags.keywords(chosen))
         return plan(settings, run=run, **{"records": frame.count(), **given})
     finally:
         session.stop()

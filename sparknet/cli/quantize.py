@@ -19,7 +19,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help=f"records that show how large the values are; else the net's own: {sources.HELP}",
     )
     parser.add_argument(
-        "--records", type=flags.positive, default=512, metavar="N", help="512 by default"
+        "--most-records", type=flags.positive, default=512, metavar="N", help="512 by default"
     )
     parser.add_argument(
         "--method",
@@ -38,6 +38,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="layers whose values are further off, as a share of their norm, multiply in float32 "
         "(0.1)",
     )
+    flags.add_old(parser, "--records", "--most-records", type=flags.positive)
     parser.add_argument("out", metavar="OUT.caffemodel", nargs="?", help="the model to write")
     image_flags.add(parser)
 
@@ -61,8 +62,8 @@ def _execute(chosen: Namespace) -> int:
     net.quantize(
         sources.open_records(chosen.calibrate, how) if chosen.calibrate else None,
         method=chosen.method,
-        float32=chosen.exclude.split(",") if chosen.exclude else (),
-        records_used=chosen.records,
+        exclude=chosen.exclude.split(",") if chosen.exclude else (),
+        most_records=chosen.most_records,
         most_loss=chosen.most_loss,
     )
     net.save(chosen.out)

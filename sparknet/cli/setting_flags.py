@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sparknet.training.kinds import Kind
     from sparknet.training.setting import Setting
 
-FLAGS = {"steps": "iterations", "init_weights": "weights"}
+FLAGS = {"steps": "iterations"}
 """Settings for which the `caffe` program has a flag of another name."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
+from sparknet.cli import flags as cli_flags
 from sparknet.cli import image_flags, setting_flags, sources, spark_flags
 from sparknet.cli.verb import WrongUse
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from sparknet.spark import Trained
     from sparknet.summary import Listener
 
-_EXPLICIT = {"strategy", "workers", "snapshots", "columns", "init_weights"}
+_EXPLICIT = {"strategy", "workers", "snapshots", "columns", "weights"}
 """Settings that are put together from several flags, or have been read with the solver."""
 
 
@@ -22,6 +23,7 @@ def add(parser: ArgumentParser) -> None:
     group = spark_flags.add(parser, title, "the workers are tasks of Spark")
     group.add_argument("--validation-sql", metavar="QUERY", help="and test on what this one gives")
     setting_flags.add(parser, group, setting_flags.of_spark())
+    cli_flags.add_old(parser, "--weight", "--weight-column")
 
 
 def flags() -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from sparknet import renamed
 from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.solvers.nets import weight_files
 from sparknet.errors import DataError, SolverError, SparkNetError, SpecError, shown
@@ -337,22 +338,23 @@ class Net:
         """Copy these weights into the net; they must have exactly its layers."""
         weights.to_net(self.net)
 
+    @renamed.keywords(float32="exclude", records_used="most_records")
     def quantize(
         self,
         records: Any = None,
         *,
         method: str = "mse",
-        float32: Iterable[str] = (),
-        records_used: int = RECORDS,
+        exclude: Iterable[str] = (),
+        most_records: int = RECORDS,
         most_loss: float = MOST_LOSS,
     ) -> None:
         """Multiply numbers of eight bits from now on; `save` then writes them.
 
-        ``records``, of any kind that `set_validation_data` takes, show how large the values are;
-        without them the net reads its own data.  Layers named in ``float32`` stay as they are.
-        ``method`` "max" keeps the largest values, "mse" clips rare ones.  A layer whose values are
-        further from float32's than ``most_loss`` of their norm stays in float32 too, and a warning
-        names it: docs/precision.md.
+        ``records``, of any kind that `set_validation_data` takes, show how large the values are, at
+        most ``most_records`` of them; without them the net reads its own data.  Layers named in
+        ``exclude`` stay as they are.  ``method`` "max" keeps the largest values, "mse" clips rare
+        ones.  A layer whose values are further from float32's than ``most_loss`` of their norm
+        stays in float32 too, and a warning names it: docs/precision.md.
         """
         if self.settings is not None:
             raise SpecError("quantize a net without a solver: Net(net, weights=…)")
@@ -361,7 +363,7 @@ class Net:
         if not isinstance(self._backend, Embedded):
             raise SpecError("quantize needs the embedded backend")
         copy = self._copy(Embedded("float32", keep_blobs=True))
-        found = calibrate(copy, records, method, float32, records_used, most_loss)
+        found = calibrate(copy, records, method, exclude, most_records, most_loss)
         self._description.main.int8_param.CopyFrom(found)
         self._backend = Embedded("int8", self._backend.keeps_blobs)
         self.net.use_int8(found)

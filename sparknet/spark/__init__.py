@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from sparknet import renamed
 from sparknet.spark.cutouts import cut_out
 from sparknet.spark.mean import tree_mean
 from sparknet.spark.model import SparkModel
-from sparknet.spark.planning import planning_on
+from sparknet.spark.planning import runner
 from sparknet.spark.reading import read_images, read_records
 from sparknet.spark.session import get_session, local_session
 from sparknet.spark.trainer import Trained, Trainer
-from sparknet.spark.worker_cache import forget, kept
+from sparknet.spark.worker_cache import cached, clear_cache
 
 __all__ = [
     "SparkModel",
     "Trained",
     "Trainer",
+    "cached",
+    "clear_cache",
     "cut_out",
-    "forget",
     "get_session",
-    "kept",
     "local_session",
-    "planning_on",
     "read_images",
     "read_records",
+    "runner",
     "tree_mean",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed.names(__name__, forget=clear_cache, kept=cached, planning_on=runner)

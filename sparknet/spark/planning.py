@@ -1,4 +1,4 @@
-"""planning_on: measures for `sparknet.plan` on a Spark cluster."""
+"""runner: measures for `sparknet.plan` on a Spark cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparknet.training.strategies import Strategy
 _ANY_LOSS = 1e30
 
 
-def planning_on(data: Any, **settings: Any) -> Runner:
+def runner(data: Any, **settings: Any) -> Runner:
     """What `sparknet.plan` takes as ``run``: short trainings on an RDD or a DataFrame.
 
     The settings are those of `Trainer`.

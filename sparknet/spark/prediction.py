@@ -25,7 +25,7 @@ from sparknet.spark.places import in_one_line
 from sparknet.spark.row_parts import Reader, RowPart
 from sparknet.spark.shared_weights import SharedWeights
 from sparknet.spark.texts import Texts
-from sparknet.spark.worker_cache import kept
+from sparknet.spark.worker_cache import cached
 from sparknet.training.portable import Portable
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def predicted(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[
     reader = Reader(given, context.partitionId() if context is not None else 0)
     with in_one_line():
         key = (given.weights, given.net.text, given.preprocessing, given.precision)
-        worker = kept(key, given.make_net)
+        worker = cached(key, given.make_net)
         parts = ahead(reader.parts(ahead(batches)))
         for part in parts:
             if part.is_first:

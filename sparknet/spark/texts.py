@@ -22,7 +22,7 @@ from sparknet.net.fed import FedNet
 from sparknet.spark.files import send
 from sparknet.spark.outputs import Array
 from sparknet.spark.remote import fetched
-from sparknet.spark.worker_cache import kept
+from sparknet.spark.worker_cache import cached
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +60,7 @@ class Texts:
         errors: dict[int, SparkError] = {}
         texts = values.to_pylist()
         valid = [row for row, text in enumerate(texts) if text is not None]
-        tokenizer = kept(("tokenizer", self.file), self._tokenizer)
+        tokenizer = cached(("tokenizer", self.file), self._tokenizer)
         for row, made in zip(
             valid, _encoded(tokenizer, [texts[row] for row in valid]), strict=True
         ):
@@ -81,7 +81,7 @@ class Texts:
 
     def values(self, found: Sequence[Any]) -> dict[str, Array]:
         """The inputs for some texts, as long as the longest one."""
-        tokenizer = kept(("tokenizer", self.file), self._tokenizer)
+        tokenizer = cached(("tokenizer", self.file), self._tokenizer)
         length = self.length or max(map(len, found))
         pad, to_left = tokenizer.pads, tokenizer.pads_left
         fill: dict[Role, int] = {"ids": pad[0], "mask": 0, "types": pad[1], "places": 0}

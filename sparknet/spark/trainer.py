@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from sparknet import renamed
 from sparknet.errors import SparkError
 from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
@@ -59,6 +60,7 @@ class Trained(local_training.Trained):
 
 
 @described
+@renamed.fields(init_weights="weights", weight="weight_column")
 @dataclass(frozen=True)
 class Trainer(ImageKeywords, RunSettings, WithSolver):
     """Trains the net of a solver (whatever `Net` takes) on the workers of a Spark cluster.
@@ -78,7 +80,7 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
     strategy: str | Strategy = again(RunSettings, "strategy")
     workers: int = again(RunSettings, "workers")
     _: KW_ONLY
-    init_weights: StrPath | WeightCollection | Net | SparkModel | None = setting(
+    weights: StrPath | WeightCollection | Net | SparkModel | None = setting(
         None,
         Kind(),
         "The initial weights: a caffemodel, a model, or a path of snapshots, of which the newest "
@@ -87,7 +89,7 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
     columns: dict[str, str] | None = setting(
         None, Pairs(), "The columns of the net's blobs, where the names differ: blob → column."
     )
-    weight: str | None = setting(
+    weight_column: str | None = setting(
         None, Name(), "The column that says what each row counts for in every loss."
     )
     class_weights: Mapping[Any, float] | Literal["balanced"] | None = setting(
@@ -118,7 +120,7 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
         raised again.
         """
         given = RunSettings(**values_of(self, RunSettings))
-        weights = RowWeights(self.weight, self.class_weights)
+        weights = RowWeights(self.weight_column, self.class_weights)
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
         nets = _Nets(partial(self._training_net, session), weights.is_given)
@@ -168,7 +170,7 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
 
     def _training_net(self, session: SparkSession, seed: int | None) -> Net:
         """The net with the initial weights."""
-        weights: Any = self.init_weights
+        weights: Any = self.weights
         with ExitStack() as stack:
             if (given := weights_of(weights)) is not None:
                 # By a file, whose layers are copied by name.

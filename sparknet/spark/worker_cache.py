@@ -1,7 +1,7 @@
 """Worker cache: objects that a Python worker keeps between Spark jobs.
 
 Spark reuses its Python workers, so a net built for one job can serve the next.  But a partition may
-come to another worker, and idle workers are ended, so the cache is never the only copy: `kept`
+come to another worker, and idle workers are ended, so the cache is never the only copy: `cached`
 builds what is missing.
 """
 
@@ -19,10 +19,10 @@ _store: OrderedDict[Hashable, Any] = OrderedDict()
 _lock = RLock()
 
 
-def kept(key: Hashable, make: Callable[[], Kept]) -> Kept:
+def cached(key: Hashable, make: Callable[[], Kept]) -> Kept:
     """The object under ``key`` in this process's cache; ``make`` builds it if it is missing.
 
-    The four objects used last are kept; ``key`` should name the run and the part in it.
+    The four objects used last stay; ``key`` should name the run and the part in it.
     """
     with _lock:
         if key not in _store:
@@ -33,7 +33,7 @@ def kept(key: Hashable, make: Callable[[], Kept]) -> Kept:
         return cast(Kept, _store[key])
 
 
-def forget(key: Hashable | None = None) -> None:
+def clear_cache(key: Hashable | None = None) -> None:
     """Remove the object under a key from the cache, or all objects."""
     with _lock:
         if key is None:

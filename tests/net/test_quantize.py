@@ -82,7 +82,7 @@ def test_what_cannot_be_quantised_is_refused() -> None:
     with pytest.raises(SpecError, match="is 'max' or 'mse'; it is 'kl'"):
         net.quantize({"data": images(4)}, method="kl")
     with pytest.raises(SpecError, match="at least 1 record, not 0"):
-        net.quantize({"data": images(4)}, records_used=0)
+        net.quantize({"data": images(4)}, most_records=0)
     assert net.precision == "float32"
 
 

@@ -70,7 +70,7 @@ def test_training_goes_on_from_it_and_back(model: Path, frame: Any, tmp_path: Pa
 
     def fitted(rate: float) -> Any:
         solver = SolverParams(net_param=net, base_lr=rate, lr_policy="fixed")
-        trainer = Trainer(solver, workers=2, steps=3, init_weights=model, columns=columns)
+        trainer = Trainer(solver, workers=2, steps=3, weights=model, columns=columns)
         return trainer.fit(frame)
 
     initial = onnx.load(str(model)).graph.initializer

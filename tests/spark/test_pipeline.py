@@ -73,7 +73,7 @@ def test_params(assembled: Any) -> None:
 
 
 def test_every_setting_of_training_is_a_param() -> None:
-    others = {"steps": "maxIter", "weight": "weightCol", "invalid": "handleInvalid"}
+    others = {"steps": "maxIter", "weight_column": "weightCol", "invalid": "handleInvalid"}
     made = NetEstimator(SOLVER)
     for name, told in settings_of(Trainer).items():
         if name != "on_event":

@@ -1,11 +1,11 @@
-"""planning_on: C and S measured by tasks of Spark."""
+"""runner: C and S measured by tasks of Spark."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import sparknet
-from sparknet.spark import planning_on
+from sparknet.spark import runner
 from tests.training import small
 
 
@@ -14,7 +14,7 @@ def test_a_plan_is_measured_by_tasks(session: Any) -> None:
     rows = [(x.tolist(), t.tolist()) for x, t in zip(records["x"], records["t"], strict=True)]
     frame = session.createDataFrame(rows, ["x", "t"])
     made = sparknet.plan(
-        small.settings(), run=planning_on(frame), workers=2, records=len(rows), seconds=1.0
+        small.settings(), run=runner(frame), workers=2, records=len(rows), seconds=1.0
     )
     [one] = made.measured
     assert (one.workers, one.batch) == (2, 4)

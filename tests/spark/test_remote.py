@@ -58,7 +58,7 @@ def test_training_begins_with_weights_from_there(spark: Any, far: str) -> None:
     net = Net(solver())
     SparkModel(net).save(f"{far}/digits.caffemodel")
     data = spark.sparkContext.parallelize(tuples(40), 1)
-    begun = Trainer(solver(), workers=1, steps=0, init_weights=f"{far}/digits.caffemodel").fit(data)
+    begun = Trainer(solver(), workers=1, steps=0, weights=f"{far}/digits.caffemodel").fit(data)
     assert begun.weights.allclose(net.get_weights(), 0, 0)
 
 

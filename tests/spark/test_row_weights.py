@@ -66,7 +66,7 @@ def test_softmax_as_sklearn(table: Any) -> None:
     judge = LogisticRegression(C=1 / (DECAY * sums.sum()), class_weight=classes, tol=1e-8)
     judge.fit(x, labels, sample_weight=w)
     weight, bias, found = trained(
-        table, "SoftmaxWithLoss", 3, weight="w", class_weights={0: 1.0, 1: 3.0}
+        table, "SoftmaxWithLoss", 3, weight_column="w", class_weights={0: 1.0, 1: 3.0}
     )
     np.testing.assert_allclose(weight, judge.coef_, atol=2e-3)
     np.testing.assert_allclose(bias - bias.mean(), judge.intercept_, atol=4e-3)
@@ -94,7 +94,7 @@ def test_sigmoid_and_balanced_classes_as_sklearn(table: Any) -> None:
 def test_squares_in_closed_form(table: Any) -> None:
     x, _, y, w = arrays(table)
     weight, bias, _ = trained(
-        table, "EuclideanLoss", 1, "[24, 1]", columns={"label": "y"}, weight="w"
+        table, "EuclideanLoss", 1, "[24, 1]", columns={"label": "y"}, weight_column="w"
     )
     one = np.column_stack([x, np.ones(ROWS)])
     left = one.T @ (one * w[:, None]) / w.sum() + DECAY * np.diag([1, 1, 0])
@@ -106,7 +106,7 @@ def test_several_workers_and_validation(table: Any) -> None:
     """Rows of weight 0 teach nothing, wherever they lie; validation counts all rows alike."""
     wrong = table.selectExpr("features", "2 - label AS label", "0.0 AS w")
     right = table.selectExpr("features", "label", "1.0 AS w")
-    settings: Any = {"workers": 2, "steps": 150, "weight": "w", "strategy": "allreduce"}
+    settings: Any = {"workers": 2, "steps": 150, "weight_column": "w", "strategy": "allreduce"}
     solver = NET.format(loss="SoftmaxWithLoss", outputs=3, label="24")
     trainer = Trainer(solver, columns={"data": "features"}, **settings)
     found = trainer.fit(right.unionByName(wrong), validation=right.drop("w"))
@@ -114,25 +114,27 @@ def test_several_workers_and_validation(table: Any) -> None:
         right, validation=right.drop("w")
     )
     assert found.outcome.metrics["loss"] == pytest.approx(alone.outcome.metrics["loss"], abs=0.05)
-    unweighted = replace(trainer, weight=None).fit(right.unionByName(wrong), validation=right)
+    unweighted = replace(trainer, weight_column=None).fit(
+        right.unionByName(wrong), validation=right
+    )
     assert unweighted.outcome.metrics["loss"] > found.outcome.metrics["loss"] + 0.1
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"weight": "wight"}, "the data has no column 'wight' for weights"),
+        ({"weight_column": "wight"}, "the data has no column 'wight' for weights"),
         (
-            {"weight": "features"},
+            {"weight_column": "features"},
             "column 'features' has type array<double>: weights must be numbers",
         ),
         (
-            {"weight": "gone"},
+            {"weight_column": "gone"},
             "column 'gone' is null in a row: a weight must be finite and at least 0",
         ),
-        ({"weight": "below"}, "column 'below' is -1 in a row"),
-        ({"weight": "none"}, "the weights of the 24 training rows add up to 0"),
-        ({"weight": 3}, "weight must be a name, not 3"),
+        ({"weight_column": "below"}, "column 'below' is -1 in a row"),
+        ({"weight_column": "none"}, "the weights of the 24 training rows add up to 0"),
+        ({"weight_column": 3}, "weight_column must be a name, not 3"),
         (
             {"class_weights": {0: -1}},
             "class_weights has 0: -1, which is not a label with its weight",

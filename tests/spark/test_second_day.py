@@ -55,7 +55,7 @@ def test_the_second_day(
     yesterday = contents(folder)
     assert list(runs(folder).values()) == [["06", "07", "08"]]
 
-    today = replace(trainer, workers=3, steps=40, init_weights=url)
+    today = replace(trainer, workers=3, steps=40, weights=url)
     whole = replace(today, steps=60, snapshots=None, snapshot_every=0).fit(new)
     killer = Killer(2, 1)
     lost = replace(today, on_event=killer).fit(new)

@@ -211,7 +211,7 @@ def test_fine_tuning_starts_from_weights(session: Any, tmp_path: Path) -> None:
     net = Net(solver())
     net.save(tmp_path / "start.caffemodel")
     still = solver(steps=2).replace("base_lr: 0.05", "base_lr: 0")
-    trainer = Trainer(still, init_weights=tmp_path / "start.caffemodel")
+    trainer = Trainer(still, weights=tmp_path / "start.caffemodel")
     trained = trainer.fit(frame(session, 100))
     np.testing.assert_array_equal(flat(trained), np.asarray(net.get_weights().flat))
 

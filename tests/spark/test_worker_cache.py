@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from sparknet.spark.worker_cache import forget, kept
+from sparknet.spark.worker_cache import cached, clear_cache
 
 
 @pytest.fixture(autouse=True)
 def _empty() -> None:
-    forget()
+    clear_cache()
 
 
 def test_made_once() -> None:
@@ -21,18 +21,18 @@ def test_made_once() -> None:
         made.append(object())
         return made[-1]
 
-    assert kept("net", make) is kept("net", make) is made[0]
-    forget("net")
-    assert kept("net", make) is made[1]
+    assert cached("net", make) is cached("net", make) is made[0]
+    clear_cache("net")
+    assert cached("net", make) is made[1]
 
 
 def test_the_oldest_goes_first() -> None:
     for key in range(4):
-        kept(key, lambda key=key: key)
-    assert kept(0, lambda: "again") == 0
-    kept(4, lambda: 4)
-    assert kept(0, lambda: "again") == 0
-    assert kept(1, lambda: "again") == "again"
+        cached(key, lambda key=key: key)
+    assert cached(0, lambda: "again") == 0
+    cached(4, lambda: 4)
+    assert cached(0, lambda: "again") == 0
+    assert cached(1, lambda: "again") == "again"
 
 
 def test_a_failed_make_leaves_nothing() -> None:
@@ -40,17 +40,15 @@ def test_a_failed_make_leaves_nothing() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        kept("net", broken)
-    assert kept("net", lambda: 3) == 3
+        cached("net", broken)
+    assert cached("net", lambda: 3) == 3
 
 
 def test_survives_between_jobs_of_a_worker(spark: Any) -> None:
     def look(_: Any) -> Any:
         import os
 
-        from sparknet.spark.worker_cache import kept
-
-        yield os.getpid(), kept("number", lambda: os.getpid())
+        yield os.getpid(), cached("number", lambda: os.getpid())
 
     for _ in range(3):
         for pid, found in spark.sparkContext.parallelize([0, 1], 2).mapPartitions(look).collect():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.ml import Estimator
 
+from sparknet import renamed
 from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
@@ -61,7 +62,7 @@ def _labels(value: Any) -> Any:
     return {str(label): weight for label, weight in value.items()}
 
 
-_NAMED = {"steps": "maxIter", "weight": "weightCol"}
+_NAMED = {"steps": "maxIter", "weight_column": "weightCol"}
 """Settings of Trainer to which pyspark.ml gives a name of its own."""
 _CONVERTED = {"strategy": _strategy, "class_weights": _labels}
 
@@ -138,6 +139,8 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
         **_PREPROCESSING,
     }
 
+    renamed: ClassVar[Mapping[str, str]] = {"init_weights": "weights", "weight": "weightCol"}
+
     def __init__(
         self,
         solver: Any = None,
@@ -147,6 +150,7 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
         **params: Any,
     ) -> None:
         super().__init__()
+        params = renamed.new_names(params, self.renamed, 3)
         solver = params.pop("trainer", solver)
         trainer = solver if isinstance(solver, Trainer) else Trainer(solver)
         self.on_event = on_event or trainer.on_event
@@ -244,7 +248,7 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
             for param, value in params.items()
             if param.name != "solver"
             and param.name not in _PREPROCESSING
-            and not (param.name == "init_weights" and weights_of(value) is not None)
+            and not (param.name == "weights" and weights_of(value) is not None)
         }
         return super()._params_as_json(kept)
 
@@ -262,7 +266,7 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
         for name, data in whole.files.items():
             (folder / name).write_bytes(data)
         weights = weights_of(solver)
-        begin = weights_of(self.given("init_weights"))
+        begin = weights_of(self.given("weights"))
         if weights is not None:
             weights.save(folder / _WEIGHTS)
         if begin is not None:
@@ -294,7 +298,7 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
         if (given := of_json(metadata["preprocessing"])) is not None:
             made.setParams(**given.said())
         if (folder / _BEGIN).exists():
-            made.setParams(init_weights=WeightCollection.load(folder / _BEGIN))
+            made.setParams(weights=WeightCollection.load(folder / _BEGIN))
         return made
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pyspark.ml.param import Param, Params, TypeConverters
 
+from sparknet import renamed
 from sparknet.errors import SparkError
 from sparknet.proto.suggest import did_you_mean
 from sparknet.training import setting as training
@@ -105,6 +106,8 @@ class StageParams(Params):  # type: ignore[misc]
     """Params that are set by keyword, by setter (``setMaxIter``) or by a parameter grid."""
 
     settings: ClassVar[Mapping[str, Setting]] = {}
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Old names of Params, which work for a version."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make the Params, setters and getters of a class that has its own ``settings``."""
@@ -118,11 +121,13 @@ class StageParams(Params):  # type: ignore[misc]
                 for verb, make in (("set", _setter), ("get", _getter)):
                     if not hasattr(cls, verb + _camel(known)):
                         setattr(cls, verb + _camel(known), make(name))
+        for old, name in vars(cls).get("renamed", {}).items():
+            setattr(cls, old, _alias(name))
 
     def setParams(self: Stage, **given: Any) -> Stage:  # noqa: N802
         """Set Params by keyword; None leaves a Param as it is."""
         names = self._names()
-        for keyword, value in given.items():
+        for keyword, value in renamed.new_names(given, self.renamed, 3).items():
             if keyword not in names:
                 raise SparkError(
                     f"{type(self).__name__} has no keyword '{keyword}'"

@@ -110,7 +110,7 @@ def plan(given: PlanningSettings) -> Planned:
     With ``validation`` data and an ``accuracy`` (of ``metric``), the best candidates are trained in
     virtual time with ``seeds`` seeds each, for ``trial`` seconds in all; otherwise the iterations
     that an accuracy needs are a rule of thumb.  ``run`` trains somewhere else than in processes of
-    this machine, as `sparknet.spark.planning_on` does.  Other keywords say what happens to images.
+    this machine, as `sparknet.spark.runner` does.  Other keywords say what happens to images.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
     >>> from sparknet.training import Cluster

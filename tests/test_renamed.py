@@ -1,0 +1,94 @@
+"""Names of before 0.2: they work, and a DeprecationWarning at the user's line says the new one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet import renamed
+from sparknet.net import Net
+from tests.training import small
+
+
+@contextmanager
+def told(*sentences: str) -> Iterator[None]:
+    """Exactly these warnings, each at a line of this file or of dataclasses.replace."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield
+    found = [one for one in found if issubclass(one.category, DeprecationWarning)]
+    assert [str(one.message) for one in found] == list(sentences)
+    assert {Path(one.filename).name for one in found} <= {"test_renamed.py", "dataclasses.py"}
+
+
+def test_a_keyword_under_its_old_name() -> None:
+    @renamed.keywords(old="new")
+    def given(first: int, new: int = 0) -> tuple[int, int]:
+        return first, new
+
+    call: Callable[..., Any] = given
+    with told():
+        assert call(1, new=2) == (1, 2)
+    with told("old= is called new= now"):
+        assert call(1, old=3) == (1, 3)
+
+
+def test_trainer_and_its_stage() -> None:
+    pytest.importorskip("pyspark")
+    from sparknet.spark import Trainer
+    from sparknet.spark.pipeline import NetEstimator
+
+    make: Callable[..., Any] = Trainer
+    with told():
+        new = make(small.settings(), weights="a.caffemodel", weight_column="w")
+    with told("init_weights= is called weights= now", "weight= is called weight_column= now"):
+        old = make(small.settings(), init_weights="a.caffemodel", weight="w")
+    assert (old.weights, old.weight_column) == (new.weights, new.weight_column)
+    with told("Trainer.weight is called weight_column now"):
+        assert old.weight == "w"
+    with told("weight= is called weight_column= now"):
+        changed: Any = replace(old, weight="v")  # type: ignore[call-arg]
+    assert (changed.weights, changed.weight_column) == ("a.caffemodel", "v")
+    stage = NetEstimator(small.settings())
+    with told("init_weights= is called weights= now"):
+        stage.setParams(init_weights="b.caffemodel")
+    assert stage.trainer.weights == "b.caffemodel"
+    with told("weight= is called weightCol= now"):
+        assert NetEstimator(small.settings(), weight="w").getWeightCol() == "w"  # type: ignore[attr-defined]
+    assert stage.getParam("init_weights") is stage.getParam("weights")
+
+
+def test_functions_of_the_spark_package() -> None:
+    pytest.importorskip("pyspark")
+    import sparknet.spark as room
+
+    for old, new in {"kept": "cached", "forget": "clear_cache", "planning_on": "runner"}.items():
+        with told(f"sparknet.spark.{old} is called {new} now"):
+            assert getattr(room, old) is getattr(room, new)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = room.nothing  # type: ignore[attr-defined]
+
+
+def test_quantize() -> None:
+    with told():
+        new = _in_float32(exclude=["ip1"], most_records=4)
+    with told("float32= is called exclude= now", "records_used= is called most_records= now"):
+        old = _in_float32(float32=["ip1"], records_used=4)
+    assert old == new
+    assert "ip1" in new
+
+
+def _in_float32(**words: Any) -> list[str]:
+    """The layers that multiply in float32 nevertheless."""
+    net, rng = Net(small.settings().net_param), np.random.default_rng(0)
+    records = {"x": rng.random((8, 3), np.float32), "t": rng.random((8, 2), np.float32)}
+    quantize: Callable[..., Any] = net.quantize
+    quantize(records, **words)
+    return list(net.described.int8_param.float32_layer)
