@@ -21,6 +21,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "video": (("opencv-python-headless",), "videos and cameras; folders of frames need nothing"),
     "parquet": (("pyarrow",), "data in Parquet files"),
     "onnx": (("onnx",), "ONNX models"),
+    "text": (("tokenizers",), "columns of text on Spark"),
     "draw": (("pydot",), "pycaffe's draw module"),
     "plots": (("matplotlib",), "plots as PNG and PDF; SVG needs nothing"),
     "tensorboard": (("tensorboard",), "TensorBoard logs"),

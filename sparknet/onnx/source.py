@@ -135,6 +135,8 @@ class _Reader:
 
     def _opset(self, model: Any) -> int:
         versions = [one.version for one in model.opset_import if one.domain in _STANDARD]
+        if not versions and any(one.domain == "ai.onnx.ml" for one in model.opset_import):
+            return OLDEST_OPSET  # no node is of it
         if not versions:
             raise self.fail("names no version of ONNX's operators: it is no ONNX model")
         if max(versions) < OLDEST_OPSET:

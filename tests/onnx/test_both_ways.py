@@ -31,6 +31,11 @@ READ_ONLY = {
         *("GRU", "LSTM", "RNN"),
     ),
     "does nothing in the test phase, of which an exported net is": ("Dropout", "StopGradient"),
+    "stands in scikit-learn's pipelines, and a net has simpler operators for it": (
+        *("ai.onnx.ml.LinearClassifier", "ai.onnx.ml.LinearRegressor", "ai.onnx.ml.Normalizer"),
+        *("ai.onnx.ml.Scaler", "ai.onnx.ml.TreeEnsemble", "ai.onnx.ml.TreeEnsembleClassifier"),
+        *("ai.onnx.ml.TreeEnsembleRegressor", "ai.onnx.ml.ZipMap"),
+    ),
     "no operator of ONNX, but how export writes a DetectionOutput": ("sparknet.Detections",),
 }
 

@@ -5,8 +5,17 @@ from __future__ import annotations
 from importlib import import_module
 
 _MODULES = (
-    *("activations", "arithmetic", "comparing", "detecting", "einsum", "matrices", "moving"),
-    *("normalising", "picking", "pooling", "quantised", "recurrent", "reducing", "resizing"),
+    *("activations", "arithmetic", "classical", "comparing", "detecting", "einsum", "matrices"),
+    *(
+        "moving",
+        "normalising",
+        "picking",
+        "pooling",
+        "quantised",
+        "recurrent",
+        "reducing",
+        "resizing",
+    ),
     *("shapes", "windows"),
 )
 

@@ -71,6 +71,11 @@ def _places(step: Step, x: Blob, axis: int, most: int, last: bool, part: str | N
     return made
 
 
+def first_places(step: Step, x: Blob, axis: int, part: str) -> Blob:
+    """The place of the largest value, the first of equal ones."""
+    return _places(step, x, axis, 1, False, part)
+
+
 def _first_place(step: Step, x: Blob, axis: int, part: str | None) -> Blob:
     """Of an axis of any size: how many values lie before the first that no other is above."""
     most = step.layer("ArgMax", [x], part="most", axis=axis, out_max_val=True)
