@@ -103,10 +103,9 @@ def tensorspark() -> Part:
             f"{WORKERS * PULLS[0] - 1}, {worst:.1%} at {WORKERS * PULLS[-1] - 1}, batches of "
             f"{BATCHES[0]}): the changes of many steps from the same weights add up, as if the "
             "learning rate were as many times larger. "
-            "The talk has no table of numbers that these could be held against: it says that "
-            "workers gain more on larger data and lose on larger models. In time, the model's "
-            "size costs here what it costs there: more bytes for each step. In accuracy after "
-            "equally many samples, the tables say what the size does."
+            "No number of the talk stands beside these. More bytes for each step make the larger "
+            "model's speed-up smaller; in accuracy after equally many samples, the tables say what "
+            "the sizes do."
         )
 
     return Part(
