@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from sparknet.cli import net_file
+from sparknet.cli import flags, net_file
 from sparknet.cli.verb import Verb
 
 
@@ -33,6 +33,10 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.graph import render
 
+    if chosen.model and chosen.out is None:  # then the only word is OUT
+        chosen.file, chosen.out = None, chosen.file
+    net_file.take_file(chosen)
+    flags.needed(chosen, "model")
     text = _dot(chosen)
     if chosen.out is None:
         print(text, end="")
@@ -46,7 +50,7 @@ def _dot(chosen: Namespace) -> str:
         from sparknet.caffe.draw import to_dot as plain
 
         net, phase = (
-            net_file.read(chosen.file, chosen.trusted, dialect=chosen.dialect),
+            net_file.read(chosen.model, chosen.trusted, dialect=chosen.dialect),
             net_file.phase_number(chosen),
         )
         return plain(net, chosen.rankdir, phase=phase)

@@ -23,7 +23,7 @@ from sparknet.errors import DataError
 def _arguments(parser: ArgumentParser) -> None:
     net_file.add_weighed(parser)
     inputs.add(parser)
-    flags.add(parser, "blobs", metavar="BLOB[,BLOB]", help="the blobs to write")
+    flags.add(parser, "blobs", "--outputs", metavar="BLOB[,BLOB]", help="the blobs to write")
     flags.add(
         parser,
         "out",

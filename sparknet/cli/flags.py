@@ -10,9 +10,12 @@ from typing import Any
 from sparknet.cli.verb import WrongUse
 
 
-def add(parser: ArgumentParser, name: str, **options: Any) -> None:
-    """Add a flag of the `caffe` tool; underscores in its name can be written as dashes."""
-    names = dict.fromkeys((f"-{name}", f"--{name}", f"--{name.replace('_', '-')}"))
+def add(parser: ArgumentParser, name: str, *others: str, **options: Any) -> None:
+    """Add a flag of the `caffe` tool; underscores in its name can be written as dashes.
+
+    ``others`` are sparknet's own words for the same.
+    """
+    names = dict.fromkeys((f"-{name}", f"--{name}", f"--{name.replace('_', '-')}", *others))
     parser.add_argument(*names, **options)
 
 

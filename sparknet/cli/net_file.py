@@ -19,11 +19,25 @@ MODELS = (".caffemodel", ".onnx")
 
 
 def add_net(parser: ArgumentParser) -> None:
-    """Add the arguments FILE, -phase, -level, -stage and --dialect."""
-    parser.add_argument("file", metavar="FILE", help="a net: .prototxt, .caffemodel or .onnx")
+    """Add the arguments FILE or -model, -phase, -level, -stage and --dialect."""
+    add_file(parser)
+    flags.add(parser, "model", metavar="FILE", help="the same as FILE, as other verbs have it")
     add_phase(parser)
     flags.add_state(parser)
     flags.add_trust(parser)
+
+
+def add_file(parser: ArgumentParser) -> None:
+    """Add the net by position."""
+    text = "a net: .prototxt, .caffemodel or .onnx"
+    parser.add_argument("file", metavar="FILE", nargs="?", help=text)
+
+
+def take_file(chosen: Namespace) -> None:
+    """Have ``model`` be the net that was given by position, if it was."""
+    if chosen.file and chosen.model:
+        raise WrongUse(f"the net is {chosen.file} and {chosen.model}: give FILE or -model")
+    chosen.model = chosen.model or chosen.file
 
 
 def add_phase(parser: ArgumentParser, help: str = "the phase that the net is built for") -> None:
@@ -58,7 +72,7 @@ def phase_number(chosen: Namespace) -> int:
 def graph(chosen: Namespace, unknown: str = "refuse") -> Graph:
     from sparknet.graph import build
 
-    net = read(chosen.file, chosen.trusted, unknown, chosen.dialect)
+    net = read(chosen.model, chosen.trusted, unknown, chosen.dialect)
     return build(net, phase_number(chosen), chosen.level, flags.stages(chosen), unknown)
 
 

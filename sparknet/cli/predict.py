@@ -21,7 +21,11 @@ def _arguments(parser: ArgumentParser) -> None:
     net_file.add_weighed(parser)
     inputs.add(parser)
     parser.add_argument(
-        "--outputs", metavar="BLOB[,BLOB]", help="blobs to print; else the net's outputs"
+        "--outputs",
+        "--blobs",
+        "-blobs",
+        metavar="BLOB[,BLOB]",
+        help="blobs to print; else the net's outputs",
     )
     parser.add_argument(
         "--top",

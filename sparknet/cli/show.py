@@ -26,6 +26,8 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.graph import summary
 
+    net_file.take_file(chosen)
+    flags.needed(chosen, "model")
     with _marking():
         graph = net_file.graph(chosen, unknown="skip")
     if chosen.json:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def _arguments(parser: ArgumentParser) -> None:
     add = partial(flags.add, parser)
 
-    add("model", metavar="FILE", help="a net: .prototxt, .caffemodel or .onnx")
+    net_file.add_file(parser)
+    add("model", metavar="FILE", help="the same as FILE")
     add("solver", metavar="FILE", help="a solver, whose update is timed too; it may name the net")
     add(
         "weights", metavar="FILE", help="parameters, a .caffemodel, .h5 or .onnx; else the fillers'"
@@ -57,6 +58,7 @@ def _execute(chosen: Namespace) -> int:
     from sparknet.native.machine import measure_machine
     from sparknet.weights import check_layers, copy_weights, open_weights
 
+    net_file.take_file(chosen)
     if not (chosen.model or chosen.solver):
         raise WrongUse("give -model, or a -solver that names its net")
     if chosen.solver and chosen.phase == "test":

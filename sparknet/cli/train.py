@@ -14,7 +14,13 @@ def _arguments(parser: ArgumentParser) -> None:
     flags.add(parser, "model", metavar="FILE", help="a net in place of the one the solver names")
     flags.add(parser, "weights", metavar="FILE[,FILE]", help="models to start from (fine-tuning)")
     flags.add(parser, "snapshot", metavar="FILE", help="a .solverstate to resume from")
-    flags.add(parser, "iterations", type=flags.positive, help="where to stop, in place of max_iter")
+    flags.add(
+        parser,
+        "iterations",
+        "--steps",
+        type=flags.positive,
+        help="where to stop, in place of max_iter",
+    )
     flags.add_state(parser)
     flags.add_trust(parser)
     flags.add_precision(parser, training=True)

@@ -91,3 +91,19 @@ def test_draw_to_a_file(net: str, capsys: pytest.CaptureFixture[str], tmp_path: 
     assert out.read_text() == printed(capsys, "draw", net)
     assert main(["draw", net, str(tmp_path / "net.bmp")]) == 1
     assert ".svg" in capsys.readouterr().err
+
+
+def test_the_net_is_given_by_position_or_as_a_flag(
+    net: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert printed(capsys, "show", "-model", net) == printed(capsys, "show", net)
+    assert printed(capsys, "draw", "-model", net) == printed(capsys, "draw", net)
+    for words in ([net, "one.dot"], ["-model", net, "two.dot"]):
+        printed(capsys, "draw", *words[:-1], str(tmp_path / words[-1]))
+    assert (tmp_path / "one.dot").read_text() == (tmp_path / "two.dot").read_text()
+    assert main(["time", net, "-iterations", "1", "-phase", "test"]) == 0
+    assert "InnerProduct" in capsys.readouterr().out
+    assert main(["show", net, "-model", net]) == 2
+    assert "give FILE or -model" in capsys.readouterr().err
+    assert main(["show"]) == 2
+    assert "give -model" in capsys.readouterr().err
