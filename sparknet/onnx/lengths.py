@@ -44,15 +44,20 @@ def open_lengths(source: Source, shapes: Mapping[str, Sequence[int]]) -> dict[Pl
     return found
 
 
-def bound(node: Node, given: Array, made: Array, lengths: Sequence[int]) -> int | None:
-    """How many rows a table has of which a node takes as many as the input is long."""
-    if node.op not in ("Gather", "Slice"):
+def bound(
+    node: Node, inputs: Sequence[Array | None], made: Array, lengths: Sequence[int]
+) -> int | None:
+    """For how long an input a table has rows, of which a node takes one for each place."""
+    given = inputs[0]
+    if node.op not in ("Gather", "Slice") or given is None:
         return None
     grows = [any(size and size % one == 0 for one in lengths) for size in made.shape]
     if not any(grows) or any(size and size % one == 0 for one in lengths for size in given.shape):
         return None
     if node.op == "Gather":
-        return int(given.shape[int(node.attributes.get("axis", 0))])
+        rows = int(given.shape[int(node.attributes.get("axis", 0))])
+        beyond = int(np.max(np.asarray(inputs[1]), initial=-1)) + 1 - min(lengths)
+        return rows - beyond if beyond >= 0 else None
     return min(int(have) for have, long in zip(given.shape, grows, strict=True) if long)
 
 

@@ -386,7 +386,7 @@ class Reading:
     def _fold(self, node: Node, inputs: Sequence[Array | None]) -> list[Array]:
         found = fold(node, inputs)
         if self.lengths and inputs and inputs[0] is not None:
-            rows = bound(node, inputs[0], found[0], self.net.lengths)
+            rows = bound(node, inputs, found[0], self.net.lengths)
             if rows is not None:
                 self.longest = rows if self.longest is None else min(rows, self.longest)
         self.left -= sum(one.size for one in found)

@@ -98,6 +98,17 @@ def test_places_and_a_mask(tmp_path: Path) -> None:
     assert types.count("SizedLike") == 2  # the places, and the mask over the queries
 
 
+def test_a_small_table_that_is_read_at_its_first_row(tmp_path: Path) -> None:
+    """As BERT is exported without token types: a row for each token, and always the same."""
+    nodes = [
+        *EMBEDDED,
+        node("Mul", "places zero", "none"),
+        node("Gather", "kinds none", "kind"),
+        node("Add", "x kind"),
+    ]
+    agree(nodes, IDS, tmp_path, kinds=draw(2, WIDTH, seed=7))
+
+
 @pytest.mark.parametrize("flat", [False, True])
 def test_a_mask_that_is_indexed(flat: bool, tmp_path: Path) -> None:
     """As PyTorch exports mask[records[:, None, None], keys]: by GatherND, or through one axis."""
