@@ -26,7 +26,7 @@ class BatchGather final : public Kernel {
         float* y = layer.top();
         parallel(
             static_cast<int64_t>(picked_.size()),
-            [=, this](int64_t begin, int64_t end) {
+            [=](int64_t begin, int64_t end) {
                 for (int64_t n = begin; n < end; ++n)
                     std::copy_n(x + picked_[static_cast<size_t>(n)] * inner_, inner_,
                                 y + n * inner_);
@@ -42,7 +42,7 @@ class BatchGather final : public Kernel {
         clear(dx, layer.bottoms[0]->count());
         parallel(
             outer_,
-            [=, this](int64_t begin, int64_t end) {
+            [=](int64_t begin, int64_t end) {
                 for (int64_t n = begin * each_; n < end * each_; ++n) {
                     const int64_t row = picked_[static_cast<size_t>(n)];
                     if (row < 0) continue;

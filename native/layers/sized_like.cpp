@@ -32,7 +32,7 @@ class SizedLike final : public Kernel {
         float* y = layer.top();
         parallel(
             rows_,
-            [=, this](int64_t begin, int64_t end) {
+            [=](int64_t begin, int64_t end) {
                 for (int64_t r = begin; r < end; ++r) {
                     const float* from = x + first(r);
                     if (inner_ != 0)
