@@ -82,7 +82,7 @@ def block(name: str, below: str, filters: int, size: int) -> list[Any]:
             weight_filler="msra",
             **shape,
         ),
-        BatchNorm(f"bn_{name}", name, in_place=True),
+        BatchNorm(f"bn_{name}", name, in_place=True, moving_average_fraction=0.95),
         Scale(f"scale_{name}", name, in_place=True, bias_term=True),
         ReLU(f"relu_{name}", name, in_place=True),
     ]

@@ -95,7 +95,7 @@ def block(name: str, below: str, filters: int, size: int = 3, stride: int = 1) -
         Convolution(
             name, below, num_output=filters, bias_term=False, weight_filler="msra", **shape
         ),
-        BatchNorm(f"bn_{name}", name, in_place=True),
+        BatchNorm(f"bn_{name}", name, in_place=True, moving_average_fraction=0.95),
         Scale(f"scale_{name}", name, in_place=True, bias_term=True),
         ReLU(f"relu_{name}", name, in_place=True),
     ]
