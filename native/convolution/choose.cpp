@@ -73,6 +73,26 @@ bool reads_behind(const Layer& layer) {
            layer.options.integer("num_output") % lanes != 0;
 }
 
+// A description of 1 x 1 convolutions with a stride that is not oneDNN 3.2's jit_1x1 where channels
+// fill no vector: it gathers the pixels into too little memory (docs/decisions/0017).
+template <class Description>
+Description within_bounds(Description description, const Window& window) {
+    constexpr int64_t lanes = 16;
+    const auto ones = [](const memory::dims& dims, size_t from) {
+        return std::all_of(dims.begin() + static_cast<long>(from), dims.end(),
+                           [](int64_t dim) { return dim == 1; });
+    };
+    const size_t first = window.weights.size() - window.strides.size();
+    if (!ones(window.weights, first) || ones(window.strides, 0)) return description;
+    // Of each group.
+    if (window.weights[first - 1] % lanes == 0 && window.weights[first - 2] % lanes == 0)
+        return description;
+    while (description &&
+           std::string(description.impl_info_str()).find("jit_1x1") != std::string::npos)
+        if (!description.next_impl()) return {};
+    return description;
+}
+
 // The fused layers that follow, as operations of the primitive on its result.
 dnnl::post_ops post_ops(const Layer& layer) {
     dnnl::post_ops made;
@@ -118,11 +138,13 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
     ForwardPass made;
     made.fast = fast(window, WindowPass::Pass::forward);
     const auto describe = [&](memory::format_tag from, memory::format_tag to, bool or_none) {
-        return typename Forward::primitive_desc(
-            cpu(), kind, Family::algorithm, {window.source, window.factors, from},
-            any(window.weights, window.factors), bias ? window.plain_bias : memory::desc(),
-            {window.target, window.factors, to}, window.strides, window.dilations, window.before,
-            window.after, with, or_none);
+        return within_bounds(
+            typename Forward::primitive_desc(
+                cpu(), kind, Family::algorithm, {window.source, window.factors, from},
+                any(window.weights, window.factors), bias ? window.plain_bias : memory::desc(),
+                {window.target, window.factors, to}, window.strides, window.dilations,
+                window.before, window.after, with, or_none),
+            window);
     };
     const bool is_direct = !made.fast || !fused;
     if (is_direct && blocks_channels(layer, window)) {
@@ -159,11 +181,13 @@ void WindowKernel<Family>::make_data(const Window& window) {
     if (!Family::reverse) spread_ = SpreadPoints::make(window);
     if (spread_) return;
     data_desc_ = best(window.may_be_last, [&](memory::format_tag images, bool or_none) {
-        return typename BackwardData::primitive_desc(
-            cpu(), Family::algorithm, {window.source, window.factors, images},
-            any(window.weights, window.factors), {window.target, window.factors, images},
-            window.strides, window.dilations, window.before, window.after, forward_.desc,
-            attributes(), or_none);
+        return within_bounds(
+            typename BackwardData::primitive_desc(
+                cpu(), Family::algorithm, {window.source, window.factors, images},
+                any(window.weights, window.factors), {window.target, window.factors, images},
+                window.strides, window.dilations, window.before, window.after, forward_.desc,
+                attributes(), or_none),
+            window);
     });
     data_ = BackwardData(data_desc_);
 }
@@ -175,12 +199,14 @@ void WindowKernel<Family>::make_weights(const Window& window) {
     if (!Family::reverse) learned_ = LearnedWeights::make(window);
     if (learned_) return;
     weights_desc_ = best(window.may_be_last, [&](memory::format_tag images, bool or_none) {
-        return typename BackwardWeights::primitive_desc(
-            cpu(), Family::algorithm, {window.source, window.factors, images},
-            any(window.weights, memory::data_type::f32),
-            window.bias ? window.plain_bias : memory::desc(),
-            {window.target, window.factors, images}, window.strides, window.dilations,
-            window.before, window.after, forward_.desc, attributes(), or_none);
+        return within_bounds(
+            typename BackwardWeights::primitive_desc(
+                cpu(), Family::algorithm, {window.source, window.factors, images},
+                any(window.weights, memory::data_type::f32),
+                window.bias ? window.plain_bias : memory::desc(),
+                {window.target, window.factors, images}, window.strides, window.dilations,
+                window.before, window.after, forward_.desc, attributes(), or_none),
+            window);
     });
     weights_ = BackwardWeights(weights_desc_);
 }
