@@ -17,15 +17,16 @@ HEAD = """# Settings of training
 Every keyword of `sparknet.train`, `simulate` and `Trainer`, with the flag of `sparknet train` that
 sets it. `make layers` writes this page from the settings themselves; do not edit it by hand. In a
 [pipeline](pipelines.md) each setting of `Trainer` is a Param of the same name; `steps` is also
-called `maxIter`, `weight` is called `weightCol`, and `invalid` is `handleInvalid`. The settings of
-images are in [images.md](images.md#settings).
+called `maxIter`, `weight_column` is called `weightCol`, and `invalid` is `handleInvalid`. `Trainer`
+has the `weights` of `train`, too, and takes a `Net` or a `SparkModel` there. The settings of images
+are in [images.md](images.md#settings).
 """
 GROUPS = {
     "Every training": (TrainingSettings, ()),
     "train and Trainer": (RunSettings, (TrainingSettings,)),
     "train and simulate": (LocalSettings, (TrainingSettings,)),
     "train alone": (ProcessSettings, (RunSettings, LocalSettings)),
-    "Trainer alone": (Trainer, (RunSettings,)),
+    "Trainer alone": (Trainer, (RunSettings, LocalSettings)),
     "simulate alone": (SimulationSettings, (LocalSettings,)),
 }
 """Heading → the settings, without those of other groups."""

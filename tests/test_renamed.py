@@ -63,6 +63,10 @@ def test_trainer_and_its_stage() -> None:
     with told("weight= is called weightCol= now"):
         assert NetEstimator(small.settings(), weight="w").getWeightCol() == "w"  # type: ignore[attr-defined]
     assert stage.getParam("init_weights") is stage.getParam("weights")
+    with told("NetEstimator.setInitWeights is called setWeights now"):
+        stage.setInitWeights("c.caffemodel")  # type: ignore[attr-defined]
+    with told("NetEstimator.getInitWeights is called getWeights now"):
+        assert stage.getInitWeights() == "c.caffemodel"  # type: ignore[attr-defined]
 
 
 def test_functions_of_the_spark_package() -> None:

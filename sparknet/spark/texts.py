@@ -52,7 +52,8 @@ class Texts:
         """For each row its tokens, and the errors of rows that have none."""
         import pyarrow as pa
 
-        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        types = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
+        if not any(fits(values.type) for fits in types):
             raise SparkError(
                 f"column '{name}' is of type {values.type}, and a tokenizer takes text"
             )

@@ -361,13 +361,13 @@ def test_today_goes_on_from_yesterday(points: Any, tmp_path: Path) -> None:
     yesterday = estimator.fit(points.where("held"))
     yesterday.save(str(tmp_path / "yesterday"))
     loaded = NetModel.load(str(tmp_path / "yesterday"))
-    unchanged = estimator.copy().setInitWeights(loaded).setMaxIter(0).fit(points)
+    unchanged = estimator.copy().setWeights(loaded).setMaxIter(0).fit(points)
     assert unchanged.model.net.get_weights().allclose(yesterday.model.net.get_weights())
-    begun = estimator.copy().setInitWeights(loaded)
+    begun = estimator.copy().setWeights(loaded)
     begun.save(str(tmp_path / "estimator"))
     today = NetEstimator.load(str(tmp_path / "estimator")).fit(points)
     path = str(tmp_path / "yesterday" / "weights.caffemodel")
-    same = estimator.copy().setInitWeights(path).fit(points)
+    same = estimator.copy().setWeights(path).fit(points)
     assert today.model.net.get_weights().allclose(same.model.net.get_weights())
     assert today.summary.objectiveHistory[0] < estimator.fit(points).summary.objectiveHistory[0]
 

@@ -139,7 +139,11 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
         **_PREPROCESSING,
     }
 
-    renamed: ClassVar[Mapping[str, str]] = {"init_weights": "weights", "weight": "weightCol"}
+    renamed: ClassVar[Mapping[str, str]] = {
+        "init_weights": "weights",
+        "initWeights": "weights",
+        "weight": "weightCol",
+    }
 
     def __init__(
         self,

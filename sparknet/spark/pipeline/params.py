@@ -123,6 +123,10 @@ class StageParams(Params):  # type: ignore[misc]
                         setattr(cls, verb + _camel(known), make(name))
         for old, name in vars(cls).get("renamed", {}).items():
             setattr(cls, old, _alias(name))
+            for verb in ("set", "get"):
+                earlier = verb + _camel(old)
+                if not hasattr(cls, earlier):
+                    setattr(cls, earlier, _earlier(earlier, verb + _camel(name)))
 
     def setParams(self: Stage, **given: Any) -> Stage:  # noqa: N802
         """Set Params by keyword; None leaves a Param as it is."""
@@ -191,6 +195,15 @@ def _getter(name: str) -> Callable[..., Any]:
 
     getter.__doc__ = f"The value of `{name}`; None if it has none."
     return getter
+
+
+def _earlier(old: str, new: str) -> Callable[..., Any]:
+    def call(self: StageParams, *given: Any) -> Any:
+        renamed.warn(f"{type(self).__name__}.{old}", new)
+        return getattr(self, new)(*given)
+
+    call.__doc__ = f"The earlier name of `{new}`."
+    return call
 
 
 def _camel(name: str) -> str:
