@@ -146,10 +146,10 @@ def test_few_images_from_tars() -> None:
 
 @pytest.mark.slow
 def test_few_rows_of_tables() -> None:
-    """The features need them all: docs/applications.md."""
+    """With so few, nets and trees know little more than nothing: a guess has 0.5 ± 0.02."""
     found = table(output("tables.py", "2", "5000", "5000", connect=True))
     assert [*found] == ["collisions", "molecules"]
-    assert min(net for net, *_ in found.values()) > 0.6
+    assert min(min(net, trees) for net, trees, *_ in found.values()) > 0.55
 
 
 in_all_settings = pytest.mark.parametrize(("workers", "connect"), SETTINGS)

@@ -15,9 +15,6 @@ import pytest
 import sparknet
 from tests.onnx.graphs import TOLERANCE, run
 
-torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed")
-transformers: Any = pytest.importorskip("transformers", reason="transformers is not installed")
-
 HIDDEN = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 SIZES = {**HIDDEN, "intermediate_size": 48, "vocab_size": 99, "max_position_embeddings": 40}
 DISTIL = {"vocab_size": 99, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48}
@@ -33,15 +30,18 @@ MODELS: dict[str, dict[str, Any]] = {
 NAMES = ["input_ids", "attention_mask"]
 
 
-class _Positional(torch.nn.Module):
+def by_position(torch: Any, model: Any) -> Any:
     """The first output by position, as exporters want it."""
 
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
+    class Positional(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
 
-    def forward(self, ids: Any, mask: Any) -> Any:
-        return self.model(input_ids=ids, attention_mask=mask, return_dict=False)[0]
+        def forward(self, ids: Any, mask: Any) -> Any:
+            return self.model(input_ids=ids, attention_mask=mask, return_dict=False)[0]
+
+    return Positional()
 
 
 def feeds(records: int, length: int) -> dict[str, Any]:
@@ -55,9 +55,11 @@ def feeds(records: int, length: int) -> dict[str, Any]:
 @pytest.mark.parametrize(("dynamo", "opset"), [(False, 14), (False, 17), (True, 18), (True, 21)])
 @pytest.mark.parametrize("name", MODELS)
 def test_encoders(name: str, dynamo: bool, opset: int, tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed")
+    transformers: Any = pytest.importorskip("transformers", reason="transformers is not installed")
     torch.manual_seed(0)
     config = getattr(transformers, f"{name}Config")(**MODELS[name])
-    model = _Positional(getattr(transformers, f"{name}Model")(config).eval()).eval()
+    model = by_position(torch, getattr(transformers, f"{name}Model")(config).eval()).eval()
     example = tuple(torch.from_numpy(one) for one in feeds(2, 12).values())
     axes = {0: "batch", 1: "sequence"}
     how: dict[str, Any] = {"dynamic_axes": {**dict.fromkeys(NAMES, axes), "y": {0: "batch"}}}
