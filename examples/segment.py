@@ -117,8 +117,10 @@ def main(workers: int = 2, folder: str | None = None, epochs: int = EPOCHS) -> f
         scale=1 / 64,
     )
     once = 1 + epochs * SCENES["learned"] // BATCH
+    rarely = max(1, once // workers // 4)  # as often as the dynamic way averages
     ways = {
         "every 10 steps": Averaging(steps=10),
+        f"every {rarely} steps": Averaging(steps=rarely),
         "dynamic": DynamicAveraging(threshold=0.1),
         "once, at the end": Averaging(steps=once),
     }

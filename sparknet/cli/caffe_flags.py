@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from argparse import SUPPRESS, Action, ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser
 from collections import deque
 from collections.abc import Collection, Sequence
-from typing import Any
 
-from sparknet.cli import glog
+from sparknet.cli import flags, glog
 from sparknet.cli.gflags import Word, words_of
 
 VALUED = (
@@ -67,17 +65,7 @@ def add_unused(parser: ArgumentParser) -> None:
     known = parser._option_string_actions
     for name in VALUED:
         if f"--{name}" not in known:
+            names = (f"-{name}", f"--{name}")
             parser.add_argument(
-                f"-{name}", f"--{name}", action=_Unused, dest=SUPPRESS, help=SUPPRESS
+                *names, action=flags.Noted, note="changes nothing here", dest=SUPPRESS
             )
-
-
-class _Unused(Action):
-    def __call__(
-        self,
-        parser: ArgumentParser,
-        namespace: Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        print(f"{parser.prog}: {option_string} changes nothing here", file=sys.stderr)

@@ -154,12 +154,12 @@ def needed(chosen: Namespace, *names: str) -> None:
             raise WrongUse(f"give -{name}")
 
 
-class _Old(Action):
-    """A flag that has another name now."""
+class Noted(Action):
+    """A flag about which a line is printed; its value is kept if it has a ``dest``."""
 
-    def __init__(self, new: str, **options: Any) -> None:
-        super().__init__(**{**options, "dest": new.lstrip("-").replace("-", "_"), "help": SUPPRESS})
-        self._new = new
+    def __init__(self, note: str, **options: Any) -> None:
+        super().__init__(**{**options, "default": SUPPRESS, "help": SUPPRESS})
+        self._note = note
 
     def __call__(
         self,
@@ -168,10 +168,12 @@ class _Old(Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        print(f"{parser.prog}: {option_string} is called {self._new} now", file=sys.stderr)
-        setattr(namespace, self.dest, values)
+        print(f"{parser.prog}: {option_string} {self._note}", file=sys.stderr)
+        if self.dest != SUPPRESS:
+            setattr(namespace, self.dest, values)
 
 
 def add_old(parser: ArgumentParser, old: str, new: str, **options: Any) -> None:
     """Add a flag's old name, which works for a version."""
-    parser.add_argument(old, action=_Old, new=new, default=SUPPRESS, **options)
+    dest, note = new.lstrip("-").replace("-", "_"), f"is called {new} now"
+    parser.add_argument(old, action=Noted, note=note, dest=dest, **options)

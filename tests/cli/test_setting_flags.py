@@ -84,3 +84,26 @@ def test_one_is_for_spark_alone(capsys: pytest.CaptureFixture[str]) -> None:
     solver = str(ROOT / "models" / "lenet" / "solver.prototxt")
     assert main(["train", "-solver", solver, "--invalid", "drop"]) == 2
     assert "--invalid is for work on Spark" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value", "said"),
+    [
+        ("quantize --records 20 out", "most_records", 20, "--records is called --most-records now"),
+        (
+            "train --spark --weight w",
+            "weight_column",
+            "w",
+            "--weight is called --weight-column now",
+        ),
+        ("train --steps 7", "iterations", 7, ""),
+        ("predict -model m --blobs a,b x.png", "outputs", "a,b", ""),
+        ("features -model m --outputs a -out f x.png", "blobs", "a", ""),
+    ],
+)
+def test_other_words_for_a_flag(
+    words: str, name: str, value: object, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = command().parse_args(words.split())
+    assert getattr(chosen, name) == value
+    assert capsys.readouterr().err.rstrip("\n").partition(": ")[2] == said

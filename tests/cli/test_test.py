@@ -97,3 +97,14 @@ def test_refusals(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
     assert error[1].startswith("hint: give --data")
     assert main(["test", *deploy, "--data", task.path("lmdb")]) == 1
     assert "neither a loss nor an accuracy" in capsys.readouterr().err
+
+
+def test_the_net_by_position(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
+    net, weights = task.path("net.prototxt"), ["-weights", task.path("model.caffemodel")]
+    printed = []
+    for model in ([net], ["-model", net]):
+        assert main(["test", *model, *weights, "-iterations", "2"]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] != ""
+    assert main(["test", net, "-model", "other.prototxt", *weights]) == 2
+    assert f"the net is {net} and other.prototxt: give FILE or -model" in capsys.readouterr().err

@@ -5,18 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 _MODULES = (
-    *("activations", "arithmetic", "classical", "comparing", "detecting", "einsum", "matrices"),
-    *(
-        "moving",
-        "normalising",
-        "picking",
-        "pooling",
-        "quantised",
-        "recurrent",
-        "reducing",
-        "resizing",
-    ),
-    *("shapes", "windows"),
+    *("activations", "arithmetic", "classical", "comparing", "detecting", "einsum", "gathering"),
+    *("matrices", "moving", "normalising", "picking", "pooling", "quantised", "recurrent"),
+    *("reducing", "resizing", "shapes", "windows"),
 )
 
 

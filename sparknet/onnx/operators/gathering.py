@@ -1,0 +1,172 @@
+"""Operators that take values by their places: of tables, of rows, of each record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.operators.moving import taken, turned
+from sparknet.onnx.source import Array
+from sparknet.onnx.step import Outputs, Step, reads
+
+
+@reads("Gather")
+def gather(step: Step) -> Outputs:
+    data, places = step.value(0), step.value(1, rounded=True, rows=True)
+    if isinstance(places, Blob) and places.rows:
+        return _one_of_each(step, step.plain(data), places)
+    if isinstance(places, Blob):
+        return _embedded(step, data, places)
+    x = step.blob()
+    axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
+    if x.shape[axis] % step.batch == 0:
+        return _of_rows(step, x, axis, places) or _taken_of_each(step, x, places)
+    shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
+    part = None if places.ndim == 1 else "taken"
+    return step.reshape(taken(step, x, axis, np.ravel(places).tolist(), part), shape)
+
+
+def _one_of_each(step: Step, x: Blob, places: Blob) -> Blob:
+    """A row of each record, where the records' rows were made one axis before."""
+    made = step.reading.net.makers.get(x.name)
+    source = x
+    if places.rows > 0 and made is not None and made.type in ("Flatten", "Reshape"):
+        source = step.reading.net.blobs[made.parameter.bottom[0]]
+    if source.shape[:2] != (step.batch, places.rows) and places.rows > 0:
+        step.refuse("it takes some of the records, which no layer does")
+    numbers = Blob(places.name, places.stored, places.order)
+    numbers = step.reshape(numbers, (step.batch,), part="places")
+    found = step.layer("BatchGather", [source, numbers], axis=1)
+    shape = x.shape[1:] if places.rows > 0 else x.shape[2:]
+    return step.reshape(found, (step.batch, *shape), part="taken")
+
+
+def _of_rows(step: Step, x: Blob, axis: int, places: Array) -> Blob | None:
+    """All of a blob whose first axes were made one before (a mask, in PyTorch's indexing)."""
+    made = step.reading.net.makers.get(x.name)
+    if axis or made is None or made.type not in ("Flatten", "Reshape") or not places.size:
+        return None
+    source = step.reading.net.blobs[made.parameter.bottom[0]]
+    leads = [source.shape[:end] for end in range(1, len(source.shape) + 1)]
+    lead = next((one for one in leads if prod(one) == x.shape[0]), None)
+    if lead is None or places.min() < 0 or places.max() >= x.shape[0]:
+        return None
+    found = _rearranged(step, source, np.unravel_index(places.astype(np.int64), lead))
+    return None if found is None else step.reshape(found, (*places.shape, *x.shape[1:]), "taken")
+
+
+def _rearranged(step: Step, x: Blob, columns: Sequence[Array]) -> Blob | None:
+    """x[columns], if each column counts through its axis of x along an axis of its own."""
+    whole, own = columns[0].shape, list[int]()
+    for size, column in zip(x.shape, columns, strict=False):
+        fitting = [axis for axis in range(len(whole)) if _counts(column, axis, size)]
+        if not fitting or (own and fitting[0] <= own[-1]):
+            return None
+        own.append(fitting[0])
+    rest = x.shape[len(columns) :]
+    shape = [size if axis in own else 1 for axis, size in enumerate(whole)]
+    return step.sized(step.reshape(x, (*shape, *rest), part="axes"), (*whole, *rest))
+
+
+def _counts(column: Array, axis: int, size: int) -> bool:
+    if column.shape[axis] != size:
+        return False
+    shape = [size if one == axis else 1 for one in range(column.ndim)]
+    return bool(np.all(column == np.arange(size).reshape(shape)))
+
+
+def _taken_of_each(step: Step, x: Blob, places: Array) -> Blob:
+    """The same places of every record, counted through all of them (PyTorch's as_strided)."""
+    step_ = x.shape[0] // step.batch
+    rows = places.reshape(step.batch, -1) if places.size % step.batch == 0 else places[None]
+    own = rows - step_ * np.arange(len(rows))[:, None]
+    inside = own.size and own.min() >= 0 and own.max() < step_
+    if len(x.shape) != 1 or len(rows) != step.batch or not inside or np.any(own != own[0]):
+        step.refuse("it takes some of the records, which no layer does")
+    records = step.reshape(x, (step.batch, step_), part="records")
+    return step.reshape(taken(step, records, 1, own[0].tolist(), "taken"), places.shape)
+
+
+def _embedded(step: Step, data: Value, places: Blob) -> Blob:
+    """Rows of a constant table, or items of a blob."""
+    axis = int(step.attribute("axis", 0))
+    if isinstance(data, Blob) and axis == 0 and len(places.shape) == 1:
+        numbers = Blob(places.name, places.stored) if places.rounded else step.plain(places)
+        return step.layer("BatchReindex", [step.plain(data), numbers])
+    if isinstance(data, Blob) or axis != 0 or data.ndim < 1:
+        step.refuse("it picks values that the model computes by indices that it computes")
+    table = data.reshape(data.shape[0], -1)
+    wide = data.ndim != 2
+    made = step.layer(
+        "Embed",
+        [Blob(places.name, places.stored) if places.rounded else step.plain(places)],
+        [table.astype(np.float32)],
+        part="rows" if wide else None,
+        num_output=table.shape[1],
+        input_dim=table.shape[0],
+        bias_term=False,
+    )
+    return step.reshape(made, (*places.shape, *data.shape[1:])) if wide else made
+
+
+@reads("GatherND")
+def gather_nd(step: Step) -> Outputs:
+    """Places of the first axes, which are taken as one."""
+    given = step.value(1, rows=True)
+    if isinstance(given, Blob) and given.rows == -1:
+        return _one_of_each(step, step.blob(), given)
+    places = step.constant(1, "the indices").astype(np.int64)
+    x, count = step.blob(), places.shape[-1] if places.ndim else 0
+    lead = x.shape[:count]
+    if places.size and not step.attribute("batch_dims") and 0 < count <= len(x.shape):
+        found = _rearranged(step, x, list(np.moveaxis(places, -1, 0)))
+        if found is not None:
+            return found
+    if step.attribute("batch_dims") or not 0 < count <= len(x.shape) or step.is_batched(lead):
+        step.refuse("it picks places by record, which no layer does")
+    sizes, columns = np.asarray(lead), places.reshape(-1, count)
+    if np.any(columns < -sizes) or np.any(columns >= sizes):
+        step.refuse(f"a place is out of range for {list(lead)}")
+    flat = np.ravel_multi_index(tuple((columns % sizes).T), lead)
+    rows = step.reshape(x, (prod(lead), *x.shape[count:]), part="rows")
+    made = taken(step, rows, 0, flat.tolist(), part="taken")
+    return step.reshape(made, (*places.shape[:-1], *x.shape[count:]))
+
+
+@reads("GatherElements")
+def gather_elements(step: Step) -> Outputs:
+    """Places along the last axis, for each row; the other axes must be whole."""
+    data, places = step.value(0), step.blob(1)
+    axis = step.axis(int(step.attribute("axis", 0)), len(data.shape))
+    if not isinstance(data, Blob):
+        table = step.unbatched(data)
+        if table.size == table.shape[axis]:  # one row for all
+            rows = table.reshape(-1, 1).astype(np.float32)
+            made = step.layer(
+                "Embed",
+                [places],
+                [rows],
+                part="rows",
+                num_output=1,
+                input_dim=len(rows),
+                bias_term=False,
+            )
+            return step.reshape(made, places.shape)
+        data = step.parameter(data)
+    x = step.plain(data)
+    order = [one for one in range(len(x.shape)) if one != axis] + [axis]
+    rest = [size for place, size in enumerate(x.shape) if place != axis]
+    if (
+        len(places.shape) != len(x.shape)
+        or [size for place, size in enumerate(places.shape) if place != axis] != rest
+    ):
+        step.refuse(f"places {list(places.shape)} are not for the whole of {list(x.shape)}")
+    if step.is_batched([x.shape[axis]]):
+        step.refuse("it takes some of the records, which no layer does")
+    moved = [step.plain(turned(one, order)) for one in (x, places)]
+    made = step.layer("BatchGather", moved, axis=len(order) - 1)
+    back = [int(one) for one in np.argsort(order)]
+    return turned(made, back)
