@@ -175,10 +175,11 @@ fuzz-guided: setup
 		'import sysconfig; print(sysconfig.get_path("purelib"))')/asan_with_fuzzer.so" \
 		$(abspath $(PY)) -m tests.fuzz.guided --seconds $(or $(SECONDS),300) --keep $(abspath tests/fuzz/seeds)
 
-# Layers of published sizes against float64, under each instruction set in turns.
+# Layers of published sizes against float64, under each instruction set in turns.  GUARD=1: reads and writes behind a
+# block of memory end the process.
 fuzz-kernels: setup
 	@$(PY) -m tests.fuzz.kernels $(if $(ZOO),--zoo,--seconds $(or $(SECONDS),60)) $(if $(SEED),--seed $(SEED)) \
-		$(if $(KIND),--kind $(KIND)) $(foreach isa,$(ISA),--isa $(isa))
+		$(if $(KIND),--kind $(KIND)) $(if $(GUARD),--guard) $(foreach isa,$(ISA),--isa $(isa))
 
 # Of a room of sparknet/, or of native/convolution, native/forks, native/layers, native/engine or native/ndarray.
 mutants: setup

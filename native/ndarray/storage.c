@@ -7,7 +7,8 @@
 
 #include "failure.h"
 
-enum { ALIGNMENT = 64, LARGE = 1 << 20 };
+// oneDNN reads whole vectors, up to a line behind the last value.
+enum { LINE = 64, LARGE = 1 << 20 };
 
 static _Atomic int64_t live;
 
@@ -25,6 +26,7 @@ sn_storage* sn_storage_blank(void) {
 }
 
 static bool take_pages(sn_storage* storage, size_t bytes) {
+    bytes += LINE;
     void* pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) return false;
 #ifdef MADV_HUGEPAGE
@@ -37,8 +39,8 @@ static bool take_pages(sn_storage* storage, size_t bytes) {
 }
 
 static bool take_block(sn_storage* storage, size_t bytes, bool zeroed) {
-    const size_t rounded = (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
-    storage->block = aligned_alloc(ALIGNMENT, rounded);
+    const size_t rounded = (bytes + 2 * LINE - 1) / LINE * LINE;
+    storage->block = aligned_alloc(LINE, rounded);
     if (storage->block == NULL) return false;
     if (zeroed) memset(storage->block, 0, rounded);
     storage->base = storage->block;

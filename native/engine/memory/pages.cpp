@@ -17,8 +17,9 @@ constexpr size_t line = 64, page = 4096, huge = size_t{1} << 21;
 
 std::shared_ptr<float> take_block(size_t bytes) {
     auto claim = std::make_shared<Claim>(bytes);
-    // calloc aligns to less than a cache line; one more line makes room for the alignment.
-    void* raw = std::calloc(1, bytes + line);
+    // calloc aligns to less than a cache line: a line for that, and one that oneDNN may read, whose
+    // kernels take whole vectors.
+    void* raw = std::calloc(1, bytes + 2 * line);
     if (!raw) throw std::bad_alloc();
     const auto aligned = (reinterpret_cast<uintptr_t>(raw) + line - 1) / line * line;
     return {reinterpret_cast<float*>(aligned), [raw, claim](float*) { std::free(raw); }};

@@ -12,6 +12,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -21,6 +22,7 @@ from pathlib import Path
 from sparknet.native import has_bf16, has_int8, onednn_isa
 from tests.fuzz.kernels.case import Case, check
 from tests.fuzz.kernels.draw import KINDS, draw
+from tests.fuzz.kernels.guard import guard
 from tests.fuzz.kernels.zoo import zoo
 
 ROOT = Path(__file__).parents[3]
@@ -47,6 +49,7 @@ def main() -> int:
     parser.add_argument("--isa", action="append", help="of oneDNN's names; all unless given")
     parser.add_argument("--kind", default="", choices=["", *KINDS])
     parser.add_argument("--zoo", action="store_true", help="the layers of sparknet/models, once")
+    parser.add_argument("--guard", action="store_true", help="a page behind each block of memory")
     parser.add_argument("--case", action="append", help="a finding's line, under this process' ISA")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -54,7 +57,8 @@ def main() -> int:
         return repeat([Case.read(line) for line in options.case])
     if options.child:
         return child(options)
-    return Fuzz(options).run()
+    with tempfile.TemporaryDirectory() as folder:
+        return Fuzz(options, guard(Path(folder)) if options.guard else {}).run()
 
 
 def repeat(cases: list[Case]) -> int:
@@ -66,8 +70,8 @@ def repeat(cases: list[Case]) -> int:
 class Fuzz:
     """Turns of all instruction sets, and what was counted in them."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
+    def __init__(self, options: argparse.Namespace, environment: dict[str, str]) -> None:
+        self.options, self.environment = options, environment
         self.counts = Counter[tuple[str, str, str]]()
         self.findings = 0
         self.skipped = set[str]()
@@ -95,7 +99,7 @@ class Fuzz:
         words += ["--zoo"] if self.options.zoo else []
         made = subprocess.Popen(
             [sys.executable, "-m", "tests.fuzz.kernels", "--child", *words],
-            env={**os.environ, "ONEDNN_MAX_CPU_ISA": isa},
+            env={**os.environ, **self.environment, "ONEDNN_MAX_CPU_ISA": isa},
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
