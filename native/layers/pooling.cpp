@@ -99,16 +99,24 @@ class Pooling final : public Kernel {
 
    private:
     // In bfloat16 oneDNN 3.2 loses which of 256 values or more was the largest: the gradient goes
-    // elsewhere (docs/decisions/0017).
-    bool loses_picks(const Layer& layer) const {
-        return layer.backward && algorithm_ == dnnl::algorithm::pooling_max &&
-               pool_.rows().kernel * pool_.columns().kernel > 255;
+    // elsewhere.  It adds up the gradients of windows that overlap in bfloat16, too
+    // (docs/decisions/0017).
+    bool needs_float32(const Layer& layer) const {
+        const bool loses_pick = algorithm_ == dnnl::algorithm::pooling_max &&
+                                pool_.rows().kernel * pool_.columns().kernel > 255;
+        return layer.backward &&
+               (loses_pick || windows_over(pool_.rows()) * windows_over(pool_.columns()) > 16);
+    }
+
+    // At most so many windows contain a value.
+    static int64_t windows_over(const Span& span) {
+        return std::min<int64_t>(span.outputs, (span.kernel + span.stride - 1) / span.stride);
     }
 
     void forward_wide(Layer& layer) {
         if (!primitive_) return forward_plain(layer);
         const Tensor& bottom = layer.bottoms[0]->data;
-        const auto found = loses_picks(layer) ? bottom.layout() : bottom.newest();
+        const auto found = needs_float32(layer) ? bottom.layout() : bottom.newest();
         if (found != desc_ && !make(layer, found)) make(layer, layer.bottoms[0]->data.plain());
         Arguments arguments = {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
                                {DNNL_ARG_DST, layer.tops[0]->data.write(out_)}};
