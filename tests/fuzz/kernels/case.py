@@ -25,6 +25,9 @@ PRODUCTS, TERMS = {"Convolution", "Deconvolution", "InnerProduct"}, 0.25
 sum's; so do those of averages and of sums of blobs.  The share of it that stands for the largest
 value of the array."""
 
+ROUNDINGS = 2
+"""How many times as far as the oracle moves when it rounds what each layer gets to bfloat16."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -99,36 +102,98 @@ def ranges(case: Case, inputs: Arrays) -> dict[str, float]:
     return found
 
 
+def rounded(x: Any) -> Any:
+    """To bfloat16, the nearest and of two the even one."""
+    bits = np.asarray(x, np.float32).view(np.uint32).astype(np.uint64)
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16
+    return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+
+
+def is_maximum(layer: Any) -> bool:
+    pool, sum_of = layer.pooling_param, layer.eltwise_param
+    return bool(
+        {"Pooling": pool.pool == pool.MAX, "Eltwise": sum_of.operation == sum_of.MAX}.get(
+            layer.type
+        )
+    )
+
+
+class Oracle:
+    """A net's passes in float64, from layers and what `change` makes of all that they get."""
+
+    def __init__(self, params: Arrays, inputs: Arrays, train: bool, change: Any) -> None:
+        self.params, self.train, self.change = params, train, change
+        self.values: Arrays = {name: x.astype(np.float64) for name, x in inputs.items()}
+        self.diffs: Arrays = {}
+        self.pulls: list[Any] = []
+
+    def forward(self, layer: Any, positive: Any) -> Any:
+        # Rounded values may be equal, of which a maximum takes another.
+        change = np.array if is_maximum(layer) else self.change
+        xs = [change(self.values[name]) for name in layer.bottom]
+        own = [change(np.array(one, np.float64)) for one in self.params.get(layer.name, ())]
+        if layer.type == "ReLU":
+            ys, pull = relu(xs[0], positive, layer.relu_param.negative_slope)
+        else:
+            ys, pull = LAYERS[layer.type](layer, xs, own, self.train)
+        if layer.type == "BatchNorm":
+            self.params[layer.name] = own  # with the running statistics after the pass
+        self.pulls.append(pull)
+        self.values |= zip(layer.top, ys, strict=True)
+        return ys
+
+    def backward(self, layer: Any) -> Any:
+        """The gradients of the parameters; layers come from the last to the first."""
+        dxs, dparams = self.pulls.pop()([self.change(self.diffs[top]) for top in layer.top])
+        for bottom, dx in zip(layer.bottom, dxs, strict=True):
+            before = 0 if bottom in layer.top else self.diffs.get(bottom, 0)
+            self.diffs[bottom] = before + dx
+        return dparams
+
+
 class Walk:
     """Compares the passes of a net with the oracle's.  Each layer starts from what the net's own
-    layer before it has found, where that can be seen: errors do not add up."""
+    layer before it has found, where that can be seen: errors do not add up.
+
+    In bfloat16 a second oracle goes along, whose layers get rounded values: where a difference is
+    divided by little or handed on in time, the two lie apart, and so may the net's values."""
 
     def __init__(self, case: Case, net: Any, params: dict[str, list[Any]], inputs: Arrays) -> None:
         self.case, self.net = case, net
         self.layers = [one for one in message(case, {}).layer if one.type != "Input"]
-        self.params = params
-        self.values: Arrays = {name: x.astype(np.float64) for name, x in inputs.items()}
+        changes = (np.array, rounded) if case.precision == "bf16" else (np.array,)
+        is_train = case.phase == "TRAIN"
+        self.oracles = [Oracle(dict(params), inputs, is_train, change) for change in changes]
+        self.exact = self.oracles[0]
         self.last = {top: n for n, one in enumerate(self.layers) for top in one.top}
         seen = list(self.last) if case.keep_blobs else net.outputs
         self.seen = {name: np.array(net.blobs[name].data) for name in seen}
-        self.pulls: list[Any] = []
         self.sizes: list[Any] = []
 
     def forward(self) -> str:
         for number, layer in enumerate(self.layers):
-            ys, pull = self.layer(number, layer)
-            self.pulls.append(pull)
-            for top, y in zip(layer.top, ys, strict=True):
-                self.values[top] = y
+            xs = [self.exact.values[name] for name in layer.bottom]
+            own = [np.array(one, np.float64) for one in self.exact.params.get(layer.name, ())]
+            self.sizes.append(partial(sizes, layer, xs, own))
+            positive = self.positive(number, layer)
+            found = [oracle.forward(layer, positive) for oracle in self.oracles]
+            for top, *ys in zip(layer.top, *found, strict=True):
                 if top not in self.seen or self.last[top] != number:
                     continue
                 what = f"{layer.name}: {top}"
-                if said := self.compare(what, self.seen[top], y):
+                if said := self.compare(what, self.seen[top], ys):
                     size = self.slack(number)
-                    if not size or self.compare(what, self.seen[top], y, size):
+                    if not size or self.compare(what, self.seen[top], ys, size):
                         return said
-                self.values[top] = self.seen[top].astype(np.float64)
+                for oracle in self.oracles:
+                    oracle.values[top] = self.seen[top].astype(np.float64)
         return ""
+
+    def positive(self, number: int, layer: Any) -> Any:
+        """Where a ReLU lets values pass: as the net's own, where that can be seen."""
+        top = layer.top[0]
+        is_end = top in self.seen and self.last[top] == number
+        return (self.seen[top] if is_end else self.exact.values[layer.bottom[0]]) > 0
 
     def slack(self, number: int) -> float:
         """The size of the terms behind a layer's tops, back to where values were seen."""
@@ -140,81 +205,69 @@ class Walk:
                 found.append(self.slack(made[-1]))
         return max(found)
 
-    def layer(self, number: int, layer: Any) -> Any:
-        xs = [self.values[name] for name in layer.bottom]
-        own = [np.array(one, np.float64) for one in self.params.get(layer.name, ())]
-        self.sizes.append(partial(sizes, layer, xs, own))
-        if layer.type == "ReLU":
-            top = layer.top[0]
-            is_end = top in self.seen and self.last[top] == number
-            positive = (self.seen[top] if is_end else xs[0]) > 0
-            return relu(xs[0], positive, layer.relu_param.negative_slope)
-        made = LAYERS[layer.type](layer, xs, own, self.case.phase == "TRAIN")
-        if layer.type == "BatchNorm":
-            self.params[layer.name] = own  # with the running statistics after the pass
-        return made
-
     def statistics(self) -> str:
         for layer in self.layers:
             if layer.type != "BatchNorm":
                 continue
             for i, blob in enumerate(self.net.params[layer.name]):
-                want = self.params[layer.name][i]
-                if said := self.compare(f"{layer.name}[{i}]", np.array(blob.data), want):
+                wants = [oracle.params[layer.name][i] for oracle in self.oracles]
+                if said := self.compare(f"{layer.name}[{i}]", np.array(blob.data), wants):
                     return said
         return ""
 
     def backward(self, given: Arrays, times: int) -> str:
-        diffs: Arrays = {name: value.astype(np.float64) for name, value in given.items()}
+        for oracle in self.oracles:
+            oracle.diffs = {name: value.astype(np.float64) for name, value in given.items()}
         for number, layer in reversed(list(enumerate(self.layers))):
-            if said := self.meet(number, layer, diffs):
+            if said := self.meet(number, layer):
                 return said
-            dxs, dparams = self.pulls[number]([diffs[top] for top in layer.top])
-            for bottom, dx in zip(layer.bottom, dxs, strict=True):
-                before = 0 if bottom in layer.top else diffs.get(bottom, 0)
-                diffs[bottom] = before + dx
+            dys = [self.exact.diffs[top] for top in layer.top]
+            found = [oracle.backward(layer) for oracle in self.oracles]
             if layer.type == "BatchNorm":  # statistics learn nothing
                 continue
             blobs = self.net.params.get(layer.name, ())
-            for i, (blob, want) in enumerate(zip(blobs, dparams, strict=True)):
+            for i, (blob, *dparams) in enumerate(zip(blobs, *found, strict=True)):
+                wants = [times * one for one in dparams]
                 # A sum is as exact as the sizes of its terms allow; a bias has thousands of equal
                 # ones behind an average, which oneDNN adds one after the other.
-                terms = sum(np.abs(diffs[top]).sum() for top in layer.top) / len(want)
-                size = times * float(terms) * (0.03 if want.ndim > 1 else 5.0)
+                terms = sum(np.abs(dy).sum() for dy in dys) / len(wants[0])
+                size = times * float(terms) * (0.03 if wants[0].ndim > 1 else 5.0)
                 got = np.array(blob.diff)
                 what = f"{layer.name}[{i}]'s gradient"
-                if said := self.compare(what, got, times * want, size):
-                    found = self.sizes[number]([diffs[top] for top in layer.top])[1]
-                    size = max(size, times * largest(found[i : i + 1]))
-                    if self.compare(what, got, times * want, size):
+                if said := self.compare(what, got, wants, size):
+                    size = max(size, times * largest(self.sizes[number](dys)[1][i : i + 1]))
+                    if self.compare(what, got, wants, size):
                         return said
         for name in self.case.inputs:
-            if name != "cont":
-                got = np.array(self.net.blobs[name].diff)
-                if said := self.compare(f"{name}'s gradient", got, diffs[name]):
-                    return said
+            if name != "cont" and (said := self.compare_diff(name)):
+                return said
         return ""
 
-    def meet(self, number: int, layer: Any, diffs: Arrays) -> str:
+    def compare_diff(self, name: str) -> str:
+        got = np.array(self.net.blobs[name].diff)
+        return self.compare(f"{name}'s gradient", got, [o.diffs[name] for o in self.oracles])
+
+    def meet(self, number: int, layer: Any) -> str:
         """Before the layer that makes a blob: its gradient is complete.  An output's is given."""
         for top in layer.top:
             is_given = top in self.net.outputs and self.last[top] == number
             if is_given or top in layer.bottom or not self.case.keep_blobs:
                 continue
-            got = np.array(self.net.blobs[top].diff)
-            if said := self.compare(f"{top}'s gradient", got, diffs[top]):
+            if said := self.compare_diff(top):
                 return said
-            diffs[top] = got.astype(np.float64)
+            for oracle in self.oracles:
+                oracle.diffs[top] = np.array(self.net.blobs[top].diff, np.float64)
         return ""
 
-    def compare(self, what: str, got: Any, want: Any, size: float = 1e-3) -> str:
-        """What is wrong; `size`: of values that must be about 0."""
-        want = np.asarray(want)
+    def compare(self, what: str, got: Any, wants: list[Any], size: float = 1e-3) -> str:
+        """What is wrong, by the oracles' values; `size`: of values that must be about 0."""
+        want = np.asarray(wants[0])
         if got.shape != want.shape:
             return f"{what} has shape {got.shape}, not {want.shape}"
         if not got.size:
             return ""
         near = CLOSE[self.case.precision] * (np.abs(want) + max(np.abs(want).max(), size))
+        near += ROUNDINGS * max(np.abs(one - want).max() for one in wants)
         wrong = ~(np.abs(got - want) <= near)
         if not wrong.any():
             return ""
