@@ -115,11 +115,12 @@ def up(inputs: tuple[int, ...], outputs: int, options: str, **rest: object) -> C
 
 def pool(kernel: int, size: tuple[int, int], kind: str = "MAX", stride: int = 1) -> Case:
     """The gradient of large windows, in bfloat16, behind a convolution."""
+    fields = f"pool: {kind} kernel_size: {kernel} stride: {stride} pad: {kernel // 2}"
     layers = (
         'layer { name: "f" type: "Convolution" bottom: "x" top: "x0" '
         "convolution_param { num_output: 3 kernel_size: 1 } } "
         'layer { name: "l" type: "Pooling" bottom: "x0" top: "y" '
-        f"pooling_param {{ pool: {kind} kernel_size: {kernel} stride: {stride} pad: {kernel // 2} }} }}"
+        f"pooling_param {{ {fields} }} }}"
     )
     return Case("pooling", layers, {"x": (2, 3, *size)}, precision="bf16")
 
