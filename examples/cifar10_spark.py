@@ -73,9 +73,9 @@ def files(folder: Path | None) -> tuple[Any, Any] | None:
     return open_records(training), open_records(str(folder / "test_batch.bin"))
 
 
-def shapes() -> tuple[Any, Any]:
+def shapes(seed: int = 0) -> tuple[Any, Any]:
     """Squares and bars of five colours each on noise: ten classes."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     labels = random.integers(0, 10, 2000)
     images = random.integers(60, 196, (2000, 3, 32, 32), dtype=np.uint8)
     for image, label in zip(images, labels, strict=True):

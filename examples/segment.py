@@ -1,13 +1,14 @@
 """Tell the class of each pixel, and compare ways of averaging what two workers learn.
 
-    python examples/segment.py [workers] [folder for pictures] [epochs]
+    python examples/segment.py [workers] [folder for pictures] [epochs] [seeds]
     spark-submit examples/segment.py …
 
 A small fully convolutional net (FCN, Long et al. 2015) learns drawn scenes whose masks are a column
 of bytes.  Its validation metric is the mean intersection over union of the classes.  One worker,
 averaging every ten steps, dynamic averaging (Kamp et al. 2018, which segments roads so) and one
 averaging at the end see as many scenes each.  A threshold and a forest that knows outlines, without
-a net, stand in the same table: on a plain background they are as good.
+a net, stand in the same table: on a plain background they are as good.  Each seed has scenes of its
+own, which are those of all ways.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from regions import Finder, mean_iou
 from scenes import NAMES, png, scene
+from trials import head, row
 
 from sparknet import ConvLayer, NetParams, PoolLayer, RDDLayer, SoftmaxWithLoss, SolverParams
 from sparknet.dsl import Deconvolution, Eltwise, ReLU
@@ -77,9 +79,6 @@ net = NetParams(
     Eltwise("score", ["up2", "score1"]),
     SoftmaxWithLoss("loss", ["score", "label"]),
 )
-solver = SolverParams(
-    net=net, base_lr=0.002, type="Adam", momentum=0.9, lr_policy="fixed", random_seed=1
-)
 
 
 def table(spark: Any, first: int, count: int) -> Any:
@@ -91,31 +90,19 @@ def table(spark: Any, first: int, count: int) -> Any:
     return spark.createDataFrame(rows, "id long, content binary, mask binary").repartition(4)
 
 
-def told(name: str, trained: Any, workers: int) -> float:
-    """Print a row of the table; returns the mean intersection over union."""
+def told(trained: Any, workers: int) -> tuple[float, int, float]:
+    """The mean intersection over union, how often weights were averaged, and megabytes sent."""
     rounds = [event for event in trained.history if event["event"] == "round"]
     size = trained.weights.flat.size * 4
     shared = sum(event["bytes_sent"] > size / 2 for event in rounds)
     sent = sum(event["bytes_sent"] for event in rounds) / workers / 1e6
-    iou = trained.outcome.metrics["mean_iou"]
-    print(f"{name:20} {iou:9.1%} {shared:10} {sent:9.1f} MB", flush=True)
-    return float(iou)
+    return float(trained.outcome.metrics["mean_iou"]), shared, sent
 
 
-def main(workers: int = 2, folder: str | None = None, epochs: int = EPOCHS) -> float:
+def main(
+    workers: int = 2, folder: str | None = None, epochs: int = EPOCHS, seeds: int = 1
+) -> float:
     spark = get_session(workers)
-    learned = table(spark, 0, SCENES["learned"]).cache()
-    held = table(spark, SCENES["learned"], SCENES["held out"]).cache()
-    alone = Trainer(
-        solver,
-        workers=1,
-        columns={"data": "content", "label": "mask"},
-        epochs=epochs,
-        metrics=["mean_iou"],
-        metric="mean_iou",
-        mean=96,
-        scale=1 / 64,
-    )
     once = 1 + epochs * SCENES["learned"] // BATCH
     rarely = max(1, once // workers // 4)  # as often as the dynamic way averages
     ways = {
@@ -124,15 +111,39 @@ def main(workers: int = 2, folder: str | None = None, epochs: int = EPOCHS) -> f
         "dynamic": DynamicAveraging(threshold=0.1),
         "once, at the end": Averaging(steps=once),
     }
-    print(f"{workers} workers:            mean IoU   averaged      sent by each")
-    scenes = range(sum(SCENES.values()))
-    finder = Finder(scenes[: SCENES["learned"]], SIDE)
-    print(f"{'threshold, outlines':20} {mean_iou(finder, scenes[SCENES['learned'] :]):9.1%}")
-    trained = alone.fit(learned, held)
-    best = told("one worker", trained, 1)
-    for name, strategy in ways.items() if workers > 1 else ():
-        one = replace(alone, strategy=strategy, workers=workers).fit(learned, held)
-        told(name, one, workers)
+    plain: list[float] = []
+    found: dict[str, list[Any]] = {}
+    for seed in range(1, seeds + 1):
+        first = (seed - 1) * sum(SCENES.values())
+        split, end = first + SCENES["learned"], first + sum(SCENES.values())
+        plain.append(mean_iou(Finder(range(first, split), SIDE), range(split, end)))
+        learned = table(spark, first, SCENES["learned"]).cache()
+        held = table(spark, split, SCENES["held out"]).cache()
+        solver = SolverParams(
+            net=net, base_lr=0.002, type="Adam", momentum=0.9, lr_policy="fixed", random_seed=seed
+        )
+        alone = Trainer(
+            solver,
+            workers=1,
+            columns={"data": "content", "label": "mask"},
+            epochs=epochs,
+            metrics=["mean_iou"],
+            metric="mean_iou",
+            seed=seed,
+            mean=96,
+            scale=1 / 64,
+        )
+        trained = alone.fit(learned, held)
+        found.setdefault("one worker", []).append(told(trained, 1))
+        for name, strategy in ways.items() if workers > 1 else ():
+            one = replace(alone, strategy=strategy, workers=workers).fit(learned, held)
+            found.setdefault(name, []).append(told(one, workers))
+    print(f"{workers} workers")
+    head("mean IoU", "averaged", "MB sent by each")
+    row("threshold, outlines", plain)
+    for name, each in found.items():
+        row(name, each, ".1%", ".0f", ".1f")
+    best = float(np.mean([iou for iou, *_ in found["one worker"]]))
     if folder is not None:
         import gallery
 

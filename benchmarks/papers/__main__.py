@@ -1,12 +1,12 @@
 """Reproduces the papers' figures and tables on data that two cores can train.
 
     python -m benchmarks.papers [--only figure3 …] [--write]
-    python -m benchmarks.papers --check [--share 0.1] [--seed 0]
+    python -m benchmarks.papers --check [--share 0.1] [--seed 0] [--write]
 
 It prints the tables, and writes build/papers/experiments.json for `sparknet report`.  Trainings are
 kept in build/papers; delete it to train anew.  --write makes docs/experiments.md and its pictures.
---check draws a random tenth of the page's cells again, from new trainings, and compares them with
-the page within twice their ±.
+--check draws a random tenth of each part's cells again, from new trainings, and compares them with
+the page within twice their ±; with --write the page says what came of it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ gives it 95% confidence, in pairs of the same seed. Bytes are those that the tra
 training; validations and snapshots are not in them.
 
 `python -m benchmarks.papers --write` makes this page; made on {day} from commit {commit}.
-`python -m benchmarks.papers --check` draws a random tenth of its cells again and compares them;
-cells that a clock measured are left out of it."""
+`python -m benchmarks.papers --check` draws a random tenth of each part's cells again, from new
+trainings, and compares them; cells that a clock measured are left out of it."""
+CHECKED = "Cells drawn again"
+"""How the paragraph of the last check begins."""
 
 
 def makers() -> dict[str, Callable[[], Part]]:
@@ -80,7 +82,7 @@ def main() -> None:
         parser.error("the page is of MNIST's digits: SPARKNET_MNIST says where they are")
     chosen = [make for name, make in makers().items() if not asked.only or name in asked.only]
     if asked.check:
-        sys.exit(1 if check(chosen, asked.share, asked.seed) else 0)
+        sys.exit(1 if check(chosen, asked.share, asked.seed, asked.write) else 0)
     parts = []
     for make in chosen:
         begun = time.monotonic()
@@ -96,24 +98,44 @@ def main() -> None:
         write(parts, found)
 
 
-def check(chosen: Sequence[Callable[[], Part]], share: float, seed: int) -> int:
+def check(
+    chosen: Sequence[Callable[[], Part]], share: float, seed: int, is_written: bool = False
+) -> int:
     """The number of cells that are not as on the page."""
     page, wrong = PAGE.read_text(), 0
     places = drawn([make() for make in chosen], share, seed)
+    told: dict[str, tuple[int, int, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         trainings.folder = Path(folder)
         for place, cell in places:
+            begun = time.monotonic()
             before, again = on_page(page, place), str(cell)
             fits = agree(before, again)
             wrong += not fits
             where = f"{place.part}, table {place.table + 1}, row {place.row + 1}"
             print(
                 f"{'ok   ' if fits else 'WRONG'} {where}, column {place.column + 1}: "
-                f"{before} on the page, {again} now",
+                f"{before} on the page, {again} now ({time.monotonic() - begun:.0f} s)",
                 flush=True,
             )
+            good, of, spent = told.get(place.part, (0, 0, 0.0))
+            told[place.part] = (good + fits, of + 1, spent + time.monotonic() - begun)
     print(f"{len(places)} cells drawn again, {wrong} not as on the page")
+    if is_written:
+        each = [
+            f"{name} {good} of {of} ({spent:.0f} s)" for name, (good, of, spent) in told.items()
+        ]
+        PAGE.write_text(with_check(page, seed, share, ", ".join(each)))
     return wrong
+
+
+def with_check(page: str, seed: int, share: float, told: str) -> str:
+    """The page with what a check found, in place of what an earlier one did."""
+    head, rest = page.split("\n## ", 1)
+    kept = [part for part in head.strip().split("\n\n") if not part.startswith(CHECKED)]
+    day, commit = date.today().isoformat(), _commit()
+    line = f"{CHECKED} on {day}, commit {commit}, `--share {share:g} --seed {seed}`: as here are"
+    return "\n\n".join([*kept, f"{line} {told}."]) + f"\n\n## {rest}"
 
 
 def text(part: Part) -> list[str]:

@@ -106,14 +106,17 @@ class Place:
 
 
 def drawn(parts: Sequence[Part], share: float, seed: int) -> list[tuple[Place, Cell]]:
-    """A random share of the cells that can be drawn again."""
-    places = [
-        (Place(part.name, *where), item)
-        for part in parts
-        for where, item in _items(part)
-        if isinstance(item, Cell) and not item.is_timed
-    ]
-    return random.Random(seed).sample(places, max(1, round(share * len(places))))
+    """A random share of each part's cells that can be drawn again, at least one."""
+    found = []
+    for part in parts:
+        places = [
+            (Place(part.name, *where), item)
+            for where, item in _items(part)
+            if isinstance(item, Cell) and not item.is_timed
+        ]
+        count = min(max(1, round(share * len(places))), len(places))
+        found += random.Random(f"{seed} {part.name}").sample(places, count)
+    return found
 
 
 def _items(part: Part) -> Iterator[tuple[tuple[int, int, int], Item]]:

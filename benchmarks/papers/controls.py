@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -50,16 +50,34 @@ class Task:
     steps: int
     batch: int
     rates: tuple[float, ...]
+    """Learning rates, in ascending order."""
     hidden: int
     measure: Literal["accuracy", "loss"]
+    first: tuple[int, int | None] = (0, None)
+    """From where to where rates are tried; and the next one, as long as the best is at an end."""
 
     def arm(self, strategy: Strategy, workers: int) -> Arm:
         """At the rate that is the best for it with two seeds of which no table has any."""
-        arms = [self._at(rate, strategy, workers) for rate in self.rates]
-        if len(arms) == 1:
-            return arms[0]
-        best = max if self.measure == "accuracy" else min
-        return best(arms, key=lambda arm: sum(self.number(run(arm, seed)) for seed in TUNING))
+        low, high, _ = slice(*self.first).indices(len(self.rates))
+        if high - low == 1:
+            return self._at(self.rates[low], strategy, workers)
+        while True:
+            arms = [self._at(rate, strategy, workers) for rate in self.rates[low:high]]
+            best = max(arms, key=self._score)
+            if best is arms[0] and low > 0:
+                low -= 1
+            elif best is arms[-1] and high < len(self.rates):
+                high += 1
+            else:
+                return best
+
+    def _score(self, arm: Arm) -> float:
+        sign = 1 if self.measure == "accuracy" else -1
+        return sign * sum(self.number(run(arm, seed)) for seed in TUNING)
+
+    def narrow(self) -> Task:
+        """The same with the first rates only."""
+        return replace(self, rates=self.rates[slice(*self.first)], first=(0, None))
 
     def _at(self, rate: float, strategy: Strategy, workers: int) -> Arm:
         return Arm(
@@ -84,9 +102,17 @@ class Task:
         return 2 if self.measure == "accuracy" else 4
 
 
+DIGITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+CANCER = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 TASKS = (
-    Task("digits", "accuracy in %, more is better", 300, 8, (0.01, 0.02, 0.05), 32, "accuracy"),
-    Task("cancer", "loss on held-out records, less is better", 200, 8, (0.03, 0.1), 16, "loss"),
+    Task(
+        *("digits", "accuracy in %, more is better", 300, 8, DIGITS, 32, "accuracy"),
+        first=(3, 6),
+    ),
+    Task(
+        *("cancer", "loss on held-out records, less is better", 200, 8, CANCER, 16, "loss"),
+        first=(4, 6),
+    ),
 )
 
 
@@ -197,9 +223,10 @@ def _told(task: Task) -> str:
         "Each strategy is held against plain averaging with rounds of τ steps, once with τ so that "
         "it sends as many bytes, once so that it synchronises as often; all make as many steps. "
         f"Each strategy and each control has the best of the learning rates "
-        f"{', '.join(f'{rate:g}' for rate in task.rates)}, chosen by two other seeds: a strategy "
-        "that adds up the workers' changes, or has an outer momentum, gains at a small rate by its "
-        f"larger steps alone. {_at_the_end(task)}"
+        f"{', '.join(f'{rate:g}' for rate in task.narrow().rates)}, chosen by two other seeds; as "
+        f"long as the best is at an end, the next of {task.rates[0]:g} … {task.rates[-1]:g} is "
+        "tried, too. A strategy that adds up the workers' changes, or has an outer momentum, gains "
+        f"at a small rate by its larger steps alone. {_grids(task)}"
         "Differences are paired by seed, and positive where the strategy's number is larger. "
         "One worker makes as many steps, and so sees a K-th of the samples. "
         "With so many comparisons, about one in twenty is taken for a difference by chance."
@@ -219,14 +246,26 @@ def _told(task: Task) -> str:
     return "\n".join(lines)
 
 
-def _at_the_end(task: Task) -> str:
-    """Whether the grid of rates is too short."""
-    rates = [task.arm(one, size).rate for one in STRATEGIES for size in SIZES]
-    ends = {"largest": max(task.rates), "smallest": min(task.rates)}
-    told = [f"{rates.count(rate)} the {name}" for name, rate in ends.items() if rate in rates]
+def _grids(task: Task) -> str:
+    """How many ended where rates end, and what the first rates alone would have told."""
+    asked = [(task, one, size) for one in STRATEGIES for size in SIZES]
+    rates = [task.arm(one, size).rate for _, one, size in asked]
+    ends = sum(rate in (task.rates[0], task.rates[-1]) for rate in rates)
+    beyond = sum(rate not in task.narrow().rates for rate in rates)
+    changed = [
+        f"`{short(one)}` at K = {size} against equal {control.__name__.split('_')[1]} "
+        f"({before}, now {now})"
+        for _, one, size in asked
+        for control in CONTROLS
+        for before in [_verdict(task.narrow(), one, size, control)]
+        for now in [_verdict(task, one, size, control)]
+        if now != before
+    ]
+    told = "none" if not changed else f"{len(changed)}: {', '.join(changed)}"
     return (
-        f"Of the {len(rates)} rows {' and '.join(told)}, so that a rate beyond the grid might be "
-        "better still. "
+        f"Of the {len(rates)} rows {beyond} have a rate beyond the first ones, and {ends} the last "
+        f"of all. Of the {2 * len(rates)} verdicts that the first rates alone would give, another "
+        f"is given by {told}. "
     )
 
 

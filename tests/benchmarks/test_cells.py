@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.papers import __main__ as papers
-from benchmarks.papers import bigdl, trainings
+from benchmarks.papers import bigdl, controls, trainings
 from benchmarks.papers.cells import Cell, Part, Place, Said, Table, agree, drawn, on_page
 from benchmarks.papers.controls import Task, equal_bytes, equal_synchronisations
 from benchmarks.papers.sparknet_figures import divided
@@ -73,6 +74,36 @@ def test_a_page_that_is_wrong_is_told(
     )
 
 
+def test_each_part_has_cells_that_are_drawn_again() -> None:
+    one = Cell(lambda: Spread(1.0, 0.1, 5))
+    clock = replace(one, is_timed=True)
+    parts = [
+        Part(name, name, lambda: "", [Table(("a",), [[cell]] * count)])
+        for name, cell, count in (("many", one, 30), ("few", one, 2), ("timed", clock, 4))
+    ]
+    found = [[place.part for place, _ in drawn(parts, 0.1, seed)] for seed in (0, 1)]
+    assert found == [["many"] * 3 + ["few"]] * 2
+    assert drawn(parts, 0.1, 0) != drawn(parts, 0.1, 1)
+    assert [place for place, _ in drawn(parts[1:], 0.1, 0)] == [
+        place for place, _ in drawn(parts, 0.1, 0) if place.part == "few"
+    ]
+
+
+def test_the_page_tells_of_its_last_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    before = "\n".join(["# Page", "", "Head.", *papers.text(part()), "", "`… --only some`", ""])
+    page.write_text(before)
+    monkeypatch.setattr(papers, "PAGE", page)
+    monkeypatch.setattr(trainings, "folder", trainings.folder)
+    assert papers.check([part], 0.1, 3, is_written=True) == 0
+    first = page.read_text()
+    (told,) = set(first.splitlines()) - set(before.splitlines())
+    assert told.startswith(f"{papers.CHECKED} on ")
+    assert told.endswith("`--share 0.1 --seed 3`: as here are some 1 of 1 (0 s).")
+    assert papers.check([lambda: part(0.97)], 0.1, 4, is_written=True) == 1
+    assert page.read_text() == first.replace("seed 3", "seed 4").replace("1 of 1", "0 of 1")
+
+
 def test_the_naive_way_is_the_papers_formula() -> None:
     found = [round(divided(5, cost), 2) for cost in (0.0, 0.1, 0.5, 0.8, 1.0)]
     assert found == [5.0, 3.33, 1.43, 1.0, 0.83]
@@ -119,6 +150,33 @@ def test_each_arm_has_the_best_of_the_rates(
     monkeypatch.setattr(trainings, "folder", tmp_path)
     task = Task("cancer", "", 30, 8, (1e-5, 0.05), 16, "loss")
     assert task.arm(Averaging(10), 2).rate == 0.05
+
+
+def test_beyond_the_first_rates_the_next_is_tried_as_long_as_the_best_is_at_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainings, "folder", tmp_path)
+    asked: list[float] = []
+
+    def scored(arm: Arm, seed: int) -> Run:
+        """The loss is the least at 0.03."""
+        asked.append(arm.rate)
+        loss = abs(np.log(arm.rate / 0.03))
+        return Run([], 1 - loss, loss, 0, 0.0, 0.0, 0.0, [])
+
+    monkeypatch.setattr(controls, "run", scored)
+    rates = (0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+    for first in ((1, 3), (5, None), (3, 6), (0, 2)):
+        asked.clear()
+        task = Task("cancer", "", 30, 8, rates, 16, "loss", first=first)
+        assert task.arm(Averaging(10), 2).rate == 0.03
+        assert replace(task, measure="accuracy").arm(Averaging(10), 2).rate == 0.03
+        assert len(set(asked)) < len(rates)
+        narrow = task.narrow()
+        best = min(narrow.rates, key=lambda rate: abs(np.log(rate / 0.03)))
+        assert narrow.arm(Averaging(10), 2).rate == best
+    ends = replace(task, rates=rates[:3], first=(0, 1))
+    assert ends.arm(Averaging(10), 2).rate == 0.0001
 
 
 def test_an_iteration_of_all_reduce_takes_what_the_strategy_takes() -> None:

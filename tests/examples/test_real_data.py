@@ -86,11 +86,13 @@ def test_exercises_of_new_people(
     values += random.normal(0, 0.1, values.shape)
     drawn = values, labels, people, np.ones(len(labels), bool)
     monkeypatch.setattr(exercises, "windows", lambda: drawn)
-    monkeypatch.setattr(exercises, "TREES", 20)
-    trees, net = exercises.main(seeds=1, folds=1, epochs=6)
+    monkeypatch.setattr(exercises, "TREES", ((0, 1), (1, 20)))
+    monkeypatch.setattr(exercises, "NETS", ((3, 6),))
+    trees, net = exercises.main(seeds=1, folds=1)
     assert trees > 0.9
     assert net > 0.5
     table = capsys.readouterr().out
+    assert "{'statistics, extra trees': [(1, 20)], 'convolutions': [(3, 6)]}" in table
     assert "statistics, extra trees" in table
     assert "convolutions" in table
 

@@ -1,0 +1,71 @@
+"""What plain methods read of pictures, their settings, and nets in three precisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import plain, precisions
+from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss
+from sparknet.dsl import Accuracy
+from tests.caffe.test_int8 import needs_int8
+
+
+def test_gradients_of_stripes_are_across_them() -> None:
+    wave = 0.5 + 0.5 * np.sin(np.arange(28) * 0.7)
+    standing = np.broadcast_to(wave, (28, 28))
+    features = plain.gradients(np.stack([standing, standing.T])[:, np.newaxis])
+    bins = features.reshape(2, -1, plain.BINS).sum(1)
+    assert bins[0, 0] / bins[0].sum() == pytest.approx(1)
+    half = plain.BINS // 2
+    assert bins[1, half : half + 2].sum() / bins[1].sum() > 0.99
+
+
+def test_an_outline_is_what_is_no_background() -> None:
+    picture = np.random.default_rng(0).integers(60, 196, (3, 32, 32)).astype(float)
+    picture[:, 4:8, 10:26] = np.array([255, 0, 255])[:, None, None]
+    (row,) = plain.outlines(picture[np.newaxis], plain.saturated)
+    assert row[: plain.SIDE**2].min() == 1
+    assert row[plain.SIDE**2 :].tolist() == [4, 16, 255, 0, 255]
+    (empty,) = plain.outlines(np.full((1, 3, 32, 32), 100.0), plain.saturated)
+    assert not empty[plain.SIDE**2 + 2 :].any()
+
+
+def test_settings_are_those_that_are_best_on_the_last_fifth() -> None:
+    class Machine:
+        def __init__(self, bias: int) -> None:
+            self.bias = bias
+
+        def fit(self, data: Any, labels: Any) -> Machine:
+            assert len(data) == 8
+            return self
+
+        def score(self, data: Any, labels: Any) -> float:
+            return float(np.mean(data[:, 0] + self.bias == labels))
+
+    way = plain.Way(plain.flat, Machine, [(0,), (2,), (1,)])
+    labels = np.arange(10) + np.array([0] * 8 + [1] * 2)
+    assert way.best({"data": np.arange(10).reshape(10, 1, 1, 1), "label": labels}) == (1,)
+
+
+@needs_int8
+def test_a_net_in_three_precisions() -> None:
+    random = np.random.default_rng(0)
+    data = random.normal(size=(700, 4)).astype(np.float32)
+    label = (data[:, 0] > 0).astype(np.float32)
+    net = NetParams(
+        "signs",
+        RDDLayer("data", shape=[50, 4]),
+        RDDLayer("label", shape=[50]),
+        LinearLayer("score", "data", num_outputs=2, weight_filler="xavier"),
+        Accuracy("accuracy", ["score", "label"], include="TEST"),
+        SoftmaxWithLoss("loss", ["score", "label"]),
+    )
+    learned, held = ({"data": data[s], "label": label[s]} for s in (slice(0, 550), slice(550, 700)))
+    task = precisions.Task(net, learned, held, steps=60, rate=0.05)
+    found = precisions.accuracies(task, 1)
+    assert [*found] == [*precisions.PRECISIONS]
+    assert min(found.values()) > 0.95
+    assert "| signs | accuracy | " in precisions.line("signs", task, 2, 1.0)
