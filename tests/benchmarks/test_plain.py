@@ -34,20 +34,36 @@ def test_an_outline_is_what_is_no_background() -> None:
 
 
 def test_settings_are_those_that_are_best_on_the_last_fifth() -> None:
+    """On a hill whose top is at -3 and 4; from the middle it is some steps away."""
+    asked = []
+
     class Machine:
-        def __init__(self, bias: int) -> None:
-            self.bias = bias
+        def __init__(self, *place: int) -> None:
+            asked.append(place)
+            self.lost = abs(place[0] + 3) + abs(place[1] - 4)
 
         def fit(self, data: Any, labels: Any) -> Machine:
-            assert len(data) == 8
+            assert labels.tolist() == [*range(8)]
             return self
 
         def score(self, data: Any, labels: Any) -> float:
-            return float(np.mean(data[:, 0] + self.bias == labels))
+            assert labels.tolist() == [8, 9]
+            return -float(self.lost)
 
-    way = plain.Way(plain.flat, Machine, [(0,), (2,), (1,)])
-    labels = np.arange(10) + np.array([0] * 8 + [1] * 2)
-    assert way.best({"data": np.arange(10).reshape(10, 1, 1, 1), "label": labels}) == (1,)
+    axes = (range(-5, 6), range(-5, 6))
+    records = {"data": np.zeros((10, 1, 1, 1)), "label": np.arange(10)}
+    assert plain.Way(plain.flat, Machine, axes).best(records) == (-3, 4)
+    assert len(set(asked)) == len(asked) < 40
+    assert plain.Way(plain.flat, Machine, ((2,), (1,))).best(records) == (2, 1)
+
+
+def test_copies_are_moved_by_a_pixel() -> None:
+    picture = np.zeros((1, 1, 5, 5))
+    picture[0, 0, 2, 2] = 1
+    copies = plain.moved(np.concatenate([picture, 2 * picture]))
+    places = [tuple(np.argwhere(one[0])[0]) for one in copies]
+    assert places == [p for p in ((2, 2), (3, 2), (1, 2), (2, 3), (2, 1)) for _ in range(2)]
+    assert copies.max((1, 2, 3)).tolist() == [1, 2] * 5
 
 
 @needs_int8
