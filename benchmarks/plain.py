@@ -236,6 +236,7 @@ def learned(task: Task, seed: int, copies: Callable[[Any], Any] | None = None) -
         steps=task.steps,
         validate_every=1 << 30,
         seed=seed,
+        threads=1,
     )
     return float(trained.outcome.metrics["accuracy"])
 

@@ -160,7 +160,7 @@ def accuracies(task: Task, seed: int, share: float = 1.0) -> dict[str, float]:
         "type": "Adam", "momentum": 0.9, "lr_policy": "poly", "power": 1, "max_iter": steps,
     }  # fmt: skip
     solver = SolverParams(net=task.net, base_lr=task.rate, random_seed=seed, **settings)
-    trained = sparknet.train(solver, task.learned, steps=steps, seed=seed)
+    trained = sparknet.train(solver, task.learned, steps=steps, seed=seed, threads=1)
     random = np.random.default_rng(seed)
     shown = random.choice(len(task.learned["label"]), 512, replace=False)
     calibrating = {name: values[shown] for name, values in task.learned.items()}

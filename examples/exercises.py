@@ -134,7 +134,7 @@ def learned(given: tuple[Any, Any], held: tuple[Any, Any], seed: int, epochs: in
         random_seed=seed,
     )
     trained = sparknet.train(
-        solver, arrays(*given), validation=arrays(*held), validate_every=10**6, seed=seed
+        solver, arrays(*given), validation=arrays(*held), validate_every=10**6, seed=seed, threads=1
     )
     return float(trained.outcome.metrics["accuracy"])
 
