@@ -47,6 +47,11 @@ CASES: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"w": draw(4, 2, 3, 3)},
         r"\(Conv\): weights \[4, 2, 3, 3\] do not fit 3 channels",
     ),
+    "stride beyond the window": (
+        node("ConvTranspose", "x w", auto_pad="SAME_LOWER", strides=[3, 2]),
+        {"w": draw(3, 2, 1, 3)},
+        r"\(ConvTranspose\): its auto_pad with a stride of \[3, 2\] and windows of \[1, 3\]",
+    ),
     "records": (
         node("Slice", "x a b c"),
         {"a": np.array([0]), "b": np.array([1]), "c": np.array([0])},

@@ -195,6 +195,13 @@ def _cut_off(
     wanted = step.attribute("output_shape")
     if wanted is None and step.attribute("auto_pad", "NOTSET").startswith("SAME"):
         wanted = [size * s for size, s in zip(sizes, window.stride, strict=True)]
+        if any(s > reach for s, reach in zip(window.stride, window.extent, strict=True)):
+            # The outputs ought to be filled up; onnxruntime, ONNX's reference and the words of the
+            # standard do so in three ways.
+            step.refuse(
+                f"its auto_pad with a stride of {window.stride} and windows of {window.extent} "
+                "fills up its outputs, which libraries do otherwise: give pads and output_padding"
+            )
     if wanted is None:
         return window.before, [a - e for a, e in zip(window.after, extra, strict=True)]
     before, after = [], []
