@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 
-from sparknet.cli import flags
+from sparknet.cli import flags, net_file
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -14,29 +14,10 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("net", metavar="NET.prototxt")
     parser.add_argument("weights", metavar="NET.caffemodel", help="HDF5 if its name ends in .h5")
     parser.add_argument("--batch", type=flags.positive, default=1, help="records; 1 by default")
-    add_shapes(parser)
+    net_file.add_axes(parser)
     parser.add_argument(
         "--strict", action="store_true", help="refuse what needs layers that stock Caffe lacks"
     )
-
-
-def add_shapes(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--shape",
-        type=_shape,
-        action="append",
-        default=[],
-        metavar="INPUT=1x3x224x224",
-        help="the shape of an input that leaves more than the batch open; can be repeated",
-    )
-
-
-def _shape(text: str) -> tuple[str, list[int]]:
-    name, _, sizes = text.rpartition("=")
-    parts = sizes.split("x")
-    if not name or not all(part.isdecimal() and int(part) < 1 << 31 for part in parts):
-        raise ArgumentTypeError(f"'{text}' is no shape: write it as data=1x3x224x224")
-    return name, [int(part) for part in parts]
 
 
 def convert(chosen: Namespace) -> int:
@@ -48,7 +29,11 @@ def convert(chosen: Namespace) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OnnxWarning)
         model = read_model(
-            chosen.model, batch=chosen.batch, shapes=dict(chosen.shape), strict=chosen.strict
+            chosen.model,
+            batch=chosen.batch,
+            shapes=chosen.shapes,
+            batch_axis=chosen.batch_axis,
+            strict=chosen.strict,
         )
     for warning in caught:
         print(f"sparknet convert: {warning.message}", file=sys.stderr)

@@ -14,6 +14,8 @@ from sparknet.errors import DataError, FileError
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
+    from sparknet.loaders.preprocessing import Preprocessing
+    from sparknet.proto import Model
 
 MOST_DIFFERENCE = 1e-4
 ROUNDED = 0.05
@@ -27,6 +29,7 @@ def _arguments(parser: ArgumentParser) -> None:
     add("weights", metavar="FILE", help="its parameters, a .caffemodel, .h5 or .onnx")
     flags.add_state(parser)
     flags.add_trust(parser)
+    net_file.add_axes(parser)
     parser.add_argument("--opset", type=flags.positive, default=17, help="17 by default")
     add(
         "batch", type=flags.positive, metavar="N", help="fix the number of records; else it is open"
@@ -53,11 +56,15 @@ def _execute(chosen: Namespace) -> int:
         raise WrongUse("give -weights")
     if chosen.inputs and not chosen.check:
         raise WrongUse("--inputs goes with --check")
-    described = net_file.read(chosen.net, chosen.trusted, dialect=chosen.dialect)
+    source = net_file.opened(chosen.net, chosen)
+    described = net_file.read(chosen.net, chosen.trusted, dialect=chosen.dialect, model=source)
+    images = _images(chosen.net, described, source)
     transform = _transform(described) if chosen.preprocessing else None
     if chosen.batch:
         set_batch(described, chosen.batch)
-    opened = open_weights([chosen.weights or chosen.net])
+    opened = open_weights(
+        [chosen.weights or chosen.net], {} if source is None else {chosen.net: source}
+    )
     models = list(opened.values())
     net = Net.from_proto(described, TEST, chosen.level, flags.stages(chosen), models=models)
     check_layers(net, opened)
@@ -67,9 +74,24 @@ def _execute(chosen: Namespace) -> int:
         opset=chosen.opset,
         dynamic_batch=chosen.batch is None,
         preprocessing=transform,
+        images=images,
     )
     print(f"{chosen.out}: opset {chosen.opset}", file=sys.stderr)
     return _check(chosen, net, transform) if chosen.check else 0
+
+
+def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
+    """What happens to images, by a .onnx, the net's transform_param or the file beside it."""
+    from sparknet.cli.image_flags import described
+    from sparknet.loaders.preprocessing import Preprocessing
+    from sparknet.onnx.opening import preprocessing_of
+
+    if model is not None and (known := preprocessing_of(model, path)) is not None:
+        return known
+    for layer in net.layer:
+        if layer.HasField("transform_param") and not layer.transform_param.HasField("mean_file"):
+            return Preprocessing.of_param(layer.transform_param, None)
+    return Preprocessing.of(described(Path(path).with_suffix(".sparknet.json")))
 
 
 def _transform(net: Any) -> Any:

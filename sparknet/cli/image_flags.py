@@ -119,11 +119,11 @@ def _beside(chosen: Namespace) -> dict[str, Any]:
     if not net and getattr(chosen, "solver", None):
         solver = read_solver(chosen.solver)
         net = solver.net or solver.train_net
-    return {} if not net else _described(Path(net).with_suffix(".sparknet.json"))
+    return {} if not net else described(Path(net).with_suffix(".sparknet.json"))
 
 
 @cache
-def _described(file: Path) -> dict[str, Any]:
+def described(file: Path) -> dict[str, Any]:
     """The settings in such a file, of which a line tells; none where there is no file."""
     from sparknet.spark.model_inputs import ModelInputs
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sparknet.cli import flags, image_flags
 from sparknet.cli.verb import WrongUse
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sparknet.caffe import Net
     from sparknet.graph import Graph
     from sparknet.net import Net as FedNet
+    from sparknet.proto import Model
     from sparknet.proto.caffe_pb2 import NetParameter
 
 MODELS = (".caffemodel", ".onnx")
@@ -25,6 +26,53 @@ def add_net(parser: ArgumentParser) -> None:
     add_phase(parser)
     flags.add_state(parser)
     flags.add_trust(parser)
+    add_axes(parser)
+
+
+def add_axes(parser: ArgumentParser) -> None:
+    """Add the flags --shape and --batch-axis."""
+    add = parser.add_argument
+    add(
+        *("--shape", "--shapes"),
+        dest="shapes",
+        type=_shape,
+        action=_Named,
+        metavar="INPUT=Nx3x224x224",
+        help="the shape of an input of a .onnx, N for a size that stays open; can be repeated",
+    )
+    add(
+        "--batch-axis",
+        type=_axis,
+        action=_Named,
+        metavar="INPUT=0",
+        help="the axis along which an input of a .onnx has its records; can be repeated",
+    )
+
+
+class _Named(Action):
+    """Pairs of a name and a value, as a dict."""
+
+    def __call__(self, parser: Any, chosen: Namespace, values: Any, option: Any = None) -> None:
+        setattr(chosen, self.dest, {**(getattr(chosen, self.dest) or {}), values[0]: values[1]})
+
+
+def _shape(text: str) -> tuple[str, list[int | None]]:
+    name, _, sizes = text.rpartition("=")
+    parts = sizes.split("x")
+    if not name or not all(_is_size(part) or part in ("N", "?") for part in parts):
+        raise ArgumentTypeError(f"'{text}' is no shape: write it as data=1x3x224x224")
+    return name, [int(part) if _is_size(part) else None for part in parts]
+
+
+def _is_size(text: str) -> bool:
+    return text.isdecimal() and int(text) < 1 << 31
+
+
+def _axis(text: str) -> tuple[str, int]:
+    name, _, axis = text.rpartition("=")
+    if not name or not axis.lstrip("-").isdecimal():
+        raise ArgumentTypeError(f"'{text}' is no axis: write it as data=0")
+    return name, int(axis)
 
 
 def add_file(parser: ArgumentParser) -> None:
@@ -51,6 +99,7 @@ def read(
     trusted: bool | None = None,
     unknown: str = "refuse",
     dialect: str | None = None,
+    model: Model | None = None,
 ) -> NetParameter:
     """Read the net of a text file, which is trusted by default, or of a model, which is not."""
     from sparknet.onnx import open_model
@@ -58,9 +107,21 @@ def read(
     from sparknet.proto.dialect import in_dialect
     from sparknet.proto.untrusted import with_trust
 
-    is_model = Path(path).suffix in MODELS
-    net = upgrade_net(open_model(path).net) if is_model else read_net(path, unknown=unknown)
+    if model is None and Path(path).suffix in MODELS:
+        model = open_model(path)
+    net = read_net(path, unknown=unknown) if model is None else upgrade_net(model.net)
     return with_trust(in_dialect(net, dialect), trusted)
+
+
+def opened(path: str, chosen: Namespace) -> Model | None:
+    """The model that a file is; None where it is a prototxt."""
+    from sparknet.onnx import open_model
+    from sparknet.onnx.opening import refuse_axes
+
+    if Path(path).suffix in MODELS:
+        return open_model(path, shapes=chosen.shapes, batch_axis=chosen.batch_axis)
+    refuse_axes(path, chosen.shapes, chosen.batch_axis)
+    return None
 
 
 def phase_number(chosen: Namespace) -> int:
@@ -69,10 +130,11 @@ def phase_number(chosen: Namespace) -> int:
     return int(caffe_pb2.TEST if chosen.phase == "test" else caffe_pb2.TRAIN)
 
 
-def graph(chosen: Namespace, unknown: str = "refuse") -> Graph:
+def graph(chosen: Namespace, unknown: str = "refuse", model: Model | None = None) -> Graph:
     from sparknet.graph import build
 
-    net = read(chosen.model, chosen.trusted, unknown, chosen.dialect)
+    model = model or opened(chosen.model, chosen)
+    net = read(chosen.model, chosen.trusted, unknown, chosen.dialect, model)
     return build(net, phase_number(chosen), chosen.level, flags.stages(chosen), unknown)
 
 
@@ -89,6 +151,7 @@ def add_model(parser: ArgumentParser) -> None:
     flags.add_state(parser)
     flags.add_trust(parser)
     flags.add_threads(parser)
+    add_axes(parser)
 
 
 def test_net(chosen: Namespace) -> Net:
@@ -97,17 +160,19 @@ def test_net(chosen: Namespace) -> Net:
     from sparknet.weights import check_layers, open_weights
 
     flags.use_threads(chosen)
-    opened = open_weights([_weights(chosen)])
+    weights = _weights(chosen)
+    model = opened(chosen.model, chosen)
+    files = open_weights([weights], {} if model is None else {chosen.model: model})
     net = Net.from_proto(
-        read(chosen.model, chosen.trusted, dialect=chosen.dialect),
+        read(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model),
         TEST,
         chosen.level,
         flags.stages(chosen),
         precision=chosen.precision,
         keep_blobs=False,
-        models=list(opened.values()),
+        models=list(files.values()),
     )
-    check_layers(net, opened)
+    check_layers(net, files)
     return net
 
 
@@ -117,14 +182,18 @@ def fed_net(chosen: Namespace) -> FedNet:
 
     flags.use_threads(chosen)
     weights = _weights(chosen)
-    stages = flags.stages(chosen)
+    is_whole = Path(chosen.model).suffix == ".onnx"
     return Net(
-        read(chosen.model, chosen.trusted, dialect=chosen.dialect),
-        weights,
+        chosen.model if is_whole else read(chosen.model, chosen.trusted, dialect=chosen.dialect),
+        chosen.weights if is_whole else weights,
         level=chosen.level,
-        stages=stages,
+        stages=flags.stages(chosen),
+        trusted=chosen.trusted,
+        dialect=chosen.dialect if is_whole else None,
         precision=chosen.precision,
         preprocessing=image_flags.preprocessing(chosen),
+        shapes=chosen.shapes,
+        batch_axis=chosen.batch_axis,
     )
 
 

@@ -29,11 +29,16 @@ def _execute(chosen: Namespace) -> int:
     net_file.take_file(chosen)
     flags.needed(chosen, "model")
     with _marking():
-        graph = net_file.graph(chosen, unknown="skip")
+        model = net_file.opened(chosen.model, chosen)
+        graph = net_file.graph(chosen, "skip", model)
+    told = "" if model is None else model.told.get("inputs", "")
     if chosen.json:
-        print(json.dumps(_as_dict(graph, chosen.splits), indent=1))
+        said = _as_dict(graph, chosen.splits)
+        print(json.dumps(said | ({"axes": told.splitlines()} if told else {}), indent=1))
     else:
         print(summary(graph, splits=chosen.splits))
+        if told:
+            print(told)
     return 0
 
 

@@ -111,7 +111,8 @@ def _net(chosen: Namespace, opened: Opened) -> Net:
 
 def _described(chosen: Namespace) -> NetParameter:
     """The net of the file, with the batch size of -batch."""
-    net = net_file.read(chosen.model, chosen.trusted, dialect=chosen.dialect)
+    model = net_file.opened(chosen.model, chosen)
+    net = net_file.read(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model)
     if chosen.batch:
         from sparknet.graph.batch import set_batch
 

@@ -99,7 +99,7 @@ class Outline:
                     return None
                 if not _is_known(layer, blobs):
                     _forget(layer, blobs)
-                elif not _add_tops(layer, blobs):
+                elif not _add_tops(layer, blobs) or _loses(layer, blobs):
                     return None
             return {**dict.fromkeys(inputs, 0), **axes}
 
@@ -135,6 +135,19 @@ def _add_tops(layer: Layer, blobs: dict[str, Pair]) -> bool:
     pairs = zip(plan.tops, grown.tops, strict=True)
     blobs |= zip(layer.parameter.top, pairs, strict=False)
     return True
+
+
+def _loses(layer: Layer, blobs: Mapping[str, Pair]) -> bool:
+    """Whether it reads more records and makes no more rows: it takes some of them (Gather)."""
+    read, made = layer.parameter.bottom, layer.parameter.top
+    if layer.loss or layer.judges or not any(_grows(blobs[name]) for name in read):
+        return False
+    tops = [blobs[name] for name in made if name in blobs]
+    return bool(tops) and all(shape for shape, _ in tops) and not any(map(_grows, tops))
+
+
+def _grows(pair: Pair) -> bool:
+    return pair[0] != pair[1]
 
 
 def _more(count: int) -> Callable[[int], int]:

@@ -28,7 +28,10 @@ from sparknet.net.metrics import Means, flattened
 from sparknet.net.quantising import MOST_LOSS, RECORDS, calibrate
 from sparknet.net.rows import default_columns
 from sparknet.net.scores import Scores, check_names, finished, judged_blobs
-from sparknet.onnx import is_onnx
+from sparknet.onnx import is_onnx, open_model
+from sparknet.onnx.inputs import Axes, Shapes
+from sparknet.onnx.opening import preprocessing_of, refuse_axes
+from sparknet.proto import Model
 from sparknet.weights import (
     WeightCollection,
     check_layers,
@@ -62,7 +65,8 @@ class Net:
     and layers that read those; a warning names each.  ``dialect`` is the fork whose meaning counts
     where no field tells forks apart: "segnet", "pspnet", "hed", "textboxes" or "faceboxes".
     ``preprocessing``, or its settings as keywords (``resize=256, crop=224,
-    mean=(104, 117, 123)``), says what happens to images: docs/images.md.
+    mean=(104, 117, 123)``), says what happens to images: docs/images.md.  ``shapes`` and
+    ``batch_axis={"data": 0}`` say of a .onnx what its file leaves open: docs/onnx.md.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
@@ -85,12 +89,33 @@ class Net:
         trusted: bool | None = None,
         unknown: str = "refuse",
         dialect: str | None = None,
+        shapes: Shapes | None = None,
+        batch_axis: Axes | None = None,
         preprocessing: Preprocessing | None = None,
         **images: Unpack[ImageSettings],
     ) -> None:
         self.preprocessing = Preprocessing.given(preprocessing, images)
         """What was asked for images; a net's own transform_param is not in it."""
-        self._description = describe(source, phase, level, stages, trusted, unknown, dialect)
+        self._opened: dict[str, Model] = {}
+        """Models that have been read, by path, until the net is built."""
+        if _is_model(source):
+            model = open_model(source, shapes=shapes, batch_axis=batch_axis)
+            self._opened[os.fspath(source)] = model
+            self.preprocessing = self.preprocessing or preprocessing_of(model, source)
+        elif not _is_model(weights):
+            refuse_axes("the net", shapes, batch_axis)
+        else:
+            path = os.fspath(weights)
+            self._opened[path] = open_model(path, shapes=shapes, batch_axis=batch_axis)
+        self._description = describe(
+            self._opened[os.fspath(source)].net if _is_model(source) else source,
+            phase,
+            level,
+            stages,
+            trusted,
+            unknown,
+            dialect,
+        )
         self._backend = find_backend(backend, precision, keep_blobs)
         self._files = [] if self.settings is None else weight_files(self.settings)
         self._given: WeightCollection | None = None
@@ -379,7 +404,7 @@ class Net:
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         other._backend = backend
-        other._files = list(self._files)
+        other._files, other._opened = list(self._files), self._opened
         other._build(self._main.phase)
         mine, theirs = (self._main, *self._tests), (other._main, *other._tests)
         for one, another in zip(mine, theirs, strict=True):
@@ -418,7 +443,7 @@ class Net:
         )
 
     def _make_main(self, net: NetMessage) -> Any:
-        opened = open_weights(self._files)
+        opened = open_weights(self._files, self._opened)
         if self.settings is None:
             made = self._backend.net(net, self._main.phase, self._given_seed, self._flat, opened)
         else:
@@ -433,7 +458,7 @@ class Net:
             self._description.main.int8_param.CopyFrom(made.int8_param)
         if self._given is not None:
             self._given.to_net(made)
-        self._files, self._given, self._flat = [], None, None
+        self._files, self._given, self._flat, self._opened = [], None, None, {}
         return made
 
     def _make_test(self, net: NetMessage) -> Any:

@@ -27,20 +27,26 @@ _MOST_AXES = 3
 """Images, of four axes, are no sequences."""
 
 
-def open_lengths(source: Source, shapes: Mapping[str, Sequence[int]]) -> dict[Place, str]:
-    """The lengths that inputs leave open, by their names: the axis after that of the records."""
+def open_lengths(source: Source) -> dict[Place, str]:
+    """The lengths that inputs leave open, by their names: the axis after that of the records, or
+    the other one where the caller has said which has the records."""
     found: dict[Place, str] = {}
-    left = {name: sizes for name, sizes in source.inputs.items() if name not in shapes}
     opened = {
         name: [axis for axis, size in enumerate(sizes) if not isinstance(size, int)]
-        for name, sizes in left.items()
+        for name, sizes in source.inputs.items()
     }
     for name, axes in opened.items():
-        if len(axes) == 2 and axes[0] == 0 and len(left[name]) <= _MOST_AXES:
-            found[name, axes[1]] = str(left[name][axes[1]] or f"axis {axes[1]}")
+        sizes = source.inputs[name]
+        if name in source.records:
+            others = [axis for axis in axes if axis != source.records[name]]
+        else:
+            others = axes[1:] if axes[:1] == [0] and len(sizes) <= _MOST_AXES else []
+        if len(others) == 1:
+            found[name, others[0]] = str(sizes[others[0]] or f"axis {others[0]}")
     for name, axes in opened.items():
-        if len(axes) == 1 and left[name][axes[0]] in found.values():
-            found[name, axes[0]] = str(left[name][axes[0]])
+        size = source.inputs[name][axes[0]] if len(axes) == 1 else None
+        if name not in source.records and size in found.values():
+            found[name, axes[0]] = str(size)
     return found
 
 

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+import os
+
 from sparknet import proto
+from sparknet.errors import SpecError
+from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.onnx.inputs import Axes, Shapes
 from sparknet.onnx.reading import converted
-from sparknet.onnx.source import StrPath, is_onnx
+from sparknet.onnx.source import PREPROCESSING, StrPath, is_onnx
 from sparknet.proto import Model
 
 
-def open_model(path: StrPath) -> Model:
-    """The net and the weights of a .onnx, or what `sparknet.read_model` reads."""
-    return converted(path) if is_onnx(path) else proto.read_model(path)
+def open_model(
+    path: StrPath, *, shapes: Shapes | None = None, batch_axis: Axes | None = None
+) -> Model:
+    """The net and the weights of a .onnx, or what `sparknet.read_model` reads.
+
+    `shapes` and `batch_axis` are of the inputs of a .onnx, as for `read_model` there.
+    """
+    if is_onnx(path):
+        return converted(path, shapes=shapes, batch_axis=batch_axis)
+    refuse_axes(path, shapes, batch_axis)
+    return proto.read_model(path)
+
+
+def refuse_axes(path: StrPath, shapes: Shapes | None, batch_axis: Axes | None) -> None:
+    """SpecError where the inputs of something else than a .onnx are described."""
+    for name, said in (("shapes", shapes), ("batch_axis", batch_axis)):
+        if said:
+            raise SpecError(f"{os.fspath(path)}: {name} is for the inputs of a .onnx")
+
+
+def preprocessing_of(model: Model, path: StrPath) -> Preprocessing | None:
+    """What the metadata of a .onnx say about images."""
+    text = model.told.get(PREPROCESSING)
+    return None if text is None else Preprocessing.from_json(text, f"{path}: {PREPROCESSING}")

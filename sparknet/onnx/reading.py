@@ -15,6 +15,7 @@ from sparknet.errors import FileError, shown
 from sparknet.graph.budget import Budget
 from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.folding import fold, foldable
+from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
 from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, Place, bound, grow, open_lengths
 from sparknet.onnx.limits import LARGEST, spread
 from sparknet.onnx.netlist import FLOAT, Blob, Netlist, Value
@@ -37,23 +38,29 @@ def read_model(
     path: StrPath,
     *,
     batch: int | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Shapes | None = None,
+    batch_axis: Axes | None = None,
     strict: bool = False,
 ) -> Model:
     """Read an ONNX model as a net with its weights.
 
     An open size of an input counts records: the net is made for `batch` of them (the default is
-    1), and runs with any number.  `shapes` gives the whole shapes of inputs that leave more sizes
-    open.  Layers that stock Caffe lacks are named by an `OnnxWarning`; `strict` refuses them.
-    What no layer computes is refused by a sentence that names its node.
+    1), and runs with any number.  `shapes` gives the shapes of inputs that leave more sizes open,
+    where None is a size that stays open; `batch_axis` says along which axis of an input records
+    lie, also where the file fixes their number.  Layers that stock Caffe lacks are named by an
+    `OnnxWarning`; `strict` refuses them.  What no layer computes is refused by a sentence that
+    names its node.
     """
-    model = converted(path, 1 if batch is None else batch, shapes)
+    model = converted(path, 1 if batch is None else batch, shapes, batch_axis)
     _tell(model, str(path), strict)
     return model
 
 
 def converted(
-    path: StrPath, batch: int = 1, shapes: Mapping[str, Sequence[int]] | None = None
+    path: StrPath,
+    batch: int = 1,
+    shapes: Shapes | None = None,
+    batch_axis: Axes | None = None,
 ) -> Model:
     """The net and the weights, and no word about its layers."""
     from sparknet.onnx import operators
@@ -61,8 +68,9 @@ def converted(
     operators.load()
     try:
         source = read_source(path)
+        tell(source, shapes or {}, batch_axis or {})
         nodes, source.constants = simplified(source)
-        trial = _Trial(source, nodes, dict(shapes or {}), batch)
+        trial = _Trial(source, nodes, {name: source.inputs[name] for name in shapes or {}}, batch)
         try:
             reading, model = trial.agreed(MEDIUM if trial.lengths else LARGE)
         except FileError as error:
@@ -70,11 +78,13 @@ def converted(
             try:
                 reading, model = trial.agreed(SMALL)
             except FileError as other:
-                told = trial.lengths or f"more than {MAX_COUNT} values" in str(error)
-                raise other if told else error from None
+                sized = trial.lengths or f"more than {MAX_COUNT} values" in str(error)
+                raise other if sized else error from None
     except MemoryError:
         raise FileError(path, "takes more memory than there is") from None
+    check_axes(source, model.net, reading.opened)
     mark(model.net, trusted=False)
+    model.told |= {**source.told, "inputs": told(model.net, reading.opened, trial.lengths)}
     _tell_rounding(reading, str(path))
     return model
 
@@ -85,16 +95,16 @@ class _Trial:
 
     source: Source
     nodes: list[Node]
-    shapes: dict[str, Sequence[int]]
+    shapes: dict[str, Sequence[Any]]
     batch: int
 
     def __post_init__(self) -> None:
-        self.lengths = open_lengths(self.source, self.shapes)
+        self.lengths = open_lengths(self.source)
 
     def agreed(self, primes: Sequence[int]) -> tuple[Reading, Model]:
         found: list[Reading] = []
         failed: list[tuple[int, FileError]] = []
-        least = 2 if is_open(self.source, self.shapes) else 1
+        least = 2 if is_open(self.source) else 1
         names = list(dict.fromkeys(self.lengths.values()))
         for records, *lengths in unlikely(self.source, primes, 1 + len(names)):
             sizes = dict(zip(names, lengths, strict=True))
@@ -186,7 +196,7 @@ class Reading:
 
     source: Source
     nodes: list[Node]
-    shapes: Mapping[str, Sequence[int]]
+    shapes: Mapping[str, Sequence[Any]]
     records: int
     """How many an open size stands for."""
     lengths: Mapping[Place, int] = field(default_factory=dict)
@@ -202,6 +212,8 @@ class Reading:
         budget = Budget.of(source.size, given)
         lengths = tuple(dict.fromkeys(self.lengths.values()))
         self.net = Netlist(source.name, self.records, budget, lengths)
+        self.opened: dict[str, int] = {}
+        """The axis of records of each input that leaves their number open."""
         self.longest: int | None = None
         """The longest sequence that the tables of the model have places for."""
         self.grown: dict[str, Blob] = {}
@@ -244,7 +256,9 @@ class Reading:
         weights = node.inputs[1] if len(node.inputs) > 1 else ""
         if weights.endswith(".weight") and weights in self.source.constants:
             return weights.removesuffix(".weight")
-        return node.name.strip("/").replace("/", ".") or node.op
+        if self.source.is_ours or not node.name.startswith("/"):
+            return node.name or node.op
+        return node.name.strip("/").replace("/", ".") or node.op  # a module of PyTorch
 
     def bind(self, name: str, value: Value) -> None:
         self.values[name] = value
@@ -289,10 +303,7 @@ class Reading:
     def _input(self, name: str, sizes: tuple[int | str | None, ...]) -> None:
         what = f"input '{shown(name)}'"
         given = self.shapes.get(name)
-        if given is not None:
-            if len(given) != len(sizes):
-                raise FileError(self.source.path, f"{what} has {len(sizes)} axes: {list(given)}")
-            sizes = tuple(given)
+        sizes = sizes if given is None else tuple(given)
         lengths = {axis: size for (one, axis), size in self.lengths.items() if one == name}
         sizes = tuple(lengths.get(axis, size) for axis, size in enumerate(sizes))
         unknown = [place for place, size in enumerate(sizes) if not isinstance(size, int)]
@@ -300,6 +311,8 @@ class Reading:
             raise FileError(
                 self.source.path, f"{what} leaves {len(unknown)} sizes open: give its shape"
             )
+        if unknown:
+            self.opened[name] = unknown[0]
         shape = [size if isinstance(size, int) else self.net.batch for size in sizes]
         one = [size for size in sizes if isinstance(size, int)]
         record = one if unknown or len(one) == 1 else one[1:]

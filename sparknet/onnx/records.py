@@ -6,7 +6,7 @@ It is read for two numbers that no size of it has: what differs between the two 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -30,10 +30,9 @@ def unlikely(source: Source, primes: Sequence[int], sizes_left: int = 1) -> list
     return [found[at : at + sizes_left] for at in range(min(3, len(found) - sizes_left + 1))]
 
 
-def is_open(source: Source, shapes: Mapping[str, Sequence[int]]) -> bool:
+def is_open(source: Source) -> bool:
     """Whether an input leaves open how many records it has."""
-    left = (sizes for name, sizes in source.inputs.items() if name not in shapes)
-    return any(not isinstance(size, int) for sizes in left for size in sizes)
+    return any(not isinstance(size, int) for sizes in source.inputs.values() for size in sizes)
 
 
 def check_alike(path: str, one: Model, other: Model) -> None:

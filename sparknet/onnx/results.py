@@ -50,10 +50,11 @@ def _label_layers(graph: Graph) -> set[int]:
     return found
 
 
-def records_stay_apart(nodes: Sequence[Node]) -> bool:
-    """Whether more records give more rows of each blob that depends on them, and no other."""
+def blobs_of_records(nodes: Sequence[Node]) -> set[str] | None:
+    """The blobs of which more records give more rows; None unless those are all that depend on
+    the records."""
     if any(node.layer.time_first for node in nodes):
-        return False  # Steps, on the first axis, are written one by one.
+        return None  # Steps, on the first axis, are written one by one.
     inputs = {
         top: shape
         for node in nodes
@@ -66,7 +67,7 @@ def records_stay_apart(nodes: Sequence[Node]) -> bool:
     for layer in layers:
         read = [name for name in layer.parameter.bottom if name in axes or name not in shapes]
         if read and any(axes.get(top) != 0 for top in layer.parameter.top):
-            return False
+            return None
         if any(layer.mixes(shapes[name], axes[name]) for name in read):
-            return False
-    return True
+            return None
+    return set(axes)

@@ -18,6 +18,9 @@ StrPath = str | os.PathLike[str]
 OLDEST_OPSET = 7
 MOST_AXES = 32
 SUFFIX = ".onnx"
+PRODUCER = "sparknet"
+PREPROCESSING = "sparknet.preprocessing"
+"""The entry of a file's metadata that says what happens to pictures, as JSON."""
 _STANDARD = ("", "ai.onnx")
 _WHOLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -70,6 +73,16 @@ class Source:
     """The bytes of the file, and of what it reads of others."""
     quantised: set[str] = field(default_factory=set)
     """Constants that stand for whole numbers of eight bits."""
+    producer: str = ""
+    """The program that wrote the file."""
+    told: dict[str, str] = field(default_factory=dict)
+    """The file's metadata."""
+    records: dict[str, int] = field(default_factory=dict)
+    """The axes of records that the caller has named, by input."""
+
+    @property
+    def is_ours(self) -> bool:
+        return self.producer == PRODUCER
 
     def refuse(self, node: Node, reason: str) -> FileError:
         return FileError(self.path, f"{node}: {reason}")
@@ -131,6 +144,8 @@ class _Reader:
                 _text(one.name): kind for one in inputs if (kind := self._whole(one)) is not None
             },
             size=Path(self.path).stat().st_size + self.outside,
+            producer=_text(model.producer_name),
+            told={_text(one.key): _text(one.value) for one in model.metadata_props},
         )
 
     def _opset(self, model: Any) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,14 +15,17 @@ import numpy as np
 from sparknet.errors import FileError, LayerError, SettingError
 from sparknet.graph import Graph, Node, build
 from sparknet.layers import TEST, Shape
-from sparknet.onnx.results import is_source, needed, records_stay_apart
+from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.onnx.results import blobs_of_records, is_source, needed
 from sparknet.onnx.rounding import Rounding
-from sparknet.onnx.source import Array, StrPath, onnx_package
+from sparknet.onnx.source import PREPROCESSING, PRODUCER, Array, StrPath, onnx_package
 from sparknet.proto import Model, caffe_pb2
 
 OPSETS = (13, 22)
 """The oldest and the newest operators that are written."""
 BATCH = "batch"
+RAW = "/raw"
+"""Behind the name of an input whose preprocessing is inside."""
 Writer = Callable[["LayerExport"], None]
 WRITERS: dict[str, Writer] = {}
 
@@ -43,12 +47,14 @@ def write_model(
     opset: int = 17,
     dynamic_batch: bool = True,
     preprocessing: caffe_pb2.TransformationParameter | None = None,
+    images: Preprocessing | None = None,
 ) -> None:
     """Write a net for testing, with its weights, as an ONNX model.
 
     `net` is a `Model`, as `sparknet.read_model` gives it, or a `sparknet.Net`.  Layers that only
     train or judge are left out.  ``dynamic_batch=False`` fixes the number of records.
     `preprocessing` puts the mean and the scale of a transform_param before the first input.
+    `images`, else what a Net does to its images, stands in the metadata, where `Net` finds it.
     """
     if not OPSETS[0] <= opset <= OPSETS[1]:
         raise SettingError(f"opset {opset} is none of {OPSETS[0]} to {OPSETS[1]}")
@@ -58,6 +64,11 @@ def write_model(
     writers.load()
     model = net if isinstance(net, Model) else _model_of(net)
     written = Writing(onnx, model, opset, dynamic_batch).proto(preprocessing)
+    images = images or _images(net)
+    if images is not None:
+        if preprocessing is not None:  # These are inside.
+            images = replace(images, mean=None, scale=1.0)
+        onnx.helper.set_model_props(written, {PREPROCESSING: images.to_json()})
     try:
         onnx.checker.check_model(written)
     except ValueError as error:  # protobuf's own limit
@@ -74,6 +85,12 @@ def _save(path: StrPath, model: Any) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise FileError(path, f"cannot be written: {error}") from error
+
+
+def _images(net: Any) -> Preprocessing | None:
+    """What a `sparknet.Net` does to its images."""
+    entries = () if isinstance(net, Model) else net.tested.entries
+    return next((one.preprocessing for one in entries if one.pictures and one.preprocessing), None)
 
 
 def _model_of(net: Any) -> Model:
@@ -163,12 +180,15 @@ class LayerExport:
         sizes = list(shape)
         if self.writing.dynamic and sizes and shape[0] == self.writing.batch:
             sizes[0] = 0 if self.shapes and self.shapes[0][:1] == shape[:1] else -1
-        if output is None:  # The layer's name is for what follows.
-            output = self._part()
-            inputs = [x, self.whole(sizes)]
-            self.writing.node("Reshape", f"{self.node.name}/view", inputs, [output], {})
-            return output
+        if output is None:
+            return self.before("view", "Reshape", [x, self.whole(sizes)])
         return self.put("Reshape", [x, self.whole(sizes)], output)
+
+    def before(self, part: str, op: str, inputs: Sequence[str], **attributes: Any) -> str:
+        """Append a node that prepares: the layer's name is for what follows."""
+        made = self._part()
+        self.writing.node(op, f"{self.node.name}/{part}", inputs, [made], attributes)
+        return made
 
     def _part(self) -> str:
         """A name for a value between the layer's own."""
@@ -194,7 +214,10 @@ class Writing:
         self.arrays = _arrays(self.model, self.graph)
         shapes = [self.graph.blobs[name] for name in self._input_names()]
         self.batch = shapes[0][0] if shapes and shapes[0] else 1
-        self.dynamic = self.dynamic and records_stay_apart(needed(self.graph))
+        found = blobs_of_records(needed(self.graph)) if self.dynamic else None
+        self.dynamic = found is not None
+        self.rows = found or set()
+        """The blobs that have rows for each record, if their number is left open."""
         self.rounding = Rounding(self.graph, self.model.net.int8_param)
         self._written: Counter[int] = Counter()
         self._named: set[str] = set()
@@ -305,7 +328,7 @@ class Writing:
             raise LayerError(name, "preprocessing is for images with mean_value, not a mean_file")
         if len(transform.mean_value) not in (0, 1, shape[1]):
             raise LayerError(name, f"{len(transform.mean_value)} mean values, {shape[1]} channels")
-        raw = f"{name}/raw"
+        raw = f"{name}{RAW}"
         mean = np.asarray(list(transform.mean_value) or [0.0], np.float32).reshape(1, -1, 1, 1)
         late, self.nodes = self.nodes, []
         less = f"{name}/centred"
@@ -328,7 +351,7 @@ class Writing:
             self.nodes,
             self.graph.name or "net",
             [helper.make_tensor_value_info(n, kind, self._sizes(n, s)) for n, s in inputs],
-            [helper.make_tensor_value_info(n, kind, self._result(s)) for n, s in outputs.items()],
+            [helper.make_tensor_value_info(n, kind, self._sizes(n, s)) for n, s in outputs.items()],
             [
                 self.onnx.numpy_helper.from_array(value, name)
                 for name, value in self.constants.items()
@@ -337,20 +360,18 @@ class Writing:
         )
         return helper.make_model(
             graph,
-            producer_name="sparknet",
+            producer_name=PRODUCER,
+            producer_version=version(PRODUCER),
             opset_imports=[helper.make_opsetid("", self.opset)],
             ir_version=8 if self.opset < 19 else 9 if self.opset < 21 else 10,
         )
 
     def _sizes(self, name: str, shape: Shape) -> list[int | str]:
-        first = BATCH if shape[:1] == (self.batch,) else f"{name}_rows"
-        return [first if self.dynamic and not i else size for i, size in enumerate(shape)]
-
-    def _result(self, shape: Shape) -> list[int | str | None]:
-        """A size that depends on the batch, or may, is left open."""
-        if not self.dynamic:
+        """The axis of the records has a name, in inputs and outputs."""
+        if name.removesuffix(RAW) not in self.rows or not shape:
             return list(shape)
-        return [None if not i else size for i, size in enumerate(shape)]
+        first = BATCH if shape[0] == self.batch else f"{name}_rows"
+        return [first, *shape[1:]]
 
 
 def _arrays(model: Model, graph: Graph) -> dict[str, list[Array]]:

@@ -41,6 +41,8 @@ class Model:
     arrays: list[LayerArrays]
     diffs: list[LayerArrays] | None = None
     partial: bool = field(default=False, kw_only=True)
+    told: dict[str, str] = field(default_factory=dict, kw_only=True)
+    """What an ONNX file says beside its graph, by name."""
 
     def __post_init__(self) -> None:
         for lists in (self.arrays, *([] if self.diffs is None else [self.diffs])):

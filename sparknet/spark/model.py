@@ -18,7 +18,9 @@ from sparknet.net.fed import FedNet
 from sparknet.net.flow import dependent, predictions
 from sparknet.net.heads import Head
 from sparknet.net.quantising import in_int8
-from sparknet.onnx import is_onnx, open_model
+from sparknet.onnx import open_model
+from sparknet.onnx.inputs import Axes, Shapes
+from sparknet.onnx.opening import refuse_axes
 from sparknet.proto import Model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
@@ -65,8 +67,8 @@ class SparkModel:
     ``columns={"input_ids": "text"}`` names a column of strings.  ``pooling``, one of "mean", "cls"
     and "max", makes one vector of the tokens' of each text, the blob `pooled`, and `normalized`, of
     length 1; ``pooled`` names the blob of the tokens' vectors where none or several are outputs.
-    The net of a caffemodel imports no Python layer, and reads and
-    writes no file, unless ``trusted`` is True.
+    ``shapes`` and ``batch_axis`` are those of `Net`.  The net of a caffemodel imports no Python
+    layer, and reads and writes no file, unless ``trusted`` is True.
     """
 
     def __init__(
@@ -82,6 +84,8 @@ class SparkModel:
         tokenizer: StrPath | None = None,
         pooling: Literal["mean", "cls", "max"] | None = None,
         pooled: str | None = None,
+        shapes: Shapes | None = None,
+        batch_axis: Axes | None = None,
         **images: Unpack[ImageSettings],
     ) -> None:
         how = Preprocessing.given(preprocessing, images)
@@ -94,7 +98,16 @@ class SparkModel:
         self.net: Net = (
             net
             if isinstance(net, Net)
-            else _net(net, weights, trusted, how or saved.preprocessing, precision, dialect)
+            else _net(
+                net,
+                weights,
+                trusted=trusted,
+                preprocessing=how or saved.preprocessing,
+                precision=precision,
+                dialect=dialect,
+                shapes=shapes,
+                batch_axis=batch_axis,
+            )
         )
         """The net, with the weights for prediction."""
         if net is self.net and weights is not None:
@@ -105,6 +118,8 @@ class SparkModel:
             raise SpecError(f"this Net is made already: give {how!r} to Net itself")
         if net is self.net and dialect is not None:
             raise SpecError(f"this Net is made already: give dialect={dialect!r} to Net itself")
+        if net is self.net:
+            refuse_axes("this Net is made already", shapes, batch_axis)
         self.tokens = saved.tokens if tokenizer is None else Tokens.read(tokenizer)
         """What makes numbers of texts, if the net takes texts."""
         if pooling is None and pooled is not None:
@@ -342,14 +357,7 @@ class SparkModel:
         return Model(in_int8(tested.described, tested.net, arrays), arrays)
 
 
-def _net(
-    source: Any,
-    weights: Any,
-    trusted: bool | None,
-    preprocessing: Preprocessing | None,
-    precision: str,
-    dialect: str | None,
-) -> Net:
+def _net(source: Any, weights: Any, **how: Any) -> Net:
     """A net from files that only Spark may be able to read.
 
     A caffemodel contains its own description; next to one in HDF5, which does not, lies the net.
@@ -357,18 +365,11 @@ def _net(
     if weights is None and isinstance(source, (str, os.PathLike)):
         if (name := _stem(source, ".h5")) is not None:
             source, weights = f"{name}.prototxt", source
-        elif _stem(source, ".caffemodel") is not None or is_onnx(source):
+        elif _stem(source, ".caffemodel") is not None:
             weights = source
     with fetched(source) as description, fetched(weights) as given:
         net = open_model(given).net if source is weights is not None else description
-        made = Net(
-            net,
-            given,
-            trusted=trusted,
-            preprocessing=preprocessing,
-            precision=precision,
-            dialect=dialect,
-        )
+        made = Net(net, given, **how)
         if description is not source or given is not weights:
             _ = made.net  # reads the copied files
     return made

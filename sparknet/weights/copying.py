@@ -35,9 +35,10 @@ def copy_from(net: Any, *paths: StrPath) -> None:
     copy_weights(net, opened)
 
 
-def open_weights(paths: Iterable[StrPath]) -> Opened:
-    """Read the files of weights."""
-    return {os.fspath(path): open_model(path) for path in paths}
+def open_weights(paths: Iterable[StrPath], known: Opened = NOTHING) -> Opened:
+    """Read the files of weights, but for those that are known."""
+    names = [os.fspath(path) for path in paths]
+    return {name: known.get(name) or open_model(name) for name in names}
 
 
 def copy_weights(net: Any, opened: Opened) -> None:

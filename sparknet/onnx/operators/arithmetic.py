@@ -102,7 +102,10 @@ def _with_constant(step: Step, op: str, x: Blob, array: Array, part: str | None)
     elif op == "Div":
         with np.errstate(all="ignore"):
             op, array = "Mul", (1 / array.astype(np.float64)).astype(np.float32)
-    if array.size and np.all(array == array.flat[0]) and _fits(array.shape, x.shape):
+    is_one = bool(array.size) and bool(np.all(array == array.flat[0]))
+    if step.reading.source.is_ours and array.size > 1:
+        is_one = False  # a Scale or Bias before its training
+    if is_one and _fits(array.shape, x.shape):
         return _with_number(step, op, x, float(array.flat[0]), part)
     if op in ("Max", "Min") or not _fits(array.shape, x.shape):
         return _of_blobs(step, op, step.plain(x), _spread(step, array, x), part)

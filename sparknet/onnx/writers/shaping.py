@@ -140,12 +140,13 @@ def reverse(place: LayerExport) -> None:
 
 @writes("Embed")
 def embed(place: LayerExport) -> None:
-    places = place.put("Cast", [place.inputs[0]], to=7)
-    rows = place.put("Gather", [place.constant(place.arrays[0]), places], axis=0)
-    if len(place.arrays) > 1:
-        place.last("Add", [rows, place.constant(place.arrays[1])])
-    else:
-        place.last("Identity", [rows])
+    places = place.before("places", "Cast", [place.inputs[0]], to=7)
+    table = place.constant(place.arrays[0])
+    if len(place.arrays) == 1:
+        place.last("Gather", [table, places], axis=0)
+        return
+    rows = place.put("Gather", [table, places], axis=0)
+    place.last("Add", [rows, place.constant(place.arrays[1])])
 
 
 @writes("BatchReindex")

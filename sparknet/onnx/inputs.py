@@ -1,0 +1,90 @@
+"""What the caller says about a model's inputs: their shapes, and along which axis records lie."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from sparknet.errors import FileError, shown
+from sparknet.graph.records import Outline
+from sparknet.layers import TEST
+from sparknet.onnx.source import Source
+from sparknet.proto import caffe_pb2
+from sparknet.proto.suggest import did_you_mean
+
+Shapes = Mapping[str, Sequence[int | None]]
+"""The shapes of inputs; None is a size that stays open."""
+Axes = Mapping[str, int]
+"""The axis of records, by input."""
+OPEN = "N"
+
+
+def tell(source: Source, shapes: Shapes, batch_axis: Axes) -> None:
+    """Have the model's inputs be as the caller says."""
+    for what, names in (("shapes", shapes), ("batch_axis", batch_axis)):
+        for name in names:
+            if name not in source.inputs:
+                near = did_you_mean(name, source.inputs)
+                has = ", ".join(f"'{shown(one)}'" for one in source.inputs)
+                raise FileError(
+                    source.path, f"{what} names '{shown(name)}'; the model's inputs are {has}{near}"
+                )
+    for name, given in shapes.items():
+        sizes = source.inputs[name]
+        if len(given) != len(sizes):
+            raise FileError(
+                source.path, f"input '{shown(name)}' has {len(sizes)} axes: {list(given)}"
+            )
+        source.inputs[name] = tuple(OPEN if one is None else int(one) for one in given)
+    for name, axis in batch_axis.items():
+        sizes = source.inputs[name]
+        if not -len(sizes) <= axis < len(sizes):
+            raise FileError(
+                source.path,
+                f"batch_axis says axis {axis} of input '{shown(name)}', which has {len(sizes)}",
+            )
+        axis %= len(sizes)
+        kept = OPEN if isinstance(sizes[axis], int) else sizes[axis]
+        source.inputs[name] = (*sizes[:axis], kept, *sizes[axis + 1 :])
+        source.records[name] = axis
+
+
+def check_axes(source: Source, net: caffe_pb2.NetParameter, opened: Axes) -> None:
+    """Refuse a model that leaves another axis open than that along which the net has records."""
+    found = record_axes(net)
+    for name, axis in opened.items():
+        if found.get(name, axis) == axis:
+            continue
+        sizes = " x ".join("?" if one is None else str(one) for one in source.inputs[name])
+        raise FileError(
+            source.path,
+            f"input '{shown(name)}' ({shown(sizes)}) leaves axis {axis} open, and the net has its "
+            f"records along axis {found[name]}: give its whole shape, or say "
+            f"batch_axis={{'{shown(name)}': {found[name]}}} if that is the axis of records",
+        )
+
+
+def record_axes(net: caffe_pb2.NetParameter) -> dict[str, int]:
+    """The axis of records of each input of a net."""
+    shapes = dict(_input_shapes(net))
+    return Outline(net.layer, TEST).input_axes(shapes)
+
+
+def _input_shapes(net: caffe_pb2.NetParameter) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for layer in net.layer:
+        if layer.type == "Input":
+            for top, shape in zip(layer.top, layer.input_param.shape, strict=False):
+                yield top, tuple(shape.dim)
+
+
+def told(net: caffe_pb2.NetParameter, opened: Axes, lengths: Collection[tuple[str, int]]) -> str:
+    """Each input with its axes, for people to read."""
+    lines = []
+    for name, shape in _input_shapes(net):
+        axes = [axis for one, axis in lengths if one == name]
+        sizes = [
+            "records" if axis == opened.get(name) else "any length" if axis in axes else str(size)
+            for axis, size in enumerate(shape)
+        ]
+        fixed = "" if name in opened else ", as the file says"
+        lines.append(f"input {shown(name)}: {' x '.join(sizes) or 'one number'}{fixed}")
+    return "\n".join(lines)

@@ -1,0 +1,92 @@
+"""What the caller says about inputs: shapes, and the axis of records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sparknet
+from sparknet.cli import main
+from sparknet.errors import FileError, SpecError
+from tests.onnx.graphs import draw, graph, node, onnx, read_model, run
+
+W = draw(4, 3, 3, 3)
+CONV = [node("Conv", "x w", "a", pads=[1, 1, 1, 1]), node("Relu", "a")]
+
+
+def saved(folder: Path, shape: list[int | str], kernel: np.ndarray = W) -> Path:
+    path = folder / "model.onnx"
+    onnx.save(graph(CONV, {"x": shape}, constants={"w": kernel}), str(path))
+    return path
+
+
+def test_an_open_width_is_not_taken_for_records(tmp_path: Path) -> None:
+    path = saved(tmp_path, [1, 3, 8, "width"])
+    with pytest.raises(FileError, match=r"input 'x' \(1 x 3 x 8 x width\) leaves axis 3 open"):
+        read_model(path)
+    x = draw(5, 3, 8, 21)
+    want = np.concatenate([run(path, {"x": one[None]})["y"] for one in x])
+    for keywords in (
+        {"batch_axis": {"x": 0}},
+        {"batch_axis": {"x": -4}},
+        {"shapes": {"x": [None, 3, 8, 21]}},
+        {"shapes": {"x": [2, 3, 8, 21]}, "batch_axis": {"x": 0}},
+    ):
+        got = sparknet.Net(path, **keywords).forward({"x": x})["y"]
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_an_axis_of_records_is_opened_only_where_records_stay_apart(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    nodes = [node("ReduceSum", "x a", keepdims=1)]
+    constants = {"a": np.array([0])}
+    onnx.save(graph(nodes, {"x": [1, 3]}, constants=constants), str(path))
+    read_model(path)
+    with pytest.raises(FileError, match="records"):
+        read_model(path, batch_axis={"x": 0})
+
+
+def test_time_that_comes_first_and_is_turned_around(tmp_path: Path) -> None:
+    """The axis of records is found though the layer that turns steps around takes more of them."""
+    arrays = {"w": draw(1, 12, 3), "r": draw(1, 12, 4), "b": draw(1, 24)}
+    gru = node("GRU", "x w r b", "a", hidden_size=4, direction="reverse", linear_before_reset=1)
+    path = tmp_path / "model.onnx"
+    onnx.save(graph([gru, node("Relu", "a")], {"x": [5, "n", 3]}, constants=arrays), str(path))
+    net = sparknet.Net(path)
+    assert net.inputs["x"].axis == 1
+    x = draw(5, 6, 3)
+    got = net.forward({"x": np.moveaxis(x, 1, 0)})["y"]
+    np.testing.assert_allclose(got, run(path, {"x": x})["y"], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "says"),
+    [
+        ({"shapes": {"y": [1, 3, 8, 8]}}, r"shapes names 'y'; the model's inputs are 'x'"),
+        ({"batch_axis": {"X": 0}}, r"batch_axis names 'X'; the model's inputs are 'x'"),
+        ({"batch_axis": {"x": 4}}, r"batch_axis says axis 4 of input 'x', which has 4"),
+        ({"shapes": {"x": [1, 3]}}, r"input 'x' has 4 axes: \[1, 3\]"),
+    ],
+)
+def test_what_fits_no_input_is_refused(
+    tmp_path: Path, keywords: dict[str, object], says: str
+) -> None:
+    with pytest.raises(FileError, match=says):
+        sparknet.Net(saved(tmp_path, ["n", 3, 8, 8]), **keywords)  # type: ignore[arg-type]
+
+
+def test_it_is_for_an_onnx_file(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"batch_axis is for the inputs of a \.onnx"):
+        sparknet.Net('layer { name: "x" type: "Input" top: "x" }', batch_axis={"x": 0})
+
+
+def test_show_prints_the_axes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = saved(tmp_path, [1, 3, 8, "width"])
+    assert main(["show", str(path), "--batch-axis", "x=0"]) == 0
+    assert "input x: records x 3 x 8 x any length" in capsys.readouterr().out
+    assert main(["show", str(path), "--shape", "x=2x3x8x8"]) == 0
+    assert "input x: 2 x 3 x 8 x 8, as the file says" in capsys.readouterr().out
+    assert main(["show", str(path), "--shape", "x=Nx3x8x8"]) == 0
+    assert "input x: records x 3 x 8 x 8\n" in capsys.readouterr().out
