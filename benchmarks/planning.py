@@ -32,7 +32,7 @@ from sparknet.training.codecs import Codec
 from sparknet.training.handshake import make_secret
 from sparknet.training.learner import NetFeed, SolverLearner
 from sparknet.training.mesh import Listener
-from sparknet.training.plan import Hooks, Plan
+from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.planning import Measured, plan, predict
 from sparknet.training.planning.batches import made_up, with_batch
 from sparknet.training.planning.measuring import Runner, measure, rough_pass
@@ -173,7 +173,9 @@ def worker(
             hooks = Hooks(validate=validate, interrupted=lambda: any(reached))
             comm.barrier()
             begun = time.perf_counter()
-            outcome = work(learner, strategy, comm, Plan(steps=MOST, validate_every=every), hooks)
+            outcome = work(
+                learner, strategy, comm, RunPlan(steps=MOST, validate_every=every), hooks
+            )
             if rank == 0:
                 took = time.perf_counter() - begun - sum(spent)
                 main.send((took, outcome.iteration, any(reached)))

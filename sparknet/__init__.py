@@ -69,7 +69,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name in _ROOMS or name == "dist":
+        if name in _ROOMS or name in ("dist", "renamed"):
             return import_module(f"sparknet.{name}")
         if name == "__all__":
             value: Any = sorted({"__version__", *_ROOMS, *_HOME_OF, *_builders()})

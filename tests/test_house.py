@@ -139,6 +139,20 @@ def test_no_room_is_called_after_nothing() -> None:
     assert not found
 
 
+SAME_NAME = {"Net": "Caffe's name, in sparknet and in its pycaffe"}
+"""Names that two classes have, each with the reason."""
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    homes: dict[str, set[str]] = {}
+    for path in sources():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, set()).add(str(path.relative_to(ROOT)))
+    twice = {name: sorted(places) for name, places in homes.items() if len(places) > 1}
+    assert twice.keys() == SAME_NAME.keys(), twice
+
+
 def test_sizes_are_watched() -> None:
     for path in sources():
         lines = len(path.read_text().splitlines())

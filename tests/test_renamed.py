@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,24 @@ def test_functions_of_the_spark_package() -> None:
             assert getattr(room, old) is getattr(room, new)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = room.nothing  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("room", "old", "new"),
+    [
+        ("sparknet.training", "Plan", "RunPlan"),
+        ("sparknet.proto", "State", "SolverState"),
+        ("sparknet.models", "State", "ConvLSTMState"),
+        ("sparknet.spark", "Trained", "SparkTrained"),
+    ],
+)
+def test_classes(room: str, old: str, new: str) -> None:
+    if room == "sparknet.spark":
+        pytest.importorskip("pyspark")
+    module = import_module(room)
+    with told(f"{room}.{old} is called {new} now"):
+        assert getattr(module, old) is getattr(module, new)
+    assert new in module.__all__
 
 
 def test_quantize() -> None:

@@ -16,7 +16,7 @@ from sparknet.native import NDArray
 from sparknet.native.net import NativeNet
 
 
-class Parameters:
+class EngineParameters:
     """In order of first use; the engine knows each under every shape that shares it."""
 
     def __init__(self, graph: Graph, native: NativeNet, given: NDArray | None) -> None:
@@ -76,7 +76,7 @@ class Parameters:
         mine.share(source)
         self._native.share_param(self.number(ref), source.array)
 
-    def share_buffer(self, other: Parameters) -> None:
+    def share_buffer(self, other: EngineParameters) -> None:
         """Have the other net's buffer for one's own, if every parameter lies there by now."""
         if self._blobs and all(one.shares_with(other.values) for one in self._blobs.values()):
             self.values = other.values

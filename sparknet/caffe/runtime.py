@@ -21,7 +21,7 @@ from sparknet.caffe.host import HOSTS, Host, make_host
 from sparknet.caffe.host.blame import blamed
 from sparknet.caffe.host.python import PythonHost
 from sparknet.caffe.host_clocks import BACKWARD, FORWARD, HostClocks
-from sparknet.caffe.parameters import Parameters
+from sparknet.caffe.parameters import EngineParameters
 from sparknet.caffe.precision import available
 from sparknet.caffe.segments import cut
 from sparknet.errors import LayerError, SpecError
@@ -75,7 +75,7 @@ class Runtime:
         self._clocks = HostClocks()
         self.precision = available(precision)
         self.native = NativeNet(graph.phase == TRAIN, seed, self.precision == "bf16")
-        self.parameters = Parameters(graph, self.native, params)
+        self.parameters = EngineParameters(graph, self.native, params)
         if fills:
             self.parameters.fill(seed)
         self._make_blobs()

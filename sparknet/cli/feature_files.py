@@ -49,12 +49,12 @@ class FeatureFile(ABC):
                     ".parquet, or by a name without these as an LMDB"
                 )
         return [
-            (NumpyFile if path.endswith(".npy") else LMDBFile)(stack, path, [blob])
+            (NumpyFeatures if path.endswith(".npy") else LMDBFeatures)(stack, path, [blob])
             for path, blob in zip(paths, blobs, strict=True)
         ]
 
 
-class NumpyFile(FeatureFile):
+class NumpyFeatures(FeatureFile):
     """A .npy or .npz file; the rows stay in memory until the end."""
 
     def open(self, stack: ExitStack) -> None:
@@ -81,7 +81,7 @@ class NumpyFile(FeatureFile):
                 np.savez(file, **arrays)
 
 
-class HDF5File(FeatureFile):
+class HDF5Features(FeatureFile):
     """An HDF5 file with a data set for each blob, for HDF5Data layers."""
 
     def open(self, stack: ExitStack) -> None:
@@ -97,7 +97,7 @@ class HDF5File(FeatureFile):
         self._is_new = False
 
 
-class ParquetFile(FeatureFile):
+class ParquetFeatures(FeatureFile):
     """A Parquet file with a column for each blob."""
 
     def open(self, stack: ExitStack) -> None:
@@ -108,10 +108,10 @@ class ParquetFile(FeatureFile):
 
 
 TOGETHER: dict[str, type[FeatureFile]] = {
-    ".npz": NumpyFile,
-    ".h5": HDF5File,
-    ".hdf5": HDF5File,
-    ".parquet": ParquetFile,
+    ".npz": NumpyFeatures,
+    ".h5": HDF5Features,
+    ".hdf5": HDF5Features,
+    ".parquet": ParquetFeatures,
 }
 """Kinds of file that hold all blobs, by suffix."""
 _OTHERS = frozenset(
@@ -137,7 +137,7 @@ _OTHERS = frozenset(
 """Suffixes of other kinds of file, for which nobody means an LMDB."""
 
 
-class LMDBFile(FeatureFile):
+class LMDBFeatures(FeatureFile):
     """An LMDB of float Datums under the keys 0000000000, 0000000001, …, as Caffe writes it."""
 
     def open(self, stack: ExitStack) -> None:

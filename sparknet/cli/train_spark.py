@@ -11,7 +11,7 @@ from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
     from sparknet.proto.caffe_pb2 import SolverParameter
-    from sparknet.spark import Trained
+    from sparknet.spark import SparkTrained
     from sparknet.summary import Listener
 
 _EXPLICIT = {"strategy", "workers", "snapshots", "columns", "weights"}
@@ -38,7 +38,7 @@ def is_wanted(chosen: Namespace) -> bool:
 
 def train(
     chosen: Namespace, settings: SolverParameter, strategy: Any, snapshots: str, hear: Listener
-) -> Trained:
+) -> SparkTrained:
     from sparknet.spark import Trainer, get_session
     from sparknet.training.setting import settings_of
 

@@ -18,7 +18,7 @@ from sparknet.errors import FileError
 
 if TYPE_CHECKING:
     from sparknet.proto.caffe_pb2 import SolverParameter
-    from sparknet.spark import Trained as SparkTrained
+    from sparknet.spark import SparkTrained
     from sparknet.summary import History, Listener
     from sparknet.training.local_training import Trained
 

@@ -113,7 +113,7 @@ _OWN = {
 }
 
 
-class Layers(Mapping[str, type[Layer]]):
+class LayerTypes(Mapping[str, type[Layer]]):
     """Layer types by Caffe's type name."""
 
     def __init__(self, modules: Mapping[str, str]) -> None:
@@ -139,7 +139,7 @@ class Layers(Mapping[str, type[Layer]]):
 
 
 MODULES = {name: f"sparknet.layers.{module}" for name, module in _OWN.items()} | TYPES
-LAYERS = Layers(MODULES)
+LAYERS = LayerTypes(MODULES)
 
 
 def make(parameter: caffe_pb2.LayerParameter, phase: int) -> Layer:

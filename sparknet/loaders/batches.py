@@ -21,7 +21,7 @@ Transforms = Mapping[str, Callable[[Array, int], Array]]
 
 
 @dataclass
-class Work:
+class BatchWork:
     """What the batches are made of; `cursor` is where the one that is taken next begins."""
 
     records: Records
@@ -55,7 +55,7 @@ class Batches:
         order = copy.copy(order) if order is not None else Order(len(records))
         if order.length != len(records):
             raise ArrayError(f"an order of {order.length} records for {len(records)}")
-        self._work = Work(records, batch_size, order, ragged, transforms or {}, order.cursor)
+        self._work = BatchWork(records, batch_size, order, ragged, transforms or {}, order.cursor)
         self._start()
 
     def next(self) -> Batch:
@@ -100,7 +100,7 @@ class Batches:
         self.close()
 
     def _start(self) -> None:
-        self._prefetch = Prefetch(partial(Maker, self._work))
+        self._prefetch = Prefetch(partial(BatchMaker, self._work))
         self._dropped = weakref.finalize(self, self._prefetch.stop)
 
 
@@ -110,13 +110,13 @@ def one_pass(records: Records, batch_size: int) -> Iterator[Batch]:
         yield records.take(slice(begin, min(begin + batch_size, len(records))))
 
 
-class Maker:
+class BatchMaker:
     """Makes batches of its work, one after the other, in the thread that asks for them.
 
     It begins at the cursor, so that a child process or a retry repeats nothing.
     """
 
-    def __init__(self, work: Work, number: int = 0) -> None:
+    def __init__(self, work: BatchWork, number: int = 0) -> None:
         self.work, self.order = work, copy.copy(work.order)
         self.order.seek(work.cursor)
 

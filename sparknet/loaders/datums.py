@@ -16,7 +16,7 @@ from sparknet.loaders.datum import parse_datum, stored_shape
 from sparknet.loaders.image import Size
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
-from sparknet.loaders.pictures import LABEL, Reader
+from sparknet.loaders.pictures import LABEL, PictureReader
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Batch, Column, Indices, Rows, rows_of
 from sparknet.native.batch_items import ENCODED, BatchItems
@@ -28,7 +28,7 @@ BACKENDS = ("lmdb", "leveldb")
 class Datums:
     """data (channels x height x width bytes, or floats) and label, by key.
 
-    Encoded images are decoded: `size`, `color` and `damaged` as in `Reader`.  The first use
+    Encoded images are decoded: `size`, `color` and `damaged` as in `PictureReader`.  The first use
     looks where the records are: in an LMDB that reads its index, in a LevelDB everything.
     """
 
@@ -51,7 +51,7 @@ class Datums:
             damaged=damaged,
             preprocessing=preprocessing,
         )
-        self.path, self.reader = str(path), Reader(size, color, damaged, preprocessing)
+        self.path, self.reader = str(path), PictureReader(size, color, damaged, preprocessing)
         backend = backend or kind_of(self.path)
         if backend not in BACKENDS:
             raise SpecError(f"backend '{backend}' is neither lmdb nor leveldb")

@@ -19,7 +19,7 @@ LARGEST_HELD = 1 << 30
 MOST_SHUFFLED = 1 << 27
 
 
-class Rows:
+class HDF5Rows:
     """Data sets of the same names in several files; shuffled, if at all, as Caffe does it: the
     files again in every round, the rows of a file each time it begins."""
 

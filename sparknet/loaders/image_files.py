@@ -9,7 +9,7 @@ from typing import Any
 
 from sparknet.errors import FileError
 from sparknet.loaders.image import Size, read_list
-from sparknet.loaders.pictures import Pictures, Reader
+from sparknet.loaders.pictures import PictureReader, Pictures
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.proto.byte_source import StrPath
 
@@ -56,7 +56,7 @@ class ImageFiles(Pictures):
             raise FileError(source, "holds no image")
         self.paths = [path for path, _ in entries]
         super().__init__(
-            Reader(size, color, damaged, preprocessing), [label for _, label in entries]
+            PictureReader(size, color, damaged, preprocessing), [label for _, label in entries]
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -107,7 +107,7 @@ class BlockWriter:
         return b"".join(self._parts) + b"".join(one.to_bytes(4, "little") for one in numbers)
 
 
-class Writer:
+class LevelDBWriter:
     """Takes records; `finish` makes them a database."""
 
     def __init__(self, folder: Path, path: object) -> None:
@@ -200,7 +200,7 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 @contextmanager
-def new_leveldb(path: str) -> Iterator[Writer]:
+def new_leveldb(path: str) -> Iterator[LevelDBWriter]:
     """A new database in the folder `path`, which appears when the block ends without error.
 
     An existing one is not replaced.
@@ -213,7 +213,7 @@ def new_leveldb(path: str) -> Iterator[Writer]:
         draft.mkdir(parents=True)
     except OSError as error:
         raise FileError(path, f"cannot be written: {error.strerror}") from error
-    writer = Writer(draft, path)
+    writer = LevelDBWriter(draft, path)
     try:
         yield writer
         writer.finish()

@@ -35,7 +35,7 @@ LARGEST_NODE = ((SIZE - PAGE.size) // 2 & -2) - 2
 LONGEST_VALUE = 2**32 - 1
 
 
-class Writer:
+class LMDBWriter:
     """Takes records; `finish` makes them a database."""
 
     def __init__(self, file: BinaryIO, path: object) -> None:
@@ -164,7 +164,7 @@ def _branch_nodes(group: list[tuple[bytes, int]]) -> list[bytes]:
 
 
 @contextmanager
-def new_lmdb(path: str) -> Iterator[Writer]:
+def new_lmdb(path: str) -> Iterator[LMDBWriter]:
     """A new database in the folder `path`, which appears when the block ends without error.
 
     An existing one is not replaced.
@@ -180,7 +180,7 @@ def new_lmdb(path: str) -> Iterator[Writer]:
         raise FileError(path, f"cannot be written: {error.strerror}") from error
     try:
         with replacing(file) as draft, draft.open("wb") as out:
-            writer = Writer(out, path)
+            writer = LMDBWriter(out, path)
             yield writer
             writer.finish()
     except BaseException:

@@ -21,7 +21,7 @@ Shape3 = tuple[int, int, int]
 LABEL = Column(np.dtype(np.int32), ())
 
 
-class Reader:
+class PictureReader:
     """How images become arrays of one shape.
 
     `size` is a height and a width to resize to; without it all images must have the size of
@@ -79,7 +79,7 @@ class Reader:
 class Pictures(ABC):
     """Images and labels; columns data (channels x height x width bytes) and label."""
 
-    def __init__(self, reader: Reader, labels: Sequence[int]) -> None:
+    def __init__(self, reader: PictureReader, labels: Sequence[int]) -> None:
         self.reader = reader
         self.labels = np.array(labels, np.int32)
 

@@ -13,7 +13,7 @@ from typing import Any
 from sparknet.errors import FileError, shown
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.image_files import SUFFIXES
-from sparknet.loaders.pictures import Pictures, Reader
+from sparknet.loaders.pictures import PictureReader, Pictures
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.proto.byte_source import StrPath
 
@@ -70,7 +70,7 @@ class Tars(Pictures):
             self.classes = sorted(set(names))
             number_of = {name: number for number, name in enumerate(self.classes)}
             numbers = [number_of[name] for name in names]
-        super().__init__(Reader(size, color, damaged, preprocessing), numbers)
+        super().__init__(PictureReader(size, color, damaged, preprocessing), numbers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._again, ()

@@ -17,18 +17,20 @@ import os
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
+from sparknet import renamed
 from sparknet.dsl import NetParams, SolverParams
 from sparknet.errors import SpecError
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.models.conv_lstm import State, conv_lstm
+from sparknet.models.conv_lstm import ConvLSTMState, conv_lstm
 from sparknet.models.ssd import Map, ssd
 from sparknet.proto.suggest import did_you_mean
 
 __all__ = [
     "NAMES",
+    "ConvLSTMState",
     "Map",
-    "State",
     "about",
     "conv_lstm",
     "files",
@@ -37,6 +39,9 @@ __all__ = [
     "solver",
     "ssd",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed.names(__name__, State=ConvLSTMState)
 
 NAMES = (
     "alexnet",

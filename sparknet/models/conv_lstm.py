@@ -8,7 +8,7 @@ from sparknet.dsl import Convolution, Eltwise, LayerSpec, Sigmoid, Slice, TanH
 from sparknet.errors import SpecError
 
 
-class State(NamedTuple):
+class ConvLSTMState(NamedTuple):
     """The blobs of what a ConvLSTM remembers: its output and its memory."""
 
     hidden: str
@@ -19,12 +19,12 @@ def conv_lstm(
     name: str,
     step: int,
     bottom: str | None,
-    before: State | None,
+    before: ConvLSTMState | None,
     *,
     units: int,
     kernel: int = 3,
     **options: Any,
-) -> tuple[list[LayerSpec], State]:
+) -> tuple[list[LayerSpec], ConvLSTMState]:
     """One step in time of the ConvLSTM ``name``: its layers, and the state after it.
 
     ``bottom`` is a map, or None for a step that only goes on from its state; ``before`` is the
@@ -70,4 +70,4 @@ def conv_lstm(
         TanH(f"{at}_squashed", cell),
         Eltwise(hidden, [gates[2], f"{at}_squashed"], operation="PROD"),
     ]
-    return layers, State(hidden, cell)
+    return layers, ConvLSTMState(hidden, cell)

@@ -60,7 +60,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Served:
+class HeadBlobs:
     """The blobs in which a head's numbers can be read."""
 
     raw: str | None
@@ -161,7 +161,7 @@ def _axis(layer: LayerMessage | None, shape: Sequence[int]) -> int:
     return min(axis % max(len(shape), 1), max(len(shape) - 1, 0))
 
 
-def served(net: NetMessage, heads: Sequence[Head]) -> tuple[NetMessage, dict[str, Served]]:
+def served(net: NetMessage, heads: Sequence[Head]) -> tuple[NetMessage, dict[str, HeadBlobs]]:
     """The net with layers for what is missing, and where each head's numbers are then found."""
     made = NetMessage()
     made.CopyFrom(net)
@@ -177,7 +177,7 @@ class _Tail:
     def __init__(self, net: NetMessage, head: Head) -> None:
         self._net, self._head = net, head
 
-    def served(self) -> Served:
+    def served(self) -> HeadBlobs:
         head = self._head
         raw, probability = head.scores, head.probabilities
         if head.kind == "labels" and head.is_single:
@@ -199,7 +199,7 @@ class _Tail:
             layer = self._add(ArgMax.type, [raw or head.blob], "classes")
             layer.argmax_param.axis = head.axis
             place = layer.top[0]
-        return Served(raw, probability, place)
+        return HeadBlobs(raw, probability, place)
 
     def _add(self, kind: str, bottoms: Sequence[str], what: str) -> LayerMessage:
         name = f"{self._head.blob}/{what}"

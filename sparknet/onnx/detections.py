@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sparknet.onnx.source import Array, Node
+from sparknet.onnx.source import Array, OnnxNode
 
 OP = "sparknet.Detections"
 _ROWS = [1, 1, -1, 7]
 
 
-class Detections:
+class DetectionSearch:
     """Looks for a Reshape of rows of image, label, score and box, and for all that it needs."""
 
-    def __init__(self, makers: Mapping[str, Node], constants: Mapping[str, Array]) -> None:
+    def __init__(self, makers: Mapping[str, OnnxNode], constants: Mapping[str, Array]) -> None:
         self.makers, self.constants = makers, constants
 
-    def found(self, end: Node) -> Node | None:
+    def found(self, end: OnnxNode) -> OnnxNode | None:
         """A node in place of the last one."""
         if end.op != "Reshape" or self._numbers(end.inputs[1]) != _ROWS:
             return None
@@ -41,8 +41,14 @@ class Detections:
         return self._whole(end, label, number, score, taken.inputs[0], keep)
 
     def _whole(
-        self, end: Node, label: str | None, number: str, score: str | None, boxes: str, keep: int
-    ) -> Node | None:
+        self,
+        end: OnnxNode,
+        label: str | None,
+        number: str,
+        score: str | None,
+        boxes: str,
+        keep: int,
+    ) -> OnnxNode | None:
         chosen = [self._column(label, 1), self._column(number, 2)]
         suppressing = self._made(chosen[0], "NonMaxSuppression")
         scores = self._made(score, "Gather")
@@ -57,7 +63,7 @@ class Detections:
         overlap, least = (self._numbers(name) for name in suppressing.inputs[3:])
         if not overlap or not least:
             return None
-        made = Node(OP, end.name, list(suppressing.inputs[:2]), list(end.outputs))
+        made = OnnxNode(OP, end.name, list(suppressing.inputs[:2]), list(end.outputs))
         made.attributes = {"overlap": overlap[0], "least": least[0], "keep": keep}
         return made
 
@@ -85,7 +91,7 @@ class Detections:
         made = self._made(name, op)
         return None if made is None else made.inputs[0]
 
-    def _made(self, name: str | None, op: str) -> Node | None:
+    def _made(self, name: str | None, op: str) -> OnnxNode | None:
         maker = self.makers.get(name or "")
         return maker if maker is not None and maker.op == op and len(maker.inputs) > 0 else None
 

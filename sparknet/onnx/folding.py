@@ -11,10 +11,10 @@ import numpy as np
 
 from sparknet.onnx.limits import bounded, spread
 from sparknet.onnx.placing import PLACING
-from sparknet.onnx.source import Array, Node
+from sparknet.onnx.source import Array, OnnxNode
 
 Inputs = Sequence[Any]
-Fold = Callable[[Node, Inputs], Any]
+Fold = Callable[[OnnxNode, Inputs], Any]
 
 
 TYPES: dict[int, Any] = {
@@ -38,14 +38,14 @@ def foldable(op: str) -> bool:
     return op in _FOLDS
 
 
-def fold(node: Node, inputs: Inputs) -> list[Array]:
+def fold(node: OnnxNode, inputs: Inputs) -> list[Array]:
     """The outputs of a node whose inputs are all known; raises ValueError and its like."""
     found = _FOLDS[node.op](node, inputs)
     outputs = found if isinstance(found, list) else [found]
     return [np.asarray(one) for one in outputs]
 
 
-def axes_of(node: Node, inputs: Inputs, place: int = 1) -> list[int] | None:
+def axes_of(node: OnnxNode, inputs: Inputs, place: int = 1) -> list[int] | None:
     """Axes that are an attribute in old opsets and an input in new ones."""
     if "axes" in node.attributes:
         return [int(axis) for axis in node.attributes["axes"]]
@@ -90,7 +90,7 @@ def _ends(start: int, end: int, step: int) -> tuple[int, int | None, int]:
     return start, None if step < 0 and end <= -(2**31) + 1 else end, step
 
 
-def split_sizes(node: Node, inputs: Inputs, size: int) -> list[int]:
+def split_sizes(node: OnnxNode, inputs: Inputs, size: int) -> list[int]:
     """The pieces of ONNX's Split."""
     given = node.attributes.get("split")
     if given is None and len(inputs) > 1 and inputs[1] is not None:
@@ -105,7 +105,7 @@ def split_sizes(node: Node, inputs: Inputs, size: int) -> list[int]:
 
 
 def _broadcast(function: Callable[..., Any]) -> Fold:
-    def folded(node: Node, inputs: Inputs) -> Any:
+    def folded(node: OnnxNode, inputs: Inputs) -> Any:
         bounded(spread(*(one.shape for one in inputs)), inputs)
         with np.errstate(all="ignore"):
             return function(*inputs)
@@ -114,7 +114,7 @@ def _broadcast(function: Callable[..., Any]) -> Fold:
 
 
 def _same(function: Callable[..., Any]) -> Fold:
-    def folded(node: Node, inputs: Inputs) -> Any:
+    def folded(node: OnnxNode, inputs: Inputs) -> Any:
         with np.errstate(all="ignore"):
             return np.asarray(function(inputs[0])).astype(inputs[0].dtype)
 
@@ -122,7 +122,7 @@ def _same(function: Callable[..., Any]) -> Fold:
 
 
 def _variadic(function: Callable[..., Any]) -> Fold:
-    def folded(node: Node, inputs: Inputs) -> Any:
+    def folded(node: OnnxNode, inputs: Inputs) -> Any:
         bounded(spread(*(one.shape for one in inputs)), inputs)
         value = inputs[0]
         for one in inputs[1:]:
@@ -151,7 +151,7 @@ def _remainder(a: Array, b: Array) -> Array:
     return rest
 
 
-def _cast(node: Node, inputs: Inputs) -> Any:
+def _cast(node: OnnxNode, inputs: Inputs) -> Any:
     wanted = int(node.attributes.get("to", 0))
     if wanted not in TYPES:
         raise ValueError(f"a cast to type {wanted} is not supported")
@@ -159,7 +159,7 @@ def _cast(node: Node, inputs: Inputs) -> Any:
         return inputs[0].astype(TYPES[wanted])
 
 
-def _constant(node: Node, inputs: Inputs) -> Any:
+def _constant(node: OnnxNode, inputs: Inputs) -> Any:
     for name, value in node.attributes.items():
         if name == "value":
             return value
@@ -170,18 +170,18 @@ def _constant(node: Node, inputs: Inputs) -> Any:
     raise ValueError("its value is of no supported kind")
 
 
-def _constant_of_shape(node: Node, inputs: Inputs) -> Any:
+def _constant_of_shape(node: OnnxNode, inputs: Inputs) -> Any:
     value = np.ravel(node.attributes.get("value", np.zeros(1, np.float32)))
     return np.full(bounded(np.ravel(inputs[0]).tolist()), value[0], value.dtype)
 
 
-def _expand(node: Node, inputs: Inputs) -> Any:
+def _expand(node: OnnxNode, inputs: Inputs) -> Any:
     wanted = bounded(np.ravel(inputs[1]).tolist())
     shape = bounded(spread(inputs[0].shape, wanted))
     return np.broadcast_to(inputs[0], shape).copy()
 
 
-def _range(node: Node, inputs: Inputs) -> Any:
+def _range(node: OnnxNode, inputs: Inputs) -> Any:
     start, limit, delta = (np.ravel(one)[0] for one in inputs)
     if delta == 0:
         raise ValueError("its step is 0")
@@ -189,36 +189,36 @@ def _range(node: Node, inputs: Inputs) -> Any:
     return np.arange(start, limit, delta).astype(inputs[0].dtype)
 
 
-def _tile(node: Node, inputs: Inputs) -> Any:
+def _tile(node: OnnxNode, inputs: Inputs) -> Any:
     repeats = [int(one) for one in np.ravel(inputs[1])]
     bounded([size * times for size, times in zip(inputs[0].shape, repeats, strict=True)])
     return np.tile(inputs[0], repeats)
 
 
-def _concat(node: Node, inputs: Inputs) -> Any:
+def _concat(node: OnnxNode, inputs: Inputs) -> Any:
     bounded((sum(one.size for one in inputs),), ())
     return np.concatenate(inputs, int(node.attributes["axis"]))
 
 
-def _gather(node: Node, inputs: Inputs) -> Any:
+def _gather(node: OnnxNode, inputs: Inputs) -> Any:
     axis = int(node.attributes.get("axis", 0))
     rest = inputs[0].size // max(1, inputs[0].shape[axis])
     bounded((rest * inputs[1].size,))
     return np.take(inputs[0], inputs[1].astype(np.int64), axis)
 
 
-def _unsqueeze(node: Node, inputs: Inputs) -> Any:
+def _unsqueeze(node: OnnxNode, inputs: Inputs) -> Any:
     axes = axes_of(node, inputs) or []
     bounded((1,) * (inputs[0].ndim + len(axes)))
     return np.expand_dims(inputs[0], tuple(axes))
 
 
-def _squeeze(node: Node, inputs: Inputs) -> Any:
+def _squeeze(node: OnnxNode, inputs: Inputs) -> Any:
     axes = axes_of(node, inputs)
     return np.squeeze(inputs[0], None if axes is None else tuple(axes))
 
 
-def _slice(node: Node, inputs: Inputs) -> Any:
+def _slice(node: OnnxNode, inputs: Inputs) -> Any:
     taken = slices(inputs[0].shape, *slice_arguments(node, inputs))
     value = inputs[0]
     for axis, places in enumerate(taken):
@@ -227,7 +227,7 @@ def _slice(node: Node, inputs: Inputs) -> Any:
     return value
 
 
-def slice_arguments(node: Node, inputs: Inputs) -> tuple[Any, Any, Any, Any]:
+def slice_arguments(node: OnnxNode, inputs: Inputs) -> tuple[Any, Any, Any, Any]:
     """Starts, ends, axes and steps."""
     if "starts" in node.attributes:
         known = node.attributes
@@ -237,14 +237,14 @@ def slice_arguments(node: Node, inputs: Inputs) -> tuple[Any, Any, Any, Any]:
     return given[0], given[1], given[2], given[3]
 
 
-def _split(node: Node, inputs: Inputs) -> Any:
+def _split(node: OnnxNode, inputs: Inputs) -> Any:
     axis = int(node.attributes.get("axis", 0))
     sizes = split_sizes(node, inputs, inputs[0].shape[axis])
     return list(np.split(inputs[0], np.cumsum(sizes)[:-1], axis))
 
 
 def _reduce(function: Callable[..., Any]) -> Fold:
-    def folded(node: Node, inputs: Inputs) -> Any:
+    def folded(node: OnnxNode, inputs: Inputs) -> Any:
         axes = axes_of(node, inputs)
         if not axes and node.attributes.get("noop_with_empty_axes"):
             if node.op == "ReduceL2":
@@ -262,13 +262,13 @@ def _where(condition: Array, a: Array, b: Array) -> Array:
     return chosen
 
 
-def _clip(node: Node, inputs: Inputs) -> Any:
+def _clip(node: OnnxNode, inputs: Inputs) -> Any:
     low = node.attributes.get("min", inputs[1] if len(inputs) > 1 else None)
     high = node.attributes.get("max", inputs[2] if len(inputs) > 2 else None)
     return inputs[0] if low is None and high is None else np.clip(inputs[0], low, high)
 
 
-def _gemm(node: Node, inputs: Inputs) -> Any:
+def _gemm(node: OnnxNode, inputs: Inputs) -> Any:
     known = node.attributes
     a = inputs[0].T if known.get("transA") else inputs[0]
     b = inputs[1].T if known.get("transB") else inputs[1]
@@ -279,19 +279,19 @@ def _gemm(node: Node, inputs: Inputs) -> Any:
     return value.astype(inputs[0].dtype)
 
 
-def _matmul(node: Node, inputs: Inputs) -> Any:
+def _matmul(node: OnnxNode, inputs: Inputs) -> Any:
     bounded((*inputs[0].shape[:-1], inputs[1].shape[-1]))
     return np.matmul(inputs[0], inputs[1])
 
 
-def _dequantize(node: Node, inputs: Inputs) -> Any:
+def _dequantize(node: OnnxNode, inputs: Inputs) -> Any:
     values = inputs[0].astype(np.float32)
     zero = np.zeros(1) if len(inputs) < 3 or inputs[2] is None else inputs[2]
     scale = _lined_up(node, np.asarray(inputs[1], np.float32), values)
     return ((values - _lined_up(node, zero.astype(np.float32), values)) * scale).astype(np.float32)
 
 
-def _lined_up(node: Node, numbers: Array, values: Array) -> Array:
+def _lined_up(node: OnnxNode, numbers: Array, values: Array) -> Array:
     """Scales or zero points, one for all values or one for each index of an axis."""
     if numbers.size == 1:
         return numbers.reshape(())
@@ -304,7 +304,7 @@ def _lined_up(node: Node, numbers: Array, values: Array) -> Array:
     return numbers
 
 
-def _quantize(node: Node, inputs: Inputs) -> Any:
+def _quantize(node: OnnxNode, inputs: Inputs) -> Any:
     zero = inputs[2] if len(inputs) > 2 and inputs[2] is not None else np.zeros(1, np.uint8)
     scale = _lined_up(node, np.asarray(inputs[1], np.float32), inputs[0])
     bounds = np.iinfo(zero.dtype)

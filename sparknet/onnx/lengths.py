@@ -12,7 +12,7 @@ import numpy as np
 
 from sparknet.errors import FileError, shown
 from sparknet.onnx.netlist import Made, Netlist, Value
-from sparknet.onnx.source import Array, Node, Source
+from sparknet.onnx.source import Array, OnnxNode, Source
 
 Place = tuple[str, int]
 """An input and its axis."""
@@ -51,7 +51,7 @@ def open_lengths(source: Source) -> dict[Place, str]:
 
 
 def bound(
-    node: Node, inputs: Sequence[Array | None], made: Array, lengths: Sequence[int]
+    node: OnnxNode, inputs: Sequence[Array | None], made: Array, lengths: Sequence[int]
 ) -> int | None:
     """For how long an input a table has rows, of which a node takes one for each place."""
     given = inputs[0]

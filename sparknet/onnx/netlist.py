@@ -21,7 +21,7 @@ FLOAT = np.dtype(np.float32)
 
 
 @dataclass(eq=False)
-class Blob:
+class Computed:
     """A value that the net computes.
 
     `order` says that the value is the blob with its axes in another order, and `pads` that zeros
@@ -43,7 +43,7 @@ class Blob:
     places within a record.  -1: the number of the record stands before the place."""
     step: tuple[float, bool] | None = None
     """What the values are rounded to in eight bits, and whether some are below zero."""
-    done: Blob | None = None
+    done: Computed | None = None
     """What the work made, for the next reader."""
 
     @property
@@ -61,7 +61,7 @@ class Blob:
         return self.order is None and self.pads is None
 
 
-Value = Array | Blob
+Value = Array | Computed
 
 
 @dataclass(eq=False)
@@ -94,23 +94,23 @@ class Netlist:
     budget: Budget
     lengths: tuple[int, ...] = ()
     """What stands for the other sizes that are left open: the lengths of sequences."""
-    anchors: dict[int, tuple[Blob, int]] = field(default_factory=dict)
+    anchors: dict[int, tuple[Computed, int]] = field(default_factory=dict)
     """An input and its axis that has each open size."""
     layers: list[Made] = field(default_factory=list)
-    blobs: dict[str, Blob] = field(default_factory=dict)
+    blobs: dict[str, Computed] = field(default_factory=dict)
     makers: dict[str, Made] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=set)
 
     def add(
         self,
         type_name: str,
-        bottoms: Sequence[Blob],
+        bottoms: Sequence[Computed],
         *,
         name: str,
         tops: Sequence[str],
         arrays: Sequence[Array] = (),
         options: dict[str, Any] | None = None,
-    ) -> list[Blob]:
+    ) -> list[Computed]:
         """Append a layer; returns its tops."""
         parameter = caffe_pb2.LayerParameter(name=self.unique(name, "layer"), type=type_name)
         parameter.bottom.extend(one.name for one in bottoms)
@@ -131,7 +131,7 @@ class Netlist:
         found = []
         for top, shape in zip(parameter.top, plan.tops, strict=True):
             self.makers[top] = made
-            self.blobs[top] = Blob(top, tuple(shape))
+            self.blobs[top] = Computed(top, tuple(shape))
             found.append(self.blobs[top])
         return found
 

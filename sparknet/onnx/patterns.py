@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.onnx.detections import Detections
+from sparknet.onnx.detections import DetectionSearch
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.limits import LARGEST
-from sparknet.onnx.source import Array, Node, Source
+from sparknet.onnx.source import Array, OnnxNode, Source
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 _DEEPEST = 16
@@ -21,7 +21,7 @@ _DEEPEST = 16
 _PROBE = np.linspace(-6, 6, 49, dtype=np.float32)
 
 
-def simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
+def simplified(source: Source) -> tuple[list[OnnxNode], dict[str, Array]]:
     """The nodes that the outputs need, simplified, and all constants."""
     source.nodes = _in_order(source)
     _check_order(source)
@@ -31,7 +31,7 @@ def simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
         raise FileError(source.path, f"has a malformed node: {shown(error)}") from error
 
 
-def _simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
+def _simplified(source: Source) -> tuple[list[OnnxNode], dict[str, Array]]:
     graph = _Graph(source)
     graph.fold()
     graph.skip_nothing()
@@ -46,7 +46,7 @@ def _simplified(source: Source) -> tuple[list[Node], dict[str, Array]]:
     return graph.nodes, graph.constants
 
 
-def _in_order(source: Source) -> list[Node]:
+def _in_order(source: Source) -> list[OnnxNode]:
     """The nodes behind those whose values they read, otherwise as they stand; those that wait for
     each other, or for what nothing makes, come last."""
     makers = {name: at for at, node in enumerate(source.nodes) for name in node.outputs if name}
@@ -91,8 +91,8 @@ class _Graph:
         self.source = source
         self.nodes = list(source.nodes)
         self.constants = dict(source.constants)
-        self.makers: dict[str, Node] = {}
-        self.readers: dict[str, list[Node]] = {}
+        self.makers: dict[str, OnnxNode] = {}
+        self.readers: dict[str, list[OnnxNode]] = {}
 
     def index(self) -> None:
         """Note who makes and who reads each value."""
@@ -105,7 +105,7 @@ class _Graph:
     def skip_nothing(self) -> None:
         """Let readers of a copy read what is copied."""
         same: dict[str, str] = {}
-        left: list[Node] = []
+        left: list[OnnxNode] = []
         for node in self.nodes:
             node.inputs = [same.get(name, name) for name in node.inputs]
             if self._does_nothing(node) and node.outputs[0] not in self.source.outputs:
@@ -114,7 +114,7 @@ class _Graph:
                 left.append(node)
         self.nodes = left
 
-    def _does_nothing(self, node: Node) -> bool:
+    def _does_nothing(self, node: OnnxNode) -> bool:
         if node.op == "Dropout" and self.source.opset >= 12 and node.inputs:
             training = self.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
             return training is None or not training.any()
@@ -122,7 +122,7 @@ class _Graph:
 
     def fold(self) -> None:
         """Do what needs constants only."""
-        left: list[Node] = []
+        left: list[OnnxNode] = []
         budget = LARGEST + 8 * sum(one.size for one in self.constants.values())
         for node in self.nodes:
             known = [self.constants.get(name) for name in node.inputs if name]
@@ -142,7 +142,7 @@ class _Graph:
                 self.source.quantised.update(node.outputs)
         self.nodes = left
 
-    def _is_quantised(self, node: Node, given: list[Array | None]) -> bool:
+    def _is_quantised(self, node: OnnxNode, given: list[Array | None]) -> bool:
         """Whether a constant, perhaps turned since, was stored in eight bits."""
         if node.op == "DequantizeLinear":
             return given[0] is not None and given[0].dtype.itemsize == 1
@@ -182,7 +182,7 @@ class _Graph:
 
     def find_detections(self) -> None:
         """Find what a detector ends with."""
-        detections = Detections(self.makers, self.constants)
+        detections = DetectionSearch(self.makers, self.constants)
         for end in [node for node in self.nodes if node.op == "Reshape" and len(node.inputs) > 1]:
             found = detections.found(end)
             if found is not None:
@@ -196,9 +196,9 @@ class _Graph:
             found = self._activation(start)
             if found is not None:
                 op, name, end = found
-                self._replace(end, Node(op, end.name, [name], list(end.outputs)))
+                self._replace(end, OnnxNode(op, end.name, [name], list(end.outputs)))
 
-    def _activation(self, start: Node) -> tuple[str, str, Node] | None:
+    def _activation(self, start: OnnxNode) -> tuple[str, str, OnnxNode] | None:
         for end in self._ends(start):
             for name in self._above(start):
                 inside = self._between(name, end)
@@ -207,9 +207,9 @@ class _Graph:
                     return op, name, end
         return None
 
-    def _ends(self, start: Node) -> list[Node]:
+    def _ends(self, start: OnnxNode) -> list[OnnxNode]:
         """The products that a value leads to, the farthest first."""
-        found: list[Node] = []
+        found: list[OnnxNode] = []
         node = start
         for _ in range(4):
             readers = self.readers.get(node.outputs[0], [])
@@ -220,7 +220,7 @@ class _Graph:
                 found.append(node)
         return found[::-1]
 
-    def _above(self, start: Node) -> list[str]:
+    def _above(self, start: OnnxNode) -> list[str]:
         """Values that a node is computed from, value by value, the nearest first."""
         found: list[str] = []
         waiting = list(start.inputs)
@@ -234,9 +234,9 @@ class _Graph:
                 waiting.extend(maker.inputs)
         return found
 
-    def _between(self, name: str, end: Node) -> list[Node] | None:
+    def _between(self, name: str, end: OnnxNode) -> list[OnnxNode] | None:
         """The nodes from one value to the end; None where the end needs another value too."""
-        inside: dict[int, Node] = {}
+        inside: dict[int, OnnxNode] = {}
         waiting = [end]
         while waiting:
             node = waiting.pop()
@@ -252,7 +252,7 @@ class _Graph:
                 waiting.append(maker)
         return [node for node in self.nodes if id(node) in inside]
 
-    def _recognised(self, inside: list[Node], name: str, end: Node) -> str | None:
+    def _recognised(self, inside: list[OnnxNode], name: str, end: OnnxNode) -> str | None:
         values: dict[str, Array] = {name: _PROBE}
         try:
             for node in inside:
@@ -279,11 +279,11 @@ class _Graph:
             found = self._normalisation(end)
             if found is not None:
                 x, axes, eps = found
-                made = Node("LayerNormalization", end.name, [x], list(end.outputs))
+                made = OnnxNode("LayerNormalization", end.name, [x], list(end.outputs))
                 made.attributes = {"axes": axes, "epsilon": eps}
                 self._replace(end, made)
 
-    def _normalisation(self, end: Node) -> tuple[str, list[int], float] | None:
+    def _normalisation(self, end: OnnxNode) -> tuple[str, list[int], float] | None:
         centred = self._made(end.inputs[0], "Sub")
         root = self._made(end.inputs[1], "Sqrt") if len(end.inputs) > 1 else None
         added = self._made(root.inputs[0], "Add") if root else None
@@ -302,7 +302,7 @@ class _Graph:
             return None
         return centred.inputs[0], axes, eps
 
-    def _is_square(self, name: str, centred: Node) -> bool:
+    def _is_square(self, name: str, centred: OnnxNode) -> bool:
         maker = self.makers.get(name)
         if maker is None:
             return False
@@ -311,12 +311,12 @@ class _Graph:
             return all(same)
         return maker.op == "Pow" and same[0] and self._scalar(maker.inputs[1]) == 2
 
-    def _is_centred(self, name: str, centred: Node) -> bool:
+    def _is_centred(self, name: str, centred: OnnxNode) -> bool:
         """Whether a value is this difference, or the same difference written again."""
         other = self._made(name, "Sub")
         return other is not None and other.inputs == centred.inputs
 
-    def _axes(self, node: Node) -> list[int] | None:
+    def _axes(self, node: OnnxNode) -> list[int] | None:
         if not node.attributes.get("keepdims", 1):
             return None
         if "axes" in node.attributes:
@@ -324,7 +324,7 @@ class _Graph:
         known = self.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
         return None if known is None else [int(axis) for axis in np.ravel(known)]
 
-    def _made(self, name: str, op: str) -> Node | None:
+    def _made(self, name: str, op: str) -> OnnxNode | None:
         maker = self.makers.get(name)
         while maker is not None and maker.op == "Cast" and op != "Cast":
             maker = self.makers.get(maker.inputs[0])
@@ -334,7 +334,7 @@ class _Graph:
         value = self.constants.get(name)
         return float(np.ravel(value)[0]) if value is not None and value.size == 1 else None
 
-    def _replace(self, end: Node, made: Node) -> None:
+    def _replace(self, end: OnnxNode, made: OnnxNode) -> None:
         self.nodes = [made if node is end else node for node in self.nodes]
         self.index()
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from sparknet.onnx.limits import bounded
-from sparknet.onnx.source import Array, Node
+from sparknet.onnx.source import Array, OnnxNode
 
 Inputs = Sequence[Any]
 
 
-def _scatter_nd(node: Node, inputs: Inputs) -> Any:
+def _scatter_nd(node: OnnxNode, inputs: Inputs) -> Any:
     data, places, updates = inputs[0].copy(), inputs[1], inputs[2]
     if node.attributes.get("reduction", "none") != "none":
         raise ValueError("it adds up what falls on one place")
@@ -21,7 +21,7 @@ def _scatter_nd(node: Node, inputs: Inputs) -> Any:
     return data
 
 
-def _gather_nd(node: Node, inputs: Inputs) -> Any:
+def _gather_nd(node: OnnxNode, inputs: Inputs) -> Any:
     if node.attributes.get("batch_dims"):
         raise ValueError("batch_dims are not supported")
     data, places = inputs
@@ -34,12 +34,12 @@ def _points(places: Array) -> tuple[Array, ...]:
     return tuple(np.moveaxis(places.astype(np.int64), -1, 0))
 
 
-def _gather_elements(node: Node, inputs: Inputs) -> Any:
+def _gather_elements(node: OnnxNode, inputs: Inputs) -> Any:
     axis = int(node.attributes.get("axis", 0))
     return np.take_along_axis(inputs[0], inputs[1].astype(np.int64), axis)
 
 
-def _scatter_elements(node: Node, inputs: Inputs) -> Any:
+def _scatter_elements(node: OnnxNode, inputs: Inputs) -> Any:
     if node.attributes.get("reduction", "none") != "none":
         raise ValueError("it adds up what falls on one place")
     data = inputs[0].copy()
@@ -48,26 +48,26 @@ def _scatter_elements(node: Node, inputs: Inputs) -> Any:
     return data
 
 
-def _cumsum(node: Node, inputs: Inputs) -> Any:
+def _cumsum(node: OnnxNode, inputs: Inputs) -> Any:
     if node.attributes.get("exclusive") or node.attributes.get("reverse"):
         raise ValueError("sums that leave their own value out, or go backwards")
     return np.cumsum(inputs[0], int(np.ravel(inputs[1])[0])).astype(inputs[0].dtype)
 
 
-def _trilu(node: Node, inputs: Inputs) -> Any:
+def _trilu(node: OnnxNode, inputs: Inputs) -> Any:
     diagonal = int(np.ravel(inputs[1])[0]) if len(inputs) > 1 and inputs[1] is not None else 0
     half = np.triu if node.attributes.get("upper", 1) else np.tril
     return half(inputs[0], diagonal)
 
 
-def _one_hot(node: Node, inputs: Inputs) -> Any:
+def _one_hot(node: OnnxNode, inputs: Inputs) -> Any:
     places, depth, (off, on) = inputs[0].astype(np.int64), int(np.ravel(inputs[1])[0]), inputs[2]
     bounded((places.size, depth))
     made = np.where(places[..., None] % max(depth, 1) == np.arange(depth), on, off)
     return np.moveaxis(made, -1, int(node.attributes.get("axis", -1)))
 
 
-def _pad(node: Node, inputs: Inputs) -> Any:
+def _pad(node: OnnxNode, inputs: Inputs) -> Any:
     data = inputs[0]
     given = node.attributes["pads"] if "pads" in node.attributes else np.ravel(inputs[1])
     pads = [int(one) for one in given]
@@ -81,7 +81,7 @@ def _pad(node: Node, inputs: Inputs) -> Any:
     return np.pad(data, pairs, constant_values=number)
 
 
-PLACING: dict[str, Callable[[Node, Inputs], Any]] = {
+PLACING: dict[str, Callable[[OnnxNode, Inputs], Any]] = {
     "CumSum": _cumsum,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,

@@ -18,10 +18,10 @@ from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
 from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, Place, bound, grow, open_lengths
 from sparknet.onnx.limits import LARGEST, spread
-from sparknet.onnx.netlist import FLOAT, Blob, Netlist, Value
+from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.records import LARGE, MEDIUM, SMALL, check_alike, counted, is_open, unlikely
-from sparknet.onnx.source import Array, Branch, Node, Source, StrPath, read_source
+from sparknet.onnx.source import Array, Branch, OnnxNode, Source, StrPath, read_source
 from sparknet.onnx.step import OPERATORS, Step
 from sparknet.proto import Model
 from sparknet.proto.untrusted import mark
@@ -94,7 +94,7 @@ class _Trial:
     """A model that is read for several numbers of records, if it leaves the number open."""
 
     source: Source
-    nodes: list[Node]
+    nodes: list[OnnxNode]
     shapes: dict[str, Sequence[Any]]
     batch: int
 
@@ -195,7 +195,7 @@ class Reading:
     """One model on its way into a net."""
 
     source: Source
-    nodes: list[Node]
+    nodes: list[OnnxNode]
     shapes: Mapping[str, Sequence[Any]]
     records: int
     """How many an open size stands for."""
@@ -216,8 +216,8 @@ class Reading:
         """The axis of records of each input that leaves their number open."""
         self.longest: int | None = None
         """The longest sequence that the tables of the model have places for."""
-        self.grown: dict[str, Blob] = {}
-        self.whole: dict[str, Blob] = {}
+        self.grown: dict[str, Computed] = {}
+        self.whole: dict[str, Computed] = {}
         """The blobs of whole numbers that casts make, by what they are made from."""
         self.values: dict[str, Value] = dict(source.constants)
         self.uses = Counter(name for node in self.nodes for name in node.inputs)
@@ -248,10 +248,10 @@ class Reading:
 
     # -- what converters ask -------------------------------------------------------------
 
-    def readers(self, blob: Blob) -> int:
+    def readers(self, blob: Computed) -> int:
         return self.held[blob.name]
 
-    def layer_name(self, node: Node) -> str:
+    def layer_name(self, node: OnnxNode) -> str:
         """The name of its weights without their ending, or the node's own."""
         weights = node.inputs[1] if len(node.inputs) > 1 else ""
         if weights.endswith(".weight") and weights in self.source.constants:
@@ -262,22 +262,22 @@ class Reading:
 
     def bind(self, name: str, value: Value) -> None:
         self.values[name] = value
-        if isinstance(value, Blob):
+        if isinstance(value, Computed):
             self.held[value.name] += self.uses[name]
 
     # -- the walk ------------------------------------------------------------------------
 
-    def _run(self, nodes: Sequence[Node]) -> None:
+    def _run(self, nodes: Sequence[OnnxNode]) -> None:
         for node in nodes:
             found = self._chosen(node) if node.op == "If" else self._outputs(node)
             for name, value in zip(node.outputs, found, strict=False):
                 if name:
                     self.bind(name, value)
 
-    def _chosen(self, node: Node) -> list[Value]:
+    def _chosen(self, node: OnnxNode) -> list[Value]:
         """The results of one branch of an If, whose condition is known."""
         condition = self.values[node.inputs[0]]
-        if isinstance(condition, Blob) or condition.size != 1:
+        if isinstance(condition, Computed) or condition.size != 1:
             raise self.source.refuse(
                 node, "its condition depends on values, and a net has no branches"
             )
@@ -322,7 +322,7 @@ class Reading:
                 f"{what} is too large: {' x '.join(map(str, record))} numbers a record; "
                 f"{LARGEST} are the most unless its shape is given",
             )
-        node = Node("Input", name, [], [name])
+        node = OnnxNode("Input", name, [], [name])
         try:
             blob = Step(self, node, []).layer("Input", [], shape={"dim": shape})
         except _WRONG as error:
@@ -333,7 +333,7 @@ class Reading:
         _typed(blob, self.source.integers.get(name, FLOAT))
         self.bind(name, blob)
 
-    def _outputs(self, node: Node) -> list[Value]:
+    def _outputs(self, node: OnnxNode) -> list[Value]:
         inputs = [self.values[name] if name else None for name in node.inputs]
         try:
             found = self._converted(node, inputs)
@@ -341,11 +341,11 @@ class Reading:
             raise self.source.refuse(node, _said(error)) from error
         return found if isinstance(found, list) else [found]
 
-    def _converted(self, node: Node, inputs: list[Value | None]) -> Value | list[Value]:
-        known = [one for one in inputs if not isinstance(one, Blob)]
+    def _converted(self, node: OnnxNode, inputs: list[Value | None]) -> Value | list[Value]:
+        known = [one for one in inputs if not isinstance(one, Computed)]
         if len(known) == len(inputs) and foldable(node.op):
             return list(self._fold(node, known))
-        if node.op in ("Shape", "Size") and isinstance(inputs[0], Blob):
+        if node.op in ("Shape", "Size") and isinstance(inputs[0], Computed):
             hollow = np.broadcast_to(np.float32(0), inputs[0].shape)
             return list(fold(node, [hollow]))
         given_inputs = inputs
@@ -367,18 +367,18 @@ class Reading:
             step.refuse("it computes fractions of whole numbers, and no layer rounds")
         made = convert(step)
         found = made if isinstance(made, list) else [made]
-        if node.op in _SPREADING and isinstance(found[0], Blob):
+        if node.op in _SPREADING and isinstance(found[0], Computed):
             shape = spread(*(one.shape for one in given_inputs if one is not None))
             if found[0].shape != shape:
                 found = [step.sized(found[0], shape, part="spread")]
-        given = [one for one in inputs if isinstance(one, Blob)]
+        given = [one for one in inputs if isinstance(one, Computed)]
         whole = node.op in _MOVING and all(one.integral for one in given)
         return [
-            _typed(one, kind, whole) if isinstance(one, Blob) and one not in given else one
+            _typed(one, kind, whole) if isinstance(one, Computed) and one not in given else one
             for one in found
         ]
 
-    def _cut(self, node: Node, name: str, array: Array) -> Value:
+    def _cut(self, node: OnnxNode, name: str, array: Array) -> Value:
         """A constant that is as long as the input: one number where it is all the same, or cut
         off where the input ends."""
         lengths = self.net.lengths
@@ -396,7 +396,7 @@ class Reading:
             self.grown[name] = _typed(blob, array.dtype if array.dtype.kind in "iub" else FLOAT)
         return self.grown[name]
 
-    def _fold(self, node: Node, inputs: Sequence[Array | None]) -> list[Array]:
+    def _fold(self, node: OnnxNode, inputs: Sequence[Array | None]) -> list[Array]:
         found = fold(node, inputs)
         if self.lengths and inputs and inputs[0] is not None:
             rows = bound(node, inputs, found[0], self.net.lengths)
@@ -416,7 +416,7 @@ class Reading:
             value = self.values.get(name)
             if value is None:
                 raise FileError(self.source.path, f"nothing makes the output '{shown(name)}'")
-            node = Node("Output", name, [], [name])
+            node = OnnxNode("Output", name, [], [name])
             step = Step(self, node, [value])
             try:
                 blob = step.blob()
@@ -470,14 +470,14 @@ _MOVING = (
 )
 
 
-def _type_of(node: Node, inputs: Sequence[Value | None]) -> np.dtype[Any]:
+def _type_of(node: OnnxNode, inputs: Sequence[Value | None]) -> np.dtype[Any]:
     """The type of what an operator gives, unless its converter knows better."""
     values = inputs[1:] if node.op in _CHOOSING else inputs
     kind = next((one.dtype for one in values if one is not None), FLOAT)
     return kind if kind.kind in "iub" and node.op not in _CHANGING else FLOAT
 
 
-def _typed(blob: Blob, kind: np.dtype[Any], integral: bool = False) -> Blob:
+def _typed(blob: Computed, kind: np.dtype[Any], integral: bool = False) -> Computed:
     """The blob, whose type a converter has given or else its node's rule."""
     if blob.dtype == FLOAT:
         blob.dtype = kind

@@ -28,7 +28,7 @@ _NUMBERS = (*_FLOATS, *_WHOLE[:-1])
 
 
 @dataclass(eq=False)
-class Node:
+class OnnxNode:
     """One operation; a domain that is not ONNX's own is part of `op`."""
 
     op: str
@@ -45,7 +45,7 @@ class Node:
 class Branch:
     """The graph that an If runs in one case."""
 
-    nodes: list[Node]
+    nodes: list[OnnxNode]
     constants: dict[str, Array]
     outputs: list[str]
 
@@ -63,7 +63,7 @@ class Source:
     path: str
     name: str
     opset: int
-    nodes: list[Node]
+    nodes: list[OnnxNode]
     constants: dict[str, Array]
     inputs: dict[str, tuple[int | str | None, ...]]
     outputs: list[str]
@@ -84,7 +84,7 @@ class Source:
     def is_ours(self) -> bool:
         return self.producer == PRODUCER
 
-    def refuse(self, node: Node, reason: str) -> FileError:
+    def refuse(self, node: OnnxNode, reason: str) -> FileError:
         return FileError(self.path, f"{node}: {reason}")
 
 
@@ -111,10 +111,10 @@ def read_source(path: StrPath) -> Source:
         model = onnx.load_model(os.fspath(path), format="protobuf", load_external_data=False)
     except Exception as error:  # protobuf's errors differ from one runtime to another
         raise FileError(path, f"is no ONNX model: {_line(error)}") from error
-    return _Reader(onnx, path).source(model)
+    return _ModelReader(onnx, path).source(model)
 
 
-class _Reader:
+class _ModelReader:
     """Takes one model apart."""
 
     def __init__(self, onnx: Any, path: StrPath) -> None:
@@ -158,11 +158,11 @@ class _Reader:
             raise self.fail(f"is of opset {max(versions)}; {OLDEST_OPSET} is the oldest supported")
         return int(max(versions))
 
-    def _node(self, number: int, node: Any) -> Node:
+    def _node(self, number: int, node: Any) -> OnnxNode:
         op, domain = _text(node.op_type), _text(node.domain)
         op = op if domain in _STANDARD else f"{domain}.{op}"
         inputs, outputs = map(_text, node.input), map(_text, node.output)
-        made = Node(op, _text(node.name) or f"{op}_{number}", list(inputs), list(outputs))
+        made = OnnxNode(op, _text(node.name) or f"{op}_{number}", list(inputs), list(outputs))
         for one in node.attribute:
             made.attributes[_text(one.name)] = self._attribute(one, made)
         for value in made.attributes.values():
@@ -179,7 +179,7 @@ class _Reader:
             [_text(one.name) for one in graph.output],
         )
 
-    def _attribute(self, attribute: Any, node: Node) -> Any:
+    def _attribute(self, attribute: Any, node: OnnxNode) -> Any:
         kinds = self.onnx.AttributeProto
         if attribute.type == kinds.TENSOR:
             return self.array(attribute.t, f"{node}: attribute")

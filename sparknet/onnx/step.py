@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob, Made, Value
-from sparknet.onnx.source import Array, Node
+from sparknet.onnx.netlist import Computed, Made, Value
+from sparknet.onnx.source import Array, OnnxNode
 
 if TYPE_CHECKING:
     from sparknet.layers import Shape
@@ -40,7 +40,7 @@ class Step:
     """A node, its inputs, and the net as far as it is made."""
 
     reading: Reading
-    node: Node
+    node: OnnxNode
     inputs: list[Value | None]
 
     def refuse(self, reason: str) -> NoReturn:
@@ -72,9 +72,9 @@ class Step:
         value = self.inputs[place] if place < len(self.inputs) else None
         if value is None:
             self.refuse(f"input {place} is missing")
-        if isinstance(value, Blob) and value.rounded and not rounded:
+        if isinstance(value, Computed) and value.rounded and not rounded:
             value = self.whole(value)
-        if isinstance(value, Blob) and value.rows and not rows:
+        if isinstance(value, Computed) and value.rows and not rows:
             self.refuse("it computes with the numbers of the records, which no layer does")
         return value
 
@@ -84,20 +84,20 @@ class Step:
     def constant(self, place: int, what: str) -> Array:
         """An input that must be known."""
         value = self.value(place)
-        if isinstance(value, Blob):
+        if isinstance(value, Computed):
             self.refuse(f"{what} must be constant; here the model computes it")
         return value
 
     def optional(self, place: int, what: str) -> Array | None:
         return self.constant(place, what) if self.has(place) else None
 
-    def blob(self, place: int = 0) -> Blob:
+    def blob(self, place: int = 0) -> Computed:
         """An input as a blob whose axes lie in order."""
         return self.plain(self.value(place))
 
-    def plain(self, value: Value) -> Blob:
+    def plain(self, value: Value) -> Computed:
         """A blob whose values lie as its shape says; adds the layers that this takes."""
-        if not isinstance(value, Blob):
+        if not isinstance(value, Computed):
             return self.parameter(value)
         if value.rounded:
             return self.whole(value)
@@ -108,7 +108,7 @@ class Step:
         if value.done is None:
             from sparknet.onnx.operators.moving import padded, permuted
 
-            made = Blob(value.name, value.stored)
+            made = Computed(value.name, value.stored)
             order = value.order or range(len(made.shape))
             if value.pads is not None:
                 back = np.argsort(order)
@@ -117,17 +117,17 @@ class Step:
             value.done.step = self.reading.net.blobs[value.name].step
         return value.done
 
-    def whole(self, value: Blob) -> Blob:
+    def whole(self, value: Computed) -> Computed:
         """The whole numbers that a cast of others makes."""
         known = self.reading.whole
         if value.name not in known:
-            plain = Blob(value.name, value.stored)
+            plain = Computed(value.name, value.stored)
             made = self.layer("Math", [plain], part="whole", function="TRUNC")
             made.dtype, made.integral = value.dtype, True
             known[value.name] = made
         return known[value.name]
 
-    def parameter(self, array: Array, grows: str = "") -> Blob:
+    def parameter(self, array: Array, grows: str = "") -> Computed:
         """A constant as a blob: the top of a Parameter layer, the same for every record.
 
         One that grows with a length is cut off where the length of the input says.
@@ -162,7 +162,7 @@ class Step:
         names = self.node.outputs
         return place < len(names) and bool(names[place]) and self.reading.uses[names[place]] > 0
 
-    def readers_of(self, place: int) -> list[Node]:
+    def readers_of(self, place: int) -> list[OnnxNode]:
         """The nodes that read an output."""
         name = self.node.outputs[place]
         return [node for node in self.reading.nodes if name in node.inputs]
@@ -172,13 +172,13 @@ class Step:
     def layer(
         self,
         type_name: str,
-        bottoms: Sequence[Blob],
+        bottoms: Sequence[Computed],
         arrays: Sequence[Array] = (),
         *,
         part: str | None = None,
         label: str | None = None,
         **options: Any,
-    ) -> Blob:
+    ) -> Computed:
         """Append a layer of one top; ``part`` tells several of a node apart, ``label`` only the
         layers."""
         return self.layers(type_name, bottoms, arrays, part=part, label=label, **options)[0]
@@ -186,14 +186,14 @@ class Step:
     def layers(
         self,
         type_name: str,
-        bottoms: Sequence[Blob],
+        bottoms: Sequence[Computed],
         arrays: Sequence[Array] = (),
         *,
         tops: Sequence[str] | None = None,
         part: str | None = None,
         label: str | None = None,
         **options: Any,
-    ) -> list[Blob]:
+    ) -> list[Computed]:
         """Append a layer; returns its tops."""
         name = self.reading.layer_name(self.node)
         top = self.node.outputs[0]
@@ -215,7 +215,7 @@ class Step:
 
     def maker(self, value: Value) -> Made | None:
         """The layer that makes a blob which this node alone reads."""
-        if not isinstance(value, Blob) or not value.is_plain:
+        if not isinstance(value, Computed) or not value.is_plain:
             return None
         if self.reading.readers(value) != 1:
             return None
@@ -229,7 +229,7 @@ class Step:
             self.refuse(f"axis {axis} of {axes} axes")
         return axis % axes
 
-    def reshape(self, blob: Blob, shape: Sequence[int], part: str | None = None) -> Blob:
+    def reshape(self, blob: Computed, shape: Sequence[int], part: str | None = None) -> Computed:
         """The values under another shape; sizes that come from the batch stay free."""
         blob, wanted = self.plain(blob), tuple(int(size) for size in shape)
         if wanted == blob.shape:
@@ -263,8 +263,8 @@ class Step:
         return self.sized(blob, wanted, part=part, reshape=True)
 
     def sized(
-        self, x: Blob, shape: Sequence[int], part: str | None = None, *, reshape: bool = False
-    ) -> Blob:
+        self, x: Computed, shape: Sequence[int], part: str | None = None, *, reshape: bool = False
+    ) -> Computed:
         """A blob with the sizes of this shape, spread or cut off; those that are open are those
         of the inputs."""
         x, wanted = self.plain(x), tuple(int(size) for size in shape)
@@ -272,7 +272,9 @@ class Step:
             return x
         return self._sized(x, wanted, part, reshape)
 
-    def _sized(self, x: Blob, wanted: Sequence[int], part: str | None, reshape: bool) -> Blob:
+    def _sized(
+        self, x: Computed, wanted: Sequence[int], part: str | None, reshape: bool
+    ) -> Computed:
         bottoms, sizes, left = [x], list[dict[str, int]](), False
         for size in wanted:
             if not self.is_open(size):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from sparknet import renamed
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import read_blob, write_blob
 from sparknet.proto.dialect import ForkWarning
@@ -14,7 +17,13 @@ from sparknet.proto.solver import (
     solver_in_dialect,
     solver_nets,
 )
-from sparknet.proto.state_file import State, parse_state, read_state, state_model_path, write_state
+from sparknet.proto.state_file import (
+    SolverState,
+    parse_state,
+    read_state,
+    state_model_path,
+    write_state,
+)
 from sparknet.proto.text import format_text, parse_text, read_text, write_text
 from sparknet.proto.text_files import UnknownWarning, parse_net, parse_solver, read_net, read_solver
 from sparknet.proto.upgrade import (
@@ -29,7 +38,7 @@ __all__ = [
     "ForkWarning",
     "Model",
     "SolverNets",
-    "State",
+    "SolverState",
     "UnknownWarning",
     "UpgradeWarning",
     "caffe_pb2",
@@ -60,3 +69,6 @@ __all__ = [
     "write_state",
     "write_text",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed.names(__name__, State=SolverState)

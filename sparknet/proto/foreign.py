@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 
 from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import ByteSource
-from sparknet.proto.wire import BYTES, Field, encode_varint, read_field
+from sparknet.proto.wire import BYTES, WireField, encode_varint, read_field
 
 LAYER = 100
 """The number of `layer` in a net, and of the first settings in a layer."""
@@ -42,7 +42,7 @@ def _layer(content: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _is_readable(content: bytes, field: Field) -> bool:
+def _is_readable(content: bytes, field: WireField) -> bool:
     layer = caffe_pb2.LayerParameter()
     try:
         layer.ParseFromString(content[field.start : field.stop])

@@ -103,7 +103,7 @@ def write_hdf5_state(
         _write_numbered(file.create_group("history"), list(history))
 
 
-class _Reader:
+class _HDF5Reader:
     """A file of unknown origin: every dataset is examined before memory is taken for it."""
 
     def __init__(self, h5: ModuleType, file: h5py.File, source: FileSource) -> None:
@@ -194,13 +194,13 @@ class _Reader:
 
 
 @contextmanager
-def _reading(path: StrPath) -> Iterator[_Reader]:
+def _reading(path: StrPath) -> Iterator[_HDF5Reader]:
     h5 = h5py_module(f"reading {os.fspath(path)}")
     try:
         # As a Python file: what libhdf5 opens by name it may remember after damage, and confuse
         # with the next file of that name.
         with open_source(path) as source, source.stream() as raw, h5.File(raw, "r") as file:
-            yield _Reader(h5, file, source)
+            yield _HDF5Reader(h5, file, source)
     except SparkNetError:
         raise
     except MemoryError as error:

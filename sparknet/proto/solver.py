@@ -18,7 +18,7 @@ from sparknet.proto.text_files import read_net
 from sparknet.proto.upgrade import upgrade_net, upgrade_solver_in_place
 
 Net = caffe_pb2.NetParameter
-State = caffe_pb2.NetState
+NetState = caffe_pb2.NetState
 Solver = caffe_pb2.SolverParameter
 
 SOLVER_TYPES = ("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam")
@@ -158,7 +158,7 @@ def solver_nets(solver: Solver, folder: StrPath = "", *, unknown: str = "refuse"
         shared = _shared_net(solver, read)
         tests += [upgrade_net(shared) for _ in range(len(solver.test_iter) - len(tests))]
     for index, net in enumerate(tests):
-        own = solver.test_state[index] if solver.test_state else State()
+        own = solver.test_state[index] if solver.test_state else NetState()
         _settle(net, caffe_pb2.TEST, own)
     return SolverNets(train, tests)
 
@@ -199,8 +199,8 @@ def _shared_net(solver: Solver, read: Callable[[str], Net]) -> Net:
     return read(solver.net)
 
 
-def _settle(net: Net, phase: caffe_pb2.Phase, own: State) -> None:
-    state = State(phase=phase)
+def _settle(net: Net, phase: caffe_pb2.Phase, own: NetState) -> None:
+    state = NetState(phase=phase)
     state.MergeFrom(net.state)
     state.MergeFrom(own)
     net.state.CopyFrom(state)

@@ -25,7 +25,7 @@ from sparknet.proto.wire import STATE, encode_varint, header
 
 
 @dataclass(eq=False)
-class State:
+class SolverState:
     """A solver's snapshot; `history` is in the order of Caffe's solverstate files."""
 
     iteration: int = 0
@@ -34,20 +34,20 @@ class State:
     history: list[Array] = field(default_factory=list)
 
 
-def read_state(path: StrPath) -> State:
+def read_state(path: StrPath) -> SolverState:
     """Reads a solverstate, binary or HDF5."""
     with open_source(path) as source:
         if hdf5.is_hdf5(source):
-            return State(*hdf5.read_hdf5_state(path))
+            return SolverState(*hdf5.read_hdf5_state(path))
         return _parse(source)
 
 
-def parse_state(data: bytes | bytearray | memoryview, name: str = "<memory>") -> State:
+def parse_state(data: bytes | bytearray | memoryview, name: str = "<memory>") -> SolverState:
     """A binary solverstate that is in memory."""
     return _parse(ByteSource(data, name))
 
 
-def write_state(path: StrPath, state: State) -> None:
+def write_state(path: StrPath, state: SolverState) -> None:
     """Writes a solverstate: HDF5 if the name ends in .h5, otherwise binary."""
     for name in ("iteration", "current_step"):
         if not 0 <= getattr(state, name) < 1 << 31:
@@ -60,7 +60,7 @@ def write_state(path: StrPath, state: State) -> None:
         write_chunks(path, list(_chunks(state)))
 
 
-def state_model_path(state: State, path: StrPath) -> Path | None:
+def state_model_path(state: SolverState, path: StrPath) -> Path | None:
     """The model file that a state read from `path` names; None if it names none.
 
     A relative name counts from the working directory, as in Caffe, or from the state's own folder;
@@ -78,17 +78,17 @@ def state_model_path(state: State, path: StrPath) -> Path | None:
     raise FileError(path, f"the model file {state.learned_net!r} that it names is missing")
 
 
-def _parse(source: ByteSource) -> State:
+def _parse(source: ByteSource) -> SolverState:
     skeleton, payloads = walked(source, STATE, "solver state")
     message = parsed(source, caffe_pb2.SolverState, skeleton)
     history = [
         load_blob(source, blob, payloads[int(blob.data[0])], f"history blob {index}")
         for index, blob in enumerate(message.history)
     ]
-    return State(message.iter, message.learned_net, message.current_step, history)
+    return SolverState(message.iter, message.learned_net, message.current_step, history)
 
 
-def _chunks(state: State) -> Iterator[Chunk]:
+def _chunks(state: SolverState) -> Iterator[Chunk]:
     yield encode_varint(1 << 3) + encode_varint(state.iteration)
     if state.learned_net:
         name = state.learned_net.encode()

@@ -38,7 +38,7 @@ NET: Kind = {100: {7: None}, 2: {6: None, 1: {50: None}}}
 STATE: Kind = {3: None}
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """One field on the wire; `body` is where its content begins."""
 
     number: int
@@ -82,7 +82,7 @@ def header(number: int, length: int) -> bytes:
     return encode_varint(number << 3 | BYTES) + encode_varint(length)
 
 
-def read_field(source: ByteSource, position: int, stop: int) -> Field:
+def read_field(source: ByteSource, position: int, stop: int) -> WireField:
     """The field at `position`, checked to end at or before `stop`."""
     head = source.peek(position, min(20, stop - position))
     tag, at = _varint(source, head, 0)
@@ -106,7 +106,7 @@ def read_field(source: ByteSource, position: int, stop: int) -> Field:
             f"is cut short or damaged: field {number} at byte {position} ends at byte {end}, "
             f"past byte {stop}",
         )
-    return Field(number, wire, position, body, end)
+    return WireField(number, wire, position, body, end)
 
 
 def walk(source: ByteSource, kind: Kind | None) -> tuple[bytes, list[Payload]]:
@@ -194,7 +194,7 @@ class _Walker:
         inner = header(1, len(dims)) + dims
         return header(7, len(inner)) + inner, position
 
-    def piece(self, entry: Field, stop: int, shift: int = 0) -> Piece | None:
+    def piece(self, entry: WireField, stop: int, shift: int = 0) -> Piece | None:
         """The numbers in a field of a blob, with those of the same tag that follow it."""
         if entry.number - shift not in BLOB_FIELDS:
             return None
@@ -215,7 +215,7 @@ class _Walker:
             return Piece(entry.body, 1, 0, width)
         return Piece(entry.start, self.run(entry, stop), 1, width)
 
-    def run(self, entry: Field, stop: int) -> int:
+    def run(self, entry: WireField, stop: int) -> int:
         """How many unpacked numbers with the tag of `entry` follow each other."""
         step, tag = entry.stop - entry.start, entry.number << 3 | entry.wire
         count, block = 1, 16
@@ -238,7 +238,7 @@ class _Walker:
                 self.source.name, f"has more than {MAX_MESSAGES} layers and blobs: not Caffe's"
             )
 
-    def field(self, position: int, stop: int) -> Field:
+    def field(self, position: int, stop: int) -> WireField:
         self.fields += 1
         if self.fields > MAX_FIELDS:
             raise FileError(self.source.name, f"has more than {MAX_FIELDS} fields: not Caffe's")

@@ -11,12 +11,12 @@ from sparknet.spark.model import SparkModel
 from sparknet.spark.planning import runner
 from sparknet.spark.reading import read_images, read_records
 from sparknet.spark.session import get_session, local_session
-from sparknet.spark.trainer import Trained, Trainer
+from sparknet.spark.trainer import SparkTrained, Trainer
 from sparknet.spark.worker_cache import cached, clear_cache
 
 __all__ = [
     "SparkModel",
-    "Trained",
+    "SparkTrained",
     "Trainer",
     "cached",
     "clear_cache",
@@ -30,4 +30,6 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = renamed.names(__name__, forget=clear_cache, kept=cached, planning_on=runner)
+    __getattr__ = renamed.names(
+        __name__, Trained=SparkTrained, forget=clear_cache, kept=cached, planning_on=runner
+    )

@@ -14,9 +14,9 @@ from sparknet.layers import LAYERS, Shape
 from sparknet.loaders.labels import read_labels
 from sparknet.net.fed import FedNet
 from sparknet.spark.column_types import named
-from sparknet.spark.outputs import Best, Classes, Number, Output, Values, Vector
+from sparknet.spark.outputs import Best, Classes, Output, Scalar, Values, Vector
 from sparknet.spark.prediction import Invalid
-from sparknet.spark.ragged import Detections, Mask, Runs
+from sparknet.spark.ragged import Detections, Mask, PixelRuns
 from sparknet.spark.remote import fetched
 
 INVALID = ("raise", "null", "drop")
@@ -114,7 +114,7 @@ def _output(
     if ask.mask is not None and len(record) == 3:
         if ask.mask == "bytes" and record[0] > _BYTE:
             raise SparkError(f"blob '{blob}' has {record[0]} classes: ask for mask='runs'")
-        kind = Mask if ask.mask == "bytes" else Runs
+        kind = Mask if ask.mask == "bytes" else PixelRuns
         return kind(blob, column, axis, shape=tuple(record))
     classes = prod(record)
     if ask.top is not None and max(record, default=1) == classes > 1:
@@ -122,7 +122,7 @@ def _output(
             raise SparkError(f"there are {len(names)} labels for the {classes} classes of '{blob}'")
         return Classes(blob, column, axis, top=min(ask.top, classes), names=names)
     if classes == 1 and not (ask.vectors and record):
-        return Number(blob, column, axis)
+        return Scalar(blob, column, axis)
     return (Vector if ask.vectors else Values)(blob, column, axis)
 
 
@@ -134,7 +134,7 @@ def _check_used(found: Sequence[Output], ask: Ask) -> None:
     told = ", ".join(f"'{output.blob}'" for output in found)
     if ask.top is not None and not any(isinstance(one, Classes) for one in found):
         raise SparkError(f"top needs an output with one value per class, not {told}")
-    if ask.mask is not None and not any(isinstance(one, (Mask, Runs)) for one in found):
+    if ask.mask is not None and not any(isinstance(one, (Mask, PixelRuns)) for one in found):
         raise SparkError(f"mask needs an output of classes x height x width, not {told}")
     if ask.labels is not None and not any(isinstance(o, (Classes, Detections)) for o in found):
         raise SparkError(

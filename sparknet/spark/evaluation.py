@@ -99,7 +99,7 @@ class Classified:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Regressed:
     """How far predicted numbers are off; of vectors, the mean over their numbers."""
 
     rows: int
@@ -112,7 +112,7 @@ class Measured:
     """Rows that were left out (``invalid="drop"``)."""
 
 
-Evaluation = Classified | Measured
+Evaluation = Classified | Regressed
 
 
 @dataclass(frozen=True)
@@ -359,13 +359,13 @@ def _joined(head: Head, rows: Sequence[Any]) -> Evaluation:
     return Classified(int(confusion.sum()), confusion)
 
 
-def _measured(sums: Array) -> Measured:
+def _measured(sums: Array) -> Regressed:
     count, _, spread, squares, sizes = sums
     rows = int(count[0]) if count.size else 0
     if not rows:
-        return Measured(0, nan, nan, nan)
+        return Regressed(0, nan, nan, nan)
     r2 = [_ratio(s - e, s) for s, e in zip(spread, squares, strict=True)]
-    return Measured(
+    return Regressed(
         rows,
         float(np.mean(r2)),
         float((sizes / count).mean()),

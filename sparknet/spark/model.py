@@ -36,7 +36,7 @@ from sparknet.spark.pooling import POOLED, pooled
 from sparknet.spark.prediction import Invalid, Prediction
 from sparknet.spark.remote import fetched, written
 from sparknet.spark.shared_weights import send_weights
-from sparknet.spark.texts import Tokens, check_texts
+from sparknet.spark.texts import TokenizerFile, check_texts
 from sparknet.spark.transformed import key_of, pictures_of, transformed
 from sparknet.training.portable import portable_net
 from sparknet.weights import WeightCollection
@@ -120,7 +120,7 @@ class SparkModel:
             raise SpecError(f"this Net is made already: give dialect={dialect!r} to Net itself")
         if net is self.net:
             refuse_axes("this Net is made already", shapes, batch_axis)
-        self.tokens = saved.tokens if tokenizer is None else Tokens.read(tokenizer)
+        self.tokens = saved.tokens if tokenizer is None else TokenizerFile.read(tokenizer)
         """What makes numbers of texts, if the net takes texts."""
         if pooling is None and pooled is not None:
             raise SpecError(f"pooled={pooled!r} is for pooling, which is not given")

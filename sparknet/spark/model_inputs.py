@@ -12,7 +12,7 @@ from sparknet.errors import FileError, SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.spark.column_types import named
 from sparknet.spark.remote import exists, fetched
-from sparknet.spark.texts import Tokens
+from sparknet.spark.texts import TokenizerFile
 
 _LARGEST = 1 << 30
 
@@ -26,7 +26,7 @@ class ModelInputs:
 
     columns: dict[str, str] = field(default_factory=dict)
     preprocessing: Preprocessing | None = None
-    tokens: Tokens | None = None
+    tokens: TokenizerFile | None = None
 
     @classmethod
     def beside(cls, model: Any) -> ModelInputs:
@@ -45,7 +45,7 @@ class ModelInputs:
                 raise FileError(path, "is too large")
             said = cls.from_json(Path(file).read_text(encoding="utf-8", errors="replace"), path)
         tokenizer = f"{text.removesuffix(suffix)}{cls.TOKENIZER}"
-        return replace(said, tokens=Tokens.read(tokenizer)) if exists(tokenizer) else said
+        return replace(said, tokens=TokenizerFile.read(tokenizer)) if exists(tokenizer) else said
 
     def to_json(self) -> str:
         how = None if self.preprocessing is None else json.loads(self.preprocessing.to_json())

@@ -108,7 +108,7 @@ class _Buffers(Collected):
         return self._output.made_of(self._parts, None if valid.all() else pa.array(~valid))
 
 
-class Number(Fixed):
+class Scalar(Fixed):
     """A blob with one value per record."""
 
     def arrow_type(self) -> pa.DataType:
@@ -125,7 +125,7 @@ class Number(Fixed):
         return pa.array(parts[0], mask=None if invalid is None else np.asarray(invalid))
 
 
-class Best(Number):
+class Best(Scalar):
     """The index of the largest value, as the double that evaluators of pyspark.ml read."""
 
     def arrow_type(self) -> pa.DataType:

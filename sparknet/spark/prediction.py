@@ -22,7 +22,7 @@ from sparknet.spark.column_types import plain
 from sparknet.spark.columns import Wanted
 from sparknet.spark.outputs import Array, At, Collected, Output
 from sparknet.spark.places import in_one_line
-from sparknet.spark.row_parts import Reader, RowPart
+from sparknet.spark.row_parts import RowPart, RowReader
 from sparknet.spark.shared_weights import SharedWeights
 from sparknet.spark.texts import Texts
 from sparknet.spark.worker_cache import cached
@@ -95,7 +95,7 @@ class WorkerNet:
 
 
 @dataclass(frozen=True)
-class Predicted:
+class PredictedRows:
     """Rows as they came, and the columns that were made of them."""
 
     rows: pa.RecordBatch
@@ -103,7 +103,7 @@ class Predicted:
     valid: Array
 
 
-def predicted(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[Predicted]:
+def predicted(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[PredictedRows]:
     """The rows of a partition with their predictions.
 
     The first come back after one batch of the net, for `show` and `limit`, then twice as many each
@@ -112,7 +112,7 @@ def predicted(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[
     from pyspark import TaskContext
 
     context: Any = TaskContext.get()
-    reader = Reader(given, context.partitionId() if context is not None else 0)
+    reader = RowReader(given, context.partitionId() if context is not None else 0)
     with in_one_line():
         key = (given.weights, given.net.text, given.preprocessing, given.precision)
         worker = cached(key, given.make_net)
@@ -167,7 +167,7 @@ class _Piece:
             raise part.placed(error)
         self._errors[int(part.at[0])] = str(error)
 
-    def done(self) -> Predicted:
+    def done(self) -> PredictedRows:
         import pyarrow as pa
 
         valid = np.ones(self._rows.num_rows, bool)
@@ -176,7 +176,7 @@ class _Piece:
         if self._given.reason is not None:
             reasons = [self._errors.get(number) for number in range(self._rows.num_rows)]
             columns.append(pa.array(reasons, pa.string()))
-        return Predicted(self._rows, columns, valid)
+        return PredictedRows(self._rows, columns, valid)
 
 
 def check_made(output: Output, made: Array, count: int) -> None:

@@ -142,7 +142,7 @@ class Mask(Fixed):
 
 
 @dataclass(frozen=True)
-class Runs(Ragged):
+class PixelRuns(Ragged):
     """The class of each pixel, in a struct (height, width, runs): row by row, an array of structs
     (label, length)."""
 

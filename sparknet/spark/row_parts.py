@@ -69,7 +69,7 @@ class _Group:
         return cls(at, values, np.concatenate(frames) if frames else None)
 
 
-class Reader:
+class RowReader:
     """Reads the rows of one partition."""
 
     def __init__(self, given: Prediction, partition: int) -> None:

@@ -147,7 +147,7 @@ def _encoded(tokenizer: _Tokenizer, texts: list[str]) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TokenizerFile:
     """A tokenizer's file, as it was read."""
 
     text: bytes = field(repr=False)
@@ -155,7 +155,7 @@ class Tokens:
     pads_left: bool = False
 
     @classmethod
-    def read(cls, path: Any) -> Tokens:
+    def read(cls, path: Any) -> TokenizerFile:
         """A file wherever Spark can read it."""
         if not isinstance(path, (str, os.PathLike)):
             raise SparkError(f"tokenizer is {path!r}: the path of a tokenizer.json is needed")

@@ -31,9 +31,9 @@ from sparknet.spark.remote import fetched, local_path
 from sparknet.spark.row_weights import COLUMN as WEIGHT
 from sparknet.spark.row_weights import RowWeights, label_column, without_weights
 from sparknet.spark.task import Columns
-from sparknet.training import local_training
 from sparknet.training.beginning import Beginning
 from sparknet.training.kinds import Choice, ClassWeights, Kind, Name, Number, Pairs
+from sparknet.training.local_training import Trained
 from sparknet.training.run import Run
 from sparknet.training.runs import save_weights
 from sparknet.training.setting import again, described, setting, values_of
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Trained(local_training.Trained):
+class SparkTrained(Trained):
     """The result of `Trainer.fit`."""
 
     columns: dict[str, str] | None = None
@@ -112,7 +112,7 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
         or_none=True,
     )
 
-    def fit(self, data: Any, validation: Any = None, resume: bool = False) -> Trained:
+    def fit(self, data: Any, validation: Any = None, resume: bool = False) -> SparkTrained:
         """Train on an RDD of tuples or dicts, or on a DataFrame; ``validation`` is another one.
 
         ``resume`` continues from the newest snapshot of the newest run, if there is one.
@@ -166,7 +166,7 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
             outcome, trained = run.supervise(workers)
         nets.plain.set_weights(WeightCollection(initial.layout, trained))
         net = nets.plain
-        return Trained(net.get_weights(), run.history, net, outcome, self.columns)
+        return SparkTrained(net.get_weights(), run.history, net, outcome, self.columns)
 
     def _training_net(self, session: SparkSession, seed: int | None) -> Net:
         """The net with the initial weights."""

@@ -5,10 +5,13 @@ Nothing here knows of Spark: the same `work` runs in threads, in processes and i
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from sparknet import renamed
 from sparknet.training import strategies
 from sparknet.training.learner import Learner, SolverLearner
 from sparknet.training.local_training import Trained, train
-from sparknet.training.plan import Hooks, Plan
+from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.pycaffe_learner import PycaffeLearner
 from sparknet.training.strategies import *  # noqa: F403 - their names are listed there, once
 from sparknet.training.virtual import Cluster, simulate
@@ -19,8 +22,8 @@ __all__ = [
     "Hooks",
     "Learner",
     "Outcome",
-    "Plan",
     "PycaffeLearner",
+    "RunPlan",
     "SolverLearner",
     "Trained",
     "simulate",
@@ -28,3 +31,6 @@ __all__ = [
     "work",
 ]
 __all__ += strategies.__all__
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed.names(__name__, Plan=RunPlan)

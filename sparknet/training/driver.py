@@ -28,7 +28,7 @@ LARGEST_FILE = 1 << 40
 
 
 @dataclass
-class Progress:
+class RunProgress:
     """What the driver knows of a run."""
 
     starts: int = 0
@@ -64,7 +64,7 @@ class Driver:
         self._stop = False
         self._saved = False
         self._lock = threading.Lock()
-        self.progress = Progress()
+        self.progress = RunProgress()
         self._places = {
             "preflight": Rendezvous(),
             "aside": Rendezvous(),

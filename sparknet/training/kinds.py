@@ -198,7 +198,7 @@ class Unwritten(Kind):
 
 
 @dataclass(frozen=True)
-class Listener(Unwritten):
+class Callback(Unwritten):
     """A function of an event."""
 
     def fault(self, value: object) -> str | None:

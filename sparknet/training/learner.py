@@ -137,7 +137,7 @@ def repeat(
     return done
 
 
-class Feed(Protocol):
+class BatchSource(Protocol):
     """The source of a learner's batches."""
 
     def load(self) -> int:
@@ -155,7 +155,7 @@ class FedLearner(ABC):
 
     last_rate: float
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: BatchSource) -> None:
         self.feed = feed
         self.on_gradient: OnGradient | None = None
         self._samples, self._loading = 0, 0.0
@@ -202,7 +202,7 @@ class FedLearner(ABC):
 class SolverLearner(FedLearner):
     """A `Learner` with a solver of the embedded engine."""
 
-    def __init__(self, solver: Solver, feed: Feed) -> None:
+    def __init__(self, solver: Solver, feed: BatchSource) -> None:
         super().__init__(feed)
         self.solver = solver
         self.statistics = WeightCollection.of(solver.net, copy=False).layout.statistics

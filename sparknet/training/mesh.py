@@ -50,7 +50,7 @@ class Listener:
 
         The port is closed afterwards in every case.
         """
-        meeting = _Meeting(rank, len(addresses), run, seal, deadline)
+        meeting = _Arrivals(rank, len(addresses), run, seal, deadline)
         limit = STRANGERS + len(addresses) * len(CHANNELS)
         acceptor = Acceptor(self._socket, secret, meeting.expects, meeting.admit, limit)
         try:
@@ -66,7 +66,7 @@ class Listener:
         return meeting.found()
 
 
-class _Meeting:
+class _Arrivals:
     """The connections made so far, and the callers still expected."""
 
     def __init__(self, rank: int, size: int, run: str, seal: str, deadline: float) -> None:

@@ -1,4 +1,4 @@
-"""Schedule and Plan: when training ends, when it validates, and which snapshots it writes."""
+"""Schedule and RunPlan: when training ends, when it validates, and which snapshots it writes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Schedule):
+class RunPlan(Schedule):
     """A run's plan, the same for all workers.  Training ends at the first end that is reached."""
 
     net: str = ""

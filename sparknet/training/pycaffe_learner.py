@@ -14,8 +14,8 @@ from sparknet.errors import SolverError
 from sparknet.layers import LAYERS, TRAIN, Shape, make
 from sparknet.native import NDArray
 from sparknet.net import Net
-from sparknet.proto import State, caffe_pb2, read_state, write_state
-from sparknet.training.learner import FedLearner, Feed, momentum_of
+from sparknet.proto import SolverState, caffe_pb2, read_state, write_state
+from sparknet.training.learner import BatchSource, FedLearner, momentum_of
 from sparknet.training.mirror import Mirror
 from sparknet.weights import Layout, Scattered, Span, layout_of
 
@@ -55,7 +55,7 @@ class PycaffeLearner(FedLearner):
     The solver's snapshot_prefix must lie in a folder of this learner alone.
     """
 
-    def __init__(self, net: Net, feed: Feed, seed: int) -> None:
+    def __init__(self, net: Net, feed: BatchSource, seed: int) -> None:
         assert net.settings is not None
         super().__init__(feed)
         self.net, self.settings = net, net.settings
@@ -195,7 +195,7 @@ class PycaffeLearner(FedLearner):
             place += prod(shape)
         position = self._wanted
         try:
-            write_state(path, State(position.iteration, "", position.lowered, arrays))
+            write_state(path, SolverState(position.iteration, "", position.lowered, arrays))
             self._solver.restore(str(path))
         finally:
             path.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.training.line import Link
-from sparknet.training.plan import Plan
+from sparknet.training.plan import RunPlan
 from sparknet.training.portable import Portable
 from sparknet.training.training_settings import RunSettings
 
@@ -33,6 +33,6 @@ class RunSpec:
     preprocessing: Preprocessing | None = None
     """What was asked for images."""
 
-    def plan(self, records: int, batch_size: int) -> Plan:
+    def plan(self, records: int, batch_size: int) -> RunPlan:
         """The plan, completed by what is known after the records are read."""
         return self.settings.plan(self.net, self.validates, records, batch_size)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sparknet.errors import SettingError
 from sparknet.proto.suggest import did_you_mean
-from sparknet.training.plan import Plan
+from sparknet.training.plan import RunPlan
 
 Json = dict[str, Any]
 
@@ -83,7 +83,7 @@ class Tally:
         totals = ("total_samples", "total_bytes_sent", "total_seconds")
         return event | {name: getattr(self, name) for name in totals}
 
-    def judge(self, metrics: dict[str, float], plan: Plan, iteration: int) -> bool:
+    def judge(self, metrics: dict[str, float], plan: RunPlan, iteration: int) -> bool:
         """Add a validation; returns whether it is the best so far."""
         self.metrics, self.validated = metrics, iteration
         if not metrics:

@@ -14,9 +14,9 @@ from sparknet.errors import SettingError
 from sparknet.net.scores import check_names
 from sparknet.training.events import OnEvent
 from sparknet.training.kinds import (
+    Callback,
     Choice,
     Kind,
-    Listener,
     Name,
     Names,
     Number,
@@ -24,7 +24,7 @@ from sparknet.training.kinds import (
     Switch,
     Whole,
 )
-from sparknet.training.plan import ENDLESS, Plan, Schedule, steps_for
+from sparknet.training.plan import ENDLESS, RunPlan, Schedule, steps_for
 from sparknet.training.setting import setting, values_of
 from sparknet.training.strategies import Strategy
 
@@ -72,7 +72,7 @@ class TrainingSettings(Schedule):
         "The fork of Caffe whose meaning counts where forks differ (docs/compatibility.md).",
     )
     on_event: OnEvent | None = setting(
-        None, Listener(), "A function that is called with each event (sparknet.training.events)."
+        None, Callback(), "A function that is called with each event (sparknet.training.events)."
     )
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class TrainingSettings(Schedule):
         validates: bool,
         records: int | None = None,
         batch_size: int | None = None,
-    ) -> Plan:
+    ) -> RunPlan:
         """The plan, whose end by epochs is known when the records have been counted."""
         values = values_of(self, Schedule)
         if self.epochs is not None:
@@ -96,7 +96,7 @@ class TrainingSettings(Schedule):
                 values["steps"] = steps_for(self.epochs, records, batch_size, self.workers)
         if not validates:
             values["validate_every"] = 0
-        return Plan(**values, net=net, records=records, batch_size=batch_size)
+        return RunPlan(**values, net=net, records=records, batch_size=batch_size)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ from sparknet.training.histograms import look
 from sparknet.training.learner import Learner, NetFeed, SolverLearner
 from sparknet.training.line import Line, Link
 from sparknet.training.mesh import Listener
-from sparknet.training.plan import ENDLESS, Hooks, Plan, Validate
+from sparknet.training.plan import ENDLESS, Hooks, RunPlan, Validate
 from sparknet.training.pycaffe_learner import PycaffeLearner
 from sparknet.training.rendezvous import Presence
 from sparknet.training.run_spec import RunSpec
@@ -258,7 +258,7 @@ def _ranges(net: Net) -> dict[str, tuple[float, float]]:
 
 
 def work(
-    learner: Learner, strategy: Strategy, comm: Comm, plan: Plan, hooks: Hooks | None = None
+    learner: Learner, strategy: Strategy, comm: Comm, plan: RunPlan, hooks: Hooks | None = None
 ) -> Outcome:
     """Train together with the other workers until the plan ends.
 
@@ -271,7 +271,7 @@ def work(
 
 class _Rounds:
     def __init__(
-        self, learner: Learner, strategy: Strategy, comm: Comm, plan: Plan, hooks: Hooks
+        self, learner: Learner, strategy: Strategy, comm: Comm, plan: RunPlan, hooks: Hooks
     ) -> None:
         self.learner, self.strategy, self.comm = learner, strategy, comm
         self.plan, self.hooks = plan, hooks

@@ -13,7 +13,7 @@ from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import write_blob
 from sparknet.proto.model import Model
 from sparknet.proto.model_file import write_model
-from sparknet.proto.state_file import State, write_state
+from sparknet.proto.state_file import SolverState, write_state
 from sparknet.proto.text import parse_text
 from tests.fuzz.data_sets import data_sets
 from tests.fuzz.layers import TYPES, drawn
@@ -91,7 +91,7 @@ def _made() -> dict[str, list[bytes]]:
     net.layer.add(name="b", type="BatchNorm")
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     model = Model(net, [[array, array[0]], [array]], [[array, array[0]], [array]])
-    state = State(3, "x.caffemodel", 1, [array, array])
+    state = SolverState(3, "x.caffemodel", 1, [array, array])
     with tempfile.TemporaryDirectory() as folder:
         paths = {
             kind: Path(folder, f"x{'.h5' if kind.endswith('h5') else ''}")

@@ -13,7 +13,7 @@ import pytest
 
 from sparknet.errors import FileError, LayerError
 from sparknet.loaders import HDF5File
-from sparknet.loaders.hdf5_rows import Rows
+from sparknet.loaders.hdf5_rows import HDF5Rows
 from tests.caffe.host.nets import net, source
 
 SECRET = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -111,7 +111,7 @@ def test_layer(tmp_path: Path, make: Callable[[Any], None], word: str) -> None:
 @pytest.mark.parametrize(("make", "word"), HOSTILE)
 def test_later_file(tmp_path: Path, make: Callable[[Any], None], word: str) -> None:
     """The layer looks at its first file alone before it runs."""
-    rows = Rows([str(made(tmp_path, make))], ["data"], [(2,)], False, 0)
+    rows = HDF5Rows([str(made(tmp_path, make))], ["data"], [(2,)], False, 0)
     with pytest.raises(FileError, match=word):
         rows.fill([np.empty((2, 2), np.float32)])
 

@@ -40,7 +40,7 @@ def test_names_of_classes(tmp_path: Path) -> None:
     assert read_labels(written(tmp_path, text, "map.prototxt")) == ["cat", "", "dog"]
 
 
-Reader = Callable[[str], object]
+PictureReader = Callable[[str], object]
 
 
 def windows(path: str) -> object:
@@ -60,7 +60,9 @@ def windows(path: str) -> object:
         (windows, "0 a 3 4 5 0", "image 0 does not begin with '#'"),
     ],
 )
-def test_lines_that_are_wrong(read: Reader, text: str | bytes, says: str, tmp_path: Path) -> None:
+def test_lines_that_are_wrong(
+    read: PictureReader, text: str | bytes, says: str, tmp_path: Path
+) -> None:
     with pytest.raises(FileError, match=says):
         read(written(tmp_path, text))
 

@@ -10,12 +10,12 @@ import pytest
 from sparknet import Net, NetParams, RDDLayer
 from sparknet.dsl import LSTM
 from sparknet.errors import SpecError
-from sparknet.models import State, conv_lstm
+from sparknet.models import ConvLSTMState, conv_lstm
 
 STEPS, UNITS = 3, 4
 
 
-def unrolled(size: int, kernel: int, last: bool) -> tuple[Net, State]:
+def unrolled(size: int, kernel: int, last: bool) -> tuple[Net, ConvLSTMState]:
     """A net of steps over inputs x0, x1 …; the ``last`` step has no input."""
     layers: list[Any] = []
     state = None

@@ -12,7 +12,7 @@ import pytest
 from sparknet.errors import FileError, MissingExtra, WeightsError
 from sparknet.proto.model import Model
 from sparknet.proto.model_file import read_model, write_model
-from sparknet.proto.state_file import State, read_state, write_state
+from sparknet.proto.state_file import SolverState, read_state, write_state
 from tests.goldens import GOLDENS, index
 from tests.proto.test_model_file import array, model, net, same
 
@@ -248,7 +248,7 @@ def test_damaged_files(tmp_path: Path) -> None:
 )
 def test_damaged_states(tmp_path: Path, name: str, value: object) -> None:
     path = tmp_path / "x.solverstate.h5"
-    write_state(path, State(3, "m", 1, [array(2)]))
+    write_state(path, SolverState(3, "m", 1, [array(2)]))
     with h5py.File(path, "a") as file:
         del file[name]
         file[name] = value

@@ -9,11 +9,17 @@ import pytest
 from sparknet.errors import FileError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.model_file import read_model
-from sparknet.proto.state_file import State, parse_state, read_state, state_model_path, write_state
+from sparknet.proto.state_file import (
+    SolverState,
+    parse_state,
+    read_state,
+    state_model_path,
+    write_state,
+)
 from tests.goldens import GOLDENS, index
 
 SNAPSHOTS = index("solvers/snapshots")
-STATE = State(7, "snap/x.caffemodel", 2, [np.arange(6, dtype=np.float32).reshape(2, 3)])
+STATE = SolverState(7, "snap/x.caffemodel", 2, [np.arange(6, dtype=np.float32).reshape(2, 3)])
 
 
 @pytest.mark.parametrize("case", SNAPSHOTS, ids=lambda case: str(case["name"]))
@@ -74,7 +80,11 @@ def test_golden_refusals(name: str, word: str) -> None:
 @pytest.mark.parametrize("suffix", ["", ".h5"])
 def test_round_trip(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"x.solverstate{suffix}"
-    for state in (STATE, State(), State(1, "ä.caffemodel", 0, [np.float32(3).reshape(())])):
+    for state in (
+        STATE,
+        SolverState(),
+        SolverState(1, "ä.caffemodel", 0, [np.float32(3).reshape(())]),
+    ):
         write_state(path, state)
         again = read_state(path)
         assert (again.iteration, again.learned_net, again.current_step) == (
@@ -100,14 +110,14 @@ def test_bytes_equal_protobuf(tmp_path: Path) -> None:
 def test_refusals(tmp_path: Path) -> None:
     path = tmp_path / "x.solverstate"
     with pytest.raises(FileError, match="iteration -1"):
-        write_state(path, State(-1))
+        write_state(path, SolverState(-1))
     path.write_bytes(caffe_pb2.NetParameter(name="x").SerializeToString())
     with pytest.raises(FileError, match=r"no Caffe solver state|damaged"):
         read_state(path)
     path.write_bytes(b"\x12\x02\xff\xfe")
     with pytest.raises(FileError, match=r"UTF-8|damaged"):
         read_state(path)
-    assert state_model_path(State(), path) is None
+    assert state_model_path(SolverState(), path) is None
 
 
 def test_where_the_model_of_a_state_is_sought(
@@ -117,13 +127,13 @@ def test_where_the_model_of_a_state_is_sought(
     folder.mkdir()
     work.mkdir()
     monkeypatch.chdir(work)
-    state = State(1, "snap/x.caffemodel")
+    state = SolverState(1, "snap/x.caffemodel")
     (folder / "x.caffemodel").touch()
     assert state_model_path(state, folder / "x.solverstate") == folder / "x.caffemodel"
     (work / "snap").mkdir()
     (work / "snap" / "x.caffemodel").touch()
     assert state_model_path(state, folder / "x.solverstate") == Path("snap/x.caffemodel")
     with pytest.raises(FileError, match="is missing"):
-        state_model_path(State(1, "nul\0"), folder / "x.solverstate")
+        state_model_path(SolverState(1, "nul\0"), folder / "x.solverstate")
     with pytest.raises(FileError, match="is missing"):
-        state_model_path(State(1, "a" * 5000), folder / "x.solverstate")
+        state_model_path(SolverState(1, "a" * 5000), folder / "x.solverstate")

@@ -12,7 +12,7 @@ from sparknet.errors import SparkError
 from sparknet.net import Net
 from sparknet.spark import SparkModel
 from sparknet.spark.ask import Ask, find_outputs
-from sparknet.spark.outputs import Classes, Number
+from sparknet.spark.outputs import Classes, Scalar
 from sparknet.spark.ragged import Detections
 
 
@@ -167,7 +167,7 @@ def test_other_pictures_change_no_type() -> None:
       convolution_param { num_output: 1 kernel_size: 3 } }""")
     before = find_outputs(net.tested, {"conv": "conv"})
     net.forward({"data": np.zeros((7, 1, 9, 9))})
-    assert find_outputs(net.tested, {"conv": "conv"}) == before == [Number("conv", "conv")]
+    assert find_outputs(net.tested, {"conv": "conv"}) == before == [Scalar("conv", "conv")]
 
 
 SENTENCES = """

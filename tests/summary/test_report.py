@@ -16,7 +16,7 @@ from sparknet.errors import FileError, SettingError
 from sparknet.proto import write_text
 from sparknet.summary import RunFolder, report
 from sparknet.summary.report.drawing import drawing
-from sparknet.summary.report.reading import Run, read
+from sparknet.summary.report.reading import ReportedRun, read
 from sparknet.summary.run_folder import layers
 from sparknet.training import Averaging, Cluster, simulate
 from sparknet.training.planning import plan
@@ -79,7 +79,7 @@ def test_what_a_run_brings_is_escaped(runs: tuple[Path, Path], tmp_path: Path) -
 def test_each_workers_time_is_told(runs: tuple[Path, Path], tmp_path: Path) -> None:
     """Worker 1 is twice as slow: the others wait 2.5 s in each round, and 0.25 s for a message."""
     run = read(runs[0])
-    assert isinstance(run, Run)
+    assert isinstance(run, ReportedRun)
     rounds = run.rounds
     text = page(tmp_path / "page.html", runs[0])
     told = {
@@ -96,7 +96,7 @@ def test_each_workers_time_is_told(runs: tuple[Path, Path], tmp_path: Path) -> N
 
 def test_totals_are_those_of_the_events(runs: tuple[Path, Path], tmp_path: Path) -> None:
     run = read(runs[1])
-    assert isinstance(run, Run)
+    assert isinstance(run, ReportedRun)
     last = run.rounds[-1]
     text = page(tmp_path / "page.html", runs[1])
     tiles = dict(re.findall(r'tile"><small>([^<]*)</small><b>([^<]*)</b>', text))
@@ -140,7 +140,7 @@ def test_classes_are_told_apart(tmp_path: Path) -> None:
 
 def test_norms_and_histograms_of_layers_are_shown(runs: tuple[Path, Path], tmp_path: Path) -> None:
     run = read(runs[1])
-    assert isinstance(run, Run)
+    assert isinstance(run, ReportedRun)
     [look] = run.of_kind("layers")
     text = page(tmp_path / "page.html", runs[1])
     assert text.count('aria-label="ip1: weights"') == 1

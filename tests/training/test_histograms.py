@@ -12,7 +12,7 @@ from sparknet.errors import SettingError
 from sparknet.native import NDArray
 from sparknet.training import AllReduce, Averaging, Cluster, ElasticAveraging, simulate, train
 from sparknet.training.histograms import BINS, COUNTED, look, summary
-from sparknet.training.plan import Hooks, Plan
+from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.worker import work
 from sparknet.weights import LayerBlobs, Layout, layout_of
 from tests.training import small
@@ -78,7 +78,7 @@ def worked(strategy: Any, **plan: int) -> tuple[Any, list[Any]]:
 
     def one(rank: int, comm: Any) -> None:
         hooks = Hooks(events.append, layout=layout)
-        work(learners[rank], strategy, comm, Plan(steps=20, **plan), hooks)
+        work(learners[rank], strategy, comm, RunPlan(steps=20, **plan), hooks)
 
     small.together(2, one)
     return small.weights(learners[0]), events
@@ -115,4 +115,4 @@ def test_virtual_workers_tell_the_same() -> None:
 
 def test_a_number_of_rounds_is_wanted() -> None:
     with pytest.raises(SettingError, match="histograms_every must be at least 0, not -1"):
-        Plan(steps=1, histograms_every=-1)
+        RunPlan(steps=1, histograms_every=-1)

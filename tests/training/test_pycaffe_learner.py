@@ -25,7 +25,7 @@ from sparknet.net.weighting import weighted
 from sparknet.training import beginning, train
 from sparknet.training.learner import NetFeed, SolverLearner
 from sparknet.training.mirror import Mirror
-from sparknet.training.plan import Plan
+from sparknet.training.plan import RunPlan
 from sparknet.training.pycaffe_learner import PycaffeLearner
 from sparknet.training.strategies import (
     BMUF,
@@ -105,7 +105,8 @@ def test_strategies(strategy: Strategy, text: str, middle: str, tmp_path: Path) 
     for group in (mine, others):
         group_of: Any = group
         small.together(
-            3, lambda rank, comm, group=group_of: work(group[rank], strategy, comm, Plan(steps=22))
+            3,
+            lambda rank, comm, group=group_of: work(group[rank], strategy, comm, RunPlan(steps=22)),
         )
     np.testing.assert_allclose(flat(others[0]), flat(mine[0]), rtol=1e-5, atol=NEAR)
     for one, other in zip(mine, others, strict=True):
@@ -119,7 +120,9 @@ def test_strategies(strategy: Strategy, text: str, middle: str, tmp_path: Path) 
 def test_strategies_whose_results_depend_on_time(strategy: Strategy, tmp_path: Path) -> None:
     group = [learner(tmp_path, rank, 2) for rank in range(2)]
     before = flat(group[0])
-    done = small.together(2, lambda rank, comm: work(group[rank], strategy, comm, Plan(steps=22)))
+    done = small.together(
+        2, lambda rank, comm: work(group[rank], strategy, comm, RunPlan(steps=22))
+    )
     assert {one.iteration for one in done} == {group[0].iter}
     np.testing.assert_array_equal(flat(group[0]), flat(group[1]))
     assert not np.allclose(flat(group[0]), before)
@@ -148,11 +151,11 @@ def test_once_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             lambda flat, name=name, copy=copy: (calls.append(name), copy(flat)),
         )
     strategy: Strategy = Averaging(steps=4)
-    small.together(2, lambda rank, comm: work(group[rank], strategy, comm, Plan(steps=12)))
+    small.together(2, lambda rank, comm: work(group[rank], strategy, comm, RunPlan(steps=12)))
     assert calls == ["gather", *(["scatter", "gather"] * 3)]
     calls.clear()
     strategy = DynamicAveraging(threshold=1e9, check_every=3)
-    small.together(2, lambda rank, comm: work(group[rank], strategy, comm, Plan(steps=24)))
+    small.together(2, lambda rank, comm: work(group[rank], strategy, comm, RunPlan(steps=24)))
     assert calls == ["scatter", *(["gather"] * 4)]
 
 

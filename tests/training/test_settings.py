@@ -16,9 +16,9 @@ from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.training import Averaging, simulate, train
 from sparknet.training.kinds import (
+    Callback,
     Choice,
     Kind,
-    Listener,
     Name,
     Names,
     Number,
@@ -166,9 +166,9 @@ def test_what_is_refused(kind: Kind, text: str, value: object, fault: str) -> No
 
 
 def test_what_no_text_can_be() -> None:
-    assert not Listener().readable
-    assert Listener().fault(3) == "must be a function of an event"
-    assert Listener().fault(print) is None
+    assert not Callback().readable
+    assert Callback().fault(3) == "must be a function of an event"
+    assert Callback().fault(print) is None
     assert Switch().fault("no") == "must be True or False"
     assert Switch().fault(False) is None
 

@@ -15,7 +15,7 @@ import pytest
 
 from sparknet.errors import FileError
 from sparknet.training import snapshot, store
-from sparknet.training.plan import Hooks, Plan
+from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.store import FolderStore
 from sparknet.training.strategies import (
     BMUF,
@@ -50,7 +50,7 @@ def names(folder: Path) -> list[str]:
 
 
 def run(
-    folder: Path, strategy: Strategy, plan: Plan, resume: int | None = None, size: int = 2
+    folder: Path, strategy: Strategy, plan: RunPlan, resume: int | None = None, size: int = 2
 ) -> list[Any]:
     """Train; each worker's weights and history."""
 
@@ -67,19 +67,19 @@ def run(
 
 @pytest.mark.parametrize("strategy", ALL, ids=repr)
 def test_resume_goes_on_bit_for_bit(tmp_path: Path, strategy: Strategy) -> None:
-    whole = run(tmp_path / "whole", strategy, Plan(steps=38))
-    first = Plan(steps=18, snapshot_every=2)
+    whole = run(tmp_path / "whole", strategy, RunPlan(steps=38))
+    first = RunPlan(steps=18, snapshot_every=2)
     run(tmp_path / "cut", strategy, first)
     store = FolderStore(tmp_path / "cut")
     round = store.rounds()[-2]
-    again = run(tmp_path / "cut", strategy, Plan(steps=38, snapshot_every=2), round)
+    again = run(tmp_path / "cut", strategy, RunPlan(steps=38, snapshot_every=2), round)
     for mine, theirs in zip(again, whole, strict=True):
         for one, other in zip(mine, theirs, strict=True):
             assert np.array_equal(one, other)
 
 
 def test_only_the_newest_stay(tmp_path: Path) -> None:
-    run(tmp_path, Averaging(4), Plan(steps=40, snapshot_every=2, keep=3))
+    run(tmp_path, Averaging(4), RunPlan(steps=40, snapshot_every=2, keep=3))
     assert names(tmp_path) == ["round-00000006", "round-00000008", "round-00000010"]
     assert names(tmp_path / "round-00000010") == [
         "manifest.json",
@@ -91,12 +91,12 @@ def test_only_the_newest_stay(tmp_path: Path) -> None:
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
     """The folder of a snapshot of round 2."""
-    run(tmp_path, Averaging(4), Plan(steps=8, snapshot_every=2))
+    run(tmp_path, Averaging(4), RunPlan(steps=8, snapshot_every=2))
     return tmp_path / "round-00000002"
 
 
 def resume(kept: Path, strategy: Strategy | None = None, size: int = 2) -> None:
-    run(kept.parent, strategy or Averaging(4), Plan(steps=12), 2, size)
+    run(kept.parent, strategy or Averaging(4), RunPlan(steps=12), 2, size)
 
 
 def test_a_truncated_file_is_refused(kept: Path) -> None:
@@ -140,27 +140,27 @@ def test_files_of_other_runs_are_refused(kept: Path) -> None:
 
 
 def test_without_a_damaged_one_the_one_before_serves(tmp_path: Path) -> None:
-    whole = run(tmp_path / "whole", Averaging(4), Plan(steps=20))
+    whole = run(tmp_path / "whole", Averaging(4), RunPlan(steps=20))
     folder = tmp_path / "cut"
-    run(folder, Averaging(4), Plan(steps=12, snapshot_every=1, keep=2))
+    run(folder, Averaging(4), RunPlan(steps=12, snapshot_every=1, keep=2))
     damaged, before = folder / "round-00000003", folder / "round-00000002"
     (damaged / "worker-1.state").write_bytes(b"SNSTATE1")
     advice = f"delete {damaged} to resume from {before}"
     with pytest.raises(FileError, match=rf"worker-1\.state: is cut short: .*; {advice}$"):
-        run(folder, Averaging(4), Plan(steps=20), 3)
+        run(folder, Averaging(4), RunPlan(steps=20), 3)
     (damaged / "manifest.json").write_bytes(b"")
     with pytest.raises(FileError, match=rf"manifest\.json: is damaged, or .*; {advice}$"):
         snapshot.read_manifest(FolderStore(folder), 3)
     shutil.rmtree(damaged)
     assert snapshot.newest(FolderStore(folder)) == 2
-    again = run(folder, Averaging(4), Plan(steps=20), 2)
+    again = run(folder, Averaging(4), RunPlan(steps=20), 2)
     np.testing.assert_array_equal(again[0][0], whole[0][0])
 
 
 SCORES = {4: 0.5, 8: 0.9, 12: 0.6, 16: 0.7, 20: 0.8, 24: 0.8}
 
 
-def judged(folder: Path, plan: Plan, resume: int | None = None) -> tuple[list[Any], list[Any]]:
+def judged(folder: Path, plan: RunPlan, resume: int | None = None) -> tuple[list[Any], list[Any]]:
     """Train with validation; each worker's outcome, and its weights."""
     learners = [small.learner(rank, 2, TEXT) for rank in range(2)]
 
@@ -178,22 +178,22 @@ def judged(folder: Path, plan: Plan, resume: int | None = None) -> tuple[list[An
 def test_the_best_weights_outlive_an_interruption(tmp_path: Path) -> None:
     """They are in the snapshots, though the run itself goes on from the last ones."""
     patient = {"validate_every": 1, "patience": 9}
-    outcomes, whole = judged(tmp_path / "whole", Plan(steps=24, **patient))
+    outcomes, whole = judged(tmp_path / "whole", RunPlan(steps=24, **patient))
     assert [outcome.best for outcome in outcomes] == [8, 8]
-    judged(tmp_path / "cut", Plan(steps=12, snapshot_every=1, **patient))
-    outcomes, again = judged(tmp_path / "cut", Plan(steps=24, **patient), 3)
+    judged(tmp_path / "cut", RunPlan(steps=12, snapshot_every=1, **patient))
+    outcomes, again = judged(tmp_path / "cut", RunPlan(steps=24, **patient), 3)
     assert [(one.best, one.metrics) for one in outcomes] == [(8, {"accuracy": 0.9})] * 2
     np.testing.assert_array_equal(again, whole)
 
 
 def test_patience_may_begin_and_end_with_a_resumption(tmp_path: Path) -> None:
     patient = {"validate_every": 1, "patience": 9}
-    judged(tmp_path, Plan(steps=12, snapshot_every=3, validate_every=1))
-    outcomes, _ = judged(tmp_path, Plan(steps=20, snapshot_every=5, **patient), 3)
+    judged(tmp_path, RunPlan(steps=12, snapshot_every=3, validate_every=1))
+    outcomes, _ = judged(tmp_path, RunPlan(steps=20, snapshot_every=5, **patient), 3)
     assert [outcome.best for outcome in outcomes] == [None, None]  # the last of what is known
-    outcomes, _ = judged(tmp_path, Plan(steps=24, **patient), 5)
+    outcomes, _ = judged(tmp_path, RunPlan(steps=24, **patient), 5)
     assert [outcome.best for outcome in outcomes] == [20, 20]
-    outcomes, _ = judged(tmp_path, Plan(steps=24, validate_every=1), 5)
+    outcomes, _ = judged(tmp_path, RunPlan(steps=24, validate_every=1), 5)
     assert [outcome.best for outcome in outcomes] == [None, None]
 
 
@@ -205,7 +205,7 @@ def test_nothing_changes_when_a_snapshot_is_refused(kept: Path) -> None:
 
     def one(rank: int, comm: Any) -> None:
         hooks = Hooks(store=FolderStore(kept.parent), resume=2)
-        work(learner, Averaging(4), comm, Plan(steps=12), hooks)
+        work(learner, Averaging(4), comm, RunPlan(steps=12), hooks)
 
     with pytest.raises(FileError):
         small.together(1, one)
@@ -325,16 +325,16 @@ def test_files_are_on_the_disk_before_the_snapshot_has_its_name(
 def test_other_records_are_for_the_run_itself_alone(tmp_path: Path, own: bool) -> None:
     """A run that lost a worker deals its records anew, and goes on from what it saved."""
 
-    def trained(plan: Plan, **hooks: Any) -> int:
+    def trained(plan: RunPlan, **hooks: Any) -> int:
         learner = small.learner()
         made = Hooks(store=FolderStore(tmp_path), **hooks)
         [done] = small.together(1, lambda _, comm: work(learner, Averaging(4), comm, plan, made))
         return done.iteration
 
-    trained(Plan(steps=4, snapshot_every=1), identity={"data": 5})
+    trained(RunPlan(steps=4, snapshot_every=1), identity={"data": 5})
     [round] = FolderStore(tmp_path).rounds()
     if own:
-        assert trained(Plan(steps=8), identity={"data": 6}, resume=round, own=True) == 8
+        assert trained(RunPlan(steps=8), identity={"data": 6}, resume=round, own=True) == 8
     else:
         with pytest.raises(FileError, match="data"):
-            trained(Plan(steps=8), identity={"data": 6}, resume=round)
+            trained(RunPlan(steps=8), identity={"data": 6}, resume=round)

@@ -138,12 +138,12 @@ def test_a_net_whose_shape_the_data_tells() -> None:
                                       DynamicAveraging(0.2, 4)], ids=repr)  # fmt: skip
 def test_processes_do_what_threads_do(strategy: Strategy) -> None:
     """Over sockets between processes the bits are those over threads."""
-    from sparknet.training.plan import Plan
+    from sparknet.training.plan import RunPlan
     from sparknet.training.worker import work
 
     solver = small.settings(TEXT, middle=small.BATCH_NORM)
     group = [small.learner(rank, 3, TEXT, middle=small.BATCH_NORM) for rank in range(3)]
-    small.together(3, lambda rank, comm: work(group[rank], strategy, comm, Plan(steps=14)))
+    small.together(3, lambda rank, comm: work(group[rank], strategy, comm, RunPlan(steps=14)))
     trained = train(
         solver, ARRAYS, workers=3, strategy=strategy, steps=14, seed=3, threads=threads()
     )

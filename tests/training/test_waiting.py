@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparknet.summary import Progress as Shown
-from sparknet.training.driver import Progress
+from sparknet.training.driver import RunProgress
 from sparknet.training.events import tell
 from sparknet.training.waiting import Standing, Waiting
 
@@ -20,7 +20,7 @@ class Driver:
     """What is asked of a real one."""
 
     present: int = 0
-    progress: Progress = field(default_factory=Progress)
+    progress: RunProgress = field(default_factory=RunProgress)
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Run:
 
     def __init__(self, slots: tuple[int | None, int] | None, present: int = 0, starts: int = 1):
         self.clock, self.slots = Clock(), slots
-        self.driver = Driver(present, Progress(starts=starts))
+        self.driver = Driver(present, RunProgress(starts=starts))
         self._waiting = Waiting(clock=self.clock)
 
     def seconds(self, count: int) -> list[tuple[float, Any, Any]]:

@@ -11,7 +11,7 @@ import pytest
 
 from sparknet.errors import Diverged, SettingError
 from sparknet.training.local import LocalComm
-from sparknet.training.plan import Hooks, Plan, steps_for
+from sparknet.training.plan import Hooks, RunPlan, steps_for
 from sparknet.training.store import FolderStore
 from sparknet.training.strategies import (
     BMUF,
@@ -27,7 +27,7 @@ from sparknet.training.worker import Outcome, work
 from tests.training import small
 
 
-def run(plan: Plan, size: int = 2, strategy: Any = None, **hooks: Any) -> tuple[list[Any], Any]:
+def run(plan: RunPlan, size: int = 2, strategy: Any = None, **hooks: Any) -> tuple[list[Any], Any]:
     """The events, and each worker's outcome."""
     events: list[Any] = []
 
@@ -45,7 +45,7 @@ def kinds(events: list[Any]) -> list[str]:
 
 
 def test_events_say_what_happened() -> None:
-    plan = Plan(steps=12, records=small.RECORDS, batch_size=4, net="small")
+    plan = RunPlan(steps=12, records=small.RECORDS, batch_size=4, net="small")
     events, outcomes = run(plan, 3)
     assert kinds(events) == ["start", "round", "round", "round", "stop"]
     start, *rounds, stop = events
@@ -80,7 +80,7 @@ def test_the_totals_are_what_the_transport_sent(strategy: Any, tmp_path: Path) -
     events: list[Any] = []
     learners = [small.learner(rank, 4) for rank in range(4)]
     comms = LocalComm.group(4)
-    plan = Plan(steps=20, validate_every=1, snapshot_every=2)
+    plan = RunPlan(steps=20, validate_every=1, snapshot_every=2)
 
     def one(rank: int, comm: Any) -> Outcome:
         hooks = Hooks(events.append, lambda: (1, {"loss": 1.0}), store=FolderStore(tmp_path))
@@ -104,7 +104,7 @@ def test_the_totals_are_what_the_transport_sent(strategy: Any, tmp_path: Path) -
 
 
 def test_time_ends_it() -> None:
-    events, _ = run(Plan(seconds=0.05), 2, Averaging(seconds=0.01))
+    events, _ = run(RunPlan(seconds=0.05), 2, Averaging(seconds=0.01))
     assert events[-1]["reason"] == "seconds"
     assert events[-2]["total_seconds"] >= 0.05 > events[-3].get("total_seconds", 0)
 
@@ -119,7 +119,7 @@ def test_interruption_on_one_worker_ends_all() -> None:
 
         return ask
 
-    events, _ = run(Plan(steps=1000), interrupted=interrupted)
+    events, _ = run(RunPlan(steps=1000), interrupted=interrupted)
     assert events[-1]["reason"] == "interrupted"
     assert events[-1]["iteration"] == 15
 
@@ -137,7 +137,7 @@ def test_validation_is_of_the_same_model_on_all(strategy: Any) -> None:
         return 10 * (rank + 1), {"rank": float(rank), "norm": value}
 
     events: list[Any] = []
-    plan = Plan(steps=12, validate_every=2)
+    plan = RunPlan(steps=12, validate_every=2)
     small.together(
         2,
         lambda rank, comm: work(
@@ -154,7 +154,7 @@ def test_validation_is_of_the_same_model_on_all(strategy: Any) -> None:
 def test_patience() -> None:
     scores = iter([0.5, 0.7, 0.6, 0.65, 0.7, 0.1])
     outcome = run(
-        Plan(steps=1000, validate_every=1, patience=3, metric="accuracy"),
+        RunPlan(steps=1000, validate_every=1, patience=3, metric="accuracy"),
         1,
         validate=lambda rank: lambda: (4, {"loss": 1.0, "accuracy": next(scores)}),
     )
@@ -179,7 +179,7 @@ def judged(
 
     def one(rank: int, comm: Any) -> Outcome:
         hooks = Hooks(events.append, lambda: validate(rank))
-        return work(learners[rank], strategy, comm, Plan(validate_every=1, **plan), hooks)
+        return work(learners[rank], strategy, comm, RunPlan(validate_every=1, **plan), hooks)
 
     outcomes = small.together(size, one)
     return events, seen, [small.weights(learner) for learner in learners], outcomes
@@ -222,7 +222,7 @@ def test_the_last_weights_are_left(scores: list[float], patience: int | None) ->
 def test_less_loss_is_better() -> None:
     scores = iter([0.5, 0.4, 0.45, 0.4, 0.6])
     events, _ = run(
-        Plan(steps=25, validate_every=1),
+        RunPlan(steps=25, validate_every=1),
         1,
         validate=lambda rank: lambda: (4, {"loss": next(scores)}),
     )
@@ -235,7 +235,7 @@ def test_nan_stops_all_and_names_the_worker() -> None:
     learners[1].feed.batches = Poisoned(learners[1].feed.batches)  # type: ignore[attr-defined]
     with pytest.raises(Diverged, match="the loss of worker 1 is nan in round 2, iteration 10; no"):
         small.together(
-            2, lambda rank, comm: work(learners[rank], Averaging(5), comm, Plan(steps=50))
+            2, lambda rank, comm: work(learners[rank], Averaging(5), comm, RunPlan(steps=50))
         )
 
 
@@ -256,7 +256,7 @@ class Poisoned:
 def test_a_loss_that_grows_stops_it() -> None:
     learner = small.learner(text="base_lr: 40 momentum: 0.99")
     with pytest.raises(Diverged, match=r"the loss is .*, after .* in the first round in round"):
-        small.together(1, lambda _, comm: work(learner, Averaging(1), comm, Plan(steps=5000)))
+        small.together(1, lambda _, comm: work(learner, Averaging(1), comm, RunPlan(steps=5000)))
 
 
 def test_settings() -> None:
@@ -268,7 +268,7 @@ def test_settings() -> None:
         ({"steps": 1, "validate_every": 0, "patience": 2}, "patience=2 counts validations"),
     ):
         with pytest.raises(SettingError, match=message):
-            Plan(**wrong)  # type: ignore[arg-type]
+            RunPlan(**wrong)  # type: ignore[arg-type]
     assert steps_for(2, 100, 7, 3) == 10
     assert steps_for(1, 96, 4, 2) == 12
 
@@ -301,7 +301,7 @@ def test_clipped_steps_are_counted_and_not_told_one_by_one(
     events: list[Any] = []
     text = "clip_gradients: 0.0001"
     learners = [small.learner(rank, 2, text=text) for rank in range(2)]
-    plan = Plan(steps=10, records=small.RECORDS, batch_size=4)
+    plan = RunPlan(steps=10, records=small.RECORDS, batch_size=4)
     with caplog.at_level("INFO", "sparknet.caffe"):
         small.together(
             2,
@@ -313,5 +313,5 @@ def test_clipped_steps_are_counted_and_not_told_one_by_one(
     assert sum(event["clipped"] for event in rounds) == 20
     assert all(sum(one["clipped"] for one in it["workers"]) == it["clipped"] for it in rounds)
     assert "Gradient clipping" not in caplog.text
-    events, _ = run(Plan(steps=10, records=small.RECORDS, batch_size=4))
+    events, _ = run(RunPlan(steps=10, records=small.RECORDS, batch_size=4))
     assert [event["clipped"] for event in events if event["event"] == "round"] == [0, 0]

@@ -7,7 +7,7 @@ from functools import partial
 
 from sparknet.caffe.host.batches import BatchHost
 from sparknet.layers import Shape
-from sparknet.loaders.hdf5_rows import Rows
+from sparknet.loaders.hdf5_rows import HDF5Rows
 from sparknet.loaders.prefetch import Array, Arrays, Maker, room
 
 
@@ -16,7 +16,7 @@ class HDF5DataHost(BatchHost):
         values, shapes = self.node.plan.values, list(self.node.plan.tops)
         names = list(self.node.layer.parameter.top)
         rows = partial(
-            Rows,
+            HDF5Rows,
             values["files"],
             names,
             [shape[1:] for shape in shapes],
@@ -27,7 +27,7 @@ class HDF5DataHost(BatchHost):
 
 
 class HDF5Maker:
-    def __init__(self, rows: Callable[[], Rows], shapes: list[Shape], first: int) -> None:
+    def __init__(self, rows: Callable[[], HDF5Rows], shapes: list[Shape], first: int) -> None:
         self.rows, self.shapes = rows(), shapes
         self.rows.skip(first * shapes[0][0])
 

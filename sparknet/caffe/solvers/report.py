@@ -68,7 +68,7 @@ class SmoothedLoss:
         return self.value
 
 
-class Progress:
+class Display:
     """The lines that ``display`` asks for.  Caffe: solver.cpp, Step."""
 
     def __init__(self, solver: caffe_pb2.SolverParameter, iteration: int) -> None:

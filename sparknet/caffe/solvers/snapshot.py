@@ -20,7 +20,7 @@ from sparknet.layers import Shape
 from sparknet.layers.layer import shape_text
 from sparknet.proto import (
     Model,
-    State,
+    SolverState,
     caffe_pb2,
     read_model,
     read_state,
@@ -75,11 +75,11 @@ def save(
     """Write both files, the state last; each takes its name only when it is whole."""
     model, state = names(solver, iteration)
     weights_io.save(net._runtime, model, solver.snapshot_diff)
-    write_state(state, State(iteration, model, current_step, list(history)))
+    write_state(state, SolverState(iteration, model, current_step, list(history)))
     return model, state
 
 
-def load(path: StrPath, shapes: Sequence[Shape]) -> tuple[State, Model | None]:
+def load(path: StrPath, shapes: Sequence[Shape]) -> tuple[SolverState, Model | None]:
     """Read a state whose history has these shapes, and find the model that it names."""
     state = read_state(path)
     held, needed = len(state.history), len(shapes)

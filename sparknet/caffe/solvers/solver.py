@@ -14,7 +14,7 @@ from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.net import Net
 from sparknet.caffe.solvers import adaptive, nets, rate, snapshot
 from sparknet.caffe.solvers.flat import Flat
-from sparknet.caffe.solvers.report import Progress, say, say_outputs
+from sparknet.caffe.solvers.report import Display, say, say_outputs
 from sparknet.caffe.solvers.settings import SolverSource, settings
 from sparknet.caffe.solvers.snapshot import StrPath
 from sparknet.caffe.vectors import NetVec
@@ -136,7 +136,7 @@ class Solver(ABC):
         iterations = arguments.whole("iterations", iterations)
         if self._iter == 0 and iterations > 0:
             warn_of_idle(self._net)
-        self._progress = Progress(self.param, self._iter)
+        self._progress = Display(self.param, self._iter)
         for _ in range(iterations):
             unseen = not (self._callbacks or self._tests_are_due() or self._net._is_watched)
             if not unseen:

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from sparknet.onnx.folding import TYPES
-from sparknet.onnx.netlist import FLOAT, Blob, Value
+from sparknet.onnx.netlist import FLOAT, Computed, Value
 from sparknet.onnx.step import Outputs, Step, reads
 
 LARGEST = float(np.finfo(np.float32).max)
 TINY = float(np.finfo(np.float32).tiny)
 
 
-def pointwise(step: Step, type_name: str, *, of: Value | None = None, **options: Any) -> Blob:
+def pointwise(step: Step, type_name: str, *, of: Value | None = None, **options: Any) -> Computed:
     """A layer that does not care in which order the axes lie."""
     value = step.value(0) if of is None else of
-    if isinstance(value, Blob) and value.order is not None and value.pads is None:
-        made = step.layer(type_name, [Blob(value.name, value.stored)], **options)
-        return Blob(made.name, made.stored, value.order)
+    if isinstance(value, Computed) and value.order is not None and value.pads is None:
+        made = step.layer(type_name, [Computed(value.name, value.stored)], **options)
+        return Computed(made.name, made.stored, value.order)
     return step.layer(type_name, [step.plain(value)], **options)
 
 
@@ -111,7 +111,7 @@ def gelu(step: Step) -> Outputs:
     return pointwise(step, "GELU", approximate="TANH" if by_tanh else "NONE")
 
 
-def hard_sigmoid_of(step: Step, alpha: float, beta: float, part: str | None) -> Blob:
+def hard_sigmoid_of(step: Step, alpha: float, beta: float, part: str | None) -> Computed:
     """min(1, max(0, alpha x + beta))."""
     line = pointwise(step, "Power", part="line", scale=alpha, shift=beta)
     return pointwise(step, "Clip", of=line, part=part, min=0.0, max=1.0)
@@ -158,7 +158,7 @@ def thresholded_relu(step: Step) -> Outputs:
 @reads("PRelu")
 def prelu(step: Step) -> Outputs:
     slope, x = step.value(1), step.blob()
-    if isinstance(slope, Blob):
+    if isinstance(slope, Computed):
         return _bent(step, x, slope)
     channels = x.shape[1] if len(x.shape) > 1 else 1
     if slope.size == 1:
@@ -169,7 +169,7 @@ def prelu(step: Step) -> Outputs:
     return step.layer("PReLU", [x], [slope])
 
 
-def _bent(step: Step, x: Blob, slope: Value) -> Value:
+def _bent(step: Step, x: Computed, slope: Value) -> Value:
     """What is above 0, and the rest times its slope."""
     above = step.layer("ReLU", [x], part="above")
     rest = step.layer("Eltwise", [x, above], part="rest", coeff=[1.0, -1.0])
@@ -185,7 +185,7 @@ def cast(step: Step) -> Outputs:
     if given is None:
         step.refuse(f"a cast to type {step.attribute('to', 0)} is not supported")
     wanted = np.dtype(given)
-    if not isinstance(value, Blob):
+    if not isinstance(value, Computed):
         with np.errstate(all="ignore"):
             return value.astype(wanted)
     if wanted.kind == "b" and value.dtype.kind != "b":
@@ -198,7 +198,7 @@ def cast(step: Step) -> Outputs:
         if wanted.itemsize < 4:
             step.refuse(f"it rounds to {wanted}, and no layer rounds")
         plain = step.plain(value)
-        return Blob(plain.name, plain.stored, dtype=wanted, integral=True, rounded=True)
+        return Computed(plain.name, plain.stored, dtype=wanted, integral=True, rounded=True)
     if (wanted.itemsize < 4 or wanted.kind == "u") and not np.can_cast(value.dtype, wanted):
         step.refuse(f"whole numbers of {value.dtype} may not fit {wanted}; no layer wraps them")
     return replace(value, dtype=wanted)

@@ -12,9 +12,9 @@ import numpy as np
 from sparknet.layers import Shape
 from sparknet.onnx.folding import fold
 from sparknet.onnx.limits import spread
-from sparknet.onnx.netlist import Blob, Made, Value
+from sparknet.onnx.netlist import Computed, Made, Value
 from sparknet.onnx.operators.activations import LARGEST, pointwise
-from sparknet.onnx.source import Array, Node
+from sparknet.onnx.source import Array, OnnxNode
 from sparknet.onnx.step import Outputs, Step, reads
 
 
@@ -25,7 +25,11 @@ def binary(step: Step) -> Outputs:
         step.refuse("it divides whole numbers, and no layer rounds")
     if step.op == "Add" and len(values) == 2:
         for one, other in (values, values[::-1]):
-            if isinstance(one, Blob) and not isinstance(other, Blob) and _counts(step, one, other):
+            if (
+                isinstance(one, Computed)
+                and not isinstance(other, Computed)
+                and _counts(step, one, other)
+            ):
                 return replace(one, rows=int(other[1] - other[0]))
     made = values[0]
     for place, other in enumerate(values[1:], 2):
@@ -34,7 +38,7 @@ def binary(step: Step) -> Outputs:
     return made
 
 
-def _counts(step: Step, places: Blob, array: Array) -> bool:
+def _counts(step: Step, places: Computed, array: Array) -> bool:
     """Whether a constant is the number of the first row of each record."""
     if not places.integral or not array.shape == places.shape == (step.batch,):
         return False
@@ -57,8 +61,8 @@ def summed(step: Step) -> Outputs:
 @reads("Pow")
 def power(step: Step) -> Outputs:
     base, exponent = step.value(0), step.value(1)
-    if isinstance(exponent, Blob):
-        if isinstance(base, Blob) or base.size != 1 or float(np.ravel(base)[0]) <= 0:
+    if isinstance(exponent, Computed):
+        if isinstance(base, Computed) or base.size != 1 or float(np.ravel(base)[0]) <= 0:
             step.refuse("a power that the model computes needs a constant base above zero")
         return pointwise(step, "Exp", of=exponent, base=float(np.ravel(base)[0]))
     if exponent.size != 1:
@@ -73,13 +77,13 @@ def power(step: Step) -> Outputs:
 
 def combine(step: Step, op: str, a: Value, b: Value, part: str | None = None) -> Value:
     """``a op b`` by ONNX's rules of broadcasting."""
-    if isinstance(a, Blob) and isinstance(b, Blob):
+    if isinstance(a, Computed) and isinstance(b, Computed):
         return _of_blobs(step, op, a, b, part)
-    if isinstance(a, Blob):
-        assert not isinstance(b, Blob)
+    if isinstance(a, Computed):
+        assert not isinstance(b, Computed)
         return _with_constant(step, op, a, step.unbatched(b), part)
-    if not isinstance(b, Blob):
-        return fold(Node(op, step.node.name, [], []), [np.asarray(a), np.asarray(b)])[0]
+    if not isinstance(b, Computed):
+        return fold(OnnxNode(op, step.node.name, [], []), [np.asarray(a), np.asarray(b)])[0]
     array = step.unbatched(a)
     if op == "Sub":  # c - x
         turned = pointwise(step, "Power", of=b, part="negative", scale=-1.0)
@@ -93,7 +97,7 @@ def combine(step: Step, op: str, a: Value, b: Value, part: str | None = None) ->
 # -- a constant ------------------------------------------------------------------------------
 
 
-def _with_constant(step: Step, op: str, x: Blob, array: Array, part: str | None) -> Value:
+def _with_constant(step: Step, op: str, x: Computed, array: Array, part: str | None) -> Value:
     array = array.astype(np.float32)
     if array.ndim > len(x.shape):
         x = step.reshape(x, (1,) * (array.ndim - len(x.shape)) + x.shape, part="axes")
@@ -130,13 +134,13 @@ def _fits(small: Sequence[int], large: Sequence[int]) -> bool:
     return all(one in (1, other) for one, other in pairs)
 
 
-def _spread(step: Step, array: Array, x: Blob) -> Blob:
+def _spread(step: Step, array: Array, x: Computed) -> Computed:
     shape = spread(array.shape, x.shape)
     sizes = [1 if step.is_open(size) else size for size in shape]
     return step.parameter(np.ascontiguousarray(np.broadcast_to(array, sizes)))
 
 
-def _with_number(step: Step, op: str, x: Blob, number: float, part: str | None) -> Value:
+def _with_number(step: Step, op: str, x: Computed, number: float, part: str | None) -> Value:
     if op == "Max":
         if number == 0:
             return pointwise(step, "ReLU", of=x, part=part)
@@ -164,7 +168,7 @@ def _block(array: Array, shape: Shape) -> tuple[int, Array]:
     return first, np.ascontiguousarray(block)
 
 
-def _amended(step: Step, op: str, x: Blob, axis: int, block: Array) -> Blob | None:
+def _amended(step: Step, op: str, x: Computed, axis: int, block: Array) -> Computed | None:
     """The layer before, with this constant as its bias."""
     made = step.maker(x)
     if op != "Add" or made is None or not _can_be_biased(made, len(x.shape), axis, block):
@@ -190,11 +194,11 @@ def _can_be_biased(made: Made, axes: int, axis: int, block: Array) -> bool:
 # -- two blobs -------------------------------------------------------------------------------
 
 
-def _of_blobs(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Value:
+def _of_blobs(step: Step, op: str, a: Computed, b: Computed, part: str | None) -> Value:
     if a.order is not None and a.order == b.order and a.pads is None and b.pads is None:
-        plain = _of_blobs(step, op, Blob(a.name, a.stored), Blob(b.name, b.stored), part)
-        assert isinstance(plain, Blob)
-        return Blob(plain.name, plain.stored, a.order)
+        plain = _of_blobs(step, op, Computed(a.name, a.stored), Computed(b.name, b.stored), part)
+        assert isinstance(plain, Computed)
+        return Computed(plain.name, plain.stored, a.order)
     a, b = step.plain(a), step.plain(b)
     if op == "Mul":
         found = _swish(step, a, b) or _swish(step, b, a)
@@ -215,7 +219,7 @@ _ELTWISE: dict[str, dict[str, Any]] = {
 }
 
 
-def _equal(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Blob:
+def _equal(step: Step, op: str, a: Computed, b: Computed, part: str | None) -> Computed:
     if op == "Min":
         turned = [
             step.layer("Power", [one], part=f"negative_{place}", scale=-1.0)
@@ -226,7 +230,7 @@ def _equal(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Blob:
     return step.layer("Eltwise", [a, b], part=part, **_ELTWISE[op])
 
 
-def _unequal(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Value:
+def _unequal(step: Step, op: str, a: Computed, b: Computed, part: str | None) -> Value:
     """One of them is spread by Scale or Bias where they can, otherwise by Tile."""
     one, other = (a, b) if prod(a.shape) == 1 else (b, a)
     if op in ("Add", "Mul") and prod(one.shape) == 1 and len(one.shape) <= len(other.shape):
@@ -250,7 +254,7 @@ def _unequal(step: Step, op: str, a: Blob, b: Blob, part: str | None) -> Value:
     return _equal(step, op, a, b, part)
 
 
-def _lined_up(step: Step, x: Blob, axes: int, part: str) -> Blob:
+def _lined_up(step: Step, x: Computed, axes: int, part: str) -> Computed:
     return step.reshape(x, (1,) * (axes - len(x.shape)) + x.shape, part=part)
 
 
@@ -263,7 +267,7 @@ def _side_by_side(small: Shape, whole: Shape) -> tuple[int, int] | None:
     return (first, last) if small[first : last + 1] == whole[first : last + 1] else None
 
 
-def _tiled(step: Step, x: Blob, whole: Shape, part: str) -> Blob:
+def _tiled(step: Step, x: Computed, whole: Shape, part: str) -> Computed:
     if any(
         step.is_open(wanted) and size != wanted for size, wanted in zip(x.shape, whole, strict=True)
     ):
@@ -275,7 +279,7 @@ def _tiled(step: Step, x: Blob, whole: Shape, part: str) -> Blob:
     return x
 
 
-def _swish(step: Step, x: Blob, gate: Blob) -> Blob | None:
+def _swish(step: Step, x: Computed, gate: Computed) -> Computed | None:
     """x · sigmoid(x), as one layer."""
     made = step.maker(gate)
     if made is None or made.type != "Sigmoid" or list(made.parameter.bottom) != [x.name]:

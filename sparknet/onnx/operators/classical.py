@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob
+from sparknet.onnx.netlist import Computed
 from sparknet.onnx.operators.activations import LARGEST, TINY
 from sparknet.onnx.operators.arithmetic import combine
 from sparknet.onnx.operators.matrices import linear
@@ -85,7 +85,7 @@ def zip_map(step: Step) -> Outputs:
     step.refuse("it makes maps, which no blob holds: export with options={'zipmap': False}")
 
 
-def _rows(step: Step) -> Blob:
+def _rows(step: Step) -> Computed:
     x = step.blob()
     if len(x.shape) != 2:
         step.refuse(f"it takes rows of features, not {list(x.shape)}")
@@ -99,7 +99,7 @@ def _numbers(step: Step, name: str, features: int) -> Array:
     return found
 
 
-def _linear(step: Step, x: Blob, outputs: int, part: str | None) -> Blob:
+def _linear(step: Step, x: Computed, outputs: int, part: str | None) -> Computed:
     weights = np.asarray(step.attribute("coefficients", []), np.float32)
     bias: Any = step.attribute("intercepts")
     if weights.size != outputs * x.shape[-1] or len(bias or [0] * outputs) != outputs:

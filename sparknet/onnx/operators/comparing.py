@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparknet.onnx.limits import bounded
-from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.activations import LARGEST, pointwise
 from sparknet.onnx.operators.arithmetic import combine
 from sparknet.onnx.source import Array
@@ -23,22 +23,27 @@ def ordered(step: Step) -> Outputs:
 
 
 def _above(step: Step, a: Value, b: Value, part: str | None, turned: bool) -> Value:
-    if isinstance(a, Blob) and not isinstance(b, Blob) and b.size == 1 and b.ndim <= len(a.shape):
+    if (
+        isinstance(a, Computed)
+        and not isinstance(b, Computed)
+        and b.size == 1
+        and b.ndim <= len(a.shape)
+    ):
         limit, x = float(np.ravel(b)[0]), a
     else:
         difference = combine(step, "Sub", a, b, part="difference")
-        assert isinstance(difference, Blob)
+        assert isinstance(difference, Computed)
         limit, x = 0.0, difference
     made = pointwise(step, "Threshold", of=x, part=part, threshold=limit)
     return _logical(_reversed(step, made, None) if turned else made)
 
 
-def _logical(made: Blob) -> Blob:
+def _logical(made: Computed) -> Computed:
     made.dtype = np.dtype(bool)
     return made
 
 
-def _reversed(step: Step, x: Value, part: str | None) -> Blob:
+def _reversed(step: Step, x: Value, part: str | None) -> Computed:
     return _logical(pointwise(step, "Power", of=x, part=part, scale=-1.0, shift=1.0))
 
 
@@ -48,13 +53,13 @@ def equal(step: Step) -> Outputs:
     if step.node.inputs[0] == step.node.inputs[1]:
         step.refuse("it looks for what is not a number, which no layer does")
     for x, limit in ((a, b), (b, a)):
-        if isinstance(x, Blob) and not isinstance(limit, Blob) and np.all(np.isinf(limit)):
+        if isinstance(x, Computed) and not isinstance(limit, Computed) and np.all(np.isinf(limit)):
             return _is_infinite(step, x, limit)
     difference = combine(step, "Sub", a, b, part="difference")
     return _reversed(step, differs(step, difference, "differs"), None)
 
 
-def _is_infinite(step: Step, x: Blob, limit: Array) -> Value:
+def _is_infinite(step: Step, x: Computed, limit: Array) -> Value:
     """Infinite numbers may have become the largest ones, in a maximum or a Clip."""
     if limit.size != 1:
         step.refuse("it compares with several infinite numbers")
@@ -63,7 +68,7 @@ def _is_infinite(step: Step, x: Blob, limit: Array) -> Value:
     return _above(step, x, np.nextafter(np.float32(LARGEST), np.float32(0)), None, False)
 
 
-def differs(step: Step, x: Value, part: str | None) -> Blob:
+def differs(step: Step, x: Value, part: str | None) -> Computed:
     """Whether a value is not 0."""
     size = pointwise(step, "AbsVal", of=x, part="size")
     return _logical(pointwise(step, "Threshold", of=size, part=part, threshold=0.0))
@@ -88,11 +93,11 @@ def both(step: Step) -> Outputs:
     if step.op == "Xor":
         return differs(step, combine(step, "Sub", a, b, part="difference"), None)
     made = combine(step, "Mul" if step.op == "And" else "Max", _numbers(a), _numbers(b))
-    return _logical(made) if isinstance(made, Blob) else made
+    return _logical(made) if isinstance(made, Computed) else made
 
 
 def _numbers(value: Value) -> Value:
-    return value if isinstance(value, Blob) else value.astype(np.float32)
+    return value if isinstance(value, Computed) else value.astype(np.float32)
 
 
 @reads("Sign")
@@ -107,9 +112,13 @@ def sign(step: Step) -> Outputs:
 def where(step: Step) -> Outputs:
     """A choice; of two finite constants c · a + (1 - c) · b, by layers of stock Caffe."""
     condition, a, b = step.value(0), step.value(1), step.value(2)
-    if isinstance(a, Blob) or isinstance(b, Blob) or not np.isfinite([*map(_most, (a, b))]).all():
+    if (
+        isinstance(a, Computed)
+        or isinstance(b, Computed)
+        or not np.isfinite([*map(_most, (a, b))]).all()
+    ):
         values = [condition, a, b]
-        bottoms = [step.plain(x if isinstance(x, Blob) else step.unbatched(x)) for x in values]
+        bottoms = [step.plain(x if isinstance(x, Computed) else step.unbatched(x)) for x in values]
         return step.layer("Where", bottoms)
     first = combine(step, "Mul", condition, _numbers(a), "first")
     other = _reversed(step, condition, "otherwise")

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.matrices import linear, product
 from sparknet.onnx.operators.moving import turned
 from sparknet.onnx.step import Outputs, Step, reads
@@ -22,7 +22,7 @@ def einsum(step: Step) -> Outputs:
         return turned(values[0], [terms[0].index(one) for one in result])
     if len(values) != 2:
         step.refuse("it joins more than two values")
-    if not isinstance(values[0], Blob):
+    if not isinstance(values[0], Computed):
         values, terms = values[::-1], terms[::-1]
     first, second = terms
     both = [one for one in first if one in second and one in result]
@@ -33,14 +33,14 @@ def einsum(step: Step) -> Outputs:
     sizes |= dict(zip(second, values[1].shape, strict=True))
     order = [*both, *rows, *columns]
     apart = [[one] for one in both]
-    if both or isinstance(values[1], Blob):
+    if both or isinstance(values[1], Computed):
         a = _grouped(step, values[0], first, [*apart, rows, inner], sizes, "left")
         b = _grouped(step, values[1], second, [*apart, inner, columns], sizes, "right")
         made = product(step, a, b, part="product")
     else:
         a = _grouped(step, values[0], first, [*([one] for one in rows), inner], sizes, "left")
         weights = _grouped(step, values[1], second, [inner, columns], sizes, "right")
-        assert not isinstance(weights, Blob)
+        assert not isinstance(weights, Computed)
         made = linear(step, step.plain(a), weights, None, part="product")
     whole = step.reshape(made, [sizes[one] for one in order], part="axes")
     return turned(whole, [order.index(one) for one in result])
@@ -70,7 +70,7 @@ def _alone(step: Step, value: Value, terms: list[str], place: int, result: str) 
         return value
     kept = [axis for axis in range(len(value.shape)) if axis not in axes]
     terms[place] = "".join(terms[place][axis] for axis in kept)
-    if not isinstance(value, Blob):
+    if not isinstance(value, Computed):
         return np.asarray(value.sum(tuple(axes)))
     if step.is_batched([value.shape[axis] for axis in axes]):
         step.refuse("it adds up the records, of which there may be any number")
@@ -90,7 +90,7 @@ def _grouped(
     order = [names.index(one) for group in groups for one in group]
     shape = [prod(sizes[one] for one in group) for group in groups]
     moved = turned(value, order)
-    if not isinstance(moved, Blob):
+    if not isinstance(moved, Computed):
         return moved.reshape(shape)
     if all(len(group) == 1 for group in groups):
         return moved

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.moving import taken, turned
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -16,9 +16,9 @@ from sparknet.onnx.step import Outputs, Step, reads
 @reads("Gather")
 def gather(step: Step) -> Outputs:
     data, places = step.value(0), step.value(1, rounded=True, rows=True)
-    if isinstance(places, Blob) and places.rows:
+    if isinstance(places, Computed) and places.rows:
         return _one_of_each(step, step.plain(data), places)
-    if isinstance(places, Blob):
+    if isinstance(places, Computed):
         return _embedded(step, data, places)
     x = step.blob()
     axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
@@ -29,7 +29,7 @@ def gather(step: Step) -> Outputs:
     return step.reshape(taken(step, x, axis, np.ravel(places).tolist(), part), shape)
 
 
-def _one_of_each(step: Step, x: Blob, places: Blob) -> Blob:
+def _one_of_each(step: Step, x: Computed, places: Computed) -> Computed:
     """A row of each record, where the records' rows were made one axis before."""
     made = step.reading.net.makers.get(x.name)
     source = x
@@ -37,14 +37,14 @@ def _one_of_each(step: Step, x: Blob, places: Blob) -> Blob:
         source = step.reading.net.blobs[made.parameter.bottom[0]]
     if source.shape[:2] != (step.batch, places.rows) and places.rows > 0:
         step.refuse("it takes some of the records, which no layer does")
-    numbers = Blob(places.name, places.stored, places.order)
+    numbers = Computed(places.name, places.stored, places.order)
     numbers = step.reshape(numbers, (step.batch,), part="places")
     found = step.layer("BatchGather", [source, numbers], axis=1)
     shape = x.shape[1:] if places.rows > 0 else x.shape[2:]
     return step.reshape(found, (step.batch, *shape), part="taken")
 
 
-def _of_rows(step: Step, x: Blob, axis: int, places: Array) -> Blob | None:
+def _of_rows(step: Step, x: Computed, axis: int, places: Array) -> Computed | None:
     """All of a blob whose first axes were made one before (a mask, in PyTorch's indexing)."""
     made = step.reading.net.makers.get(x.name)
     if axis or made is None or made.type not in ("Flatten", "Reshape") or not places.size:
@@ -58,7 +58,7 @@ def _of_rows(step: Step, x: Blob, axis: int, places: Array) -> Blob | None:
     return None if found is None else step.reshape(found, (*places.shape, *x.shape[1:]), "taken")
 
 
-def _rearranged(step: Step, x: Blob, columns: Sequence[Array]) -> Blob | None:
+def _rearranged(step: Step, x: Computed, columns: Sequence[Array]) -> Computed | None:
     """x[columns], if each column counts through its axis of x along an axis of its own."""
     whole, own = columns[0].shape, list[int]()
     for size, column in zip(x.shape, columns, strict=False):
@@ -78,7 +78,7 @@ def _counts(column: Array, axis: int, size: int) -> bool:
     return bool(np.all(column == np.arange(size).reshape(shape)))
 
 
-def _taken_of_each(step: Step, x: Blob, places: Array) -> Blob:
+def _taken_of_each(step: Step, x: Computed, places: Array) -> Computed:
     """The same places of every record, counted through all of them (PyTorch's as_strided)."""
     step_ = x.shape[0] // step.batch
     rows = places.reshape(step.batch, -1) if places.size % step.batch == 0 else places[None]
@@ -90,19 +90,19 @@ def _taken_of_each(step: Step, x: Blob, places: Array) -> Blob:
     return step.reshape(taken(step, records, 1, own[0].tolist(), "taken"), places.shape)
 
 
-def _embedded(step: Step, data: Value, places: Blob) -> Blob:
+def _embedded(step: Step, data: Value, places: Computed) -> Computed:
     """Rows of a constant table, or items of a blob."""
     axis = int(step.attribute("axis", 0))
-    if isinstance(data, Blob) and axis == 0 and len(places.shape) == 1:
-        numbers = Blob(places.name, places.stored) if places.rounded else step.plain(places)
+    if isinstance(data, Computed) and axis == 0 and len(places.shape) == 1:
+        numbers = Computed(places.name, places.stored) if places.rounded else step.plain(places)
         return step.layer("BatchReindex", [step.plain(data), numbers])
-    if isinstance(data, Blob) or axis != 0 or data.ndim < 1:
+    if isinstance(data, Computed) or axis != 0 or data.ndim < 1:
         step.refuse("it picks values that the model computes by indices that it computes")
     table = data.reshape(data.shape[0], -1)
     wide = data.ndim != 2
     made = step.layer(
         "Embed",
-        [Blob(places.name, places.stored) if places.rounded else step.plain(places)],
+        [Computed(places.name, places.stored) if places.rounded else step.plain(places)],
         [table.astype(np.float32)],
         part="rows" if wide else None,
         num_output=table.shape[1],
@@ -116,7 +116,7 @@ def _embedded(step: Step, data: Value, places: Blob) -> Blob:
 def gather_nd(step: Step) -> Outputs:
     """Places of the first axes, which are taken as one."""
     given = step.value(1, rows=True)
-    if isinstance(given, Blob) and given.rows == -1:
+    if isinstance(given, Computed) and given.rows == -1:
         return _one_of_each(step, step.blob(), given)
     places = step.constant(1, "the indices").astype(np.int64)
     x, count = step.blob(), places.shape[-1] if places.ndim else 0
@@ -141,7 +141,7 @@ def gather_elements(step: Step) -> Outputs:
     """Places along the last axis, for each row; the other axes must be whole."""
     data, places = step.value(0), step.blob(1)
     axis = step.axis(int(step.attribute("axis", 0)), len(data.shape))
-    if not isinstance(data, Blob):
+    if not isinstance(data, Computed):
         table = step.unbatched(data)
         if table.size == table.shape[axis]:  # one row for all
             rows = table.reshape(-1, 1).astype(np.float32)

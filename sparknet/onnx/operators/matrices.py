@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.arithmetic import combine
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -16,7 +16,7 @@ from sparknet.onnx.step import Outputs, Step, reads
 @reads("MatMul")
 def matmul(step: Step) -> Outputs:
     a, b = step.value(0), step.value(1)
-    if isinstance(a, Blob) and not isinstance(b, Blob) and b.ndim == 2:
+    if isinstance(a, Computed) and not isinstance(b, Computed) and b.ndim == 2:
         return linear(step, step.plain(a), b, None)
     return product(step, a, b)
 
@@ -27,9 +27,9 @@ def gemm(step: Step) -> Outputs:
     alpha, beta = float(step.attribute("alpha", 1.0)), float(step.attribute("beta", 1.0))
     turned = bool(step.attribute("transB"))
     bias = step.value(2) if step.has(2) else None
-    if isinstance(a, Blob) and not isinstance(b, Blob) and not step.attribute("transA"):
+    if isinstance(a, Computed) and not isinstance(b, Computed) and not step.attribute("transA"):
         weights = alpha * (b.T if turned else b)
-        fixed = None if bias is None or isinstance(bias, Blob) else step.unbatched(bias)
+        fixed = None if bias is None or isinstance(bias, Computed) else step.unbatched(bias)
         if bias is None or (fixed is not None and _is_row(fixed)):
             row = None if fixed is None else beta * np.broadcast_to(fixed.ravel(), weights.shape[1])
             return linear(step, step.plain(a), weights, row)
@@ -48,15 +48,15 @@ def _is_row(array: Array) -> bool:
 
 
 def _turned(step: Step, value: Value) -> Value:
-    if not isinstance(value, Blob):
+    if not isinstance(value, Computed):
         return np.ascontiguousarray(value.T)
     plain = step.plain(value)
-    return Blob(plain.name, plain.stored, (1, 0))
+    return Computed(plain.name, plain.stored, (1, 0))
 
 
 def linear(
-    step: Step, x: Blob, weights: Array, bias: Array | None, part: str | None = None
-) -> Blob:
+    step: Step, x: Computed, weights: Array, bias: Array | None, part: str | None = None
+) -> Computed:
     """x · weights + bias, over the last axis of x."""
     if not x.shape or weights.shape[0] != x.shape[-1]:
         step.refuse(f"weights {list(weights.shape)} do not fit the input {list(x.shape)}")
@@ -73,7 +73,7 @@ def linear(
     )
 
 
-def product(step: Step, a: Value, b: Value, part: str | None = None) -> Blob:
+def product(step: Step, a: Value, b: Value, part: str | None = None) -> Computed:
     """Products of the matrices in the last two axes; one that is only turned is read so."""
     axes = max(len(a.shape), len(b.shape))
     if min(len(a.shape), len(b.shape)) < 2:
@@ -88,14 +88,14 @@ def product(step: Step, a: Value, b: Value, part: str | None = None) -> Blob:
     return step.layer("MatMul", [first, second], part=part, **options)
 
 
-def _side(step: Step, value: Value, axes: int, part: str) -> tuple[Blob, bool]:
+def _side(step: Step, value: Value, axes: int, part: str) -> tuple[Computed, bool]:
     turned = False
-    if isinstance(value, Blob) and value.order is not None and value.pads is None:
+    if isinstance(value, Computed) and value.order is not None and value.pads is None:
         count = len(value.order)
         turned = value.order == (*range(count - 2), count - 1, count - 2)
         if turned:
-            value = Blob(value.name, value.stored)
-    if not isinstance(value, Blob):
+            value = Computed(value.name, value.stored)
+    if not isinstance(value, Computed):
         value = step.unbatched(value)
     blob = step.plain(value)
     lined: Sequence[int] = (1,) * (axes - len(blob.shape)) + blob.shape

@@ -11,7 +11,7 @@ import numpy as np
 from sparknet.layers import Shape
 from sparknet.onnx.folding import slice_arguments, slices, split_sizes
 from sparknet.onnx.limits import spread
-from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -34,7 +34,7 @@ def transpose(step: Step) -> Outputs:
 
 def turned(value: Value, order: Sequence[int]) -> Value:
     """A value with its axes in another order; no layer is made for it yet."""
-    if not isinstance(value, Blob):
+    if not isinstance(value, Computed):
         return np.transpose(value, order)
     pads = value.pads
     if pads is not None:
@@ -43,10 +43,10 @@ def turned(value: Value, order: Sequence[int]) -> Value:
     if value.order is not None:
         order = [value.order[axis] for axis in order]
     same = None if list(order) == list(range(len(order))) else tuple(order)
-    return Blob(value.name, value.stored, same, pads)
+    return Computed(value.name, value.stored, same, pads)
 
 
-def permuted(step: Step, x: Blob, order: Sequence[int]) -> Blob:
+def permuted(step: Step, x: Computed, order: Sequence[int]) -> Computed:
     """The blob with its axes in another order."""
     moved = [axis for axis in order if x.shape[axis] != 1]
     if moved == sorted(moved):
@@ -74,12 +74,12 @@ def pad(step: Step) -> Outputs:
     if step.has(2):
         number = float(np.ravel(step.constant(2, "the value of the padding"))[0])
     x = step.value(0)
-    assert isinstance(x, Blob)
+    assert isinstance(x, Computed)
     order = x.order or range(len(shape))
     outside = [axis for axis, own in enumerate(order) if own < 2]  # records and channels
     spatial = len(shape) > 2 and not any(before[axis] or after[axis] for axis in outside)
     if number == 0 and spatial and x.pads is None:
-        return Blob(x.name, x.stored, x.order, (tuple(before), tuple(after)))
+        return Computed(x.name, x.stored, x.order, (tuple(before), tuple(after)))
     return _padded_by_blocks(step, step.plain(x), before, after, float(number))
 
 
@@ -97,7 +97,7 @@ def _pads(
     return before, after
 
 
-def _padded_below(step: Step, before: list[int], after: list[int]) -> Blob:
+def _padded_below(step: Step, before: list[int], after: list[int]) -> Computed:
     """Padding by less than nothing cuts off."""
     if max(*before, *after) > 0:
         step.refuse("it pads and cuts at once")
@@ -108,7 +108,7 @@ def _padded_below(step: Step, before: list[int], after: list[int]) -> Blob:
     return x
 
 
-def _padded_by_places(step: Step, before: list[int], after: list[int], mode: str) -> Blob:
+def _padded_by_places(step: Step, before: list[int], after: list[int], mode: str) -> Computed:
     modes = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
     if mode not in modes:
         step.refuse(f"its mode is '{mode}'")
@@ -121,8 +121,8 @@ def _padded_by_places(step: Step, before: list[int], after: list[int], mode: str
 
 
 def _padded_by_blocks(
-    step: Step, x: Blob, before: list[int], after: list[int], number: float
-) -> Blob:
+    step: Step, x: Computed, before: list[int], after: list[int], number: float
+) -> Computed:
     """Blocks of one number before and after."""
     for axis, (low, high) in enumerate(zip(before, after, strict=True)):
         if not low and not high:
@@ -137,7 +137,7 @@ def _padded_by_blocks(
     return x
 
 
-def padded(step: Step, x: Blob, before: Sequence[int], after: Sequence[int]) -> Blob:
+def padded(step: Step, x: Computed, before: Sequence[int], after: Sequence[int]) -> Computed:
     """Zeros around an image: a convolution that copies each channel, and pads."""
     from sparknet.onnx.operators.windows import even_window
 
@@ -179,7 +179,9 @@ def slice_(step: Step) -> Outputs:
     return x
 
 
-def taken(step: Step, x: Blob, axis: int, places: Sequence[int], part: str | None = None) -> Blob:
+def taken(
+    step: Step, x: Computed, axis: int, places: Sequence[int], part: str | None = None
+) -> Computed:
     """The values at these places of an axis."""
     size = x.shape[axis]
     if not places:
@@ -204,7 +206,9 @@ def taken(step: Step, x: Blob, axis: int, places: Sequence[int], part: str | Non
     return step.layer("Gather", [x], part=part, axis=axis, index=places)
 
 
-def cut(step: Step, x: Blob, axis: int, start: int, end: int, part: str | None = None) -> Blob:
+def cut(
+    step: Step, x: Computed, axis: int, start: int, end: int, part: str | None = None
+) -> Computed:
     """A Slice layer of which one top is read."""
     size = x.shape[axis]
     if (start, end) == (0, size):
@@ -245,23 +249,28 @@ def concat(step: Step) -> Outputs:
     axes = max(len(one.shape) for one in values)
     first, last = values[0], values[-1]
     rows = np.arange(step.batch)[:, None]
-    if len(values) == 2 and isinstance(last, Blob) and last.shape == rows.shape and last.integral:
+    if (
+        len(values) == 2
+        and isinstance(last, Computed)
+        and last.shape == rows.shape
+        and last.integral
+    ):
         taken = all(one.op == "GatherND" for one in step.readers_of(0))
-        if taken and not isinstance(first, Blob) and np.array_equal(first, rows):
+        if taken and not isinstance(first, Computed) and np.array_equal(first, rows):
             return replace(last, rows=-1)
     return joined(step, values, step.axis(int(step.attribute("axis", 1)), axes))
 
 
-def joined(step: Step, values: Sequence[Value], axis: int, part: str | None = None) -> Blob:
-    order = values[0].order if isinstance(values[0], Blob) else None
-    lazy = [one for one in values if isinstance(one, Blob) and one.pads is None]
+def joined(step: Step, values: Sequence[Value], axis: int, part: str | None = None) -> Computed:
+    order = values[0].order if isinstance(values[0], Computed) else None
+    lazy = [one for one in values if isinstance(one, Computed) and one.pads is None]
     if order is not None and len(lazy) == len(values) and all(one.order == order for one in lazy):
-        stored = [Blob(one.name, one.stored) for one in lazy]
+        stored = [Computed(one.name, one.stored) for one in lazy]
         made = step.layer("Concat", stored, part=part, axis=order[axis])
-        return Blob(made.name, made.stored, order)
-    first = next(step.plain(one) for one in values if isinstance(one, Blob))
+        return Computed(made.name, made.stored, order)
+    first = next(step.plain(one) for one in values if isinstance(one, Computed))
     blobs = [
-        step.plain(one) if isinstance(one, Blob) else _beside(step, one, first, axis, place)
+        step.plain(one) if isinstance(one, Computed) else _beside(step, one, first, axis, place)
         for place, one in enumerate(values)
     ]
     if len(blobs) == 1:
@@ -269,7 +278,7 @@ def joined(step: Step, values: Sequence[Value], axis: int, part: str | None = No
     return step.layer("Concat", blobs, part=part, axis=axis)
 
 
-def _beside(step: Step, array: Array, other: Blob, axis: int, place: int) -> Blob:
+def _beside(step: Step, array: Array, other: Computed, axis: int, place: int) -> Computed:
     """A constant for every record: nothing times a piece of another blob, plus the constant."""
     if not step.is_batched(other.shape):
         return step.parameter(np.ascontiguousarray(array))
@@ -300,7 +309,7 @@ def expand(step: Step) -> Outputs:
     return tiled(step, x, spread(x.shape, wanted))
 
 
-def tiled(step: Step, x: Blob, shape: Shape) -> Blob:
+def tiled(step: Step, x: Computed, shape: Shape) -> Computed:
     x = step.reshape(x, (1,) * (len(shape) - len(x.shape)) + x.shape, part="axes")
     if any(
         step.is_open(wanted) and size != wanted for size, wanted in zip(x.shape, shape, strict=True)

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.arithmetic import combine
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -78,21 +78,21 @@ def layer_norm(step: Step) -> Outputs:
     return spread if bias is None else combine(step, "Add", spread, bias)
 
 
-def _moved(step: Step, x: Blob, axes: list[int]) -> Blob:
+def _moved(step: Step, x: Computed, axes: list[int]) -> Computed:
     """Over axes that are not the last ones."""
     order = [axis for axis in range(len(x.shape)) if axis not in axes] + sorted(axes)
     moved = step.layer("Permute", [x], part="moved", order=order)
     first = len(x.shape) - len(axes)
     made = _normalised(step, moved, first, float(step.attribute("epsilon", 1e-5)), False)
     back = tuple(order.index(axis) for axis in range(len(order)))
-    return Blob(made.name, made.stored, back)
+    return Computed(made.name, made.stored, back)
 
 
-def _normalised(step: Step, x: Blob, axis: int, eps: float, last: bool) -> Blob:
+def _normalised(step: Step, x: Computed, axis: int, eps: float, last: bool) -> Computed:
     return step.layer("LayerNorm", [x], part=None if last else "normalised", axis=axis, eps=eps)
 
 
-def scaled(step: Step, x: Blob, axis: int, scale: Array | None, bias: Array | None) -> Blob:
+def scaled(step: Step, x: Computed, axis: int, scale: Array | None, bias: Array | None) -> Computed:
     """Factors and shifts that lie along an axis."""
     if scale is None:
         return x

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob
+from sparknet.onnx.netlist import Computed
 from sparknet.onnx.operators.activations import pointwise
 from sparknet.onnx.operators.arithmetic import combine
 from sparknet.onnx.operators.moving import permuted, taken
@@ -39,7 +39,7 @@ def top_k(step: Step) -> Outputs:
         step.refuse(f"it takes {most} of {x.shape[axis]} values")
     if not largest:
         x = pointwise(step, "Power", of=x, part="negative", scale=-1.0)
-    values: Blob | None = None
+    values: Computed | None = None
     if step.is_read(0):
         part = None if largest else "negative_values"
         values = step.layer("ArgMax", [x], part=part, axis=axis, top_k=most, out_max_val=True)
@@ -49,14 +49,16 @@ def top_k(step: Step) -> Outputs:
     return [np.zeros(0, np.float32) if one is None else one for one in (values, places)]
 
 
-def _axis(step: Step, x: Blob, otherwise: int) -> int:
+def _axis(step: Step, x: Computed, otherwise: int) -> int:
     axis = step.axis(int(step.attribute("axis", otherwise)), len(x.shape))
     if x.shape[axis] % step.batch == 0:
         step.refuse("it compares the records")
     return axis
 
 
-def _places(step: Step, x: Blob, axis: int, most: int, last: bool, part: str | None) -> Blob:
+def _places(
+    step: Step, x: Computed, axis: int, most: int, last: bool, part: str | None
+) -> Computed:
     """Of equal values the layer takes the last; for the first it reads the values backwards."""
     size = x.shape[axis]
     if not last and most == 1 and step.is_open(size):
@@ -71,12 +73,12 @@ def _places(step: Step, x: Blob, axis: int, most: int, last: bool, part: str | N
     return made
 
 
-def first_places(step: Step, x: Blob, axis: int, part: str) -> Blob:
+def first_places(step: Step, x: Computed, axis: int, part: str) -> Computed:
     """The place of the largest value, the first of equal ones."""
     return _places(step, x, axis, 1, False, part)
 
 
-def _first_place(step: Step, x: Blob, axis: int, part: str | None) -> Blob:
+def _first_place(step: Step, x: Computed, axis: int, part: str | None) -> Computed:
     """Of an axis of any size: how many values lie before the first that no other is above."""
     most = step.layer("ArgMax", [x], part="most", axis=axis, out_max_val=True)
     distance = combine(step, "Sub", most, x, part="distance")

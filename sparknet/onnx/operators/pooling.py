@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob
+from sparknet.onnx.netlist import Computed
 from sparknet.onnx.operators.moving import padded, taken
-from sparknet.onnx.operators.windows import Window, window_of
+from sparknet.onnx.operators.windows import NodeWindow, window_of
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -27,11 +27,11 @@ def global_pool(step: Step) -> Outputs:
     return step.reshape(over_all(step, _image(step, x, len(x.shape) - 2), method), shape)
 
 
-def over_all(step: Step, image: Blob, method: str, part: str = "pooled") -> Blob:
+def over_all(step: Step, image: Computed, method: str, part: str = "pooled") -> Computed:
     return step.layer("Pooling", [image], part=part, pool=method, global_pooling=True)
 
 
-def _image(step: Step, x: Blob, spatial: int) -> Blob:
+def _image(step: Step, x: Computed, spatial: int) -> Computed:
     """A blob of one spatial axis, or of many that are pooled as one, as an image."""
     size = int(np.prod(x.shape[2:])) if spatial else 1
     return step.reshape(x, (*x.shape[:2], 1, size), part="image")
@@ -54,10 +54,10 @@ def pool(step: Step) -> Outputs:
     before: Sequence[int] = ()
     after: Sequence[int] = ()
     include = bool(step.attribute("count_include_pad", 0))
-    takes_pads = average and include and isinstance(value, Blob) and value.order is None
-    if takes_pads and isinstance(value, Blob) and value.pads is not None:
+    takes_pads = average and include and isinstance(value, Computed) and value.order is None
+    if takes_pads and isinstance(value, Computed) and value.pads is not None:
         before, after = value.pads[0][2:], value.pads[1][2:]
-        x = Blob(value.name, value.stored)
+        x = Computed(value.name, value.stored)
     else:
         x = step.blob()
     spatial = len(x.shape) - 2
@@ -79,27 +79,29 @@ def pool(step: Step) -> Outputs:
     return _pooled(step, x, window, outputs, average, None)
 
 
-def _volume(step: Step, x: Blob, window: Window, outputs: list[int], average: bool) -> Blob:
+def _volume(
+    step: Step, x: Computed, window: NodeWindow, outputs: list[int], average: bool
+) -> Computed:
     """First within each image, then over the images: a maximum of maxima, a mean of means."""
     n, c, depth, *area = x.shape
     image = step.reshape(x, (n, c * depth, *area), part="images")
     plane = _pooled(step, image, window.some(1, 2), outputs[1:], average, "plane")
     rows = step.reshape(plane, (n, c, depth, outputs[1] * outputs[2]), part="rows")
     alone = window.some(0)
-    over = Window(
+    over = NodeWindow(
         *([one[0], other] for one, other in zip(alone.lists, (1, 1, 1, 0, 0), strict=True))
     )
     made = _pooled(step, rows, over, [outputs[0], rows.shape[3]], average, "over")
     return step.reshape(made, (n, c, *outputs))
 
 
-def _flat(window: Window) -> Window:
-    return Window(
+def _flat(window: NodeWindow) -> NodeWindow:
+    return NodeWindow(
         [1, *window.kernel], [1, *window.stride], [1, 1], [0, *window.before], [0, *window.after]
     )
 
 
-def _outputs(step: Step, window: Window, sizes: Sequence[int]) -> list[int]:
+def _outputs(step: Step, window: NodeWindow, sizes: Sequence[int]) -> list[int]:
     """A window that would begin in the padding behind the image is left out, as in Caffe."""
     ceil = bool(step.attribute("ceil_mode", 0))
     found = []
@@ -116,8 +118,8 @@ def _outputs(step: Step, window: Window, sizes: Sequence[int]) -> list[int]:
 
 
 def _pooled(
-    step: Step, x: Blob, window: Window, outputs: list[int], average: bool, part: str | None
-) -> Blob:
+    step: Step, x: Computed, window: NodeWindow, outputs: list[int], average: bool, part: str | None
+) -> Computed:
     mode = _round_mode(x, window, outputs)
     if mode is None:
         return _pooled_apart(step, x, window, outputs, average, part)
@@ -151,8 +153,8 @@ def _short(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pooled_apart(
-    step: Step, x: Blob, window: Window, outputs: list[int], average: bool, part: str | None
-) -> Blob:
+    step: Step, x: Computed, window: NodeWindow, outputs: list[int], average: bool, part: str | None
+) -> Computed:
     """Padding in a layer of its own: the zeros of an average, or the edge of a maximum again."""
     reach = [
         (count - 1) * stride + kernel - size - before
@@ -168,7 +170,7 @@ def _pooled_apart(
         for axis, (low, high) in enumerate(zip(window.before, after, strict=True), 2):
             places = np.pad(np.arange(x.shape[axis]), (low, high), mode="edge").tolist()
             around = taken(step, around, axis, places, part=f"padded_{axis}")
-    bare = Window(window.kernel, window.stride, window.dilation, [0, 0], [0, 0])
+    bare = NodeWindow(window.kernel, window.stride, window.dilation, [0, 0], [0, 0])
     options: dict[str, Any] = {"pool": "AVE" if average else "MAX"}
     for name, pair in (("kernel", window.kernel), ("stride", window.stride)):
         options[f"{name}_h"], options[f"{name}_w"] = pair
@@ -182,7 +184,7 @@ def _pooled_apart(
     return step.layer("Scale", [made], [factors], part=part, axis=2, num_axes=2, bias_term=False)
 
 
-def _round_mode(x: Blob, window: Window, outputs: list[int]) -> dict[str, Any] | None:
+def _round_mode(x: Computed, window: NodeWindow, outputs: list[int]) -> dict[str, Any] | None:
     """How Caffe has to round to come to the same number of windows; None: it cannot."""
     for mode, options in (("ceil", {}), ("floor", {"round_mode": "FLOOR"})):
         found = []
@@ -198,7 +200,7 @@ def _round_mode(x: Blob, window: Window, outputs: list[int]) -> dict[str, Any] |
     return None
 
 
-def _factors(step: Step, x: Blob, window: Window, outputs: list[int]) -> Array:
+def _factors(step: Step, x: Computed, window: NodeWindow, outputs: list[int]) -> Array:
     """What Caffe divides by over what ONNX divides by, for each place.
 
     Caffe counts what lies in the padding, before and as much after, and no more.
@@ -210,12 +212,12 @@ def _factors(step: Step, x: Blob, window: Window, outputs: list[int]) -> Array:
     return np.asarray(np.multiply.outer(*caffe) / _divisors(step, x, window, outputs), np.float32)
 
 
-def _bounds(window: Window, outputs: list[int], axis: int) -> tuple[Array, Array]:
+def _bounds(window: NodeWindow, outputs: list[int], axis: int) -> tuple[Array, Array]:
     starts = np.arange(outputs[axis]) * window.stride[axis] - window.before[axis]
     return starts, starts + window.kernel[axis]
 
 
-def _divisors(step: Step, x: Blob, window: Window, outputs: list[int]) -> Array:
+def _divisors(step: Step, x: Computed, window: NodeWindow, outputs: list[int]) -> Array:
     """What ONNX divides by, for each place."""
     include = bool(step.attribute("count_include_pad", 0))
     found = []

@@ -9,7 +9,7 @@ from math import inf, isfinite
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob, Netlist
+from sparknet.onnx.netlist import Computed, Netlist
 from sparknet.onnx.operators.activations import pointwise
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -47,7 +47,7 @@ def quantize(step: Step) -> Outputs:
 @reads("DequantizeLinear")
 def dequantize(step: Step) -> Outputs:
     value = step.value(0)
-    if not isinstance(value, Blob):
+    if not isinstance(value, Computed):
         step.refuse("the scale of a constant must be constant")
     scale, zero = _scale(step)
     known = step.reading.scales.get(step.node.inputs[0])
@@ -79,10 +79,12 @@ def _step_of(low: float, high: float) -> tuple[float, bool]:
     return (high / 255, False) if low == 0 else (max(-low / 128, high / 127), True)
 
 
-def _held_between(step: Step, low: float, high: float, rounded: tuple[float, bool] | None) -> Blob:
+def _held_between(
+    step: Step, low: float, high: float, rounded: tuple[float, bool] | None
+) -> Computed:
     """The value, by a layer of its own where others read it unrounded, or it may be beyond."""
     value, net = step.value(0), step.reading.net
-    assert isinstance(value, Blob)
+    assert isinstance(value, Computed)
     alone = step.reading.readers(value) == 1 and net.blobs[value.name].step in (None, rounded)
     least, most = _reach(net, value.name, _FARTHEST)
     if alone and low <= least and most <= high:

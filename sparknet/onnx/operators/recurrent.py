@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob, Value
+from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.moving import cut, joined, taken
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -68,7 +68,7 @@ def _check(step: Step) -> None:
         step.refuse("peepholes have no layer")
 
 
-def _ways(step: Step, x: Blob) -> list[_Way]:
+def _ways(step: Step, x: Computed) -> list[_Way]:
     weights, hidden = step.constant(1, "the weights"), step.constant(2, "the recurrent weights")
     biases = step.optional(3, "the biases")
     if step.has(4):
@@ -90,7 +90,7 @@ def _ways(step: Step, x: Blob) -> list[_Way]:
     return found
 
 
-def _one_way(step: Step, x: Blob, way: _Way) -> tuple[Blob, Blob, Blob | None]:
+def _one_way(step: Step, x: Computed, way: _Way) -> tuple[Computed, Computed, Computed | None]:
     """All outputs, the last hidden state, and the last cell state if it is read."""
     steps = x.shape[0]
     if steps % step.batch == 0:
@@ -119,7 +119,7 @@ def _one_way(step: Step, x: Blob, way: _Way) -> tuple[Blob, Blob, Blob | None]:
     return outputs, last, made[2] if wants_cell else None
 
 
-def _marks(step: Step, x: Blob, part: str, fresh: bool) -> Blob:
+def _marks(step: Step, x: Computed, part: str, fresh: bool) -> Computed:
     """Where sequences go on: everywhere but in the first step, which starts from nothing."""
     rows = step.layer("Reduction", [x], part=f"{part}_rows", axis=2)
     if not fresh:
@@ -140,11 +140,11 @@ def _marks(step: Step, x: Blob, part: str, fresh: bool) -> Blob:
     return step.layer("Concat", [start, more], part=f"{part}_marks", axis=0)
 
 
-def _first_states(step: Step, x: Blob, way: _Way, wants_cell: bool) -> list[Blob]:
+def _first_states(step: Step, x: Computed, way: _Way, wants_cell: bool) -> list[Computed]:
     """The states that a sequence starts from, if it does not start from nothing."""
     places = (5, 6) if step.op == "LSTM" else (5,)
     given = [step.value(place) if step.has(place) else None for place in places]
-    zero = [one is None or (not isinstance(one, Blob) and not np.any(one)) for one in given]
+    zero = [one is None or (not isinstance(one, Computed) and not np.any(one)) for one in given]
     if all(zero) and not wants_cell:
         return []
     units = way.recurrent.shape[1]
@@ -158,7 +158,7 @@ def _first_states(step: Step, x: Blob, way: _Way, wants_cell: bool) -> list[Blob
     return found
 
 
-def _state(step: Step, value: Value | None, way: _Way, part: str) -> Blob:
+def _state(step: Step, value: Value | None, way: _Way, part: str) -> Computed:
     assert value is not None
     blob = step.plain(value)
     if step.attribute("layout"):
@@ -166,7 +166,7 @@ def _state(step: Step, value: Value | None, way: _Way, part: str) -> Blob:
     return cut(step, blob, 0, way.number, way.number + 1, part=part)
 
 
-def _zeros(step: Step, x: Blob, units: int, part: str) -> Blob:
+def _zeros(step: Step, x: Computed, units: int, part: str) -> Computed:
     first = cut(step, x, 0, 0, 1, part=f"{part}_step")
     rows = step.layer("Reduction", [first], part=f"{part}_rows", axis=2)
     one = step.reshape(rows, (1, x.shape[1], 1), part=f"{part}_axes")
@@ -174,17 +174,17 @@ def _zeros(step: Step, x: Blob, units: int, part: str) -> Blob:
     return step.layer("Power", [wide], part=part, scale=0.0)
 
 
-def _with_axis(step: Step, x: Blob, axis: int, part: str) -> Blob:
+def _with_axis(step: Step, x: Computed, axis: int, part: str) -> Computed:
     return step.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]), part=part)
 
 
-def _swapped(step: Step, x: Blob, part: str) -> Blob:
+def _swapped(step: Step, x: Computed, part: str) -> Computed:
     """Time and records exchanged."""
     order = [1, 0, *range(2, len(x.shape))]
     return step.layer("Permute", [x], part=part, order=order)
 
 
-def _laid_out(step: Step, x: Blob, name: str) -> Blob:
+def _laid_out(step: Step, x: Computed, name: str) -> Computed:
     order = [2, 0, 1, 3] if len(x.shape) == 4 else [1, 0, 2]
     return step.layer("Permute", [x], part=f"laid_out_{name}", order=order)
 

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from sparknet.onnx.folding import axes_of
-from sparknet.onnx.netlist import Blob
+from sparknet.onnx.netlist import Computed
 from sparknet.onnx.operators.activations import LARGEST, TINY, pointwise
 from sparknet.onnx.operators.moving import permuted
 from sparknet.onnx.operators.pooling import over_all
@@ -64,7 +64,7 @@ def reduce(step: Step) -> Outputs:
     return _finished(step, made, shape)
 
 
-def _over(step: Step, x: Blob, axes: list[int], extreme: bool) -> Blob:
+def _over(step: Step, x: Computed, axes: list[int], extreme: bool) -> Computed:
     count = len(x.shape)
     order = [axis for axis in range(count) if axis not in axes] + axes
     if order != list(range(count)):
@@ -79,7 +79,7 @@ def _over(step: Step, x: Blob, axes: list[int], extreme: bool) -> Blob:
     return over_all(step, rows, "MAX")
 
 
-def _finished(step: Step, x: Blob, shape: list[int]) -> Blob:
+def _finished(step: Step, x: Computed, shape: list[int]) -> Computed:
     if step.op == "ReduceMin":
         x = step.layer("Power", [x], part="positive", scale=-1.0)
     elif step.op == "ReduceL2":
@@ -113,4 +113,4 @@ def lp_normalization(step: Step) -> Outputs:
     factor = step.layer("Power", [least], part="factor", power=-0.5 if squares else -1.0)
     made = step.layer("Scale", [moved, factor], part="scaled", axis=0)
     back = tuple(int(one) for one in np.argsort(order))
-    return made if moved is x else Blob(made.name, made.stored, back)
+    return made if moved is x else Computed(made.name, made.stored, back)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.onnx.netlist import Blob
+from sparknet.onnx.netlist import Computed
 from sparknet.onnx.step import Outputs, Step, reads
 
 _COORDINATES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
@@ -46,7 +46,7 @@ def _resized(
     sizes: list[int] | None,
     coordinates: str,
     rounding: str,
-) -> Blob:
+) -> Computed:
     x = step.blob()
     axes = step.attribute("axes")
     if axes is not None:
@@ -67,12 +67,12 @@ def _resized(
 
 def _volume(
     step: Step,
-    x: Blob,
+    x: Computed,
     scales: list[float] | None,
     sizes: list[int] | None,
     coordinates: str,
     rounding: str,
-) -> Blob:
+) -> Computed:
     """Each image of a volume, and then the volume as images of one row for each of its planes."""
     n, c, d, h, w = x.shape
     if (scales is not None and len(scales) != 5) or (sizes is not None and len(sizes) != 5):
@@ -102,7 +102,7 @@ def _volume(
 
 
 def _all_axes(
-    step: Step, x: Blob, axes: list[int], scales: list[float] | None, sizes: list[int] | None
+    step: Step, x: Computed, axes: list[int], scales: list[float] | None, sizes: list[int] | None
 ) -> tuple[list[float] | None, list[int] | None]:
     places = [step.axis(int(axis), len(x.shape)) for axis in axes]
     whole, factors = list(x.shape), [1.0] * len(x.shape)
@@ -116,13 +116,13 @@ def _all_axes(
 
 def _image(
     step: Step,
-    x: Blob,
+    x: Computed,
     scales: list[float] | None,
     sizes: list[int] | None,
     coordinates: str,
     rounding: str,
     part: str | None,
-) -> Blob:
+) -> Computed:
     mode = step.attribute("mode", "nearest")
     if mode not in ("nearest", "linear", "cubic"):
         step.refuse(f"its mode is '{mode}'")
@@ -160,7 +160,7 @@ def _image(
 
 
 def _times(
-    x: Blob, sizes: list[int], mode: str, coordinates: str, rounding: str
+    x: Computed, sizes: list[int], mode: str, coordinates: str, rounding: str
 ) -> tuple[int, int] | None:
     """How often each pixel is repeated, if that is all."""
     whole = all(size % own == 0 for size, own in zip(sizes[2:], x.shape[2:], strict=True))
@@ -172,7 +172,7 @@ def _times(
     return sizes[2] // x.shape[2], sizes[3] // x.shape[3]
 
 
-def _repeated(step: Step, x: Blob, times: tuple[int, int], part: str | None) -> Blob:
+def _repeated(step: Step, x: Computed, times: tuple[int, int], part: str | None) -> Computed:
     """Repeated pixels: a deconvolution with ones, which stock Caffe has."""
     channels = x.shape[1]
     high, wide = times

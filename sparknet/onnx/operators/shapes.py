@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from sparknet.onnx.folding import reshaped
-from sparknet.onnx.netlist import Blob
+from sparknet.onnx.netlist import Computed
 from sparknet.onnx.operators.activations import pointwise
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -84,5 +84,5 @@ def _axes(step: Step) -> list[int] | None:
     return None if given is None else [int(axis) for axis in np.ravel(given)]
 
 
-def _view(step: Step, shape: tuple[int, ...] | list[int]) -> Blob:
+def _view(step: Step, shape: tuple[int, ...] | list[int]) -> Computed:
     return step.reshape(step.blob(), shape)

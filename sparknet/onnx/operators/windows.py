@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.onnx.limits import bounded
-from sparknet.onnx.netlist import Blob
+from sparknet.onnx.netlist import Computed
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -18,7 +18,7 @@ _MOST = 1 << 20
 
 
 @dataclass
-class Window:
+class NodeWindow:
     """Kernel, stride, dilation and padding of a node, one entry for each spatial axis."""
 
     kernel: list[int]
@@ -31,16 +31,16 @@ class Window:
     def lists(self) -> list[list[int]]:
         return [self.kernel, self.stride, self.dilation, self.before, self.after]
 
-    def some(self, *axes: int) -> Window:
+    def some(self, *axes: int) -> NodeWindow:
         """The same along these axes alone."""
-        return Window(*([one[axis] for axis in axes] for one in self.lists))
+        return NodeWindow(*([one[axis] for axis in axes] for one in self.lists))
 
     @property
     def extent(self) -> list[int]:
         return [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
 
 
-def window_of(step: Step, kernel: Sequence[int], sizes: Sequence[int]) -> Window:
+def window_of(step: Step, kernel: Sequence[int], sizes: Sequence[int]) -> NodeWindow:
     """Reads the attributes that convolution and pooling share."""
     axes = len(sizes)
     if len(kernel) != axes or min(kernel, default=0) < 1 or max(kernel) > _MOST:
@@ -56,7 +56,7 @@ def window_of(step: Step, kernel: Sequence[int], sizes: Sequence[int]) -> Window
     pads = [int(one) for one in step.attribute("pads") or [0] * (2 * axes)]
     if len(pads) != 2 * axes or not all(0 <= pad <= _MOST for pad in pads):
         step.refuse(f"pads {pads} for {axes} spatial axes")
-    window = Window(list(kernel), stride, dilation, pads[:axes], pads[axes:])
+    window = NodeWindow(list(kernel), stride, dilation, pads[:axes], pads[axes:])
     mode = step.attribute("auto_pad", "NOTSET")
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         for axis, (size, extent) in enumerate(zip(sizes, window.extent, strict=True)):
@@ -113,16 +113,16 @@ def _sizes(
     return {name: [int(size) for size in sizes]}
 
 
-def _padded_input(step: Step) -> tuple[Blob, list[int], list[int]]:
+def _padded_input(step: Step) -> tuple[Computed, list[int], list[int]]:
     """The image, and zeros that lie around it already."""
     value = step.value(0)
-    if not isinstance(value, Blob):
+    if not isinstance(value, Computed):
         value = step.plain(value)
     if len(value.shape) < 3:
         step.refuse(f"takes channels and at least one spatial axis; {list(value.shape)} has none")
     if value.pads is not None and value.order is None:
         before, after = value.pads
-        return Blob(value.name, value.stored), list(before[2:]), list(after[2:])
+        return Computed(value.name, value.stored), list(before[2:]), list(after[2:])
     spatial = len(value.shape) - 2
     return step.plain(value), [0] * spatial, [0] * spatial
 
@@ -146,8 +146,14 @@ def _around(sizes: Sequence[int], before: Sequence[int], after: Sequence[int]) -
 
 
 def _convolution(
-    step: Step, kind: str, x: Blob, kernel: Array, outputs: int, group: int, options: dict[str, Any]
-) -> Blob:
+    step: Step,
+    kind: str,
+    x: Computed,
+    kernel: Array,
+    outputs: int,
+    group: int,
+    options: dict[str, Any],
+) -> Computed:
     bias = step.optional(2, "the bias")
     if group != 1:
         options["group"] = group
@@ -189,7 +195,7 @@ def conv_transpose(step: Step) -> Outputs:
 
 
 def _cut_off(
-    step: Step, window: Window, sizes: Sequence[int], extra: list[int]
+    step: Step, window: NodeWindow, sizes: Sequence[int], extra: list[int]
 ) -> tuple[list[int], list[int]]:
     """How much of the whole result is cut off before and after."""
     wanted = step.attribute("output_shape")

@@ -25,7 +25,7 @@ from sparknet.spark.pipeline.params import (
     FLOAT,
     INT,
     OUTPUT,
-    Setting,
+    ParamSetting,
     StageParams,
     count,
     invalid,
@@ -67,7 +67,7 @@ _NAMED = {"steps": "maxIter", "weight_column": "weightCol"}
 _CONVERTED = {"strategy": _strategy, "class_weights": _labels}
 
 TRAINER = {
-    "solver": Setting("the net and how it learns"),
+    "solver": ParamSetting("the net and how it learns"),
     **{
         _NAMED.get(name, name): of_training(
             told, (name,) if name in _NAMED else (), _CONVERTED.get(name)
@@ -79,33 +79,33 @@ TRAINER = {
 """Settings of Trainer; `columns` and `handleInvalid` are those of every stage."""
 
 SOLVER = {
-    "learningRate": Setting("the learning rate; the solver's unless set", FLOAT, ("base_lr",)),
-    "momentum": Setting("the solver's momentum", FLOAT),
-    "weightDecay": Setting("the solver's weight decay", FLOAT, ("weight_decay",)),
-    "lr_policy": Setting("how the learning rate changes", text),
-    "gamma": Setting("of lr_policy", FLOAT),
-    "power": Setting("of lr_policy", FLOAT),
-    "stepsize": Setting("of lr_policy", INT),
-    "stepvalue": Setting("of lr_policy multistep", list),
-    "type": Setting("the solver's type: SGD, Adam …", text),
-    "regularization_type": Setting("L1 or L2", text),
-    "momentum2": Setting("of Adam", FLOAT),
-    "delta": Setting("of Adam, AdaGrad, AdaDelta and RMSProp", FLOAT),
-    "rms_decay": Setting("of RMSProp", FLOAT),
-    "clip_gradients": Setting("the most that a gradient's norm may be", FLOAT),
-    "iter_size": Setting("batches of an iteration", INT),
-    "random_seed": Setting("the seed of fillers, dropout, crops and mirrors", INT),
+    "learningRate": ParamSetting("the learning rate; the solver's unless set", FLOAT, ("base_lr",)),
+    "momentum": ParamSetting("the solver's momentum", FLOAT),
+    "weightDecay": ParamSetting("the solver's weight decay", FLOAT, ("weight_decay",)),
+    "lr_policy": ParamSetting("how the learning rate changes", text),
+    "gamma": ParamSetting("of lr_policy", FLOAT),
+    "power": ParamSetting("of lr_policy", FLOAT),
+    "stepsize": ParamSetting("of lr_policy", INT),
+    "stepvalue": ParamSetting("of lr_policy multistep", list),
+    "type": ParamSetting("the solver's type: SGD, Adam …", text),
+    "regularization_type": ParamSetting("L1 or L2", text),
+    "momentum2": ParamSetting("of Adam", FLOAT),
+    "delta": ParamSetting("of Adam, AdaGrad, AdaDelta and RMSProp", FLOAT),
+    "rms_decay": ParamSetting("of RMSProp", FLOAT),
+    "clip_gradients": ParamSetting("the most that a gradient's norm may be", FLOAT),
+    "iter_size": ParamSetting("batches of an iteration", INT),
+    "random_seed": ParamSetting("the seed of fillers, dropout, crops and mirrors", INT),
 }
 """Settings of a solver, under Caffe's names."""
 
 _OWN = {
-    "batchSize": Setting("records of a batch in training; the net's unless set", count),
-    "validationIndicatorCol": Setting(
+    "batchSize": ParamSetting("records of a batch in training; the net's unless set", count),
+    "validationIndicatorCol": ParamSetting(
         "the boolean column that is true for rows to validate with", text, ("validation",)
     ),
 }
 _PREPROCESSING = {
-    field.name: Setting("of the preprocessing of images: docs/images.md")
+    field.name: ParamSetting("of the preprocessing of images: docs/images.md")
     for field in fields(Preprocessing)
 }
 _NAMES = {keyword: name for name, one in TRAINER.items() for keyword in one.names(name)}
@@ -130,7 +130,7 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
     alone is not saved.  docs/pipelines.md is the guide.
     """
 
-    settings: ClassVar[Mapping[str, Setting]] = {
+    settings: ClassVar[Mapping[str, ParamSetting]] = {
         **COLUMNS,
         **TRAINER,
         **SOLVER,

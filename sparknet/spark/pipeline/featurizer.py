@@ -11,7 +11,7 @@ from pyspark.ml import Transformer
 from sparknet.errors import SparkError
 from sparknet.spark.model import SparkModel
 from sparknet.spark.pipeline.net_files import load_model, save_model
-from sparknet.spark.pipeline.params import OUTPUT, Setting, StageParams, count, mapping, text
+from sparknet.spark.pipeline.params import OUTPUT, ParamSetting, StageParams, count, mapping, text
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.vectors import PREFIX, added, vector, with_blobs
 
@@ -28,12 +28,12 @@ class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
     leaves the vector null, "skip" drops the row.
     """
 
-    settings: ClassVar[Mapping[str, Setting]] = {
-        "inputCol": Setting("the column of the net's first input", text, ("featuresCol",)),
-        "outputCol": Setting("the column for the vectors", text),
-        "layer": Setting("the blob that the vectors hold; the prediction unless set", text),
-        "columns": Setting("blob → column, for nets with several inputs", mapping),
-        "batch": Setting("how many rows go through the net at a time", count, ("batchSize",)),
+    settings: ClassVar[Mapping[str, ParamSetting]] = {
+        "inputCol": ParamSetting("the column of the net's first input", text, ("featuresCol",)),
+        "outputCol": ParamSetting("the column for the vectors", text),
+        "layer": ParamSetting("the blob that the vectors hold; the prediction unless set", text),
+        "columns": ParamSetting("blob → column, for nets with several inputs", mapping),
+        "batch": ParamSetting("how many rows go through the net at a time", count, ("batchSize",)),
         "handleInvalid": OUTPUT["handleInvalid"],
     }
 

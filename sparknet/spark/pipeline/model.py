@@ -12,11 +12,11 @@ from pyspark.ml import Model
 
 from sparknet.errors import SparkError
 from sparknet.net import Net
-from sparknet.net.heads import Head, Served, find_heads, served
+from sparknet.net.heads import Head, HeadBlobs, find_heads, served
 from sparknet.spark.evaluation import Evaluation
 from sparknet.spark.model import SparkModel
 from sparknet.spark.pipeline.net_files import load_model, save_model
-from sparknet.spark.pipeline.params import COLUMNS, OUTPUT, Setting, StageParams
+from sparknet.spark.pipeline.params import COLUMNS, OUTPUT, ParamSetting, StageParams
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.pipeline.vectors import (
@@ -43,7 +43,7 @@ class NetModel(StageParams, SavedStage, Model):  # type: ignore[misc]
     leaves their predictions null, "skip" drops them.
     """
 
-    settings: ClassVar[Mapping[str, Setting]] = {**COLUMNS, **OUTPUT}
+    settings: ClassVar[Mapping[str, ParamSetting]] = {**COLUMNS, **OUTPUT}
 
     def __init__(self, model: SparkModel, **params: Any) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class NetModel(StageParams, SavedStage, Model):  # type: ignore[misc]
         self.model = model
         """The net, and its inputs' columns."""
         self._heads: list[Head] | None = None
-        self._served: dict[tuple[str, ...], tuple[SparkModel, dict[str, Served]]] = {}
+        self._served: dict[tuple[str, ...], tuple[SparkModel, dict[str, HeadBlobs]]] = {}
         self._summary: TrainingSummary | None = None
         self.setParams(**params)
 
@@ -112,7 +112,7 @@ class NetModel(StageParams, SavedStage, Model):  # type: ignore[misc]
             added(columns, dataset, name, make(column, kinds[column]))
         return made.withColumns(columns).drop(*(PREFIX + blob for blob in needed))
 
-    def _wanted(self, places: dict[str, Served]) -> Iterator[tuple[str, Make, str]]:
+    def _wanted(self, places: dict[str, HeadBlobs]) -> Iterator[tuple[str, Make, str]]:
         """Yields each column of a prediction, how it is made, and the blob that it is made of."""
         for number, head in enumerate(self.heads):
             found = places[head.blob]
@@ -132,7 +132,7 @@ class NetModel(StageParams, SavedStage, Model):  # type: ignore[misc]
             return [output.blob for output in self.model.asked()]
         return list(named)
 
-    def _serving(self) -> tuple[SparkModel, dict[str, Served]]:
+    def _serving(self) -> tuple[SparkModel, dict[str, HeadBlobs]]:
         """The model with what the predictions need, and where they are found."""
         heads = self.heads
         key = tuple(head.blob for head in heads)

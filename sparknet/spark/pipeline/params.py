@@ -61,7 +61,7 @@ def invalid(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Setting:
+class ParamSetting:
     """A Param, under the name that pyspark.ml gives such a thing, and its other names."""
 
     said: str
@@ -89,10 +89,10 @@ def of_training(
     told: training.Setting,
     others: tuple[str, ...] = (),
     convert: Callable[[Any], Any] | None = None,
-) -> Setting:
+) -> ParamSetting:
     """The Param of a setting of training, which refuses what the setting refuses."""
     known = convert or _CONVERTERS.get(type(told.kind), TypeConverters.identity)
-    return Setting(told.said.rstrip("."), partial(_checked, told, known), others)
+    return ParamSetting(told.said.rstrip("."), partial(_checked, told, known), others)
 
 
 def _checked(told: training.Setting, convert: Callable[[Any], Any], value: Any) -> Any:
@@ -105,7 +105,7 @@ def _checked(told: training.Setting, convert: Callable[[Any], Any], value: Any) 
 class StageParams(Params):  # type: ignore[misc]
     """Params that are set by keyword, by setter (``setMaxIter``) or by a parameter grid."""
 
-    settings: ClassVar[Mapping[str, Setting]] = {}
+    settings: ClassVar[Mapping[str, ParamSetting]] = {}
     renamed: ClassVar[Mapping[str, str]] = {}
     """Old names of Params, which work for a version."""
 
@@ -219,20 +219,20 @@ _LONGEST = 60
 
 
 COLUMNS = {
-    "featuresCol": Setting("the column of the net's first input", text),
-    "labelCol": Setting("the column that the first loss compares with", text),
-    "predictionCol": Setting(
+    "featuresCol": ParamSetting("the column of the net's first input", text),
+    "labelCol": ParamSetting("the column that the first loss compares with", text),
+    "predictionCol": ParamSetting(
         "the column for the predicted class (or number, or labels), a double", text, ("best",)
     ),
-    "probabilityCol": Setting("the column for the vector of the classes' probabilities", text),
-    "rawPredictionCol": Setting("the column for the vector of the classes' scores", text),
-    "columns": Setting("blob → column, for nets with several inputs", mapping),
+    "probabilityCol": ParamSetting("the column for the vector of the classes' probabilities", text),
+    "rawPredictionCol": ParamSetting("the column for the vector of the classes' scores", text),
+    "columns": ParamSetting("blob → column, for nets with several inputs", mapping),
 }
 OUTPUT = {
-    "outputs": Setting("blobs that become columns; the net's predictions unless set", texts),
-    "prefix": Setting("what the names of the blobs' columns begin with", text),
-    "batch": Setting("how many rows go through the net at a time", count),
-    "handleInvalid": Setting(
+    "outputs": ParamSetting("blobs that become columns; the net's predictions unless set", texts),
+    "prefix": ParamSetting("what the names of the blobs' columns begin with", text),
+    "batch": ParamSetting("how many rows go through the net at a time", count),
+    "handleInvalid": ParamSetting(
         "what becomes of rows that cannot be read: error, keep (with nulls) or skip", invalid
     ),
 }

@@ -11,7 +11,7 @@ from pyspark.ml import Transformer
 from sparknet.errors import SparkError
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.column_types import quoted
-from sparknet.spark.pipeline.params import FLAG, Setting, StageParams, count, text, texts
+from sparknet.spark.pipeline.params import FLAG, ParamSetting, StageParams, count, text, texts
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.vectors import added
 
@@ -38,15 +38,15 @@ class SequenceEncoder(StageParams, SavedStage, Transformer):  # type: ignore[mis
     unless set; "" is between characters), or of arrays of tokens.  ``lower`` ignores case.
     """
 
-    settings: ClassVar[Mapping[str, Setting]] = {
-        "vocabulary": Setting("the tokens that have ids", texts),
-        "length": Setting("the number of ids of a row", count),
-        "inputCol": Setting("the column of strings, or of arrays of tokens", text),
-        "outputCol": Setting("the column for the ids", text),
-        "contCol": Setting("the column for the continuation markers", text),
-        "split": Setting("the regular expression between tokens; '' splits characters", text),
-        "lower": Setting("whether case is ignored", FLAG),
-        "padding": Setting("where short rows are padded: after or before", text),
+    settings: ClassVar[Mapping[str, ParamSetting]] = {
+        "vocabulary": ParamSetting("the tokens that have ids", texts),
+        "length": ParamSetting("the number of ids of a row", count),
+        "inputCol": ParamSetting("the column of strings, or of arrays of tokens", text),
+        "outputCol": ParamSetting("the column for the ids", text),
+        "contCol": ParamSetting("the column for the continuation markers", text),
+        "split": ParamSetting("the regular expression between tokens; '' splits characters", text),
+        "lower": ParamSetting("whether case is ignored", FLAG),
+        "padding": ParamSetting("where short rows are padded: after or before", text),
     }
 
     def __init__(

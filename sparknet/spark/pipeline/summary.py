@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparknet.spark.trainer import Trained
+from sparknet.spark.trainer import SparkTrained
 from sparknet.training.worker import Outcome
 
 
 class TrainingSummary:
     """The course of a training, as `NetModel.summary`."""
 
-    def __init__(self, trained: Trained) -> None:
+    def __init__(self, trained: SparkTrained) -> None:
         self.events: list[dict[str, Any]] = trained.history.events
         """All events of the run: `sparknet.training.events`."""
         self.outcome: Outcome = trained.outcome

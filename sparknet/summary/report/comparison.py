@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from sparknet.summary.events import single
-from sparknet.summary.report.reading import Json, Run, RunSet
+from sparknet.summary.report.reading import Json, ReportedRun, RunSet
 from sparknet.summary.spread import Spread, difference
 
 Values = Mapping[Hashable, float]
@@ -76,7 +76,7 @@ def _values(one: RunSet, name: str) -> Values:
     return found
 
 
-def _facts(run: Run) -> dict[str, float]:
+def _facts(run: ReportedRun) -> dict[str, float]:
     """What is compared of a run."""
     facts: dict[str, float] = {}
     validations = run.of_kind("validation")

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from sparknet.summary.events import KINDS, blob_name, edges
 from sparknet.summary.report.chart import Curve, Points, lines, short, table
-from sparknet.summary.report.reading import Json, Run
+from sparknet.summary.report.reading import Json, ReportedRun
 
 _CURVES = 8
 """The most parameters that have a curve of norms: the largest ones."""
@@ -15,7 +15,7 @@ _HISTOGRAMS = 40
 """The most parameters whose histograms are drawn, from the first layer on."""
 
 
-def layer_charts(run: Run) -> Iterator[str]:
+def layer_charts(run: ReportedRun) -> Iterator[str]:
     """Norms over the iterations, a table, and histograms of the first and the last look."""
     looks = run.of_kind("layers")
     if not looks:

@@ -12,7 +12,7 @@ from sparknet.errors import FileError, SettingError
 from sparknet.proto.byte_source import replacing
 from sparknet.summary.report import documents, run_sections
 from sparknet.summary.report.comparison import comparison, text
-from sparknet.summary.report.reading import Document, Run, RunSet, read
+from sparknet.summary.report.reading import Document, ReportedRun, RunSet, read
 from sparknet.summary.report.style import STYLE
 
 StrPath = str | os.PathLike[str]
@@ -45,10 +45,10 @@ def report(*sources: StrPath, out: StrPath) -> str:
     return told
 
 
-def _runs(one: Run | RunSet | Document) -> Sequence[Run]:
+def _runs(one: ReportedRun | RunSet | Document) -> Sequence[ReportedRun]:
     if isinstance(one, RunSet):
         return one.runs
-    return [one] if isinstance(one, Run) else []
+    return [one] if isinstance(one, ReportedRun) else []
 
 
 def _named(sets: list[RunSet]) -> list[RunSet]:
@@ -58,9 +58,9 @@ def _named(sets: list[RunSet]) -> list[RunSet]:
     return [RunSet(f"{one.name} ({place})", one.runs) for place, one in enumerate(sets, 1)]
 
 
-def html(found: Sequence[Run | RunSet | Document]) -> str:
+def html(found: Sequence[ReportedRun | RunSet | Document]) -> str:
     """The page as text."""
-    runs = distinct([one for one in found if isinstance(one, Run)])
+    runs = distinct([one for one in found if isinstance(one, ReportedRun)])
     if runs:
         title = " and ".join(run.name for run in runs)
         about = " · ".join(_about(run) for run in runs)
@@ -72,12 +72,13 @@ def html(found: Sequence[Run | RunSet | Document]) -> str:
     return page(title, about, body)
 
 
-def distinct(runs: list[Run]) -> list[Run]:
+def distinct(runs: list[ReportedRun]) -> list[ReportedRun]:
     """Runs with names that differ."""
     if len({run.name for run in runs}) == len(runs):
         return runs
     return [
-        Run(f"{run.name} ({place})", run.events, run.about) for place, run in enumerate(runs, 1)
+        ReportedRun(f"{run.name} ({place})", run.events, run.about)
+        for place, run in enumerate(runs, 1)
     ]
 
 
@@ -93,7 +94,7 @@ def page(title: str, about: str, sections: Iterable[str]) -> str:
     )
 
 
-def _about(run: Run) -> str:
+def _about(run: ReportedRun) -> str:
     start = run.start
     words = [str(start["net"])] if start.get("net") else []
     if start.get("workers"):

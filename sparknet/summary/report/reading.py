@@ -33,7 +33,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Run:
+class ReportedRun:
     """A run: its events, and what is known of its surroundings."""
 
     name: str
@@ -73,7 +73,7 @@ class RunSet:
     """Several runs of the same training, with a seed each."""
 
     name: str
-    runs: Sequence[Run]
+    runs: Sequence[ReportedRun]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Document:
     content: Json
 
 
-def read(path: str | os.PathLike[str]) -> Run | RunSet | Document:
+def read(path: str | os.PathLike[str]) -> ReportedRun | RunSet | Document:
     """A run's folder, a folder of several such folders or logs, a log, or the JSON of a plan or an
     experiment."""
     place = Path(path)
@@ -97,10 +97,10 @@ def read(path: str | os.PathLike[str]) -> Run | RunSet | Document:
         content = None
     if isinstance(content, dict) and content.get("event") in ("plan", "experiment"):
         return Document(place.stem, content)
-    return Run(place.stem, History.read(place).events)
+    return ReportedRun(place.stem, History.read(place).events)
 
 
-def _folder(place: Path) -> Run | RunSet:
+def _folder(place: Path) -> ReportedRun | RunSet:
     logs = [place / EVENTS] if (place / EVENTS).is_file() else sorted(place.glob("*.jsonl"))
     inner = sorted(log.parent for log in place.glob(f"*/{EVENTS}"))
     if inner and not logs:
@@ -108,7 +108,7 @@ def _folder(place: Path) -> Run | RunSet:
     return _run(place, logs)
 
 
-def _run(place: Path, logs: Sequence[Path]) -> Run:
+def _run(place: Path, logs: Sequence[Path]) -> ReportedRun:
     if not logs:
         fault = f"holds no run: there is no {EVENTS} in it; train with --run-folder"
         raise FileError(place, fault)
@@ -120,7 +120,7 @@ def _run(place: Path, logs: Sequence[Path]) -> Run:
             raise FileError(place / ABOUT, f"is no JSON: {error}") from error
         if not isinstance(about, dict):
             raise FileError(place / ABOUT, "does not describe a run")
-    return Run(place.name or str(place), History.read(logs[-1]).events, about)
+    return ReportedRun(place.name or str(place), History.read(logs[-1]).events, about)
 
 
 def _text(path: Path) -> str:

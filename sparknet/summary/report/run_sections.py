@@ -11,7 +11,7 @@ from sparknet.summary.progress import ENDS, clock_time
 from sparknet.summary.report.chart import Curve, Points, lines, short, stacks, table
 from sparknet.summary.report.drawing import drawing
 from sparknet.summary.report.layer_charts import layer_charts
-from sparknet.summary.report.reading import AXES, Json, Run
+from sparknet.summary.report.reading import AXES, Json, ReportedRun
 
 PARTS = ("loading", "computing", "waiting", "communicating")
 _UNITS = {"samples": "samples", "time": "seconds", "epochs": "epochs"}
@@ -22,7 +22,7 @@ _CLASSES = 40
 _WORKERS = 4
 """The most workers of a run that have a chart of their own."""
 
-Runs = Sequence[Run]
+Runs = Sequence[ReportedRun]
 
 
 def sections(runs: Runs) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _tiles(runs: Runs) -> str:
     return f'<div class="tiles">{"".join(tiles)}</div>'
 
 
-def _facts(run: Run) -> dict[str, str]:
+def _facts(run: ReportedRun) -> dict[str, str]:
     facts = {}
     if run.rounds:
         facts["training loss"] = f"{_float(run.rounds[-1].get('loss')):.4g}"
@@ -117,14 +117,14 @@ def _over(runs: Runs, axis: str) -> str:
     return "".join(found)
 
 
-def _of(run: Run, runs: Runs, what: str) -> str:
+def _of(run: ReportedRun, runs: Runs, what: str) -> str:
     """How a curve is called."""
     if len(runs) == 1:
         return what
     return f"{run.name}: {what}" if what else run.name
 
 
-def _series(run: Run, axis: str, kind: str, name: str) -> Points:
+def _series(run: ReportedRun, axis: str, kind: str, name: str) -> Points:
     found = []
     for point, event in run.placed():
         values = event if kind == "round" else event.get("metrics", {})
@@ -168,7 +168,7 @@ def _times(runs: Runs) -> str:
     return _section("Where the time went", body)
 
 
-def _times_of(run: Run) -> Iterator[str]:
+def _times_of(run: ReportedRun) -> Iterator[str]:
     rounds = [event for event in run.rounds if event.get("workers")]
     if not rounds:
         return
@@ -206,7 +206,7 @@ def _parts(worker: Json) -> list[float]:
     return [loading, max(computing - loading, 0), waiting, max(communicating - waiting, 0)]
 
 
-def _spent(run: Run) -> list[float]:
+def _spent(run: ReportedRun) -> list[float]:
     return _sum([_parts(one) for event in run.rounds for one in event.get("workers", [event])])
 
 
@@ -236,7 +236,7 @@ def _others(runs: Runs) -> str:
     return _section("Speed, rate and traffic", "".join(found), "charts")
 
 
-def _by_round(run: Run, value: Callable[[Json], float | None], running: bool) -> Points:
+def _by_round(run: ReportedRun, value: Callable[[Json], float | None], running: bool) -> Points:
     found, total = [], 0.0
     for event in run.rounds:
         one = value(event)
@@ -275,7 +275,7 @@ def _happenings(runs: Runs) -> str:
     return _section("Stragglers and failures", table(head, rows))
 
 
-def _happened(run: Run) -> Iterator[list[str]]:
+def _happened(run: ReportedRun) -> Iterator[list[str]]:
     at = 0
     for event in run.events:
         at = int(event.get("iteration") or at)
@@ -329,7 +329,7 @@ def _settings(runs: Runs) -> str:
     return _section("Settings, versions and machine", table(head, rows, differing) + solvers)
 
 
-def _small_print(run: Run) -> Iterator[tuple[str, str]]:
+def _small_print(run: ReportedRun) -> Iterator[tuple[str, str]]:
     for name in ("net", "workers", "strategy", "steps", "seconds", "records", "batch_size"):
         if run.start.get(name) is not None:
             yield name.replace("_", " "), str(run.start[name])

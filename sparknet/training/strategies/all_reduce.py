@@ -10,8 +10,8 @@ from typing import ClassVar, final
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps, repeat
 from sparknet.training.strategies.strategy import (
-    Meter,
     Round,
+    RoundMeter,
     State,
     Strategy,
     average_statistics,
@@ -45,7 +45,7 @@ class AllReduce(Strategy):
         return State()
 
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
-        meter, steps = Meter(comm), min(self.steps, most)
+        meter, steps = RoundMeter(comm), min(self.steps, most)
         if comm.size == 1:
             done = learner.step(steps)
         else:

@@ -13,7 +13,7 @@ from sparknet.training.costs import LONGEST, RATIO, Costs, Spent, added
 from sparknet.training.learner import Learner
 from sparknet.training.strategies.averaging import Averaging
 from sparknet.training.strategies.periodic import InnerMomentum, SharedModel
-from sparknet.training.strategies.strategy import Meter, Round, State, Strategy
+from sparknet.training.strategies.strategy import Round, RoundMeter, State, Strategy
 
 _SHORT, _VERY_SHORT = 20, 5
 """Rounds longer than the first bound do not average the momentum; rounds down to the second one
@@ -82,7 +82,7 @@ class Auto(Strategy):
 
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
         assert isinstance(state, Tuned)
-        meter, note = Meter(comm), ""
+        meter, note = RoundMeter(comm), ""
         if state.spent:
             note = self._correct(state, comm.gather(state.spent))
         averaging = self._averaging(_steps(state), state.averages_momentum)

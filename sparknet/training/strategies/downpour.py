@@ -11,8 +11,8 @@ from sparknet.training.codecs import CODES, Codec
 from sparknet.training.comm import Comm, Server
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.strategies.strategy import (
-    Meter,
     Round,
+    RoundMeter,
     State,
     Strategy,
     average_statistics,
@@ -93,7 +93,7 @@ class Downpour(Strategy):
 
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
         assert isinstance(state, Served)
-        meter = Meter(comm)
+        meter = RoundMeter(comm)
         if comm.size == 1:
             done = learner.step(min(self.steps, most))
         else:

@@ -12,8 +12,8 @@ from sparknet.training.codecs import CODES, Codec
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.strategies.strategy import (
-    Meter,
     Round,
+    RoundMeter,
     State,
     Strategy,
     average_statistics,
@@ -73,7 +73,7 @@ class Periodic(Strategy):
     @final
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
         assert isinstance(state, SharedModel)
-        meter, divergence = Meter(comm), 0.0
+        meter, divergence = RoundMeter(comm), 0.0
         done = self.train(learner, most)
         if comm.size > 1:
             divergence = drift_from(learner, state.center)

@@ -123,7 +123,7 @@ class Strategy(ABC):
         return [field.name for field in fields(cls)]
 
 
-class Meter:
+class RoundMeter:
     """Measures a round: the bytes sent and the time spent in communication."""
 
     def __init__(self, comm: Comm) -> None:
@@ -172,7 +172,7 @@ def warm_up(learner: Learner, comm: Comm, steps: int) -> Round:
     Workers exchange a message several times within the deadline, so that a long warm-up is not
     taken for a dead worker.
     """
-    meter, done = Meter(comm), Steps()
+    meter, done = RoundMeter(comm), Steps()
     while True:
         if comm.rank == 0:
             missing = steps - done.steps

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparknet.errors import PeerLost
-from sparknet.loaders.batches import Maker, Work
+from sparknet.loaders.batches import BatchMaker, BatchWork
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
@@ -19,7 +19,7 @@ from sparknet.proto import parse_solver
 from sparknet.summary import History
 from sparknet.training.events import Event, OnEvent, tell
 from sparknet.training.failure import failure
-from sparknet.training.plan import Hooks, Plan
+from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.portable import portable_solver
 from sparknet.training.run import interruptible
 from sparknet.training.snapshot import newest
@@ -65,7 +65,7 @@ class Crew:
         self._interrupted = False
 
     def train(
-        self, strategy: Strategy, plan: Plan, initial: NDArray, on_event: OnEvent | None
+        self, strategy: Strategy, plan: RunPlan, initial: NDArray, on_event: OnEvent | None
     ) -> tuple[Outcome, NDArray, History]:
         """The outcome, the weights and the events of a run."""
         self._history, self._on_event = History(), on_event
@@ -95,7 +95,7 @@ class Crew:
     # -- the workers ---------------------------------------------------------------------
 
     def _together(
-        self, strategy: Strategy, plan: Plan, initial: NDArray, resume: int | None
+        self, strategy: Strategy, plan: RunPlan, initial: NDArray, resume: int | None
     ) -> list[Any]:
         """The outcome and weights of each worker, or its error."""
 
@@ -107,14 +107,14 @@ class Crew:
 
         return perform(self._stage, run)
 
-    def _learner(self, comm: VirtualComm, plan: Plan, initial: NDArray) -> VirtualLearner:
+    def _learner(self, comm: VirtualComm, plan: RunPlan, initial: NDArray) -> VirtualLearner:
         seed, shuffle = self._identity["order_seed"], self._identity["shuffle"]
         order = Order(len(self._records), seed, shuffle, comm.rank, comm.size)
         batch = self._net.batch_size
-        made = Work(self._records, batch, order, False, self._transforms, order.cursor)
-        return VirtualLearner(self._engine, comm, Maker(made), initial)
+        made = BatchWork(self._records, batch, order, False, self._transforms, order.cursor)
+        return VirtualLearner(self._engine, comm, BatchMaker(made), initial)
 
-    def _hooks(self, comm: VirtualComm, plan: Plan, resume: int | None) -> Hooks:
+    def _hooks(self, comm: VirtualComm, plan: RunPlan, resume: int | None) -> Hooks:
         first = comm.rank == 0
 
         def validate() -> tuple[int, dict[str, float]]:

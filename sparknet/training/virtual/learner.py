@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparknet.loaders.batches import Maker
+from sparknet.loaders.batches import BatchMaker
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.training.learner import Cursor, OnGradient, SolverLearner, Steps, repeat
@@ -19,7 +19,7 @@ class Dealer:
 
     def __init__(self, net: Net, columns: Collection[str]) -> None:
         self._put = net.feed(columns)
-        self.maker: Maker
+        self.maker: BatchMaker
 
     def load(self) -> int:
         return self._put(self.maker.make()[0], 0)
@@ -52,7 +52,9 @@ class VirtualLearner:
     The engine's times do not count: a step takes what the comm's cluster says.
     """
 
-    def __init__(self, engine: Engine, comm: VirtualComm, maker: Maker, weights: NDArray) -> None:
+    def __init__(
+        self, engine: Engine, comm: VirtualComm, maker: BatchMaker, weights: NDArray
+    ) -> None:
         self._engine, self._comm, self._maker = engine, comm, maker
         self.weights = weights.copy()
         self.histories = [NDArray.zeros(one.shape) for one in engine.learner.histories]

@@ -11,7 +11,7 @@ import pytest
 from sparknet import caffe
 from sparknet.caffe.solvers import Solver
 from sparknet.errors import FileError, SolverError
-from sparknet.proto import State, write_state
+from sparknet.proto import SolverState, write_state
 from tests.caffe.solvers import small
 
 RATES = 'lr_policy: "multistep" gamma: 0.5 stepvalue: 2 stepvalue: 3 weight_decay: 0.01'
@@ -77,7 +77,7 @@ def test_a_failing_write_leaves_the_old_files(
         broken.setattr("sparknet.proto.byte_source.Path.replace", full)
         with pytest.raises(FileError, match="no space left"):
             solver.snapshot()
-        state = State(2, "", 0, solver.history)
+        state = SolverState(2, "", 0, solver.history)
         with pytest.raises(FileError, match="no space left"):
             write_state(next(tmp_path.glob("*.solverstate*")), state)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == old

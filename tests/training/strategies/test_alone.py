@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparknet.training.plan import Plan
+from sparknet.training.plan import RunPlan
 from sparknet.training.strategies import (
     BMUF,
     STRATEGIES,
@@ -49,7 +49,7 @@ def test_one_worker_is_plain_training(strategy: Strategy) -> None:
     plain = small.learner(text=SOLVER, middle=small.BATCH_NORM + small.DROPOUT)
     plain.step(22)
     learner = small.learner(text=SOLVER, middle=small.BATCH_NORM + small.DROPOUT)
-    [outcome] = small.together(1, lambda _, comm: work(learner, strategy, comm, Plan(steps=22)))
+    [outcome] = small.together(1, lambda _, comm: work(learner, strategy, comm, RunPlan(steps=22)))
     assert np.array_equal(small.weights(plain), small.weights(learner))
     assert (outcome.iteration, outcome.samples, outcome.reason) == (22, 22 * 2 * 4, "steps")
 
@@ -59,7 +59,7 @@ def test_workers_end_with_the_same_weights(strategy: Strategy) -> None:
     learners = [small.learner(rank, 3, SOLVER, middle=small.BATCH_NORM) for rank in range(3)]
     start = small.weights(learners[0])
     outcomes = small.together(
-        3, lambda rank, comm: work(learners[rank], strategy, comm, Plan(steps=22))
+        3, lambda rank, comm: work(learners[rank], strategy, comm, RunPlan(steps=22))
     )
     for learner in learners[1:]:
         assert np.array_equal(small.weights(learner), small.weights(learners[0]))

@@ -12,7 +12,7 @@ import pytest
 from sparknet.native import NDArray
 from sparknet.training.comm import Comm
 from sparknet.training.learner import SolverLearner, Steps
-from sparknet.training.plan import Hooks, Plan
+from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.strategies import Auto
 from sparknet.training.strategies.auto import Spent, Tuned, _steps
 from sparknet.training.worker import work
@@ -157,7 +157,7 @@ def test_it_says_what_it_chose_and_does_so_on_all_workers() -> None:
     def run(rank: int, comm: Any) -> None:
         hooks = Hooks(events.append) if rank == 0 else Hooks()
         strategy = Auto(measured=3)
-        work(learners[rank], strategy, with_sync_of(comm, 1.0 + rank), Plan(steps=90), hooks)
+        work(learners[rank], strategy, with_sync_of(comm, 1.0 + rank), RunPlan(steps=90), hooks)
 
     small.together(2, run)
     notes = [event for event in events if event["event"] == "note"]

@@ -12,7 +12,7 @@ import pytest
 from sparknet.errors import SettingError
 from sparknet.training.learner import SolverLearner
 from sparknet.training.local import LocalComm
-from sparknet.training.plan import Plan
+from sparknet.training.plan import RunPlan
 from sparknet.training.strategies import (
     BMUF,
     AllReduce,
@@ -65,7 +65,7 @@ def by_rule(size: int, rounds: int, steps: int, rule: Rule, middle: str = "") ->
 
 def by_strategy(size: int, rounds: int, steps: int, strategy: Strategy, middle: str = "") -> Array:
     group = learners(size, middle)
-    plan = Plan(steps=rounds * steps)
+    plan = RunPlan(steps=rounds * steps)
     small.together(size, lambda rank, comm: work(group[rank], strategy, comm, plan))
     return small.weights(group[0])
 
@@ -212,7 +212,7 @@ def test_all_reduce_is_a_larger_batch(kind: str) -> None:
     single = small.learner(text=text, batch=12)
     single.step(20)
     group = [small.learner(rank, 3, text) for rank in range(3)]
-    plan = Plan(steps=20)
+    plan = RunPlan(steps=20)
     small.together(3, lambda rank, comm: work(group[rank], AllReduce(steps=7), comm, plan))
     assert np.allclose(small.weights(group[0]), small.weights(single), rtol=1e-4, atol=1e-5)
     for mine, theirs in zip(group[0].histories, single.histories, strict=True):
@@ -252,7 +252,7 @@ def test_inner_momentum(momentum: Any) -> None:
         learner.step(8)
     before = momenta(apart)
     strategy = Averaging(steps=8, momentum=momentum)
-    small.together(3, lambda rank, comm: work(group[rank], strategy, comm, Plan(steps=8)))
+    small.together(3, lambda rank, comm: work(group[rank], strategy, comm, RunPlan(steps=8)))
     expected = {
         "keep": before,
         "average": [np.mean(before, axis=0) / 2] * 3,
@@ -267,7 +267,7 @@ def test_only_momentum_can_be_reset() -> None:
     adam = small.learner(text='type: "Adam"')
     [comm] = LocalComm.group(1)
     with pytest.raises(SettingError, match="BMUF: only the momentum of SGD and Nesterov"):
-        work(adam, BMUF(), comm, Plan(steps=1))
+        work(adam, BMUF(), comm, RunPlan(steps=1))
 
 
 def test_warm_up() -> None:
@@ -276,7 +276,7 @@ def test_warm_up() -> None:
     alone.step(6)
     group = learners(2)
     strategy = Averaging(steps=4, warmup=6)
-    small.together(2, lambda rank, comm: work(group[rank], strategy, comm, Plan(steps=6)))
+    small.together(2, lambda rank, comm: work(group[rank], strategy, comm, RunPlan(steps=6)))
     for learner in group:
         assert np.array_equal(small.weights(learner), small.weights(alone))
         assert np.array_equal(momenta([learner])[0], momenta([alone])[0])
@@ -378,7 +378,7 @@ def test_downpour(strategy: Downpour) -> None:
     group = learners(3, text=FIXED)
 
     def train(rank: int, comm: VirtualComm) -> Any:
-        return work(Timed(group[rank], comm, TIMES[rank]), strategy, comm, Plan(steps=30))
+        return work(Timed(group[rank], comm, TIMES[rank]), strategy, comm, RunPlan(steps=30))
 
     virtual(3, train)
     rule = Served(strategy, TIMES, 30)
@@ -395,7 +395,7 @@ def test_a_slow_worker_costs_downpour_its_own_share_only() -> None:
 
     def train(rank: int, comm: VirtualComm) -> float:
         each = 10.0 if rank == 3 else 1.0
-        work(Timed(group[rank], comm, each), Downpour(), comm, Plan(steps=200))
+        work(Timed(group[rank], comm, each), Downpour(), comm, RunPlan(steps=200))
         return comm.clock()
 
     seconds = virtual(4, train)[0]
@@ -408,7 +408,7 @@ def test_downpours_codecs_change_little(codec: Any) -> None:
         group = learners(3, text=FIXED)
 
         def train(rank: int, comm: VirtualComm) -> None:
-            work(Timed(group[rank], comm, TIMES[rank]), strategy, comm, Plan(steps=40))
+            work(Timed(group[rank], comm, TIMES[rank]), strategy, comm, RunPlan(steps=40))
 
         virtual(3, train)
         return small.weights(group[0])
@@ -424,7 +424,7 @@ def test_downpours_codecs_change_little(codec: Any) -> None:
         (partial(DynamicAveraging, threshold=-0.5), "threshold must be at least 0, not -0.5"),
         (partial(DynamicAveraging, check_every=0), "check_every must be at least 1, not 0"),
         (
-            partial(Plan, steps=4, patience=2, validate_every=0),
+            partial(RunPlan, steps=4, patience=2, validate_every=0),
             "patience=2 counts validations, and there are none",
         ),
     ],

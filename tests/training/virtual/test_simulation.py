@@ -14,7 +14,7 @@ from sparknet.net import Net
 from sparknet.training import Cluster, simulate, train
 from sparknet.training.comm import Comm
 from sparknet.training.learner import NetFeed, SolverLearner
-from sparknet.training.plan import Plan
+from sparknet.training.plan import RunPlan
 from sparknet.training.strategies import (
     BMUF,
     AllReduce,
@@ -64,7 +64,7 @@ def real(solver: Any, strategy: Strategy, size: int) -> tuple[Any, list[Any]]:
         with Batches(small.records(), net.batch_size, order) as batches:
             learner = SolverLearner(net.solver, NetFeed(net, batches))
             net.backend.draw_apart(net.net, 7, rank)
-            outcome = work(learner, strategy, comm, Plan(steps=STEPS))
+            outcome = work(learner, strategy, comm, RunPlan(steps=STEPS))
             return small.weights(learner), outcome
 
     found = small.together(size, run)

@@ -11,7 +11,7 @@ import numpy as np
 from sparknet.caffe.host.batches import BatchHost
 from sparknet.errors import FileError
 from sparknet.forks.video.readers.clips import (
-    Clip,
+    VideoClip,
     fixed_places,
     flow_frames,
     frame_count,
@@ -93,14 +93,14 @@ class ClipMaker:
         labels = clip.labels[: self.values["labels"]]
         return np.ascontiguousarray(values * np.float32(self.values["scale"])), labels
 
-    def _clip(self, item: int) -> Clip:
+    def _clip(self, item: int) -> VideoClip:
         turn, place = divmod(self.skip + item, len(self.clips))
         if not self.values["shuffle"]:
             return self.clips[place]
         order = np.random.default_rng([self.seed, 2, turn]).permutation(len(self.clips))
         return self.clips[int(order[place])]
 
-    def _stored(self, clip: Clip, rng: np.random.Generator) -> Array:
+    def _stored(self, clip: VideoClip, rng: np.random.Generator) -> Array:
         """Channels x frames x height x width bytes."""
         values = self.values
         path, length = values["root_folder"] + clip.path, values["length"]
@@ -136,7 +136,7 @@ class ClipMaker:
 class SegmentMaker(ClipMaker):
     """The line's number is how many frames the video has."""
 
-    def _stored(self, clip: Clip, rng: np.random.Generator) -> Array:
+    def _stored(self, clip: VideoClip, rng: np.random.Generator) -> Array:
         """Channels of all frames x height x width bytes."""
         values = self.values
         path, length = values["root_folder"] + clip.path, values["length"]

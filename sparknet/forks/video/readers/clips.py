@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 Size = tuple[int, int]
 
 
-class Clip(NamedTuple):
+class VideoClip(NamedTuple):
     """A line of a list: a folder of frames or a video, a number, and labels."""
 
     path: str
@@ -28,7 +28,7 @@ class Clip(NamedTuple):
     labels: tuple[int, ...]
 
 
-def read_clips(path: str, numbered: bool, labels: int = 1) -> list[Clip]:
+def read_clips(path: str, numbered: bool, labels: int = 1) -> list[VideoClip]:
     """The lines `path number label` of a list, or `path label`; several labels are apart by
     commas."""
     if not Path(path).is_file():
@@ -48,7 +48,7 @@ def read_clips(path: str, numbered: bool, labels: int = 1) -> list[Clip]:
             if len(number) != int(numbered) or min(number, default=0) < 0 or len(marks) < labels:
                 wanted = "path, number and label" if numbered else "path and label"
                 raise FileError(path, f"line {place} is no {wanted}")
-            found.append(Clip(name, number[0] if number else 0, marks))
+            found.append(VideoClip(name, number[0] if number else 0, marks))
     if not found:
         raise FileError(path, "holds no clip")
     return found
