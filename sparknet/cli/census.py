@@ -187,7 +187,9 @@ def _plain(error: Exception) -> str:
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="where the .prototxt and .pt files lie")
+    parser.add_argument(
+        "folder", metavar="FOLDER", type=Path, help="where the .prototxt and .pt files lie"
+    )
     parser.add_argument("--list", action="store_true", help="name each file that does not build")
     flags.add_trust(parser)
     flags.add_json(parser)

@@ -117,7 +117,7 @@ def _tars(chosen: Namespace) -> int:
         chosen.labels,
         size=chosen.resize,
         color=not chosen.gray,
-        damaged="skip",
+        invalid="drop",
     )
     for number, name in enumerate(tars.classes):
         print(f"{number} {name}")

@@ -13,7 +13,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL.onnx")
     parser.add_argument("net", metavar="NET.prototxt")
     parser.add_argument("weights", metavar="NET.caffemodel", help="HDF5 if its name ends in .h5")
-    parser.add_argument("--batch", type=flags.positive, default=1, help="records; 1 by default")
+    flags.add(parser, "batch", type=flags.positive, default=1, help="records; 1 by default")
     net_file.add_axes(parser)
     parser.add_argument(
         "--strict", action="store_true", help="refuse what needs layers that stock Caffe lacks"

@@ -5,17 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from sparknet.cli import flags, net_file
+from sparknet.cli import net_file
 from sparknet.cli.verb import Verb
 
 
 def _arguments(parser: ArgumentParser) -> None:
     net_file.add_net(parser)
-    parser.add_argument(
-        "out",
-        metavar="OUT",
-        nargs="?",
-        help="a file named .dot, .svg, .png or .pdf; without it DOT text goes to stdout",
+    net_file.add_out(
+        parser, "OUT", "a file named .dot, .svg, .png or .pdf; without it DOT text goes to stdout"
     )
     parser.add_argument(
         "--rankdir",
@@ -33,10 +30,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.graph import render
 
-    if chosen.model and chosen.out is None:  # then the only word is OUT
-        chosen.file, chosen.out = None, chosen.file
-    net_file.take_file(chosen)
-    flags.needed(chosen, "model")
+    net_file.take_words(chosen)
     text = _dot(chosen)
     if chosen.out is None:
         print(text, end="")

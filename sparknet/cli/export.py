@@ -24,12 +24,8 @@ ROUNDED = 0.05
 
 def _arguments(parser: ArgumentParser) -> None:
     add = partial(flags.add, parser)
-    parser.add_argument("net", metavar="NET", help="a net: .prototxt, .caffemodel or .onnx")
-    parser.add_argument("out", metavar="OUT.onnx")
-    add("weights", metavar="FILE", help="its parameters, a .caffemodel, .h5 or .onnx")
-    flags.add_state(parser)
-    flags.add_trust(parser)
-    net_file.add_axes(parser)
+    net_file.add_model(parser)
+    net_file.add_out(parser, "OUT.onnx", "the ONNX model to write")
     parser.add_argument("--opset", type=flags.positive, default=17, help="17 by default")
     add(
         "batch", type=flags.positive, metavar="N", help="fix the number of records; else it is open"
@@ -41,7 +37,10 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--check", action="store_true", help="compare the model with onnxruntime")
     parser.add_argument(
-        "--inputs", metavar="FILE.npz", help="with --check: values of the inputs, not random ones"
+        "--inputs",
+        dest="check_inputs",
+        metavar="FILE.npz",
+        help="with --check: values of the inputs, not random ones",
     )
 
 
@@ -52,19 +51,20 @@ def _execute(chosen: Namespace) -> int:
     from sparknet.onnx import write_model
     from sparknet.weights import check_layers, open_weights
 
-    if not chosen.weights and Path(chosen.net).suffix not in net_file.MODELS:
-        raise WrongUse("give -weights")
-    if chosen.inputs and not chosen.check:
+    net_file.take_words(chosen)
+    if not chosen.out:
+        raise WrongUse("name the model to write: OUT.onnx")
+    weights = net_file.weights(chosen)
+    flags.use_threads(chosen)
+    if chosen.check_inputs and not chosen.check:
         raise WrongUse("--inputs goes with --check")
-    source = net_file.opened(chosen.net, chosen)
-    described = net_file.read(chosen.net, chosen.trusted, dialect=chosen.dialect, model=source)
-    images = _images(chosen.net, described, source)
+    source = net_file.opened(chosen.model, chosen)
+    described = net_file.read(chosen.model, chosen.trusted, dialect=chosen.dialect, model=source)
+    images = _images(chosen.model, described, source)
     transform = _transform(described) if chosen.preprocessing else None
     if chosen.batch:
         set_batch(described, chosen.batch)
-    opened = open_weights(
-        [chosen.weights or chosen.net], {} if source is None else {chosen.net: source}
-    )
+    opened = open_weights([weights], {} if source is None else {chosen.model: source})
     models = list(opened.values())
     net = Net.from_proto(described, TEST, chosen.level, flags.stages(chosen), models=models)
     check_layers(net, opened)
@@ -107,7 +107,7 @@ def _check(chosen: Namespace, net: Net, transform: Any) -> int:
 
     from sparknet.onnx.checking import largest_difference, results, run
 
-    given = _given(chosen.inputs) if chosen.inputs else {}
+    given = _given(chosen.check_inputs) if chosen.check_inputs else {}
     rng = np.random.default_rng(1)
     feeds: dict[str, Any] = {}
     for name in net.inputs:
@@ -117,7 +117,7 @@ def _check(chosen: Namespace, net: Net, transform: Any) -> int:
             value = rng.random(blob.data.shape)
         elif value.shape[1:] != blob.data.shape[1:]:
             raise DataError(
-                f"input '{name}' is {blob.data.shape}, {chosen.inputs} has {value.shape}"
+                f"input '{name}' is {blob.data.shape}, {chosen.check_inputs} has {value.shape}"
             )
         else:
             blob.reshape(*value.shape)

@@ -23,7 +23,7 @@ from sparknet.errors import DataError
 def _arguments(parser: ArgumentParser) -> None:
     net_file.add_weighed(parser)
     inputs.add(parser)
-    flags.add(parser, "blobs", "--outputs", metavar="BLOB[,BLOB]", help="the blobs to write")
+    flags.add_outputs(parser, "the blobs to write")
     flags.add(
         parser,
         "out",
@@ -42,8 +42,9 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _execute(chosen: Namespace) -> int:
-    flags.needed(chosen, "model", "blobs", "out")
-    blobs, outs = chosen.blobs.split(","), chosen.out.split(",")
+    net_file.take_words(chosen)
+    flags.needed(chosen, "outputs", "out")
+    blobs, outs = chosen.outputs.split(","), chosen.out.split(",")
     if predict_spark.is_wanted(chosen):
         return predict_spark.write(chosen, "features", data_entry(net_file.fed_net(chosen)), blobs)
     given: inputs.Inputs | None = None
@@ -59,7 +60,7 @@ def _execute(chosen: Namespace) -> int:
         count = sum(_keep(files, found, rows) for found, rows in batches)
         if not count:
             raise DataError("there was no input that could be read")
-    print(f"{chosen.out}: {count} records of {chosen.blobs}", file=sys.stderr)
+    print(f"{chosen.out}: {count} records of {chosen.outputs}", file=sys.stderr)
     return int(given is not None and given.failed > 0)
 
 

@@ -100,6 +100,12 @@ def add_gpu(parser: ArgumentParser) -> None:
     )
 
 
+def add_outputs(parser: ArgumentParser, help: str) -> None:
+    """Add --outputs, the blobs that are wanted, which Caffe's tools call blobs."""
+    names = ("--outputs", "-outputs", "--blobs", "-blobs")
+    parser.add_argument(*names, metavar="BLOB[,BLOB]", help=help)
+
+
 def add_json(parser: ArgumentParser, help: str = "print JSON") -> None:
     parser.add_argument("--json", action="store_true", help=help)
 
@@ -151,7 +157,7 @@ def needed(chosen: Namespace, *names: str) -> None:
     """WrongUse if one of these flags is missing."""
     for name in names:
         if not getattr(chosen, name):
-            raise WrongUse(f"give -{name}")
+            raise WrongUse(f"give --{name}")
 
 
 class Noted(Action):

@@ -30,7 +30,7 @@ def add(parser: ArgumentParser) -> None:
         nargs="*",
         help="image files or folders; or one LMDB, LevelDB, .npy, .npz, .h5, .parquet, …",
     )
-    parser.add_argument("--batch", type=flags.positive, metavar="N", help="inputs at a time")
+    flags.add(parser, "batch", type=flags.positive, metavar="N", help="inputs at a time")
     image_flags.add(parser)
 
 

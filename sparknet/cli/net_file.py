@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from sparknet.proto.caffe_pb2 import NetParameter
 
 MODELS = (".caffemodel", ".onnx")
+NETS = (".prototxt", ".pt", *MODELS)
 
 
 def add_net(parser: ArgumentParser) -> None:
-    """Add the arguments FILE or -model, -phase, -level, -stage and --dialect."""
+    """Add the arguments NET or -model, -phase, -level, -stage and --dialect."""
     add_file(parser)
-    flags.add(parser, "model", metavar="FILE", help="the same as FILE, as other verbs have it")
     add_phase(parser)
     flags.add_state(parser)
     flags.add_trust(parser)
@@ -76,16 +76,51 @@ def _axis(text: str) -> tuple[str, int]:
 
 
 def add_file(parser: ArgumentParser) -> None:
-    """Add the net by position."""
+    """Add the net, by position or as -model."""
     text = "a net: .prototxt, .caffemodel or .onnx"
-    parser.add_argument("file", metavar="FILE", nargs="?", help=text)
+    parser.add_argument("file", metavar="NET", nargs="?", help=text)
+    flags.add(parser, "model", metavar="FILE", help="the same as NET")
 
 
-def take_file(chosen: Namespace) -> None:
-    """Have ``model`` be the net that was given by position, if it was."""
-    if chosen.file and chosen.model:
-        raise WrongUse(f"the net is {chosen.file} and {chosen.model}: give FILE or -model")
-    chosen.model = chosen.model or chosen.file
+def add_solver(parser: ArgumentParser) -> None:
+    """Add the solver, by position or as -solver, and -model."""
+    parser.add_argument("file", metavar="SOLVER", nargs="?", help="a solver, .prototxt")
+    flags.add(parser, "solver", metavar="FILE", help="the same as SOLVER")
+    flags.add(parser, "model", metavar="FILE", help="a net in place of the one the solver names")
+
+
+def take_solver(chosen: Namespace) -> None:
+    """Have ``solver`` be the one that was given by position, if it was."""
+    if chosen.file and chosen.solver:
+        raise WrongUse(f"the solver is {chosen.file} and {chosen.solver}: give SOLVER or -solver")
+    chosen.solver = chosen.solver or chosen.file
+    if not chosen.solver:
+        raise WrongUse("give SOLVER or -solver")
+
+
+def add_out(parser: ArgumentParser, metavar: str, help: str) -> None:
+    """Add the file that is written, behind the net or as --out."""
+    parser.add_argument("out_file", metavar=metavar, nargs="?", help=help)
+    flags.add(parser, "out", metavar="FILE", help=f"the same as {metavar}")
+
+
+def take_words(chosen: Namespace) -> None:
+    """Share out the words without a flag: the net, unless -model names it, then INPUT or OUT."""
+    before = (chosen.file, getattr(chosen, "out_file", None), *getattr(chosen, "inputs", ()))
+    words = [word for word in before if word]
+    is_out = "out_file" in chosen and chosen.model and len(words) == 1
+    if words and not is_out and ("inputs" not in chosen or Path(words[0]).suffix in NETS):
+        if chosen.model:
+            raise WrongUse(f"the net is {words[0]} and {chosen.model}: give NET or -model")
+        chosen.model = words.pop(0)
+    if "inputs" in chosen:
+        chosen.inputs = words
+    elif words and chosen.out:
+        raise WrongUse(f"the output is {words[0]} and {chosen.out}: give one")
+    elif words:
+        chosen.out = words[0]
+    if not chosen.model and "solver" not in chosen:
+        raise WrongUse("give NET or -model")
 
 
 def add_phase(parser: ArgumentParser, help: str = "the phase that the net is built for") -> None:
@@ -146,7 +181,7 @@ def add_weighed(parser: ArgumentParser) -> None:
 
 def add_model(parser: ArgumentParser) -> None:
     """Add the flags of a net with its weights."""
-    flags.add(parser, "model", metavar="FILE", help="a net, .prototxt; or a .caffemodel or .onnx")
+    add_file(parser)
     flags.add(parser, "weights", metavar="FILE", help="its parameters, a .caffemodel, .h5 or .onnx")
     flags.add_state(parser)
     flags.add_trust(parser)
@@ -160,9 +195,8 @@ def test_net(chosen: Namespace) -> Net:
     from sparknet.weights import check_layers, open_weights
 
     flags.use_threads(chosen)
-    weights = _weights(chosen)
     model = opened(chosen.model, chosen)
-    files = open_weights([weights], {} if model is None else {chosen.model: model})
+    files = open_weights([weights(chosen)], {} if model is None else {chosen.model: model})
     net = Net.from_proto(
         read(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model),
         TEST,
@@ -181,11 +215,11 @@ def fed_net(chosen: Namespace) -> FedNet:
     from sparknet.net import Net
 
     flags.use_threads(chosen)
-    weights = _weights(chosen)
+    found = weights(chosen)
     is_whole = Path(chosen.model).suffix == ".onnx"
     return Net(
         chosen.model if is_whole else read(chosen.model, chosen.trusted, dialect=chosen.dialect),
-        chosen.weights if is_whole else weights,
+        chosen.weights if is_whole else found,
         level=chosen.level,
         stages=flags.stages(chosen),
         trusted=chosen.trusted,
@@ -197,9 +231,8 @@ def fed_net(chosen: Namespace) -> FedNet:
     )
 
 
-def _weights(chosen: Namespace) -> str:
+def weights(chosen: Namespace) -> str:
     """The file of -weights; a caffemodel as -model contains its own."""
-    flags.needed(chosen, "model")
     if not chosen.weights and Path(chosen.model).suffix not in MODELS:
         raise WrongUse("give -weights")
     return str(chosen.weights or chosen.model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import Action, ArgumentError, ArgumentParser
+from argparse import PARSER, REMAINDER, Action, ArgumentError, ArgumentParser
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -13,13 +13,23 @@ class Parser(ArgumentParser):
     def __init__(self, *words: Any, **options: Any) -> None:
         """No flag can be shortened: --metri may be --metric or --metrics."""
         super().__init__(*words, **{"allow_abbrev": False, **options})
+        self._within = False
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\nhint: '{self.prog} --help' says what it takes\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Refuse unknown words here, because the main parser's error would not name the verb."""
-        chosen, left = super().parse_known_args(args, namespace)
+        """Refuse unknown words here, because the main parser's error would not name the verb.
+
+        Words without a flag may stand anywhere: NET -weights FILE INPUT.
+        """
+        if self._within:
+            return super().parse_known_args(args, namespace)
+        if any(action.nargs in (PARSER, REMAINDER) for action in self._actions):
+            chosen, left = super().parse_known_args(args, namespace)
+        else:
+            self._within = True
+            chosen, left = self.parse_known_intermixed_args(args, namespace)
         if left:
             self._refuse(left[0])
         return chosen, left

@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import flags, image_flags, setting_flags, sources, spark_flags
+from sparknet.cli import flags, image_flags, net_file, setting_flags, sources, spark_flags
 from sparknet.cli.settings import read_settings
 from sparknet.cli.verb import Verb, WrongUse
 
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    flags.add(parser, "solver", metavar="FILE", help="the solver, a .prototxt")
-    flags.add(parser, "model", metavar="FILE", help="a net in place of the one the solver names")
+    net_file.add_solver(parser)
     flags.add_state(parser)
     flags.add_trust(parser)
-    flags.add_precision(parser)
+    flags.add_precision(parser, training=True)
     add = parser.add_argument
     add(
         "--data",
@@ -59,7 +58,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.training.planning import plan
 
-    flags.needed(chosen, "solver")
+    net_file.take_solver(chosen)
     on_spark = spark_flags.is_wanted(chosen, spark_flags.FLAGS[1:])
     settings = read_settings(chosen)
     given = setting_flags.given(chosen, setting_flags.of_plan().keys() - {"validation"})

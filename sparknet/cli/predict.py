@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 def _arguments(parser: ArgumentParser) -> None:
     net_file.add_weighed(parser)
     inputs.add(parser)
-    parser.add_argument(
-        "--outputs",
-        "--blobs",
-        "-blobs",
-        metavar="BLOB[,BLOB]",
-        help="blobs to print; else the net's outputs",
-    )
+    flags.add_outputs(parser, "blobs to print; else the net's outputs")
     parser.add_argument(
         "--top",
         type=flags.count,
@@ -52,6 +46,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _execute(chosen: Namespace) -> int:
+    net_file.take_words(chosen)
     wanted = chosen.outputs.split(",") if chosen.outputs else None
     if predict_spark.is_wanted(chosen):
         entry = data_entry(net_file.fed_net(chosen))

@@ -39,12 +39,13 @@ def _arguments(parser: ArgumentParser) -> None:
         "(0.1)",
     )
     flags.add_old(parser, "--records", "--most-records", type=flags.positive)
-    parser.add_argument("out", metavar="OUT.caffemodel", nargs="?", help="the model to write")
+    net_file.add_out(parser, "OUT.caffemodel", "the model to write")
     image_flags.add(parser)
 
 
 def _execute(chosen: Namespace) -> int:
     # --calibrate takes all words up to the next flag, OUT too.
+    net_file.take_words(chosen)
     if chosen.out is None and chosen.calibrate and len(chosen.calibrate) > 1:
         chosen.out = chosen.calibrate.pop()
     if chosen.out is None:

@@ -26,8 +26,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.graph import summary
 
-    net_file.take_file(chosen)
-    flags.needed(chosen, "model")
+    net_file.take_words(chosen)
     with _marking():
         model = net_file.opened(chosen.model, chosen)
         graph = net_file.graph(chosen, "skip", model)

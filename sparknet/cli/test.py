@@ -26,7 +26,6 @@ ITERATIONS = 50
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    net_file.add_file(parser)
     net_file.add_weighed(parser)
     flags.add(
         parser, "iterations", type=flags.positive, help="batches; else 50, or all of --data once"
@@ -44,7 +43,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _execute(chosen: Namespace) -> int:
-    net_file.take_file(chosen)
+    net_file.take_words(chosen)
     report = _of_data(chosen) if chosen.data else _of_own_data(chosen)
     if chosen.json:
         print(as_json(report.as_dict()))

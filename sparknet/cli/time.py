@@ -25,7 +25,6 @@ def _arguments(parser: ArgumentParser) -> None:
     add = partial(flags.add, parser)
 
     net_file.add_file(parser)
-    add("model", metavar="FILE", help="the same as FILE")
     add("solver", metavar="FILE", help="a solver, whose update is timed too; it may name the net")
     add(
         "weights", metavar="FILE", help="parameters, a .caffemodel, .h5 or .onnx; else the fillers'"
@@ -58,9 +57,9 @@ def _execute(chosen: Namespace) -> int:
     from sparknet.native.machine import measure_machine
     from sparknet.weights import check_layers, copy_weights, open_weights
 
-    net_file.take_file(chosen)
+    net_file.take_words(chosen)
     if not (chosen.model or chosen.solver):
-        raise WrongUse("give -model, or a -solver that names its net")
+        raise WrongUse("give NET or -model, or a -solver that names its net")
     if chosen.solver and chosen.phase == "test":
         raise WrongUse("a solver updates in the train phase only")
     if chosen.solver and chosen.forward_only:

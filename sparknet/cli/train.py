@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from sparknet.cli import caffe_flags, flags, image_flags, train_spark, train_workers
+from sparknet.cli import caffe_flags, flags, image_flags, net_file, train_spark, train_workers
 from sparknet.cli.interrupts import EFFECTS
 from sparknet.cli.verb import Verb, WrongUse
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    flags.add(parser, "solver", metavar="FILE", help="the solver, a .prototxt")
-    flags.add(parser, "model", metavar="FILE", help="a net in place of the one the solver names")
+    net_file.add_solver(parser)
     flags.add(parser, "weights", metavar="FILE[,FILE]", help="models to start from (fine-tuning)")
     flags.add(parser, "snapshot", metavar="FILE", help="a .solverstate to resume from")
     flags.add(
@@ -43,7 +42,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.cli import train_plain
 
-    flags.needed(chosen, "solver")
+    net_file.take_solver(chosen)
     if chosen.snapshot and chosen.weights:
         raise WrongUse("give -snapshot to resume or -weights to fine-tune, not both")
     if train_workers.is_wanted(chosen):

@@ -93,4 +93,4 @@ def test_refusals(task: Task, capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert main(words(task, "ip", tmp_path, "-iterations=1")) == 1
     assert "exists already" in capsys.readouterr().err
     assert main(["features", "-model", task.path("net.prototxt")]) == 2
-    assert capsys.readouterr().err == "sparknet features: give -blobs\n"
+    assert capsys.readouterr().err == "sparknet features: give --outputs\n"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sparknet.cli import main
+from sparknet.cli import command, main, net_file
+from sparknet.cli.completion import subcommands
 
 NET = """
 name: "small"
@@ -103,7 +104,62 @@ def test_the_net_is_given_by_position_or_as_a_flag(
     assert (tmp_path / "one.dot").read_text() == (tmp_path / "two.dot").read_text()
     assert main(["time", net, "-iterations", "1", "-phase", "test"]) == 0
     assert "InnerProduct" in capsys.readouterr().out
-    assert main(["show", net, "-model", net]) == 2
-    assert "give FILE or -model" in capsys.readouterr().err
-    assert main(["show"]) == 2
-    assert "give -model" in capsys.readouterr().err
+
+
+NET_VERBS = ("show", "draw", "test", "time", "predict", "features", "quantize", "export")
+
+
+@pytest.mark.parametrize("verb", NET_VERBS)
+def test_each_verb_of_a_net_takes_it_in_both_ways(
+    verb: str, net: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = {
+        "predict": ["x.png"],
+        "features": ["--outputs", "ip", "--out", "f.npz", "x.png"],
+        "draw": ["out.svg"],
+        "quantize": ["out.caffemodel"],
+        "export": ["out.onnx"],
+    }.get(verb, [])
+    named = command().parse_args([verb, "-model", net, *more])
+    placed = command().parse_args([verb, net, *more])
+    between = command().parse_args([verb, net, "-level", "0", *more])
+    for chosen in (named, placed, between):
+        net_file.take_words(chosen)
+        assert chosen.model == net
+        assert getattr(chosen, "out", None) in {None, "f.npz", *more[-1:]}
+        assert getattr(chosen, "inputs", ["x.png"]) == ["x.png"]
+    assert main([verb, net, "-model", net, *more]) == 2
+    assert f"the net is {net} and {net}: give NET or -model" in capsys.readouterr().err
+    assert main([verb, *more[:-1]]) == 2
+    assert "give NET or -model" in capsys.readouterr().err
+
+
+def test_every_verb_with_a_flag_for_the_net_is_among_them() -> None:
+    verbs = subcommands(command())
+    with_model = {name for name in verbs if "-model" in verbs[name]._option_string_actions}
+    assert with_model - {"device_query"} == {*NET_VERBS, "train", "plan"}
+
+
+@pytest.mark.parametrize("verb", ["train", "plan"])
+def test_the_solver_is_given_by_position_or_as_a_flag(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["s.prototxt"], ["-solver", "s.prototxt"]):
+        assert main([verb, *words]) == 1
+        assert "s.prototxt: no such file" in capsys.readouterr().err
+    assert main([verb, "a", "-solver", "b"]) == 2
+    assert "the solver is a and b: give SOLVER or -solver" in capsys.readouterr().err
+    assert main([verb]) == 2
+    assert "give SOLVER or -solver" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["draw", "quantize", "export"])
+def test_what_is_written_is_given_by_position_or_as_a_flag(
+    verb: str, net: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in ([net, "--out", "x"], [net, "x"], ["-model", net, "x"]):
+        chosen = command().parse_args([verb, *words])
+        net_file.take_words(chosen)
+        assert (chosen.model, chosen.out) == (net, "x")
+    assert main([verb, net, "y", "--out", "x"]) == 2
+    assert "the output is y and x: give one" in capsys.readouterr().err

@@ -205,7 +205,7 @@ def test_refusals(task: Task, pictures: list[str], capsys: pytest.CaptureFixture
         return capsys.readouterr().err
 
     bare = ["-model", task.path("deploy.prototxt")]
-    assert refused(2, "predict", pictures[0]) == "sparknet predict: give -model\n"
+    assert refused(2, "predict", pictures[0]) == "sparknet predict: give NET or -model\n"
     assert refused(2, "predict", *bare, pictures[0]) == "sparknet predict: give -weights\n"
     assert refused(2, *deployed(task)).startswith("sparknet predict: give INPUT")
     assert "does not exist" in refused(1, *deployed(task, "/nowhere/at/all"))

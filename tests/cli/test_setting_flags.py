@@ -97,8 +97,10 @@ def test_one_is_for_spark_alone(capsys: pytest.CaptureFixture[str]) -> None:
             "--weight is called --weight-column now",
         ),
         ("train --steps 7", "iterations", 7, ""),
+        ("predict -batch 3", "batch", 3, ""),
+        ("draw net -out a.svg", "out", "a.svg", ""),
         ("predict -model m --blobs a,b x.png", "outputs", "a,b", ""),
-        ("features -model m --outputs a -out f x.png", "blobs", "a", ""),
+        ("features -model m -blobs a -out f x.png", "outputs", "a", ""),
     ],
 )
 def test_other_words_for_a_flag(

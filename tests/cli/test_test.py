@@ -107,4 +107,4 @@ def test_the_net_by_position(task: Task, capsys: pytest.CaptureFixture[str]) -> 
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1] != ""
     assert main(["test", net, "-model", "other.prototxt", *weights]) == 2
-    assert f"the net is {net} and other.prototxt: give FILE or -model" in capsys.readouterr().err
+    assert f"the net is {net} and other.prototxt: give NET or -model" in capsys.readouterr().err

@@ -163,7 +163,7 @@ def test_other_effects_of_signals(fresh: Task) -> None:
 def test_refusals(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
     solver = fresh.path("solver.prototxt")
     assert main(["train"]) == 2
-    assert capsys.readouterr().err == "sparknet train: give -solver\n"
+    assert capsys.readouterr().err == "sparknet train: give SOLVER or -solver\n"
     assert main(["train", "-solver", solver, "-snapshot", "a", "-weights", "b"]) == 2
     assert "not both" in capsys.readouterr().err
     assert main(["train", "-solver", solver, "-snapshot", fresh.path("none")]) == 1
