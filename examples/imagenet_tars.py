@@ -89,7 +89,7 @@ def learned(images: Tars) -> Subset:
 
 def main(tars: list[str], counts: list[int], seconds: float) -> dict[int, Any]:
     spark = get_session(max(counts))
-    images = Tars(tars, size=(SIDE, SIDE), damaged="skip")
+    images = Tars(tars, size=(SIDE, SIDE), invalid="drop")
     mean = mean_of(learned(images))
     rows = [(name, number) for number, name in enumerate(images.classes)]
     classes = spark.createDataFrame(rows, "name string, label int")

@@ -118,7 +118,7 @@ def learn(
         seed=seed,
     )
     model = estimator.fit(table.where("tenth < 9"))
-    featurizer = NetFeaturizer(model.model, inputCol="features", outputCol="deep", layer="relu2")
+    featurizer = NetFeaturizer(model.model, inputCol="features", outputCol="deep", output="relu2")
     tested = featurizer.transform(model.transform(table.where("tenth = 9")))
     columns = ("label", "kind", "features", "deep", "probability")
     found = {name: np.array([*tested.toPandas()[name]]) for name in columns}

@@ -70,6 +70,31 @@ def test_trainer_and_its_stage() -> None:
         assert stage.getInitWeights() == "c.caffemodel"  # type: ignore[attr-defined]
 
 
+def test_the_featurizers_output(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    from sparknet.spark.pipeline import NetFeaturizer
+
+    net: Any = small.settings().net_param
+    with told():
+        assert NetFeaturizer(net, output="ip1").getOutput() == "ip1"  # type: ignore[attr-defined]
+    with told("layer= is called output= now"):
+        old = NetFeaturizer(net, layer="ip1")
+    with told("NetFeaturizer.getLayer is called getOutput now"):
+        assert old.getLayer() == "ip1"  # type: ignore[attr-defined]
+    assert old.getParam("layer") is old.output  # type: ignore[attr-defined]
+
+
+def test_the_loaders_bad_images(tmp_path: Path) -> None:
+    from sparknet.loaders import ImageFiles
+
+    (tmp_path / "list").write_text("a.png 1\n")
+    read: Callable[..., Any] = ImageFiles
+    with told("damaged= is called invalid= now"):
+        assert not read(tmp_path / "list", damaged="raise").reader.skips
+    with told("damaged= is called invalid= now", "invalid='skip' is called invalid='drop' now"):
+        assert read(tmp_path / "list", damaged="skip").reader.skips
+
+
 def test_functions_of_the_spark_package() -> None:
     pytest.importorskip("pyspark")
     import sparknet.spark as room

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from sparknet import renamed
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.cursor import joined, scan
 from sparknet.loaders.datum import parse_datum, stored_shape
@@ -28,10 +29,11 @@ BACKENDS = ("lmdb", "leveldb")
 class Datums:
     """data (channels x height x width bytes, or floats) and label, by key.
 
-    Encoded images are decoded: `size`, `color` and `damaged` as in `PictureReader`.  The first use
+    Encoded images are decoded: `size`, `color` and `invalid` as in `PictureReader`.  The first use
     looks where the records are: in an LMDB that reads its index, in a LevelDB everything.
     """
 
+    @renamed.keywords(damaged="invalid")
     def __init__(
         self,
         path: StrPath,
@@ -39,7 +41,7 @@ class Datums:
         *,
         size: Size | None = None,
         color: bool | None = None,
-        damaged: str = "raise",
+        invalid: Literal["raise", "drop"] = "raise",
         preprocessing: Preprocessing | None = None,
     ) -> None:
         self._again = partial(
@@ -48,10 +50,10 @@ class Datums:
             backend,
             size=size,
             color=color,
-            damaged=damaged,
+            invalid=invalid,
             preprocessing=preprocessing,
         )
-        self.path, self.reader = str(path), PictureReader(size, color, damaged, preprocessing)
+        self.path, self.reader = str(path), PictureReader(size, color, invalid, preprocessing)
         backend = backend or kind_of(self.path)
         if backend not in BACKENDS:
             raise SpecError(f"backend '{backend}' is neither lmdb nor leveldb")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from sparknet import renamed
 from sparknet.errors import FileError
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.pictures import PictureReader, Pictures
@@ -23,6 +24,7 @@ class ImageFiles(Pictures):
     which.
     """
 
+    @renamed.keywords(damaged="invalid")
     def __init__(
         self,
         source: StrPath,
@@ -30,7 +32,7 @@ class ImageFiles(Pictures):
         *,
         size: Size | None = None,
         color: bool | None = True,
-        damaged: str = "raise",
+        invalid: Literal["raise", "drop"] = "raise",
         preprocessing: Preprocessing | None = None,
     ) -> None:
         self._again = partial(
@@ -39,7 +41,7 @@ class ImageFiles(Pictures):
             root,
             size=size,
             color=color,
-            damaged=damaged,
+            invalid=invalid,
             preprocessing=preprocessing,
         )
         self.classes: list[str] = []
@@ -56,7 +58,7 @@ class ImageFiles(Pictures):
             raise FileError(source, "holds no image")
         self.paths = [path for path, _ in entries]
         super().__init__(
-            PictureReader(size, color, damaged, preprocessing), [label for _, label in entries]
+            PictureReader(size, color, invalid, preprocessing), [label for _, label in entries]
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

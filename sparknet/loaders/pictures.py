@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sparknet import renamed
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import LARGEST, Pixels, Size, decode, image_shape
@@ -26,7 +27,7 @@ class PictureReader:
 
     `size` is a height and a width to resize to; without it all images must have the size of
     the first.  `color` forces colour (blue, green, red) or grey; None takes them as stored.
-    `damaged` says what happens to an image that cannot be decoded: "raise" an error, or "skip"
+    `invalid` says what happens to an image that cannot be decoded: "raise" an error, or "drop"
     it and note it in `failed`, under its name.  A `preprocessing` with a size says more.
     """
 
@@ -34,12 +35,15 @@ class PictureReader:
         self,
         size: Size | None,
         color: bool | None,
-        damaged: str,
+        invalid: str,
         preprocessing: Preprocessing | None = None,
     ) -> None:
-        if damaged not in ("raise", "skip"):
-            raise SpecError(f"damaged is '{damaged}', neither 'raise' nor 'skip'")
-        self.size, self.color, self.skips = size, color, damaged == "skip"
+        if invalid == "skip":
+            renamed.warn("invalid='skip'", "invalid='drop'", 5)
+            invalid = "drop"
+        if invalid not in ("raise", "drop"):
+            raise SpecError(f"invalid is {invalid!r}, neither 'raise' nor 'drop'")
+        self.size, self.color, self.skips = size, color, invalid == "drop"
         self.failed: dict[str, str] = {}
         self._arrays: ImageArrays | None = None
         if preprocessing is not None:

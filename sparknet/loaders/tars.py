@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
+from sparknet import renamed
 from sparknet.errors import FileError, shown
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.image_files import SUFFIXES
@@ -37,6 +38,7 @@ class Tars(Pictures):
     says which number means which.  An image that the list does not name is an error.
     """
 
+    @renamed.keywords(damaged="invalid")
     def __init__(
         self,
         paths: StrPath | Sequence[StrPath],
@@ -44,7 +46,7 @@ class Tars(Pictures):
         *,
         size: Size | None = None,
         color: bool | None = True,
-        damaged: str = "raise",
+        invalid: Literal["raise", "drop"] = "raise",
         preprocessing: Preprocessing | None = None,
     ) -> None:
         self._again = partial(
@@ -53,7 +55,7 @@ class Tars(Pictures):
             labels,
             size=size,
             color=color,
-            damaged=damaged,
+            invalid=invalid,
             preprocessing=preprocessing,
         )
         self.paths = [str(path) for path in _listed(paths)]
@@ -70,7 +72,7 @@ class Tars(Pictures):
             self.classes = sorted(set(names))
             number_of = {name: number for number, name in enumerate(self.classes)}
             numbers = [number_of[name] for name in names]
-        super().__init__(PictureReader(size, color, damaged, preprocessing), numbers)
+        super().__init__(PictureReader(size, color, invalid, preprocessing), numbers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._again, ()

@@ -109,7 +109,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "npy": lambda path: NumpyFiles(data=path),
     "npz": _taking("numpy"),
     "parquet": _taking("parquet"),
-    "tar": _taking("tars", damaged="skip"),
+    "tar": _taking("tars", invalid="drop"),
     **{kind: _in_leveldb(*place) for kind, place in LEVELDB.items()},
     **{kind: on_file(target) for kind, target in TARGETS.items()},
     "layer": on_file(layer),

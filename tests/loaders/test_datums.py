@@ -110,7 +110,7 @@ def test_damaged_images_are_named_or_left_out(tmp_path: Path) -> None:
     path = lmdb(tmp_path / "db", [*values[:2], broken, values[3]])
     with pytest.raises(FileError, match="record 2: is no image"):
         Datums(path).take(slice(None))
-    records = Datums(path, damaged="skip")
+    records = Datums(path, invalid="drop")
     assert records.take(slice(None))["label"].tolist() == [0, 1, 3]
     assert len(records.failed) == 1
 

@@ -110,7 +110,7 @@ def test_damaged_images_are_counted_and_named(tmp_path: Path, bad: bytes) -> Non
     path = folder(tmp_path, names)
     with pytest.raises(FileError, match=r"3\.png: (is|announces)"):
         ImageFiles(path, size=(4, 5)).take([1, 3])
-    records = ImageFiles(path, damaged="skip")
+    records = ImageFiles(path, invalid="drop")
     assert reds(records.take(slice(None))) == [1, 2, 4]
     assert sorted(Path(name).name for name in records.failed) == ["0.png", "3.png"]
     with Batches(records, 2, Order(5, shuffle=False)) as batches:
@@ -121,8 +121,8 @@ def test_damaged_images_are_counted_and_named(tmp_path: Path, bad: bytes) -> Non
 def test_nothing_but_damage_is_an_error_not_a_loop(tmp_path: Path) -> None:
     path = folder(tmp_path, {f"a/{n}.png": b"nothing" for n in range(3)})
     with pytest.raises(FileError, match="no image can be read"):
-        ImageFiles(path, damaged="skip").take([0])
-    records = ImageFiles(path, damaged="skip", size=(2, 2))
+        ImageFiles(path, invalid="drop").take([0])
+    records = ImageFiles(path, invalid="drop", size=(2, 2))
     with Batches(records, 2) as batches, pytest.raises(FileError, match="every one of them is"):
         batches.next()
 
@@ -134,8 +134,8 @@ def test_missing_files_and_wrong_options(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match="holds no image"):
         ImageFiles(tmp_path / "empty")
-    with pytest.raises(SpecError, match="damaged is 'ignore'"):
-        ImageFiles(tmp_path / "list", damaged="ignore")
+    with pytest.raises(SpecError, match="invalid is 'ignore'"):
+        ImageFiles(tmp_path / "list", invalid="ignore")
 
 
 def test_tars_by_list(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_damaged_member_is_named(tmp_path: Path) -> None:
     path = tar(tmp_path / "some.tar", {"a_1.png": png(1), "a_2.png": b"nothing"})
     with pytest.raises(FileError, match=r"some\.tar:a_2\.png: is no image"):
         Tars(path).take([1])
-    records = Tars(path, damaged="skip")
+    records = Tars(path, invalid="drop")
     assert reds(records.take([1, 0])) == [1]
     assert list(records.failed) == [f"{path}:a_2.png"]
 

@@ -36,7 +36,7 @@ def scores(name: str) -> Any:
 def test_stages_keep_or_skip_what_they_cannot_read(photographs: Any) -> None:
     model = SparkModel(NET, net("resize").get_weights(), columns={"data": "photo"}, resize=9)
     stages = [
-        NetFeaturizer(model, inputCol="photo", outputCol="deep", layer="ip"),
+        NetFeaturizer(model, inputCol="photo", outputCol="deep", output="ip"),
         NetModel(model, rawPredictionCol="deep", predictionCol="class", outputs=[]),
     ]
     for stage in stages:

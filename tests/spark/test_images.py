@@ -113,7 +113,7 @@ def test_a_saved_pipeline_carries_its_preprocessing(
     from sparknet.spark.pipeline import NetFeaturizer
 
     model = SparkModel(*saved, **HOW)
-    stage = NetFeaturizer(model, inputCol="photo", outputCol="deep", layer="prob")
+    stage = NetFeaturizer(model, inputCol="photo", outputCol="deep", output="prob")
     images = [(number, encoded("RGB", 30 + number, 50, number)) for number in range(3)]
     table = session.createDataFrame(images, "id long, photo binary").coalesce(1)
     Pipeline(stages=[stage]).fit(table).write().save(str(tmp_path / "pipeline"))

@@ -383,7 +383,7 @@ def test_an_estimator_of_a_net_is_read_again(points: Any, tmp_path: Path) -> Non
 
 def test_features_for_logistic_regression(points: Any, tmp_path: Path) -> None:
     net = Net(SIDES)
-    featurizer = NetFeaturizer(SparkModel(net), inputCol="features", outputCol="deep", layer="ip")
+    featurizer = NetFeaturizer(SparkModel(net), inputCol="features", outputCol="deep", output="ip")
     learner = LogisticRegression(featuresCol="deep", labelCol="right")
     fitted = Pipeline(stages=[featurizer, learner]).fit(points)
     predicted = fitted.transform(points)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.ml import Transformer
 
+from sparknet import renamed
 from sparknet.errors import SparkError
 from sparknet.spark.model import SparkModel
 from sparknet.spark.pipeline.net_files import load_model, save_model
@@ -23,7 +24,7 @@ class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
     """A stage that adds a blob of a net as a vector column, for pyspark.ml's learners.
 
     ``net`` and ``weights`` are what `SparkModel` takes, or ``net`` is a `SparkModel`; keywords that
-    are no Params are passed on to it.  ``layer`` names the blob: the net's prediction unless set.
+    are no Params are passed on to it.  ``output`` names the blob: the net's prediction unless set.
     ``handleInvalid`` says what becomes of rows that cannot be read: "error" fails the job, "keep"
     leaves the vector null, "skip" drops the row.
     """
@@ -31,14 +32,17 @@ class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
     settings: ClassVar[Mapping[str, ParamSetting]] = {
         "inputCol": ParamSetting("the column of the net's first input", text, ("featuresCol",)),
         "outputCol": ParamSetting("the column for the vectors", text),
-        "layer": ParamSetting("the blob that the vectors hold; the prediction unless set", text),
+        "output": ParamSetting("the blob that the vectors hold; the prediction unless set", text),
         "columns": ParamSetting("blob → column, for nets with several inputs", mapping),
         "batch": ParamSetting("how many rows go through the net at a time", count, ("batchSize",)),
         "handleInvalid": OUTPUT["handleInvalid"],
     }
 
+    renamed: ClassVar[Mapping[str, str]] = {"layer": "output"}
+
     def __init__(self, net: Any, weights: Any = None, **params: Any) -> None:
         super().__init__()
+        params = renamed.new_names(params, self.renamed, 3)
         names = self._names()
         more = {name: params.pop(name) for name in [*params] if name not in names}
         if isinstance(net, SparkModel):
@@ -52,9 +56,9 @@ class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
         self.setParams(**params)
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
-        layer = self.given("layer")
+        output = self.given("output")
         outputs = self.model.asked(
-            None if layer is None else [layer], columns=self.given("columns")
+            None if output is None else [output], columns=self.given("columns")
         )
         if outputs[0].is_list:
             raise SparkError(
