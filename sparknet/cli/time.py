@@ -32,6 +32,7 @@ def _arguments(parser: ArgumentParser) -> None:
     net_file.add_phase(parser, "train: forward and backward; test: forward only")
     flags.add_state(parser)
     flags.add_trust(parser)
+    net_file.add_axes(parser)
     add("iterations", type=flags.positive, default=50, help="50 by default, after 2 to warm up")
     add("batch", type=flags.positive, metavar="N", help="a batch size in place of the file's")
     flags.add_precision(parser)
