@@ -21,6 +21,7 @@ extern void* __libc_memalign(size_t, size_t);
 extern void __libc_free(void*);
 
 enum { PAGE = 4096, SMALL = 128, PLAIN = 16, UNTOUCHED = 0xa5, USUAL = 65530 };
+enum { NOBODYS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 static const size_t RANGE = (size_t)1 << 45;
 
 // In the page before a block.
@@ -42,8 +43,7 @@ static long mappings(void) {
 }
 
 __attribute__((constructor(101))) static void reserve(void) {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void* range = mmap(NULL, RANGE, PROT_NONE, flags, -1, 0);
+    void* range = mmap(NULL, RANGE, PROT_NONE, NOBODYS, -1, 0);
     if (range == MAP_FAILED) abort();
     // A block is two mappings, and half of all are left to others.
     atomic_store(&most, mappings() / 4);
@@ -99,7 +99,8 @@ void free(void* block) {
         return;
     }
     const note known = *note_of(block);
-    munmap(known.mapping, known.mapped);
+    // The addresses stay reserved: what else is mapped there would count as guarded.
+    mmap(known.mapping, known.mapped, PROT_NONE, NOBODYS | MAP_FIXED, -1, 0);
     atomic_fetch_sub(&blocks, 1);
 }
 
