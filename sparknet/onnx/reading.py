@@ -71,15 +71,7 @@ def converted(
         tell(source, shapes or {}, batch_axis or {})
         nodes, source.constants = simplified(source)
         trial = _Trial(source, nodes, {name: source.inputs[name] for name in shapes or {}}, batch)
-        try:
-            reading, model = trial.agreed(MEDIUM if trial.lengths else LARGE)
-        except FileError as error:
-            # A model of large images may be too large for so many records.
-            try:
-                reading, model = trial.agreed(SMALL)
-            except FileError as other:
-                sized = trial.lengths or f"more than {MAX_COUNT} values" in str(error)
-                raise other if sized else error from None
+        reading, model = trial.settled()
     except MemoryError:
         raise FileError(path, "takes more memory than there is") from None
     check_axes(source, model.net, reading.opened)
@@ -100,6 +92,33 @@ class _Trial:
 
     def __post_init__(self) -> None:
         self.lengths = open_lengths(self.source)
+
+    def settled(self) -> tuple[Reading, Model]:
+        """Where several lengths are open and do not fit each other, they are one: exporters name
+        the length of each input apart."""
+        try:
+            return self._settled()
+        except FileError:
+            if len({*self.lengths.values()}) < 2:
+                raise
+            given = self.lengths
+            self.lengths = dict.fromkeys(given, next(iter(given.values())))
+            try:
+                return self._settled()
+            except FileError:
+                self.lengths = given
+            raise
+
+    def _settled(self) -> tuple[Reading, Model]:
+        try:
+            return self.agreed(MEDIUM if self.lengths else LARGE)
+        except FileError as error:
+            # A model of large images may be too large for so many records.
+            try:
+                return self.agreed(SMALL)
+            except FileError as other:
+                sized = self.lengths or f"more than {MAX_COUNT} values" in str(error)
+                raise other if sized else error from None
 
     def agreed(self, primes: Sequence[int]) -> tuple[Reading, Model]:
         found: list[Reading] = []

@@ -90,3 +90,12 @@ def test_show_prints_the_axes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "input x: 2 x 3 x 8 x 8, as the file says" in capsys.readouterr().out
     assert main(["show", str(path), "--shape", "x=Nx3x8x8"]) == 0
     assert "input x: records x 3 x 8 x 8\n" in capsys.readouterr().out
+
+
+def test_lengths_of_two_names_that_must_be_one(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    shapes = {"x": ["n", "s1", 3], "mask": ["n", "s2", 1]}
+    onnx.save(graph([node("Mul", "x mask")], shapes), str(path))
+    x, mask = draw(2, 7, 3), draw(2, 7, 1, seed=1)
+    got = sparknet.Net(path).forward({"x": x, "mask": mask})["y"]
+    np.testing.assert_allclose(got, x * mask, rtol=1e-6)

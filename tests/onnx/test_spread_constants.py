@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.onnx.graphs import agree, draw, graph, node, old_runtime
@@ -76,3 +77,22 @@ def test_maxima_of_a_large_image_padded_before_it(tmp_path: Path) -> None:
     made = node("MaxPool", "x", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 0, 0])
     model = graph([made], {"x": ["n", 1, 113, 113]})
     agree(model, {"x": draw(1, 1, 113, 113)}, tmp_path)
+
+
+def test_a_computed_blob_that_is_repeated_for_each_record(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", "x", "s"),
+        node("Slice", "s zero one", "n"),
+        node("Concat", "n one one", "r", axis=0),
+        node("Conv", "c w", "p"),
+        node("Tile", "p r", "t"),
+        node("Add", "x t"),
+    ]
+    constants = {
+        "zero": np.array([0]),
+        "one": np.array([1]),
+        "c": draw(1, 3, 6),
+        "w": draw(2, 3, 3),
+    }
+    model = graph(nodes, {"x": ["n", 2, 4]}, constants=constants)
+    assert "SizedLike" in agree(model, {"x": draw(3, 2, 4)}, tmp_path)

@@ -327,8 +327,13 @@ def tile(step: Step) -> Outputs:
     repeats = [int(one) for one in np.ravel(step.constant(1, "its repeats"))]
     if len(repeats) != len(x.shape) or min(repeats, default=0) < 1:
         step.refuse(f"repeats {repeats} for {len(x.shape)} axes")
+    opened = [
+        times if size == 1 and step.is_open(times) else size
+        for size, times in zip(x.shape, repeats, strict=True)
+    ]
+    x = step.sized(x, opened, part="spread")
     for axis, times in enumerate(repeats):
-        if times > 1:
+        if times > 1 and not step.is_open(times):
             x = step.layer("Tile", [x], part=f"axis_{axis}", axis=axis, tiles=times)
     return x
 
