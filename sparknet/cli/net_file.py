@@ -153,9 +153,10 @@ def opened(path: str, chosen: Namespace) -> Model | None:
     from sparknet.onnx import open_model
     from sparknet.onnx.opening import refuse_axes
 
+    shapes, axes = getattr(chosen, "shapes", None), getattr(chosen, "batch_axis", None)
     if Path(path).suffix in MODELS:
-        return open_model(path, shapes=chosen.shapes, batch_axis=chosen.batch_axis)
-    refuse_axes(path, chosen.shapes, chosen.batch_axis)
+        return open_model(path, shapes=shapes, batch_axis=axes)
+    refuse_axes(path, shapes, axes)
     return None
 
 

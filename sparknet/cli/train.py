@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from sparknet.cli import caffe_flags, flags, image_flags, net_file, train_spark, train_workers
+from sparknet.cli import (
+    caffe_flags,
+    flags,
+    image_flags,
+    net_file,
+    settings,
+    train_spark,
+    train_workers,
+)
 from sparknet.cli.interrupts import EFFECTS
 from sparknet.cli.verb import Verb, WrongUse
 
@@ -24,6 +32,7 @@ def _arguments(parser: ArgumentParser) -> None:
     flags.add_trust(parser)
     flags.add_precision(parser, training=True)
     flags.add_threads(parser)
+    net_file.add_axes(parser)
     for name, default in (("sigint", "stop"), ("sighup", "snapshot")):
         flags.add(
             parser,
@@ -42,7 +51,8 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.cli import train_plain
 
-    net_file.take_solver(chosen)
+    if not settings.is_recipe(chosen):
+        net_file.take_solver(chosen)
     if chosen.snapshot and chosen.weights:
         raise WrongUse("give -snapshot to resume or -weights to fine-tune, not both")
     if train_workers.is_wanted(chosen):

@@ -16,6 +16,7 @@ from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.class_numbers import class_numbers
+from sparknet.net.recipe import Recipe, names_model
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import weighted
 from sparknet.spark import preflight
@@ -181,9 +182,18 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
                 runs_at = partial(open_runs, session)
                 weights = save_weights(runs_at, os.fspath(weights), folder)
             path = stack.enter_context(fetched(weights, session))
-            how = Preprocessing.of(self)
+            how, solver = Preprocessing.of(self), self.solver
+            if names_model(solver):
+                solver = stack.enter_context(fetched(solver, session))
             net = training_net(
-                self.solver, path, seed, self.precision, how, self.backend, self.dialect
+                solver,
+                path,
+                seed,
+                self.precision,
+                how,
+                self.backend,
+                self.dialect,
+                Recipe.of(self),
             )
             _ = net.solver  # builds the net, with these weights
         return net

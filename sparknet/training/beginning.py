@@ -78,6 +78,10 @@ class Beginning:
             settings=replace(
                 given,
                 on_event=None,
+                head=None,
+                lr_mult=None,
+                shapes=None,
+                batch_axis=None,
                 snapshots=None if given.snapshots is None else os.fspath(given.snapshots),
                 backend=self.net.backend.name,
                 precision=precision,

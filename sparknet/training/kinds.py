@@ -191,6 +191,53 @@ class ClassWeights(Kind):
 
 
 @dataclass(frozen=True)
+class Rates(Kind):
+    """Numbers by the names of layers, or by patterns of these."""
+
+    form: ClassVar[str] = "LAYER=X[,…]"
+
+    def fault(self, value: object) -> str | None:
+        fault = "must be a dict of numbers from 0 on, by layer"
+        if not isinstance(value, Mapping):
+            return fault
+        rate = Number(least=0)
+        return fault if any(rate.fault(one) is not None for one in value.values()) else None
+
+    def read(self, text: str) -> Any:
+        rate = Number(least=0)
+        return {layer: rate.read(one) for layer, one in Pairs().read(text).items()}
+
+
+@dataclass(frozen=True)
+class InputShapes(Kind):
+    """Sizes by input; None is one that stays open, as N is in a text."""
+
+    form: ClassVar[str] = "INPUT=Nx3x224x224[,…]"
+
+    def fault(self, value: object) -> str | None:
+        return None if isinstance(value, Mapping) else "must be a dict of shapes, by input"
+
+    def read(self, text: str) -> Any:
+        return {name: _shape(sizes) for name, sizes in Pairs().read(text).items()}
+
+
+@dataclass(frozen=True)
+class InputAxes(Kind):
+    """Axes by input."""
+
+    form: ClassVar[str] = "INPUT=0[,…]"
+
+    def fault(self, value: object) -> str | None:
+        fault = "must be a dict of whole numbers, by input"
+        if not isinstance(value, Mapping):
+            return fault
+        return fault if any(Whole().fault(one) for one in value.values()) else None
+
+    def read(self, text: str) -> Any:
+        return {name: Whole().read(axis) for name, axis in Pairs().read(text).items()}
+
+
+@dataclass(frozen=True)
 class Unwritten(Kind):
     """Any value, but none that a command line could write."""
 
@@ -203,6 +250,10 @@ class Callback(Unwritten):
 
     def fault(self, value: object) -> str | None:
         return None if callable(value) else "must be a function of an event"
+
+
+def _shape(text: str) -> list[int | None]:
+    return [None if size in ("N", "?") else Whole(0).read(size) for size in text.split("x")]
 
 
 def _is_port(number: object) -> bool:

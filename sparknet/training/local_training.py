@@ -11,6 +11,7 @@ from typing import Any
 from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
+from sparknet.net.recipe import Recipe
 from sparknet.net.scratch import scratch_folder
 from sparknet.summary import History
 from sparknet.training.beginning import Beginning
@@ -129,6 +130,7 @@ def train(given: ProcessSettings) -> Trained:
                 how,
                 given.backend,
                 given.dialect,
+                Recipe.of(given),
             )
 
         validates = given.validation is not None

@@ -12,6 +12,7 @@ from sparknet.errors import SettingError, SpecError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.backend import EMBEDDED, Pycaffe, find_backend, import_backend
+from sparknet.net.recipe import PLAIN, Recipe
 from sparknet.proto import caffe_pb2
 from sparknet.training.strategies import Strategy
 from sparknet.weights import WeightCollection
@@ -30,18 +31,21 @@ def training_net(
     preprocessing: Preprocessing | None = None,
     backend: Any = EMBEDDED,
     dialect: str | None = None,
+    recipe: Recipe = PLAIN,
 ) -> Net:
     """The net of a solver; if ``solver`` is a Net, a copy of it."""
+    solver, weights = recipe.applied(solver, weights)
     if not isinstance(solver, Net):
-        net = Net(
-            solver,
-            weights,
-            seed=seed,
-            precision=precision,
-            preprocessing=preprocessing,
-            backend=backend,
-            dialect=dialect,
-        )
+        with recipe.expected():
+            net = Net(
+                solver,
+                weights,
+                seed=seed,
+                precision=precision,
+                preprocessing=preprocessing,
+                backend=backend,
+                dialect=dialect,
+            )
         settings(net)
         return net
     settings(solver)

@@ -6,7 +6,7 @@ Every setting of training is declared here or in `Schedule`, once (docs/decision
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,11 +16,14 @@ from sparknet.training.events import OnEvent
 from sparknet.training.kinds import (
     Callback,
     Choice,
+    InputAxes,
+    InputShapes,
     Kind,
     Name,
     Names,
     Number,
     Ports,
+    Rates,
     Switch,
     Whole,
 )
@@ -70,6 +73,27 @@ class TrainingSettings(Schedule):
         None,
         Name(),
         "The fork of Caffe whose meaning counts where forks differ (docs/compatibility.md).",
+    )
+    head: int | None = setting(
+        None,
+        Whole(1),
+        "The classes of a new last layer, called head, for a net that has learned others "
+        "(docs/training.md).",
+        "classes",
+    )
+    lr_mult: Mapping[str, float] | None = setting(
+        None,
+        Rates(),
+        "What the learning rates of layers are multiplied by, by their names or patterns of these, "
+        "as in conv*; 0 keeps them; that of a new head is 10 unless it is named.",
+    )
+    shapes: Mapping[str, Sequence[int | None]] | None = setting(
+        None, InputShapes(), "The shapes of inputs of a net that is a .onnx (docs/onnx.md)."
+    )
+    batch_axis: Mapping[str, int] | None = setting(
+        None,
+        InputAxes(),
+        "The axis along which inputs of a net that is a .onnx have their records.",
     )
     on_event: OnEvent | None = setting(
         None, Callback(), "A function that is called with each event (sparknet.training.events)."

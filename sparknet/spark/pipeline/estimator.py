@@ -15,6 +15,7 @@ from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.description import solver_of
+from sparknet.net.recipe import Recipe
 from sparknet.net.tuning import tuned
 from sparknet.proto import parse_solver, write_text
 from sparknet.spark.model import SparkModel
@@ -37,7 +38,7 @@ from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.trainer import Trainer, weights_of
 from sparknet.training.events import OnEvent
 from sparknet.training.portable import portable_solver
-from sparknet.training.setting import settings_of
+from sparknet.training.setting import settings_of, values_of
 from sparknet.training.strategies import Strategy, make_strategy
 from sparknet.weights import WeightCollection
 
@@ -192,10 +193,14 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
         if isinstance(strategy, Mapping):
             strategy = dict(strategy)
             strategy = make_strategy(strategy.pop("name"), **strategy)
-        return Trainer(self._solver(), strategy=strategy, on_event=self.on_event, **values)
+        solver, values["weights"] = self._recipe().applied(self.given("solver"), values["weights"])
+        values |= dict.fromkeys(values_of(Recipe(), Recipe))  # they are in the solver now
+        return Trainer(self._tuned(solver), strategy=strategy, on_event=self.on_event, **values)
 
-    def _solver(self) -> Any:
-        solver = self.given("solver")
+    def _recipe(self) -> Recipe:
+        return Recipe(**{name: self.given(name) for name in values_of(Recipe(), Recipe)})
+
+    def _tuned(self, solver: Any) -> Any:
         if solver is None:
             raise SparkError("NetEstimator has no solver: NetEstimator(solver, …)")
         changed = {
@@ -217,7 +222,8 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
         )
         untrained.check()  # raises now what would fail after training
         trainer = replace(trainer, columns=untrained.input_columns(training=True))
-        trained = trainer.fit(*self._parts(dataset))
+        with self._recipe().expected():
+            trained = trainer.fit(*self._parts(dataset))
         model = self._model(trained.model)
         model._summary = TrainingSummary(trained)
         return model

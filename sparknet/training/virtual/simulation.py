@@ -10,6 +10,7 @@ from typing import Any
 
 from sparknet import native
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.net.recipe import Recipe
 from sparknet.net.scratch import scratch_folder
 from sparknet.training.beginning import Beginning
 from sparknet.training.identity import sampled
@@ -53,7 +54,13 @@ def simulate(given: SimulationSettings) -> Trained:
 
     def make_net(seed: int | None) -> Any:
         return training_net(
-            given.solver, given.weights, seed, given.precision, how, dialect=given.dialect
+            given.solver,
+            given.weights,
+            seed,
+            given.precision,
+            how,
+            dialect=given.dialect,
+            recipe=Recipe.of(given),
         )
 
     begun = Beginning(RunSettings(**values), None, False, validates, make_net)

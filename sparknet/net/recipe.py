@@ -1,0 +1,245 @@
+"""Recipe: fine-tuning, a new head on a net that has learned, and learning rates by layer."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import prod
+from typing import Any
+
+from sparknet.errors import SettingError, shown
+from sparknet.graph import Graph, build
+from sparknet.graph.batch import set_batch
+from sparknet.layers import LAYERS, TRAIN
+from sparknet.layers.sigmoid import Sigmoid
+from sparknet.layers.softmax import Softmax
+from sparknet.net.description import NetMessage, SolverMessage, solver_of
+from sparknet.net.net import Net
+from sparknet.onnx import is_onnx, open_model
+from sparknet.onnx.inputs import Axes, Shapes
+from sparknet.proto import Model, caffe_pb2, read_net, upgrade_net
+from sparknet.weights import WeightsWarning
+
+HEAD = "head"
+FASTER = 10.0
+"""What the learning rate of a new head is multiplied by, as in Caffe's example of fine-tuning."""
+BATCH = 32
+"""Records of a batch of a .onnx, which says nothing of it."""
+_NETS = (("net", "net_param"), ("train_net", "train_net_param"))
+_MODELS = (".onnx", ".caffemodel")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a net that has learned goes on learning something else."""
+
+    head: int | None = None
+    """The classes of a new last layer."""
+    lr_mult: Mapping[str, float] | None = None
+    """What the learning rates of layers are multiplied by, by their names or patterns of these."""
+    shapes: Shapes | None = None
+    batch_axis: Axes | None = None
+
+    @classmethod
+    def of(cls, given: Any) -> Recipe:
+        return cls(given.head, given.lr_mult, given.shapes, given.batch_axis)
+
+    def applied(self, solver: Any, weights: Any) -> tuple[Any, Any]:
+        """What a `Net` is made from: the solver, with a net that fits, and the weights."""
+        if self.head is None and not self.lr_mult and not _with_model(solver):
+            if self.shapes or self.batch_axis:
+                raise SettingError("shapes and batch_axis are for a net that is a .onnx")
+            return solver, weights
+        if isinstance(solver, Net):
+            raise SettingError("this Net is made already: give head and lr_mult with its solver")
+        made, source = self._solver(solver)
+        nets = [getattr(made, whole) for _, whole in _NETS if made.HasField(whole)]
+        nets += list(made.test_net_param)
+        if not nets:
+            raise SettingError("the solver names no net")
+        for net in nets:
+            if self.head is not None:
+                replace_head(net, self.head)
+            for pattern, factor in self._rates():
+                multiply(net, pattern, factor)
+        return made, source if weights is None else weights
+
+    @contextmanager
+    def expected(self) -> Iterator[None]:
+        """Says nothing of the new head, for which no file has weights."""
+        with warnings.catch_warnings():
+            if self.head is not None:
+                warnings.filterwarnings(
+                    "ignore", rf".*: no weights for '{HEAD}', which keep", WeightsWarning
+                )
+            yield
+
+    def _rates(self) -> Iterator[tuple[str, float]]:
+        given = dict(self.lr_mult or {})
+        if self.head is not None and not any(fnmatchcase(HEAD, one) for one in given):
+            yield HEAD, FASTER
+        yield from given.items()
+
+    def _solver(self, source: Any) -> tuple[SolverMessage, Any]:
+        """A copy of the solver with its nets inside, and the weights that come with them."""
+        if names_model(source):
+            model = self._opened(source)
+            return usual(_as_net(model)), os.fspath(source)
+        given = solver_of(source)
+        if given is None:
+            return usual(_described(source)), None
+        made, found = SolverMessage(), None
+        made.CopyFrom(given)
+        for one, whole in _NETS:
+            if path := getattr(made, one):
+                found = path if names_model(path) else None
+                net = _as_net(self._opened(path)) if found else read_net(path)
+                getattr(made, whole).CopyFrom(net)
+                made.ClearField(one)
+        made.test_net_param.extend(read_net(path) for path in made.test_net)
+        del made.test_net[:]
+        return made, None if made.weights else found
+
+    def _opened(self, path: Any) -> Model:
+        model = open_model(path, shapes=self.shapes, batch_axis=self.batch_axis)
+        if is_onnx(path) and not any(sizes[0] for sizes in (self.shapes or {}).values() if sizes):
+            set_batch(model.net, BATCH)
+        return model
+
+
+PLAIN = Recipe()
+
+
+def names_model(source: Any) -> bool:
+    """Whether it is the path of a net with its weights."""
+    return isinstance(source, (str, os.PathLike)) and os.fspath(source).endswith(_MODELS)
+
+
+def _with_model(source: Any) -> bool:
+    """Whether it is a model, or a solver that names one as its net."""
+    if names_model(source):
+        return True
+    if isinstance(source, Net) or (hasattr(source, "net_param") and source.net_param.layer):
+        return False
+    named = getattr(source, "net", "")
+    return isinstance(named, str) and names_model(named)
+
+
+def _as_net(model: Model) -> NetMessage:
+    net = upgrade_net(model.net)
+    for layer in net.layer:
+        del layer.blobs[:]
+    return net
+
+
+def _described(source: Any) -> NetMessage:
+    net = source.to_proto() if hasattr(source, "to_proto") else source
+    if isinstance(net, NetMessage):
+        return upgrade_net(net)
+    return read_net(source)
+
+
+def usual(net: NetMessage | None = None) -> SolverMessage:
+    """A solver for fine-tuning, where none is given."""
+    made = SolverMessage(base_lr=0.001, momentum=0.9, lr_policy="fixed", type="SGD")
+    if net is not None:
+        made.net_param.CopyFrom(net)
+    return made
+
+
+def replace_head(net: NetMessage, classes: int) -> None:
+    """Give a net a new last layer of so many outputs, and a loss if it has none."""
+    sized = [layer for layer in net.layer if _outputs_of(layer) is not None]
+    if not sized:
+        raise SettingError(f"net '{shown(net.name)}' has no layer of num_output for a new head")
+    last = sized[-1]
+    old = last.name
+    options = _outputs_of(last)
+    options.num_output, last.name = classes, HEAD
+    options.weight_filler.CopyFrom(caffe_pb2.FillerParameter(type="xavier"))
+    for spec in last.param:
+        spec.ClearField("name")
+    if any(LAYERS[layer.type].loss for layer in net.layer if layer.type in LAYERS):
+        return
+    _drop_probabilities(net)
+    _add_loss(net, classes, old)
+
+
+def _outputs_of(layer: caffe_pb2.LayerParameter) -> Any:
+    """The options of a layer that learns and has so many outputs as they say."""
+    kind = LAYERS.get(layer.type)
+    field = None if kind is None else kind.field
+    if field is None or layer.type == "Embed":
+        return None
+    options = getattr(layer, field)
+    named = set(options.DESCRIPTOR.fields_by_name)
+    return options if named >= {"num_output", "weight_filler"} else None
+
+
+def _drop_probabilities(net: NetMessage) -> None:
+    """The loss makes probabilities itself."""
+    while net.layer and issubclass(LAYERS[net.layer[-1].type], (Softmax, Sigmoid)):
+        del net.layer[-1]
+    while net.layer and not net.layer[-1].top:  # Silence of what is gone
+        del net.layer[-1]
+
+
+def _add_loss(net: NetMessage, classes: int, old: str) -> None:
+    graph = build(net, TRAIN)
+    blob = _result(net)
+    shape = graph.blobs[blob]
+    if len(shape) < 2 or shape[1] != classes:
+        raise SettingError(
+            f"a new head of {classes} in place of '{shown(old)}' does not reach the net's result "
+            f"'{shown(blob)}', which is {' x '.join(map(str, shape))}: give a net with a loss"
+        )
+    around = shape[2:] if prod(shape[2:]) > 1 else ()
+    label = _unused(net, "label")
+    net.layer.add(name=label, type="Input", top=[label]).input_param.shape.add().dim.extend(
+        [shape[0], *around]
+    )
+    net.layer.add(name="loss", type="SoftmaxWithLoss", bottom=[blob, label], top=["loss"])
+    judge = net.layer.add(name="accuracy", type="Accuracy", bottom=[blob, label], top=["accuracy"])
+    judge.include.add().phase = caffe_pb2.TEST
+
+
+def _result(net: NetMessage) -> str:
+    """The newest blob that comes from the head."""
+    reached: dict[str, None] = {}
+    for layer in net.layer:
+        if layer.name == HEAD or any(name in reached for name in layer.bottom):
+            for name in layer.bottom:
+                reached.pop(name, None)
+            reached |= dict.fromkeys(layer.top)
+    return list(reached)[-1]
+
+
+def _unused(net: NetMessage, name: str) -> str:
+    taken = {top for layer in net.layer for top in layer.top} | {one.name for one in net.layer}
+    while name in taken:
+        name += "_"
+    return name
+
+
+def multiply(net: NetMessage, pattern: str, factor: float) -> None:
+    """Multiply the learning rates of the layers whose names fit a pattern (``conv*``)."""
+    graph: Graph = build(net, TRAIN)
+    found = {node.name: node.params for node in graph.nodes if node.params}
+    chosen = [name for name in found if fnmatchcase(name, pattern)]
+    if not chosen:
+        names = ", ".join(f"'{shown(name)}'" for name in list(found)[-5:])
+        raise SettingError(
+            f"lr_mult names '{shown(pattern)}', which no layer with weights fits; the last of them "
+            f"are {names}"
+        )
+    for layer in net.layer:
+        if layer.name not in chosen:
+            continue
+        for place, ref in enumerate(found[layer.name]):
+            if place == len(layer.param):
+                layer.param.add()
+            layer.param[place].lr_mult = ref.spec.lr_mult * factor
