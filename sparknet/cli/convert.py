@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import convert_onnx, flags, sources
+from sparknet.cli import convert_onnx, convert_safetensors, flags, sources
 from sparknet.cli.convert_target import Record, write, write_records
 from sparknet.cli.verb import Verb
 from sparknet.errors import FileError
@@ -58,6 +58,14 @@ def _arguments(parser: ArgumentParser) -> None:
     snapshot.add_argument("out", metavar="OUT.caffemodel", help="HDF5 if its name ends in .h5")
     convert_onnx.arguments(
         _kind(kinds, "onnx", "an ONNX model, as a prototxt and a caffemodel", convert_onnx.convert)
+    )
+    convert_safetensors.arguments(
+        _kind(
+            kinds,
+            "safetensors",
+            "weights by the names of PyTorch's modules, in and out",
+            convert_safetensors.convert,
+        )
     )
     mean = _kind(kinds, "mean", "the mean image of a database or other records", _mean)
     mean.add_argument("source", metavar="SOURCE")

@@ -13,7 +13,9 @@ from sparknet.weights.copying import (
     open_weights,
 )
 from sparknet.weights.layout import LayerBlobs, Layout, Span, layout_of
+from sparknet.weights.safetensors import read_tensors, write_tensors
 from sparknet.weights.scattered import Scattered
+from sparknet.weights.state_dict import from_state_dict, state_dict
 
 __all__ = [
     "NOTHING",
@@ -27,6 +29,10 @@ __all__ = [
     "check_layers",
     "copy_from",
     "copy_weights",
+    "from_state_dict",
     "layout_of",
     "open_weights",
+    "read_tensors",
+    "state_dict",
+    "write_tensors",
 ]

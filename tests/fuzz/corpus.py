@@ -15,6 +15,7 @@ from sparknet.proto.model import Model
 from sparknet.proto.model_file import write_model
 from sparknet.proto.state_file import SolverState, write_state
 from sparknet.proto.text import parse_text
+from sparknet.weights import write_tensors
 from tests.fuzz.data_sets import data_sets
 from tests.fuzz.layers import TYPES, drawn
 from tests.fuzz.mutate import mutated
@@ -56,7 +57,7 @@ PATTERNS = {
 
 def corpus() -> dict[str, list[bytes]]:
     """Files by kind."""
-    out = _made() | data_sets() | {"onnx": onnx_models()}
+    out = _made() | data_sets() | {"onnx": onnx_models(), "safetensors": _tensors()}
     for kind, patterns in PATTERNS.items():
         for pattern in patterns:
             out[kind] += [path.read_bytes() for path in sorted(GOLDENS.glob(pattern))]
@@ -83,6 +84,16 @@ def _binary(texts: list[bytes]) -> list[bytes]:
         except SparkNetError:
             continue
     return out
+
+
+def _tensors() -> list[bytes]:
+    arrays = {"a.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "a.bias": np.zeros(2)}
+    made = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("float32", "float16", "bf16"):
+            write_tensors(Path(folder, kind), arrays, kind)
+            made.append(Path(folder, kind).read_bytes())
+    return made
 
 
 def _made() -> dict[str, list[bytes]]:

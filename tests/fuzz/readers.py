@@ -21,6 +21,7 @@ from sparknet.proto.blob_file import read_blob
 from sparknet.proto.model_file import parse_model, read_model
 from sparknet.proto.state_file import parse_state, read_state, state_model_path
 from sparknet.proto.text_files import read_net, read_solver
+from sparknet.weights import read_tensors
 from tests.fuzz.layers import layer
 from tests.fuzz.native import TARGETS, on_file
 from tests.goldens import GOLDENS
@@ -100,6 +101,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "model_h5": _model_h5,
     "state_h5": _state_h5,
     "onnx": _onnx,
+    "safetensors": read_tensors,
     "blocks": _taking("blocks"),
     "cifar10": _taking("cifar10"),
     "data_h5": _taking("hdf5"),

@@ -296,7 +296,8 @@ def negated(d: Drawing, x: str) -> Parts | None:
 @makes()
 def clip(d: Drawing, x: str) -> Parts | None:
     kind = d.values[x].dtype
-    ends = [d.constant(one, kind) if d.random.random() < 0.7 else "" for one in (-1, 1)]
+    low = 0 if np.dtype(kind).kind == "u" else -1
+    ends = [d.constant(one, kind) if d.random.random() < 0.7 else "" for one in (low, 1)]
     return "Clip", [x, *ends], {}
 
 

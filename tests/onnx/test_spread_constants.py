@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.onnx.graphs import agree, draw, graph, node, old_runtime
+from sparknet.errors import FileError
+from tests.onnx.graphs import agree, draw, graph, node, old_runtime, onnx, read_model
 
 X = (2, 3, 4, 5)
 
@@ -96,3 +97,11 @@ def test_a_computed_blob_that_is_repeated_for_each_record(tmp_path: Path) -> Non
     }
     model = graph(nodes, {"x": ["n", 2, 4]}, constants=constants)
     assert "SizedLike" in agree(model, {"x": draw(3, 2, 4)}, tmp_path)
+
+
+def test_records_that_are_repeated_as_often_as_there_are_records(tmp_path: Path) -> None:
+    nodes = [node("Shape", "x", "s"), node("Tile", "x s")]
+    path = tmp_path / "model.onnx"
+    onnx.save(graph(nodes, {"x": ["n", 2]}), str(path))
+    with pytest.raises(FileError, match="computes with the number of records"):
+        read_model(path)

@@ -327,13 +327,11 @@ def tile(step: Step) -> Outputs:
     repeats = [int(one) for one in np.ravel(step.constant(1, "its repeats"))]
     if len(repeats) != len(x.shape) or min(repeats, default=0) < 1:
         step.refuse(f"repeats {repeats} for {len(x.shape)} axes")
-    opened = [
-        times if size == 1 and step.is_open(times) else size
-        for size, times in zip(x.shape, repeats, strict=True)
-    ]
-    x = step.sized(x, opened, part="spread")
+    each = [size == 1 and step.is_open(n) for size, n in zip(x.shape, repeats, strict=True)]
+    whole = zip(x.shape, repeats, each, strict=True)
+    x = step.sized(x, [times if opened else size for size, times, opened in whole], part="spread")
     for axis, times in enumerate(repeats):
-        if times > 1 and not step.is_open(times):
+        if times > 1 and not each[axis]:
             x = step.layer("Tile", [x], part=f"axis_{axis}", axis=axis, tiles=times)
     return x
 

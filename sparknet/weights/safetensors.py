@@ -1,0 +1,175 @@
+"""Files of safetensors, by the names of PyTorch's modules.
+
+A file is untrusted: eight bytes, the size of a header, JSON that names each array with its type,
+shape and place, and the arrays one behind another.  What the header says is checked against the
+file's size before any array is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import FileError, shown
+
+Array = np.ndarray[Any, Any]
+StrPath = str | os.PathLike[str]
+SUFFIX = ".safetensors"
+
+MOST_HEADER = 100_000_000
+"""Bytes, as the format itself has it."""
+MOST_AXES = 32
+_TYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "BF16": np.dtype("<u2"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "I16": np.dtype("<i2"),
+    "I8": np.dtype("i1"),
+    "U8": np.dtype("u1"),
+    "BOOL": np.dtype("?"),
+}
+_WRITTEN = {"float32": "F32", "float16": "F16", "bf16": "BF16"}
+
+
+def is_safetensors(path: StrPath) -> bool:
+    return os.fspath(path).endswith(SUFFIX)
+
+
+def read_tensors(path: StrPath) -> dict[str, Array]:
+    """The arrays of a file by name; floats of two bytes become float32."""
+    file = Path(path)
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as opened:
+            header, begin = _header(path, opened, size)
+            told = _checked(path, header, size - begin)
+            found: dict[str, Array] = {}
+            for name, (kind, shape, start, end) in told.items():
+                raw = np.empty(end - start, np.uint8)
+                opened.seek(begin + start)
+                if opened.readinto(raw.data) != end - start:
+                    raise FileError(path, f"ends within '{shown(name)}'")
+                found[name] = _numbers(kind, raw).reshape(shape)
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror or error}") from error
+    except MemoryError:
+        raise FileError(path, "takes more memory than there is") from None
+    return found
+
+
+def _header(path: StrPath, opened: Any, size: int) -> tuple[dict[str, Any], int]:
+    first = opened.read(8)
+    length = int.from_bytes(first, "little")
+    if len(first) < 8 or length > size - 8:
+        raise FileError(path, "is no file of safetensors: its header is longer than the file")
+    if length > MOST_HEADER:
+        raise FileError(path, f"has a header of {length} bytes; {MOST_HEADER} are the most")
+    try:
+        header = json.loads(opened.read(length).decode("utf-8"), object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise FileError(path, f"has a header that is no JSON: {shown(str(error))}") from error
+    if not isinstance(header, dict):
+        raise FileError(path, "has a header that is no object")
+    return header, 8 + length
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a name stands twice")
+    return made
+
+
+def _checked(
+    path: StrPath, header: Mapping[str, Any], size: int
+) -> dict[str, tuple[str, tuple[int, ...], int, int]]:
+    """Type, shape, begin and end by name; the arrays fill the file without gaps or overlaps."""
+    found = {}
+    for name, said in header.items():
+        if name == "__metadata__":
+            continue
+        what = f"'{shown(name)}'"
+        if not isinstance(said, dict) or said.keys() != {"dtype", "shape", "data_offsets"}:
+            raise FileError(path, f"{what} is not described by dtype, shape and data_offsets")
+        kind, shape, places = said["dtype"], said["shape"], said["data_offsets"]
+        if not isinstance(kind, str) or kind not in _TYPES:
+            raise FileError(
+                path, f"{what} is of type {shown(str(kind))}; {', '.join(_TYPES)} are read"
+            )
+        if not _wholes(shape) or len(shape) > MOST_AXES:
+            raise FileError(path, f"{what} has the shape {shown(str(shape)[:80])}")
+        if not _wholes(places) or len(places) != 2 or not places[0] <= places[1] <= size:
+            raise FileError(
+                path, f"{what} lies at {shown(str(places)[:80])} of {size} bytes of numbers"
+            )
+        begin, end = places
+        if prod(shape) * _TYPES[kind].itemsize != end - begin:
+            raise FileError(path, f"{what} has {end - begin} bytes; {kind} {shape} takes others")
+        found[name] = kind, tuple(shape), begin, end
+    at, last = 0, ""
+    for name, (_, _, begin, end) in sorted(found.items(), key=lambda one: one[1][2:]):
+        if begin != at:
+            how = "overlaps" if begin < at else "leaves a gap behind"
+            raise FileError(path, f"'{shown(name)}' {how} '{shown(last)}' at byte {begin}")
+        at, last = end, name
+    if at != size:
+        raise FileError(path, f"has {size - at} bytes behind its last array")
+    return found
+
+
+def _wholes(value: Any) -> bool:
+    return isinstance(value, list) and all(type(one) is int and one >= 0 for one in value)
+
+
+def _numbers(kind: str, raw: Array) -> Array:
+    values: Array = raw.view(_TYPES[kind])
+    if kind == "BF16":
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values.astype(np.float32) if kind == "F16" else values
+
+
+def write_tensors(path: StrPath, arrays: Mapping[str, Array], kind: str = "float32") -> None:
+    """Write arrays as float32, float16 or bf16 (to the nearest, halves to even)."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    at = 0
+    for name, array in arrays.items():
+        size = array.size * (4 if kind == "float32" else 2)
+        header[name] = {
+            "dtype": _WRITTEN[kind],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + size],
+        }
+        at += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    part = Path(f"{os.fspath(path)}.part")
+    try:
+        with part.open("wb") as opened:
+            opened.write(len(text).to_bytes(8, "little") + text)
+            for array in arrays.values():
+                opened.write(_packed(np.asarray(array, np.float32), kind).tobytes())
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise FileError(path, f"cannot be written: {error}") from error
+
+
+def _packed(values: Array, kind: str) -> Array:
+    if kind == "float16":
+        with np.errstate(over="ignore"):
+            return values.astype("<f2")
+    if kind == "float32":
+        return values.astype("<f4")
+    bits = np.ascontiguousarray(values).view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    whole = np.where(np.isnan(values), (bits >> 16) | 0x40, rounded)
+    return whole.astype("<u2")
