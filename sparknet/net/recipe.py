@@ -15,6 +15,7 @@ from sparknet.errors import SettingError, shown
 from sparknet.graph import Graph, build
 from sparknet.graph.batch import set_batch
 from sparknet.layers import LAYERS, TRAIN
+from sparknet.layers.embed import Embed
 from sparknet.layers.sigmoid import Sigmoid
 from sparknet.layers.softmax import Softmax
 from sparknet.net.description import NetMessage, SolverMessage, solver_of
@@ -173,7 +174,7 @@ def _outputs_of(layer: caffe_pb2.LayerParameter) -> Any:
     """The options of a layer that learns and has so many outputs as they say."""
     kind = LAYERS.get(layer.type)
     field = None if kind is None else kind.field
-    if field is None or layer.type == "Embed":
+    if kind is None or field is None or issubclass(kind, Embed):
         return None
     options = getattr(layer, field)
     named = set(options.DESCRIPTOR.fields_by_name)

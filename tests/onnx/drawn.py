@@ -79,7 +79,9 @@ class Drawing:
 
     def constant(self, value: Any, dtype: Any = None) -> str:
         name = f"c{len(self.constants)}"
-        self.constants[name] = np.asarray(value, dtype)
+        self.constants[name] = np.asarray(
+            value if dtype is None else np.asarray(value).astype(dtype)
+        )
         return name
 
     def draw(self, *shape: int) -> str:
@@ -296,8 +298,7 @@ def negated(d: Drawing, x: str) -> Parts | None:
 @makes()
 def clip(d: Drawing, x: str) -> Parts | None:
     kind = d.values[x].dtype
-    low = 0 if np.dtype(kind).kind == "u" else -1
-    ends = [d.constant(one, kind) if d.random.random() < 0.7 else "" for one in (low, 1)]
+    ends = [d.constant(one, kind) if d.random.random() < 0.7 else "" for one in (-1, 1)]
     return "Clip", [x, *ends], {}
 
 
