@@ -15,9 +15,12 @@ from sparknet.errors import SettingError, shown
 from sparknet.graph import Graph, build
 from sparknet.graph.batch import set_batch
 from sparknet.layers import LAYERS, TRAIN
+from sparknet.layers.accuracy import Accuracy
 from sparknet.layers.embed import Embed
+from sparknet.layers.input import Input
 from sparknet.layers.sigmoid import Sigmoid
 from sparknet.layers.softmax import Softmax
+from sparknet.layers.softmax_with_loss import SoftmaxWithLoss
 from sparknet.net.description import NetMessage, SolverMessage, solver_of
 from sparknet.net.net import Net
 from sparknet.onnx import is_onnx, open_model
@@ -200,11 +203,12 @@ def _add_loss(net: NetMessage, classes: int, old: str) -> None:
         )
     around = shape[2:] if prod(shape[2:]) > 1 else ()
     label = _unused(net, "label")
-    net.layer.add(name=label, type="Input", top=[label]).input_param.shape.add().dim.extend(
+    net.layer.add(name=label, type=Input.type, top=[label]).input_param.shape.add().dim.extend(
         [shape[0], *around]
     )
-    net.layer.add(name="loss", type="SoftmaxWithLoss", bottom=[blob, label], top=["loss"])
-    judge = net.layer.add(name="accuracy", type="Accuracy", bottom=[blob, label], top=["accuracy"])
+    both = [blob, label]
+    net.layer.add(name="loss", type=SoftmaxWithLoss.type, bottom=both, top=["loss"])
+    judge = net.layer.add(name="accuracy", type=Accuracy.type, bottom=both, top=["accuracy"])
     judge.include.add().phase = caffe_pb2.TEST
 
 
