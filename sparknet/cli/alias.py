@@ -39,7 +39,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--build",
         action="store_true",
-        help="lay DIR out as Caffe's build folder: tools, examples/mnist, …",
+        help="give DIR the folders of Caffe's build: tools, examples/mnist, …",
     )
 
 

@@ -188,7 +188,7 @@ def _plain(error: Exception) -> str:
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "folder", metavar="FOLDER", type=Path, help="where the .prototxt and .pt files lie"
+        "folder", metavar="FOLDER", type=Path, help="the folder of .prototxt and .pt files"
     )
     parser.add_argument("--list", action="store_true", help="name each file that does not build")
     flags.add_trust(parser)

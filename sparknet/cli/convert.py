@@ -21,7 +21,7 @@ from sparknet.errors import FileError
 if TYPE_CHECKING:
     from sparknet.loaders import Records
 
-SIZE = "store images of this size; one number is for both"
+SIZE = "store images of this size; one number means a square"
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def _arguments(parser: ArgumentParser) -> None:
     mean = _kind(kinds, "mean", "the mean image of a database or other records", _mean)
     mean.add_argument("source", metavar="SOURCE")
     mean.add_argument("out", metavar="OUT.binaryproto")
-    mean.add_argument("--backend", choices=("lmdb", "leveldb"), help="found out if not given")
+    mean.add_argument("--backend", choices=("lmdb", "leveldb"), help="detected unless given")
 
 
 def _kind(
@@ -86,14 +86,16 @@ def _destination(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--to", choices=("lmdb", "leveldb", "blocks"), default="lmdb", help="what to write"
     )
-    parser.add_argument("--skip", type=flags.count, default=0, help="leave out so many items")
-    parser.add_argument("--take", type=flags.count, help="then convert so many, not all")
+    parser.add_argument("--skip", type=flags.count, default=0, help="the number of items to skip")
+    parser.add_argument(
+        "--take", type=flags.count, help="the number of items to convert (default: all)"
+    )
     parser.add_argument("--mean", metavar="FILE", help="also write the mean image, a binaryproto")
 
 
 def _order(parser: ArgumentParser) -> None:
     parser.add_argument("--shuffle", action="store_true", help="in random order")
-    parser.add_argument("--seed", type=int, default=0, help="what --shuffle starts from")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of --shuffle")
 
 
 def _execute(chosen: Namespace) -> int:

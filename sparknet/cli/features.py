@@ -35,7 +35,7 @@ def _arguments(parser: ArgumentParser) -> None:
         parser,
         "iterations",
         type=flags.positive,
-        help="without INPUT: so many batches of the net's own data",
+        help="without INPUT: the number of batches from the net's own data layers",
     )
     flags.add_gpu(parser)
     predict_spark.add(parser)

@@ -62,7 +62,10 @@ def add(parser: ArgumentParser, training: bool = False) -> None:
     )
     option("--color", metavar="ORDER", help="the order of the channels: bgr, rgb or grey")
     option(
-        "--upright", action="store_true", default=None, help="rotate photos as their EXIF data say"
+        "--upright",
+        action="store_true",
+        default=None,
+        help="rotate photos by the orientation in their EXIF data",
     )
     option("--mean-file", metavar="FILE", help="subtract this mean image, a .binaryproto or .npy")
     option(

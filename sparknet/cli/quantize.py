@@ -16,27 +16,30 @@ def _arguments(parser: ArgumentParser) -> None:
         "--calibrate",
         metavar="SOURCE",
         nargs="+",
-        help=f"records that show how large the values are; else the net's own: {sources.HELP}",
+        help=f"records to calibrate with (default: the net's own data): {sources.HELP}",
     )
     parser.add_argument(
-        "--most-records", type=flags.positive, default=512, metavar="N", help="512 by default"
+        "--most-records",
+        type=flags.positive,
+        default=512,
+        metavar="N",
+        help="the most records to calibrate with (default: 512)",
     )
     parser.add_argument(
         "--method",
         choices=("mse", "max"),
         default="mse",
-        help="mse clips rare large values where that makes the squared errors least",
+        help="how ranges are chosen: max keeps the largest values, mse (the default) clips rare "
+        "ones where that makes the squared error smaller",
     )
-    parser.add_argument(
-        "--exclude", metavar="LAYER[,LAYER]", help="layers that multiply in float32 nevertheless"
-    )
+    parser.add_argument("--exclude", metavar="LAYER[,LAYER]", help="layers that stay in float32")
     parser.add_argument(
         "--most-loss",
         type=float,
         default=0.1,
         metavar="SHARE",
-        help="layers whose values are further off, as a share of their norm, multiply in float32 "
-        "(0.1)",
+        help="the largest error of a layer in eight bits, as a share of the norm of its values; a "
+        "layer with a larger one stays in float32 (default: 0.1)",
     )
     flags.add_old(parser, "--records", "--most-records", type=flags.positive)
     net_file.add_out(parser, "OUT.caffemodel", "the model to write")

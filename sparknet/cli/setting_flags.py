@@ -61,10 +61,13 @@ def _options(told: Setting) -> dict[str, Any]:
     from sparknet.training.kinds import Choice, Numbers, Switch
 
     said = told.said.rstrip(".").replace("%", "%%")
+    said = said[0].lower() + said[1:]
     if isinstance(told.kind, Switch):
-        return {"action": "store_false" if told.default else "store_true", "help": said}
+        no = f"turn this off: {said}"
+        action = "store_false" if told.default else "store_true"
+        return {"action": action, "help": no if told.default else said}
     if told.default not in (None, (), (0,), 0):
-        said += f"; {told.default} unless given"
+        said += f" (default: {told.default})"
     if isinstance(told.kind, Choice):
         return {"choices": told.kind.words, "help": said}
     several = isinstance(told.kind, Numbers)

@@ -26,7 +26,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "iterations",
         "--steps",
         type=flags.positive,
-        help="where to stop, in place of max_iter",
+        help="the iteration to stop at, in place of max_iter",
     )
     flags.add_state(parser)
     flags.add_trust(parser)

@@ -19,9 +19,11 @@ _EXPLICIT = {"strategy", "workers", "snapshots", "columns", "weights"}
 
 
 def add(parser: ArgumentParser) -> None:
-    title = "--spark makes it sparknet.spark.Trainer"
+    title = "With --spark the workers are tasks of Spark, as sparknet.spark.Trainer's."
     group = spark_flags.add(parser, title, "the workers are tasks of Spark")
-    group.add_argument("--validation-sql", metavar="QUERY", help="and test on what this one gives")
+    group.add_argument(
+        "--validation-sql", metavar="QUERY", help="validate on the rows of this query"
+    )
     setting_flags.add(parser, group, setting_flags.of_spark())
     cli_flags.add_old(parser, "--weight", "--weight-column")
 

@@ -38,7 +38,9 @@ _OURS = (
 
 def add(parser: ArgumentParser) -> None:
     """Add the flags that `caffe train` does not have."""
-    group = parser.add_argument_group("workers and data", "any of these makes it sparknet.train")
+    group = parser.add_argument_group(
+        "workers and data", "With any of these flags workers train, as sparknet.train's."
+    )
     add = group.add_argument
     add("--data", metavar="SOURCE", nargs="+", help=sources.HELP)
     add("--validation", metavar="SOURCE", nargs="+", help="records to test with, every few rounds")
@@ -49,7 +51,7 @@ def add(parser: ArgumentParser) -> None:
     add("--log", metavar="FILE", help="a line of JSON for each event, added to the file")
     add("--plot", metavar="FILE", help="loss and accuracy, as .svg, .png or .pdf")
     add("--tensorboard", metavar="FOLDER", help="scalars and histograms for TensorBoard")
-    add("--run-folder", metavar="FOLDER", help="all that sparknet report shows")
+    add("--run-folder", metavar="FOLDER", help="a folder for what sparknet report shows")
     add("--json", action="store_true", default=None, help="events on stdout, in place of the bar")
 
 

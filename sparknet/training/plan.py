@@ -30,7 +30,7 @@ class Schedule:
     seconds: float | None = setting(
         None,
         Number(above=0),
-        "The time after which the current round is the last one.",
+        "The time limit; the round that it falls into is the last one.",
         "seconds",
     )
     validate_every: int = setting(
@@ -39,35 +39,37 @@ class Schedule:
     metric: str | None = setting(
         None,
         Name(),
-        "The metric of validation that decides which one is the best; else the first one.",
+        "The metric by which validations are compared; the first one unless given.",
     )
     goal: Literal["max", "min"] | None = setting(
         None,
         Choice(("max", "min")),
-        "Whether more or less of the metric is better; else less of what is called a loss.",
+        "Whether a larger or a smaller metric is better; unless given, smaller for a loss.",
     )
     patience: int | None = setting(
         None,
         Whole(1),
-        "Validations without a better one after which training ends, with the best weights.",
+        "Validations without a better one after which training ends with the best weights.",
         "validations",
     )
     histograms_every: int = setting(
         0,
         Whole(0),
-        "Rounds between looks at each layer's weights and gradients; 0 means never.",
+        "Rounds between histograms of each layer's weights and gradients; 0 means never.",
         "rounds",
     )
     diverged: float = setting(
         20.0,
         Number(least=1, finite=False),
-        "Training fails when the loss is this many times the first round's, or that of 1.",
+        "Training fails when the loss exceeds so many times the first round's, or 1 if larger.",
         "factor",
     )
     snapshot_every: int = setting(
         0, Whole(0), "Rounds between snapshots; 0 means only when interrupted.", "rounds"
     )
-    keep: int = setting(3, Whole(1), "The number of newest snapshots that stay.", "snapshots")
+    keep: int = setting(
+        3, Whole(1), "The number of snapshots to keep, the newest ones.", "snapshots"
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)

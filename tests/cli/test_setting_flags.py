@@ -32,7 +32,7 @@ def test_a_new_setting_has_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
         "shuffle": False,
         "metric": "loss",
     }
-    assert "--rest-every ROUNDS Rounds between rests of 10 %; 5 unless given" in " ".join(
+    assert "--rest-every ROUNDS rounds between rests of 10 % (default: 5)" in " ".join(
         parser.format_help().split()
     )
     with pytest.raises(SystemExit):
