@@ -118,6 +118,7 @@ format: setup
 layers: setup
 	@$(PY) -m docs
 	@$(PY) -m sparknet.dsl
+	@$(PY) -m sparknet.spark.pipeline
 
 docs: setup
 	@echo '==> the documentation as a site: build/site/index.html'

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -122,7 +122,11 @@ def accuracies(described: NetParams, seed: int, iterations: int) -> dict[str, fl
 
 
 def judged(
-    described: NetParams, trained: Net, test: dict[str, Any], method: str | None, train: Any
+    described: NetParams,
+    trained: Net,
+    test: dict[str, Any],
+    method: Literal["mse", "max"] | None,
+    train: Any,
 ) -> float:
     """The accuracy in float32, or in eight bits as a method calibrates."""
     net = Net(described, trained.get_weights())

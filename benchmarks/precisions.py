@@ -21,10 +21,11 @@ import numpy as np
 
 import sparknet
 from sparknet import Net, NetParams, SolverParams
+from sparknet.caffe.precision import Precision
 from sparknet.summary.spread import Spread
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-PRECISIONS = ("float32", "bf16", "int8")
+PRECISIONS: tuple[Precision, ...] = ("float32", "bf16", "int8")
 Data = dict[str, Any]
 
 
@@ -164,9 +165,9 @@ def accuracies(task: Task, seed: int, share: float = 1.0) -> dict[str, float]:
     random = np.random.default_rng(seed)
     shown = random.choice(len(task.learned["label"]), 512, replace=False)
     calibrating = {name: values[shown] for name, values in task.learned.items()}
-    found = {}
+    found: dict[str, float] = {}
     for precision in PRECISIONS:
-        wide = "float32" if precision == "int8" else precision
+        wide: Precision = "float32" if precision == "int8" else precision
         net = Net(task.net, trained.weights, precision=wide)
         if precision == "int8":
             net.quantize(calibrating)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import sparknet.caffe as caffe
+from sparknet.caffe.images import Array
 from sparknet.caffe.io import Transformer, oversample, resize_image
 from sparknet.caffe.net import Net, StrPath
 from sparknet.errors import SpecError
@@ -27,7 +28,7 @@ class Classifier(Net):
         model_file: StrPath,
         pretrained_file: StrPath,
         image_dims: Sequence[int] | None = None,
-        mean: Any = None,
+        mean: Array | None = None,
         input_scale: float | None = None,
         raw_scale: float | None = None,
         channel_swap: Sequence[int] | None = None,
@@ -37,7 +38,7 @@ class Classifier(Net):
         self.crop_dims = np.array(self.blobs[self.inputs[0]].shape[2:])
         self.image_dims = self.crop_dims if image_dims is None else np.array(image_dims)
 
-    def predict(self, inputs: Sequence[Any], oversample: bool = True) -> Any:
+    def predict(self, inputs: Sequence[Array], oversample: bool = True) -> Array:
         """One row of outputs for each (height × width × channels) image.
 
         With ``oversample`` it is the mean over the corners, the centre and
@@ -53,7 +54,7 @@ class Classifier(Net):
             crops = self._centre(images)
         name = self.inputs[0]
         batch = np.stack([self.transformer.preprocess(name, crop) for crop in crops])
-        outputs = self.forward_all(None, **{name: batch})[self.outputs[0]]
+        outputs: Array = self.forward_all(None, **{name: batch})[self.outputs[0]]
         if oversample:
             outputs = outputs.reshape(len(inputs), CROPS, -1).mean(axis=1)
         return outputs
@@ -69,7 +70,7 @@ _ten_crops = oversample
 
 def image_transformer(
     net: Net,
-    mean: Any,
+    mean: Array | None,
     input_scale: float | None,
     raw_scale: float | None,
     channel_swap: Sequence[int] | None,

@@ -8,9 +8,11 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import sparknet.caffe as caffe
 from sparknet.caffe.classifier import image_transformer
+from sparknet.caffe.images import Array
 from sparknet.caffe.io import load_image, resize_image
 from sparknet.caffe.net import Net, StrPath
 from sparknet.errors import MissingExtra
@@ -26,7 +28,7 @@ class Detector(Net):
         self,
         model_file: StrPath,
         pretrained_file: StrPath,
-        mean: Any = None,
+        mean: Array | None = None,
         input_scale: float | None = None,
         raw_scale: float | None = None,
         channel_swap: Sequence[int] | None = None,
@@ -36,7 +38,9 @@ class Detector(Net):
         self.transformer = image_transformer(self, mean, input_scale, raw_scale, channel_swap)
         self.configure_crop(context_pad)
 
-    def detect_windows(self, images_windows: Iterable[tuple[str, Any]]) -> list[dict[str, Any]]:
+    def detect_windows(
+        self, images_windows: Iterable[tuple[str, ArrayLike]]
+    ) -> list[dict[str, Any]]:
         """Outputs for windows (ymin, xmin, ymax, xmax) of image files.
 
         A net of one channel sees them in grey.
@@ -72,14 +76,14 @@ class Detector(Net):
         )
         return self.detect_windows(zip(image_fnames, windows, strict=True))
 
-    def crop(self, im: Any, window: Any) -> Any:
+    def crop(self, im: Array, window: Iterable[float]) -> Array:
         """The window, or with a context pad the window and its surroundings at the net's size."""
         y0, x0, y1, x1 = (int(side) for side in window)
         if not self.context_pad:
             return im[y0:y1, x0:x1]
         return self._with_context(im, np.array([y0, x0, y1, x1], float), self.context_pad)
 
-    def _with_context(self, im: Any, window: Any, pad_size: int) -> Any:
+    def _with_context(self, im: Array, window: Array, pad_size: int) -> Array:
         """The window with ``pad_size`` pixels around it; outside the image it holds the mean."""
         size = float(self.crop_size)
         half = (window[2:] - window[:2] + 1) / 2

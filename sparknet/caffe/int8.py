@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,7 @@ class Histogram:
         return float(tried[int(np.argmin(errors))])
 
 
-METHODS = ("max", "mse")
+METHODS: tuple[Literal["max", "mse"], ...] = ("max", "mse")
 
 
 class Calibration:

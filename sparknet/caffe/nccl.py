@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from sparknet.errors import SparkNetError
 
@@ -21,7 +21,7 @@ def _refuse() -> NoReturn:
 class NCCL:
     """Exists by name only: any use raises an error that says what to use instead."""
 
-    def __init__(self, solver: Any, uid: Any) -> None:
+    def __init__(self, solver: object, uid: object) -> None:
         _refuse()
 
     @staticmethod

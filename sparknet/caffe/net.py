@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from sparknet.caffe import arguments, batched, weights_io
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.callbacks import Callback, Callbacks
 from sparknet.caffe.filling import fill
-from sparknet.caffe.precision import available
+from sparknet.caffe.precision import Precision, available
 from sparknet.caffe.random import next_seed
 from sparknet.caffe.runtime import Runtime
 from sparknet.caffe.vectors import DtypeVec, IntVec, LayerVec, StringVec
@@ -74,7 +76,7 @@ class Net:
         stages: Sequence[str] | None = None,
         weights: StrPath | int | None = None,
         *,
-        precision: str = "float32",
+        precision: Precision = "float32",
         keep_blobs: bool = True,
         trusted: bool = True,
     ) -> None:
@@ -104,7 +106,7 @@ class Net:
         stages: Sequence[str] = (),
         seed: int | None = None,
         *,
-        precision: str = "float32",
+        precision: Precision = "float32",
         keep_blobs: bool = True,
         trusted: bool | None = None,
         params: NDArray | None = None,
@@ -124,7 +126,7 @@ class Net:
         self,
         graph: Graph,
         seed: int | None,
-        precision: str,
+        precision: Precision,
         keep_blobs: bool = True,
         params: NDArray | None = None,
         models: Sequence[Model] = (),
@@ -170,7 +172,7 @@ class Net:
         return self._runtime.graph
 
     @property
-    def precision(self) -> str:
+    def precision(self) -> Precision:
         """The precision that is in use: "float32", "bf16" or "int8" (ours, not pycaffe's)."""
         return self._runtime.precision
 
@@ -308,7 +310,7 @@ class Net:
         blobs: Sequence[str] | None = None,
         start: str | None = None,
         end: str | None = None,
-        **kwargs: Any,
+        **kwargs: ArrayLike,
     ) -> Arrays:
         """Set the inputs given by name, run from ``start`` to ``end``, return the outputs.
 
@@ -331,7 +333,7 @@ class Net:
         diffs: Sequence[str] | None = None,
         start: str | None = None,
         end: str | None = None,
-        **kwargs: Any,
+        **kwargs: ArrayLike,
     ) -> Arrays:
         """Set the output gradients given by name, run from ``start`` down to ``end``."""
         first = len(self.layers) - 1 if start is None else self._layer_number(start)
@@ -362,12 +364,15 @@ class Net:
         """The arrays in batches of the net's size, the last one padded with zeros."""
         return batched.batches(self, blobs)
 
-    def forward_all(self, blobs: Sequence[str] | None = None, **kwargs: Any) -> Arrays:
+    def forward_all(self, blobs: Sequence[str] | None = None, **kwargs: ArrayLike) -> Arrays:
         """Run any number of inputs in batches; outputs for each, the padding cut off."""
         return batched.forward_all(self, blobs, kwargs)
 
     def forward_backward_all(
-        self, blobs: Sequence[str] | None = None, diffs: Sequence[str] | None = None, **kwargs: Any
+        self,
+        blobs: Sequence[str] | None = None,
+        diffs: Sequence[str] | None = None,
+        **kwargs: ArrayLike,
     ) -> tuple[Arrays, Arrays]:
         """Run any number of inputs and output gradients in batches, forward and backward."""
         return batched.forward_backward_all(self, blobs, diffs, kwargs)
@@ -406,7 +411,9 @@ class Net:
         other = arguments.of_kind("other", other, Net, "a Net")
         weights_io.share(self._runtime, other._runtime)
 
-    def set_input_arrays(self, data: Any, labels: Any, sizes: Any = None) -> None:
+    def set_input_arrays(
+        self, data: ArrayLike, labels: ArrayLike, sizes: ArrayLike | None = None
+    ) -> None:
         """Hand arrays to the MemoryData layer that the net begins with.
 
         `sizes` is for its third top: the height and width of each picture.

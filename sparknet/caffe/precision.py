@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from typing import Literal
 
 from sparknet.errors import SpecError
 from sparknet.native import has_bf16, has_int8
 
+Precision = Literal["float32", "bf16", "int8"]
 PRECISIONS = ("float32", "bf16", "int8")
 
 _NEEDS = {
@@ -15,7 +17,7 @@ _NEEDS = {
 }
 
 
-def available(precision: str) -> str:
+def available(precision: Precision) -> Precision:
     """The precision that a net gets; where the processor lacks it, float32, with a warning."""
     if precision not in PRECISIONS:
         raise SpecError(f"precision must be 'float32', 'bf16' or 'int8'; it is {precision!r}")

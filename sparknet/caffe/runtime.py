@@ -22,7 +22,7 @@ from sparknet.caffe.host.blame import blamed
 from sparknet.caffe.host.python import PythonHost
 from sparknet.caffe.host_clocks import BACKWARD, FORWARD, HostClocks
 from sparknet.caffe.parameters import EngineParameters
-from sparknet.caffe.precision import available
+from sparknet.caffe.precision import Precision, available
 from sparknet.caffe.segments import cut
 from sparknet.errors import LayerError, SpecError
 from sparknet.graph import Graph, Node
@@ -58,7 +58,7 @@ class Runtime:
         self,
         graph: Graph,
         seed: int,
-        precision: str = "float32",
+        precision: Precision = "float32",
         keep_blobs: bool = True,
         params: NDArray | None = None,
         fills: bool = True,

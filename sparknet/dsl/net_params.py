@@ -75,7 +75,7 @@ class NetParams(Content):
     # made from files and messages
 
     @classmethod
-    def from_proto(cls, net: Any, check: bool = True) -> NetParams:
+    def from_proto(cls, net: caffe_pb2.NetParameter, check: bool = True) -> NetParams:
         """The net of a NetParameter; old generations are upgraded, weights left out."""
         made = cls.__new__(cls)
         made._settle(net, check)

@@ -63,7 +63,7 @@ class SolverParams(Content, SolverFields):
         object.__setattr__(self, "checked", check)
 
     @classmethod
-    def from_proto(cls, solver: Any, check: bool = True) -> SolverParams:
+    def from_proto(cls, solver: caffe_pb2.SolverParameter, check: bool = True) -> SolverParams:
         """The settings of a SolverParameter; old ones are upgraded."""
         made = cls.__new__(cls)
         made._settle(upgrade_solver(solver), check)

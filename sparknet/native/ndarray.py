@@ -7,9 +7,10 @@ import operator
 import os
 import pickle
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from sparknet.errors import ArrayError, IndexOutOfRange
 from sparknet.native import exchange
@@ -58,7 +59,7 @@ class NDArray(Arithmetic):
     __array_priority__ = 100.0
 
     def __init__(
-        self, data: ArrayLike, shape: Shape | None = None, dtype: Any = np.float32
+        self, data: ArrayLike, shape: Shape | None = None, dtype: DTypeLike = np.float32
     ) -> None:
         source = exchange.as_array(data, dtype)
         if shape is not None:
@@ -78,22 +79,24 @@ class NDArray(Arithmetic):
         return array
 
     @classmethod
-    def zeros(cls, shape: Shape, dtype: Any = np.float32) -> NDArray:
+    def zeros(cls, shape: Shape, dtype: DTypeLike = np.float32) -> NDArray:
         """Zeros in memory of its own, aligned to 64 bytes."""
         return cls._new(_create(_sizes(shape), dtype, zeroed=True))
 
     @classmethod
-    def empty(cls, shape: Shape, dtype: Any = np.float32) -> NDArray:
+    def empty(cls, shape: Shape, dtype: DTypeLike = np.float32) -> NDArray:
         """Memory of its own with arbitrary contents."""
         return cls._new(_create(_sizes(shape), dtype, zeroed=False))
 
     @classmethod
-    def full(cls, shape: Shape, value: float, dtype: Any = np.float32) -> NDArray:
+    def full(cls, shape: Shape, value: float, dtype: DTypeLike = np.float32) -> NDArray:
         """One value everywhere."""
         return cls.empty(shape, dtype).fill(value)
 
     @classmethod
-    def view(cls, data: object, shape: Shape | None = None, dtype: Any = None) -> NDArray:
+    def view(
+        cls, data: object, shape: Shape | None = None, dtype: DTypeLike | None = None
+    ) -> NDArray:
         """The memory of a numpy array or any buffer, not copied; read-only if that is.
 
         Bytes may be given the `dtype` that they hold.
@@ -106,7 +109,7 @@ class NDArray(Arithmetic):
         cls,
         path: str | os.PathLike[str],
         shape: Shape,
-        dtype: Any = np.float32,
+        dtype: DTypeLike = np.float32,
         mode: str = "r",
         offset: int = 0,
     ) -> NDArray:
@@ -152,12 +155,13 @@ class NDArray(Arithmetic):
         check(lib.sn_array_index(out, self._handle, axis, where))
         return NDArray._new(out)
 
-    def reshape(self, *shape: Any) -> NDArray:
+    def reshape(self, *shape: int | Sequence[int]) -> NDArray:
         """The same elements in another shape: a view where strides allow, else a copy.
 
         One size may be -1.
         """
-        sizes = _sizes(shape[0] if len(shape) == 1 else shape)
+        first, *more = shape or ((),)
+        sizes = _sizes(cast("Shape", shape if more else first))
         unknown = [axis for axis, size in enumerate(sizes) if size == -1]
         if len(unknown) == 1:
             known = -math.prod(sizes)
@@ -166,9 +170,9 @@ class NDArray(Arithmetic):
             sizes = tuple(self.size // known if size == -1 else size for size in sizes)
         return self._reshaped(sizes, view_only=False)
 
-    def transpose(self, *axes: Any) -> NDArray:
+    def transpose(self, *axes: int | Sequence[int]) -> NDArray:
         """Axes in another order; reversed if none is given."""
-        named = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        named = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else cast("Any", axes)
         order = [self._axis(axis) for axis in named] or list(range(self.ndim))[::-1]
         if len(order) != self.ndim:
             raise ArrayError(f"{len(order)} axes are named where there are {self.ndim}")
@@ -218,9 +222,10 @@ class NDArray(Arithmetic):
         """One element."""
         return self._get(self._positions(index))
 
-    def set(self, *index_and_value: Any) -> NDArray:
+    def set(self, *index_and_value: float | Sequence[int]) -> NDArray:
         """set(i, j, …, value) or set((i, j, …), value): writes one element."""
-        *index, value = index_and_value
+        index: list[Any]
+        *index, value = cast("tuple[Any, ...]", index_and_value)
         if len(index) == 1 and isinstance(index[0], tuple | list):
             index = list(index[0])
         check(lib.sn_array_set(self._handle, self._positions(index), float(value)))
@@ -249,7 +254,7 @@ class NDArray(Arithmetic):
         """The same elements in memory of their own."""
         return self.astype(self._dtype)
 
-    def astype(self, dtype: Any) -> NDArray:
+    def astype(self, dtype: DTypeLike) -> NDArray:
         """A copy with elements of another type; see `copy_from` for what does not fit."""
         return NDArray.empty(self._shape, dtype).copy_from(self)
 

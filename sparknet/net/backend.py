@@ -6,13 +6,17 @@ import secrets
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sparknet.errors import SpecError, shown
 from sparknet.native import NDArray
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, write_text
 from sparknet.weights import NOTHING, Opened, copy_weights
+
+if TYPE_CHECKING:
+    from sparknet.caffe.precision import Precision
 
 NetMessage = caffe_pb2.NetParameter
 SolverMessage = caffe_pb2.SolverParameter
@@ -45,7 +49,7 @@ class Backend(Protocol):
         """
 
     @property
-    def precision(self) -> str:
+    def precision(self) -> Precision:
         """The precision of multiplications."""
 
     def lacking(self, gpu: bool = False) -> list[str]:
@@ -81,7 +85,7 @@ class Embedded:
     name = EMBEDDED
     is_embedded = True
 
-    def __init__(self, precision: str = "float32", keep_blobs: bool = False) -> None:
+    def __init__(self, precision: Precision = "float32", keep_blobs: bool = False) -> None:
         from sparknet.caffe.precision import available
 
         self.precision = available(precision)
@@ -126,7 +130,7 @@ class Pycaffe:
     """Any module with pycaffe's interface: it reads files, and has one global seed."""
 
     is_embedded = False
-    precision = "float32"
+    precision: Precision = "float32"
     keeps_blobs = True
 
     def __init__(self, module: Any, name: str) -> None:
@@ -170,7 +174,9 @@ class Pycaffe:
         return _from_file(solver, self.module.get_solver)
 
 
-def find_backend(backend: Any, precision: str = "float32", keep_blobs: bool = False) -> Backend:
+def find_backend(
+    backend: str | ModuleType, precision: Precision = "float32", keep_blobs: bool = False
+) -> Backend:
     """The backend of "embedded", "caffe" (or another module's name), or a module."""
     if backend == EMBEDDED:
         return Embedded(precision, keep_blobs)

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeGuard
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from sparknet.net.fed import FedNet
 from sparknet.net.feed import Array, Preparation
 from sparknet.net.metrics import Means, flattened
 from sparknet.net.quantising import MOST_LOSS, RECORDS, calibrate
-from sparknet.net.rows import default_columns
+from sparknet.net.rows import Data, Record, default_columns
 from sparknet.net.scores import Scores, check_names, finished, judged_blobs
 from sparknet.onnx import is_onnx, open_model
 from sparknet.onnx.inputs import Axes, Shapes
@@ -43,6 +44,8 @@ from sparknet.weights import (
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from sparknet.caffe.precision import Precision
+
 StrPath = str | os.PathLike[str]
 
 
@@ -53,7 +56,7 @@ class Net:
     solver (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains.
     A .onnx is a net with its weights.  `weights` is a caffemodel, a .onnx or a WeightCollection,
     or for a net without a solver the buffer of all weights (`flat_weights` of such a net), which
-    is used where it lies.  A net without a solver is built for phase TEST unless `phase` is given;
+    is used without a copy.  A net without a solver is built for phase TEST unless `phase` is given;
     `level` and `stages` choose layers as in Caffe.  `backend` is
     "embedded", or a module with pycaffe's interface, or its name ("caffe").  `seed` seeds
     fillers, dropout, crops and mirrors, instead of the solver's random_seed.
@@ -82,12 +85,12 @@ class Net:
         phase: int | None = None,
         level: int = 0,
         stages: Sequence[str] = (),
-        backend: Any = "embedded",
+        backend: str | ModuleType = "embedded",
         seed: int | None = None,
-        precision: str = "float32",
+        precision: Precision = "float32",
         keep_blobs: bool = False,
         trusted: bool | None = None,
-        unknown: str = "refuse",
+        unknown: Literal["refuse", "skip"] = "refuse",
         dialect: str | None = None,
         shapes: Shapes | None = None,
         batch_axis: Axes | None = None,
@@ -190,7 +193,7 @@ class Net:
         return self._backend
 
     @property
-    def precision(self) -> str:
+    def precision(self) -> Precision:
         """The precision of multiplications: "float32", or "bf16" or "int8" if supported."""
         return self._backend.precision
 
@@ -212,14 +215,14 @@ class Net:
 
     # -- data ----------------------------------------------------------------------------
 
-    def set_training_data(self, data: Any, *, transformed: bool = False) -> None:
+    def set_training_data(self, data: Data, *, transformed: bool = False) -> None:
         """Train on these records; docs/net.md says what they can be.
 
         `transformed` records have been through `transforms` already.
         """
         self._know(self._main.set_data(data, transformed))
 
-    def set_validation_data(self, data: Any, net: int = 0, *, transformed: bool = False) -> None:
+    def set_validation_data(self, data: Data, net: int = 0, *, transformed: bool = False) -> None:
         """Test on these records; `net` is the number of the solver's test net."""
         self._know(self._test_net(net).set_data(data, transformed))
 
@@ -271,7 +274,7 @@ class Net:
         self._main.check_columns(columns)
         return self._main.feed(columns, transformed=True)
 
-    def compute_gradients(self, load: Callable[[], Any] | None = None) -> float:
+    def compute_gradients(self, load: Callable[[], object] | None = None) -> float:
         """Compute the gradients of one iteration (all passes of iter_size); returns its loss.
 
         ``load`` puts a batch into the net, in the place of the training data's next one.
@@ -349,7 +352,7 @@ class Net:
             return int(self.settings.test_iter[number])
         raise SpecError(f"the {fed.what} may have no end: say how many steps to test")
 
-    def forward(self, batch: Any, outputs: Sequence[str] | None = None) -> dict[str, Array]:
+    def forward(self, batch: Record, outputs: Sequence[str] | None = None) -> dict[str, Array]:
         """Run a batch of any size through the net for testing; returns copies of its outputs."""
         return self.tested.forward(batch, outputs)
 
@@ -366,9 +369,9 @@ class Net:
     @renamed.keywords(float32="exclude", records_used="most_records")
     def quantize(
         self,
-        records: Any = None,
+        records: Data | None = None,
         *,
-        method: str = "mse",
+        method: Literal["mse", "max"] = "mse",
         exclude: Iterable[str] = (),
         most_records: int = RECORDS,
         most_loss: float = MOST_LOSS,

@@ -5,20 +5,41 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sparknet.errors import DataError
 from sparknet.layers import Shape
 from sparknet.layers.layer import shape_text
 from sparknet.loaders.opening import open_images
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.records import ArrayRecords
+from sparknet.loaders.records import ArrayRecords, Records
 from sparknet.net.entries import DataTop, Entry
 from sparknet.net.feed import ENCODED, Array, fits, fits_as_list, fits_loosely
+from sparknet.proto.byte_source import StrPath
 
 Block = dict[str, Array]
+
+
+class Frame(Protocol):
+    """A DataFrame of pandas."""
+
+    @property
+    def iloc(self) -> object: ...
+    @property
+    def columns(self) -> Iterable[object]: ...
+
+
+Record: TypeAlias = Mapping[str, ArrayLike] | tuple[ArrayLike, ...] | ArrayLike
+"""A record or a batch: values by name, or in the order of the net's inputs."""
+
+Data: TypeAlias = (
+    StrPath | Records | Mapping[str, ArrayLike] | tuple[ArrayLike, ...] | Frame | Iterable[Record]
+)
+"""Records in any form: docs/data.md."""
+
 Entries = Callable[[], Sequence[Entry] | None]
 """The entries of a net; None while the shapes of its records are not known."""
 

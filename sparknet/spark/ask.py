@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import NoneType
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from sparknet.errors import SparkError
 from sparknet.layers import LAYERS, Shape
 from sparknet.loaders.labels import read_labels
 from sparknet.net.fed import FedNet
+from sparknet.proto.byte_source import StrPath
 from sparknet.spark.column_types import named
 from sparknet.spark.outputs import Best, Classes, Output, Scalar, Values, Vector
 from sparknet.spark.prediction import Invalid
@@ -21,6 +22,31 @@ from sparknet.spark.remote import fetched
 
 INVALID = ("raise", "null", "drop")
 MASKS = ("bytes", "runs")
+
+
+class _Options(TypedDict, total=False):
+    columns: Mapping[str, str] | None
+    batch: int | None
+    reason: str | None
+    top: int | None
+    labels: Sequence[str] | StrPath | None
+    mask: Literal["bytes", "runs"] | None
+    vectors: bool
+
+
+class FunctionOptions(_Options, total=False):
+    """The keywords of `SparkModel.udf` and `register`."""
+
+    invalid: Literal["raise", "null"]
+
+
+class TransformOptions(_Options, total=False):
+    """The keywords of `SparkModel.transform`."""
+
+    prefix: str
+    best: str | None
+    invalid: Invalid
+    key: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +62,7 @@ class Ask:
     reason: str | None = None
     key: str | None = None
     top: int | None = None
-    labels: Any = None
+    labels: Sequence[str] | StrPath | None = None
     mask: str | None = None
     vectors: bool = False
 

@@ -34,7 +34,7 @@ class ColumnFunction:
         self._outputs = model.outputs(ask)
         self._columns = list(model.mapping([one.blob for one in self._outputs], {}).items())
 
-    def __call__(self, *columns: Any) -> Column:
+    def __call__(self, *columns: Column | str) -> Column:
         """The column that the net makes of these; of the model's own where none are given."""
         from pyspark.sql.functions import col
 

@@ -24,7 +24,7 @@ from sparknet.onnx.opening import refuse_axes
 from sparknet.proto import Model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
-from sparknet.spark.ask import Ask, find_outputs
+from sparknet.spark.ask import Ask, FunctionOptions, TransformOptions, find_outputs
 from sparknet.spark.batch import batch_for, largest_results
 from sparknet.spark.column_function import ColumnFunction
 from sparknet.spark.column_types import check_types, named, told_shapes
@@ -44,6 +44,8 @@ from sparknet.weights import WeightCollection
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import Unpack
+
+    from sparknet.caffe.precision import Precision
 
 StrPath = str | os.PathLike[str]
 
@@ -79,7 +81,7 @@ class SparkModel:
         columns: dict[str, str] | None = None,
         trusted: bool | None = None,
         preprocessing: Preprocessing | None = None,
-        precision: str = "float32",
+        precision: Precision = "float32",
         dialect: str | None = None,
         tokenizer: StrPath | None = None,
         pooling: Literal["mean", "cls", "max"] | None = None,
@@ -140,7 +142,7 @@ class SparkModel:
         reason: str | None = None,
         key: str | None = None,
         top: int | None = None,
-        labels: Any = None,
+        labels: Sequence[str] | StrPath | None = None,
         mask: Literal["bytes", "runs"] | None = None,
         vectors: bool = False,
     ) -> DataFrame:
@@ -159,10 +161,11 @@ class SparkModel:
         goes before the names of the blobs.  ``batch`` is the batch size; docs/predicting.md says
         what it is unless given.
 
-        Rows that cannot be read, or that the net can compute nothing finite of, ``invalid`` says
-        to "raise", to keep with null results, or to "drop"; ``reason`` names a column for what is
-        wrong with them.  Messages name a row by the column ``key``; else by a column ``path`` or
-        an image's origin, where there is one, or by its partition and number.
+        ``invalid`` says what happens to rows that cannot be read, or whose results are not finite:
+        "raise" fails the job, "null" keeps them with null results, "drop" leaves them out;
+        ``reason`` names a column for what is wrong with them.  Messages name a row by the column
+        ``key``; else by a column ``path`` or an image's origin, where there is one, or by its
+        partition and number.
         """
         if not hasattr(data, "mapInArrow"):
             raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
@@ -202,7 +205,9 @@ class SparkModel:
         """
         return evaluate(self, data, label, named(columns), heads, batch, invalid)
 
-    def udf(self, outputs: Sequence[str] | None = None, **keywords: Any) -> ColumnFunction:
+    def udf(
+        self, outputs: Sequence[str] | None = None, **keywords: Unpack[FunctionOptions]
+    ) -> ColumnFunction:
         """The net as a function of columns: ``data.select(model.udf(["prob"])("pixels"))``.
 
         It takes the columns of the net's inputs in their order, those of the model unless any are
@@ -216,12 +221,14 @@ class SparkModel:
         session: SparkSession,
         name: str,
         outputs: Sequence[str] | None = None,
-        **keywords: Any,
+        **keywords: Unpack[FunctionOptions],
     ) -> None:
         """Make `udf` a function of SQL and `expr`: ``SELECT name(pixels) FROM …``."""
         self.udf(outputs, **keywords).register(session, name)
 
-    def asked(self, outputs: Sequence[str] | None = None, **keywords: Any) -> list[Output]:
+    def asked(
+        self, outputs: Sequence[str] | None = None, **keywords: Unpack[TransformOptions]
+    ) -> list[Output]:
         """The columns that `transform` adds; raises for arguments that fit no data."""
         return self.outputs(Ask(outputs=outputs, **keywords))
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparknet.spark.trainer import Trainer
 from sparknet.training.events import Event
 from sparknet.training.planning.measuring import Runner
 from sparknet.training.strategies import Strategy
 
+if TYPE_CHECKING:
+    from pyspark import RDD
+    from pyspark.sql import DataFrame
+
 _ANY_LOSS = 1e30
 
 
-def runner(data: Any, **settings: Any) -> Runner:
+def runner(data: DataFrame | RDD[Any], **settings: Any) -> Runner:
     """What `sparknet.plan` takes as ``run``: short trainings on an RDD or a DataFrame.
 
     The settings are those of `Trainer`.

@@ -31,6 +31,8 @@ from sparknet.training.portable import Portable
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from sparknet.caffe.precision import Precision
+
 Invalid = Literal["raise", "null", "drop"]
 
 
@@ -56,7 +58,7 @@ class Prediction:
     """The pictures in which boxes are found, where those are told in pixels."""
     preprocessing: Preprocessing | None = None
     """What was asked for images."""
-    precision: str = "float32"
+    precision: Precision = "float32"
     texts: Texts | None = None
     """What makes the inputs of a column of texts."""
 

@@ -30,7 +30,9 @@ _AT_ONCE = 16 << 20
 """Bytes of records in one Arrow batch."""
 
 
-def read_records(session: SparkSession, data: Any, parts: int | None = None) -> DataFrame:
+def read_records(
+    session: SparkSession, data: Records | StrPath, parts: int | None = None
+) -> DataFrame:
     """The records of ``data`` (Records, or the path of a data set) as a DataFrame.
 
     Each of ``parts`` partitions (the cluster's default unless given) opens the files itself, so
@@ -40,7 +42,7 @@ def read_records(session: SparkSession, data: Any, parts: int | None = None) -> 
     """
     from pyspark.sql.types import StructType
 
-    records: Records = data if hasattr(data, "take") else open_records(data)
+    records = data if isinstance(data, Records) else open_records(data)
     numbers = session.range(0, len(records), 1, parts)
     schema = StructType([_field(name, column) for name, column in records.columns.items()])
     return numbers.mapInArrow(by_value(partial(_read, records=records)), schema)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ def get_session(
     master: str | None = None,
     threads: int | None = None,
     name: str = "sparknet",
-    config: dict[str, Any] | None = None,
+    config: Mapping[str, str | int | float] | None = None,
 ) -> SparkSession:
     """The session of this spark-submit or notebook, else a local one.
 
@@ -54,8 +55,8 @@ def get_session(
         builder = builder.remote(master) if remote else builder.master(master)
         for key, value in {} if remote else _quiet().items():
             builder = builder.config(key, value)
-    for key, value in (config or {}).items():
-        builder = builder.config(key, value)
+    for key, given_value in (config or {}).items():
+        builder = builder.config(key, given_value)
     session: SparkSession = builder.getOrCreate()
     return session
 
@@ -66,7 +67,7 @@ def local_session(
     threads: int | None = None,
     memory: str | None = None,
     name: str = "sparknet",
-    config: dict[str, Any] | None = None,
+    config: Mapping[str, str | int | float] | None = None,
 ) -> SparkSession:
     """Start Spark on this machine with slots for ``workers`` tasks (default: one per core).
 
@@ -97,8 +98,8 @@ def local_session(
     builder = spark_session.builder.appName(name)
     for key, value in (_settings(slots, threads or max(1, cores // slots), memory)).items():
         builder = builder.config(key, value)
-    for key, value in (config or {}).items():
-        builder = builder.config(key, value)
+    for key, given_value in (config or {}).items():
+        builder = builder.config(key, given_value)
     session: SparkSession = builder.getOrCreate()
     return session
 

@@ -52,7 +52,7 @@ def train(
 
     def work(line: Line) -> None:
         with scratch(spec.link.run) as folder:
-            embedded = backend_called(spec.settings.backend).is_embedded
+            embedded = backend_called(str(spec.settings.backend)).is_embedded
             device = None if embedded else device_of(context.resources())
             seat = Seat(rank, size, task_host(), folder, device)
             path = folder / "records"

@@ -45,7 +45,8 @@ from sparknet.training.wire import choose_seal
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import RDD
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
     lost a worker continues from its newest snapshot.  Training ends after ``steps``, ``epochs`` or
     ``seconds``, with ``patience`` also when validation gets no better.
 
-    The workers are waited for as with Spark itself; an event ``waiting`` says so.  Nobody can
-    change what travels between the workers and the driver without being noticed.
+    Training waits for free slots, as every job of Spark does; the event ``waiting`` reports it.
+    A change of what travels between workers and driver is detected.
 
     ``resize``, ``crop``, ``mean`` and the settings up to ``mirror`` say what happens to images:
     docs/images.md.  Images are stored as bytes, of the size that they are resized to; crops and
@@ -91,29 +92,40 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
         None, Pairs(), "The columns of the net's blobs, where the names differ: blob → column."
     )
     weight_column: str | None = setting(
-        None, Name(), "The column that says what each row counts for in every loss."
+        None, Name(), "The column with the weight of each row in every loss."
     )
-    class_weights: Mapping[Any, float] | Literal["balanced"] | None = setting(
+    class_weights: (
+        Mapping[str, float]
+        | Mapping[int, float]
+        | Mapping[float, float]
+        | Literal["balanced"]
+        | None
+    ) = setting(
         None,
         ClassWeights(),
-        "What the rows of each label count for, 1 for labels left out; or balanced "
+        "The weight of the rows of each label in the losses, 1 for labels left out; or balanced "
         "(docs/pipelines.md).",
     )
     invalid: Literal["raise", "drop"] = setting(
         "raise",
         Choice(("raise", "drop")),
-        "What a row does that cannot be read, or whose label is no class: it fails the training, "
-        "or is left out and counted in the event workers.",
+        "What happens to a row that cannot be read or whose label is no class: raise fails the "
+        "training, drop leaves the row out and counts it in the event workers.",
     )
     start_timeout: float | None = setting(
         preflight.PATIENCE,
         Number(least=0, finite=False),
-        "The time in which the workers must start together; None is any time.",
+        "The time within which all workers must start; None is no limit.",
         "seconds",
         or_none=True,
     )
 
-    def fit(self, data: Any, validation: Any = None, resume: bool = False) -> SparkTrained:
+    def fit(
+        self,
+        data: DataFrame | RDD[Any],
+        validation: DataFrame | RDD[Any] | None = None,
+        resume: bool = False,
+    ) -> SparkTrained:
         """Train on an RDD of tuples or dicts, or on a DataFrame; ``validation`` is another one.
 
         ``resume`` continues from the newest snapshot of the newest run, if there is one.

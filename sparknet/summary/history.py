@@ -8,9 +8,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from sparknet.errors import FileError, MissingExtra
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 from sparknet.summary.events import KINDS, Event, blob_name, number, seconds
 from sparknet.summary.thinning import Thinned
 
@@ -130,7 +133,7 @@ class History(Sequence[dict[str, Any]]):
             for one in event["parameters"]
         ]
 
-    def to_pandas(self, kind: str = "round") -> Any:
+    def to_pandas(self, kind: str = "round") -> DataFrame:
         """The events of a kind as a DataFrame.
 
         "worker" has a row for each worker and round, "layers" for each look at a

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparknet.caffe.idle import warn_of_idle
 from sparknet.errors import SettingError
@@ -21,6 +21,9 @@ from sparknet.training.strategies import make_strategy
 from sparknet.training.training_net import check_backend, seed_of, settings
 from sparknet.training.training_settings import RunSettings
 from sparknet.weights import WeightCollection
+
+if TYPE_CHECKING:
+    from sparknet.caffe.precision import Precision
 
 
 class Beginning:
@@ -67,7 +70,7 @@ class Beginning:
         self._runs.prepare()
         return self._runs.begin() if self.resumed is None else self.resumed.store
 
-    def spec(self, link: Link, precision: str, folder: str | None = None) -> RunSpec:
+    def spec(self, link: Link, precision: Precision, folder: str | None = None) -> RunSpec:
         """What the workers are given; ``folder`` is that of snapshots, if they reach it."""
         given = self.settings
         return RunSpec(

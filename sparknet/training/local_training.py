@@ -12,6 +12,7 @@ from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.recipe import Recipe
+from sparknet.net.rows import Data
 from sparknet.net.scratch import scratch_folder
 from sparknet.summary import History
 from sparknet.training.beginning import Beginning
@@ -61,10 +62,10 @@ class Trained:
 class LocalSettings(ImageKeywords, TrainingSettings, WithSolver):
     """What trainings on this machine are given, by processes or by virtual workers."""
 
-    data: Any
+    data: Data
     _: KW_ONLY
-    validation: Any = setting(
-        None, Unwritten(), "Records to validate with, in any form that data has."
+    validation: Data | None = setting(
+        None, Unwritten(), "Records to validate with, in any form that the training data may have."
     )
     weights: StrPath | WeightCollection | None = setting(
         None,
@@ -73,7 +74,10 @@ class LocalSettings(ImageKeywords, TrainingSettings, WithSolver):
         "the newest is used.",
     )
     threads: int | None = setting(
-        None, Whole(1), "Threads of each worker; else an equal share of the cores.", "threads"
+        None,
+        Whole(1),
+        "Threads of each worker; an equal share of the cores unless given.",
+        "threads",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparknet.caffe.solvers import SOLVERS
 from sparknet.errors import SettingError, SpecError
@@ -17,6 +17,9 @@ from sparknet.proto import caffe_pb2
 from sparknet.training.strategies import Strategy
 from sparknet.weights import WeightCollection
 
+if TYPE_CHECKING:
+    from sparknet.caffe.precision import Precision
+
 StrPath = str | os.PathLike[str]
 
 _STATE = ("snapshot", "restore")
@@ -27,7 +30,7 @@ def training_net(
     solver: Any,
     weights: StrPath | WeightCollection | None,
     seed: int | None,
-    precision: str,
+    precision: Precision,
     preprocessing: Preprocessing | None = None,
     backend: Any = EMBEDDED,
     dialect: str | None = None,

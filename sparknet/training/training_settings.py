@@ -8,9 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal
 
 from sparknet.errors import SettingError
+from sparknet.net import Net
+from sparknet.net.description import NetSource
 from sparknet.net.scores import check_names
 from sparknet.training.events import OnEvent
 from sparknet.training.kinds import (
@@ -31,6 +34,9 @@ from sparknet.training.plan import ENDLESS, RunPlan, Schedule, steps_for
 from sparknet.training.setting import setting, values_of
 from sparknet.training.strategies import Strategy
 
+if TYPE_CHECKING:
+    from sparknet.caffe.precision import Precision
+
 StrPath = str | os.PathLike[str]
 Protection = Literal["sealed", "encrypted", "none"]
 
@@ -39,7 +45,7 @@ Protection = Literal["sealed", "encrypted", "none"]
 class WithSolver:
     """What comes first in every call."""
 
-    solver: Any
+    solver: NetSource | Net
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,26 +59,28 @@ class TrainingSettings(Schedule):
     epochs: float | None = setting(
         None,
         Number(least=0),
-        "How often the workers together see each record, in place of steps.",
+        "Passes over the records, by all workers together, in place of steps.",
         "epochs",
     )
     metrics: Sequence[str] = setting(
         (),
         Names(),
-        "Further metrics of validation than the test net's outputs: confusion, class_accuracy, "
+        "Metrics of validation besides the test net's outputs: confusion, class_accuracy, "
         "mean_iou, mae, rmse or r2.",
     )
-    seed: int = setting(0, Whole(), "The seed of the shuffling of records.")
+    seed: int = setting(0, Whole(), "The seed for shuffling the records.")
     shuffle: bool = setting(
         True, Switch(), "Whether records are shuffled; else they come in their stored order."
     )
-    precision: str = setting(
-        "float32", Name(), "What the net multiplies: float32 or bf16 (docs/precision.md)."
+    precision: Precision = setting(
+        "float32",
+        Choice(("float32", "bf16")),
+        "What the net multiplies: float32 or bf16 (docs/precision.md).",
     )
     dialect: str | None = setting(
         None,
         Name(),
-        "The fork of Caffe whose meaning counts where forks differ (docs/compatibility.md).",
+        "The fork of Caffe that the net is of, where forks disagree (docs/compatibility.md).",
     )
     head: int | None = setting(
         None,
@@ -128,7 +136,7 @@ class RunSettings(TrainingSettings):
     """The settings of a training by processes: on this machine, or on Spark."""
 
     snapshots: StrPath | None = setting(
-        None, Kind(), "The path of snapshots, where each run has a folder of its own."
+        None, Kind(), "The folder of snapshots, in which each run has one of its own."
     )
     ports: Sequence[int] = setting(
         (0,), Ports(), "The ports on which workers may listen; 0 is any free one."
@@ -139,14 +147,14 @@ class RunSettings(TrainingSettings):
         "The time without a heartbeat after which a worker counts as lost.",
         "seconds",
     )
-    backend: Any = setting(
+    backend: str | ModuleType = setting(
         "embedded", Kind(), "The engine that trains: embedded, or another pycaffe (docs/net.md)."
     )
     protection: Protection | None = setting(
         None,
         Choice(("sealed", "encrypted", "none")),
-        "How what travels between workers is protected (docs/comm.md); else sealed, or encrypted "
-        "where Spark itself encrypts.",
+        "How the traffic of the workers is protected (docs/comm.md); unless given, sealed, or "
+        "encrypted where Spark itself encrypts.",
     )
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int, st
     words = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-error-summary"]
     words += [f"--cache-dir={place / 'cache'}", f"--python-executable={python}"]
     done = subprocess.run(
-        [*words, "--hide-error-context", "right.py", "wrong.py"],
+        [*words, "--hide-error-context", *sorted(path.name for path in SCRIPTS.glob("*.py"))],
         cwd=SCRIPTS,
         capture_output=True,
         text=True,
@@ -51,12 +51,27 @@ def test_wrong_uses_are_errors_where_they_stand(checked: list[tuple[str, int, st
         for number, line in enumerate(lines, 1)
         if "  # " in line
     ]
-    assert len(expected) > 25
+    assert len(expected) > 50
     assert [(line, code) for file, line, code in checked if file == "wrong"] == expected
 
 
 def test_the_builders_types_are_current() -> None:
     assert STUB.read_text(encoding="utf-8") == stub(), "run make layers"
+
+
+def test_the_types_of_params_are_current() -> None:
+    pytest.importorskip("pyspark")
+    from sparknet.spark.pipeline import __main__ as pipeline
+
+    assert pipeline.STUB.read_text(encoding="utf-8") == pipeline.stub(), "run make layers"
+
+
+def test_the_keywords_of_transform_have_types() -> None:
+    from sparknet.spark.ask import Ask, FunctionOptions, TransformOptions
+
+    known = Ask.__dataclass_fields__.keys() - {"outputs"}
+    assert TransformOptions.__annotations__.keys() == known
+    assert FunctionOptions.__annotations__.keys() == known - {"prefix", "best", "key"}
 
 
 def test_every_setting_of_images_is_a_keyword() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparknet.caffe.precision import Precision
 from sparknet.caffe.solvers.rules import (
     SOLVERS,
     AdaDeltaSolver,
@@ -33,7 +34,7 @@ def get_solver(
     source: SolverSource,
     net: NetSource = None,
     *,
-    precision: str = "float32",
+    precision: Precision = "float32",
     keep_blobs: bool = True,
 ) -> Solver:
     """The solver of the type that a solver file, SolverParameter or `SolverParams` names."""
@@ -42,6 +43,8 @@ def get_solver(
     return SOLVERS[chosen.type](chosen, precision=precision, keep_blobs=keep_blobs)
 
 
-def solver_from_text(text: str, net: NetSource = None, *, precision: str = "float32") -> Solver:
+def solver_from_text(
+    text: str, net: NetSource = None, *, precision: Precision = "float32"
+) -> Solver:
     """The solver that a solver prototxt's text describes (ours, not pycaffe's)."""
     return get_solver(parse_solver(text), net, precision=precision)

@@ -8,7 +8,7 @@ import numpy as np
 
 from sparknet.caffe.modes import solver_rank
 from sparknet.caffe.net import Net
-from sparknet.caffe.precision import available
+from sparknet.caffe.precision import Precision, available
 from sparknet.caffe.random import next_seed, set_random_seed
 from sparknet.onnx import open_model
 from sparknet.proto import caffe_pb2, solver_nets
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 def build(
-    solver: caffe_pb2.SolverParameter, precision: str = "float32", keep_blobs: bool = True
+    solver: caffe_pb2.SolverParameter, precision: Precision = "float32", keep_blobs: bool = True
 ) -> tuple[Net, list[Net]]:
     """The net for training and those for testing, with the weights that the solver names."""
     described, precision = solver_nets(solver), available(precision)

@@ -12,10 +12,11 @@ import numpy as np
 from sparknet.caffe import arguments, weights_io
 from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.net import Net
+from sparknet.caffe.precision import Precision
 from sparknet.caffe.solvers import adaptive, nets, rate, snapshot
 from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import Display, say, say_outputs
-from sparknet.caffe.solvers.settings import SolverSource, settings
+from sparknet.caffe.solvers.settings import NetSource, SolverSource, settings
 from sparknet.caffe.solvers.snapshot import StrPath
 from sparknet.caffe.vectors import NetVec
 from sparknet.errors import SolverError, shown
@@ -45,9 +46,9 @@ class Solver(ABC):
     def __init__(
         self,
         source: SolverSource,
-        net: Any = None,
+        net: NetSource = None,
         *,
-        precision: str = "float32",
+        precision: Precision = "float32",
         keep_blobs: bool = True,
     ) -> None:
         self.param = settings(source, net)
@@ -168,7 +169,7 @@ class Solver(ABC):
             self.test_all()
         say("Optimization Done.")
 
-    def compute_gradient(self, load: Callable[[], Any] | None = None) -> float:
+    def compute_gradient(self, load: Callable[[], object] | None = None) -> float:
         """One iteration's gradients, and its loss (ours, not pycaffe's).
 
         ``load`` puts a batch into the net, once before each of the ``iter_size`` passes, and

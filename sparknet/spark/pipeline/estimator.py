@@ -14,7 +14,7 @@ from sparknet import renamed
 from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
-from sparknet.net.description import solver_of
+from sparknet.net.description import NetSource, solver_of
 from sparknet.net.recipe import Recipe
 from sparknet.net.tuning import tuned
 from sparknet.proto import parse_solver, write_text
@@ -44,6 +44,11 @@ from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from typing_extensions import Unpack
+
+    from sparknet.spark.pipeline.typed import NetEstimatorMethods, NetEstimatorParams
+else:
+    NetEstimatorMethods = object
 
 
 def _strategy(value: Any) -> Any:
@@ -84,16 +89,18 @@ SOLVER = {
     "momentum": ParamSetting("the solver's momentum", FLOAT),
     "weightDecay": ParamSetting("the solver's weight decay", FLOAT, ("weight_decay",)),
     "lr_policy": ParamSetting("how the learning rate changes", text),
-    "gamma": ParamSetting("of lr_policy", FLOAT),
-    "power": ParamSetting("of lr_policy", FLOAT),
-    "stepsize": ParamSetting("of lr_policy", INT),
-    "stepvalue": ParamSetting("of lr_policy multistep", list),
+    "gamma": ParamSetting("a setting of lr_policy", FLOAT),
+    "power": ParamSetting("a setting of lr_policy", FLOAT),
+    "stepsize": ParamSetting("a setting of lr_policy", INT),
+    "stepvalue": ParamSetting("a setting of lr_policy multistep", list),
     "type": ParamSetting("the solver's type: SGD, Adam …", text),
     "regularization_type": ParamSetting("L1 or L2", text),
-    "momentum2": ParamSetting("of Adam", FLOAT),
-    "delta": ParamSetting("of Adam, AdaGrad, AdaDelta and RMSProp", FLOAT),
-    "rms_decay": ParamSetting("of RMSProp", FLOAT),
-    "clip_gradients": ParamSetting("the most that a gradient's norm may be", FLOAT),
+    "momentum2": ParamSetting("a setting of Adam", FLOAT),
+    "delta": ParamSetting("a setting of Adam, AdaGrad, AdaDelta and RMSProp", FLOAT),
+    "rms_decay": ParamSetting("a setting of RMSProp", FLOAT),
+    "clip_gradients": ParamSetting(
+        "the largest norm of the gradients, to which larger ones are scaled down", FLOAT
+    ),
     "iter_size": ParamSetting("batches of an iteration", INT),
     "random_seed": ParamSetting("the seed of fillers, dropout, crops and mirrors", INT),
 }
@@ -106,13 +113,13 @@ _OWN = {
     ),
 }
 _PREPROCESSING = {
-    field.name: ParamSetting("of the preprocessing of images: docs/images.md")
+    field.name: ParamSetting("how images are prepared: docs/images.md")
     for field in fields(Preprocessing)
 }
 _NAMES = {keyword: name for name, one in TRAINER.items() for keyword in one.names(name)}
 
 
-class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
+class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # type: ignore[misc]
     """A stage that trains a net and becomes a `NetModel`.
 
     ``solver`` is whatever `Trainer` takes.  Everything else is a Param, set by keyword, setter
@@ -127,8 +134,8 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
     that cannot be read, or whose label is no class, are left out of the training, and counted in
     the event `workers`.
 
-    Each event of the training (`sparknet.training.events`) is passed to ``on_event``, which
-    alone is not saved.  docs/pipelines.md is the guide.
+    Each event of the training (`sparknet.training.events`) is passed to ``on_event``, the
+    only argument that is not saved.  docs/pipelines.md is the guide.
     """
 
     settings: ClassVar[Mapping[str, ParamSetting]] = {
@@ -148,16 +155,16 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        solver: Any = None,
+        solver: NetSource | Net | Trainer | None = None,
         validation: str | None = None,
         *,
         on_event: OnEvent | None = None,
-        **params: Any,
+        **params: Unpack[NetEstimatorParams],
     ) -> None:
         super().__init__()
-        params = renamed.new_names(params, self.renamed, 3)
-        solver = params.pop("trainer", solver)
-        trainer = solver if isinstance(solver, Trainer) else Trainer(solver)
+        given = renamed.new_names(params, self.renamed, 3)
+        source = given.pop("trainer", solver)
+        trainer = source if isinstance(source, Trainer) else Trainer(source)
         self.on_event = on_event or trainer.on_event
         for field in fields(Trainer):
             if field.name not in {"on_event", "invalid"}:
@@ -165,7 +172,7 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
                     **{_NAMES.get(field.name, field.name): getattr(trainer, field.name)}
                 )
         self._setDefault(handleInvalid=invalid(trainer.invalid))
-        if trainer is not solver:
+        if trainer is not source:
             self._setDefault(
                 featuresCol="features",
                 labelCol="label",
@@ -176,7 +183,7 @@ class NetEstimator(StageParams, SavedStage, Estimator):  # type: ignore[misc]
             )
         if not isinstance(validation, (str, NoneType)):
             raise SparkError(f"validation is {validation!r}: the name of a column is needed")
-        self.setParams(validation=validation, **params)
+        self.setParams(validation=validation, **given)
 
     @property
     def trainer(self) -> Trainer:

@@ -10,17 +10,26 @@ from pyspark.ml import Transformer
 
 from sparknet import renamed
 from sparknet.errors import SparkError
-from sparknet.spark.model import SparkModel
+from sparknet.native import NDArray
+from sparknet.net import Net
+from sparknet.net.description import NetSource
+from sparknet.spark.model import SparkModel, StrPath
 from sparknet.spark.pipeline.net_files import load_model, save_model
 from sparknet.spark.pipeline.params import OUTPUT, ParamSetting, StageParams, count, mapping, text
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.vectors import PREFIX, added, vector, with_blobs
+from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from typing_extensions import Unpack
+
+    from sparknet.spark.pipeline.typed import NetFeaturizerMethods, NetFeaturizerParams
+else:
+    NetFeaturizerMethods = object
 
 
-class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
+class NetFeaturizer(StageParams, SavedStage, Transformer, NetFeaturizerMethods):  # type: ignore[misc]
     """A stage that adds a blob of a net as a vector column, for pyspark.ml's learners.
 
     ``net`` and ``weights`` are what `SparkModel` takes, or ``net`` is a `SparkModel`; keywords that
@@ -40,11 +49,15 @@ class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
 
     renamed: ClassVar[Mapping[str, str]] = {"layer": "output"}
 
-    def __init__(self, net: Any, weights: Any = None, **params: Any) -> None:
+    def __init__(
+        self,
+        net: SparkModel | Net | NetSource,
+        weights: StrPath | WeightCollection | NDArray | None = None,
+        **params: Unpack[NetFeaturizerParams],
+    ) -> None:
         super().__init__()
-        params = renamed.new_names(params, self.renamed, 3)
-        names = self._names()
-        more = {name: params.pop(name) for name in [*params] if name not in names}
+        given, names = renamed.new_names(params, self.renamed, 3), self._names()
+        more = {name: given.pop(name) for name in [*given] if name not in names}
         if isinstance(net, SparkModel):
             if weights is not None or more:
                 what = "weights" if weights is not None else next(iter(more))
@@ -53,7 +66,7 @@ class NetFeaturizer(StageParams, SavedStage, Transformer):  # type: ignore[misc]
         else:
             self.model = SparkModel(net, weights, **more)
         self._setDefault(outputCol="features")
-        self.setParams(**params)
+        self.setParams(**given)
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         output = self.given("output")

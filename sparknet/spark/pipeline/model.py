@@ -30,9 +30,14 @@ from sparknet.spark.pipeline.vectors import (
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from typing_extensions import Unpack
+
+    from sparknet.spark.pipeline.typed import NetModelMethods, NetModelParams
+else:
+    NetModelMethods = object
 
 
-class NetModel(StageParams, SavedStage, Model):  # type: ignore[misc]
+class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore[misc]
     """A stage that predicts with ``model``; the rest are Params, as of `NetEstimator`.
 
     The blobs of ``outputs`` become columns as by `SparkModel.transform`.  The first prediction's
@@ -45,7 +50,7 @@ class NetModel(StageParams, SavedStage, Model):  # type: ignore[misc]
 
     settings: ClassVar[Mapping[str, ParamSetting]] = {**COLUMNS, **OUTPUT}
 
-    def __init__(self, model: SparkModel, **params: Any) -> None:
+    def __init__(self, model: SparkModel, **params: Unpack[NetModelParams]) -> None:
         super().__init__()
         if not isinstance(model, SparkModel):
             raise SparkError(f"NetModel takes a SparkModel, not {_shown(model)}")

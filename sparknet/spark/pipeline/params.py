@@ -71,7 +71,7 @@ class ParamSetting:
     def names(self, name: str) -> list[str]:
         """All names: ``clip_gradients`` is called clipGradients as well."""
         known = [name, *self.others]
-        return list(dict.fromkeys([*known, *(one[:1] + _camel(one)[1:] for one in known)]))
+        return list(dict.fromkeys([*known, *(one[:1] + capitalised(one)[1:] for one in known)]))
 
 
 _CONVERTERS: dict[type[Kind], Callable[[Any], Any]] = {
@@ -119,14 +119,14 @@ class StageParams(Params):  # type: ignore[misc]
                 if known != name:
                     setattr(cls, known, _alias(name))
                 for verb, make in (("set", _setter), ("get", _getter)):
-                    if not hasattr(cls, verb + _camel(known)):
-                        setattr(cls, verb + _camel(known), make(name))
+                    if not hasattr(cls, verb + capitalised(known)):
+                        setattr(cls, verb + capitalised(known), make(name))
         for old, name in vars(cls).get("renamed", {}).items():
             setattr(cls, old, _alias(name))
             for verb in ("set", "get"):
-                earlier = verb + _camel(old)
+                earlier = verb + capitalised(old)
                 if not hasattr(cls, earlier):
-                    setattr(cls, earlier, _earlier(earlier, verb + _camel(name)))
+                    setattr(cls, earlier, _earlier(earlier, verb + capitalised(name)))
 
     def setParams(self: Stage, **given: Any) -> Stage:  # noqa: N802
         """Set Params by keyword; None leaves a Param as it is."""
@@ -206,7 +206,7 @@ def _earlier(old: str, new: str) -> Callable[..., Any]:
     return call
 
 
-def _camel(name: str) -> str:
+def capitalised(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
@@ -220,7 +220,7 @@ _LONGEST = 60
 
 COLUMNS = {
     "featuresCol": ParamSetting("the column of the net's first input", text),
-    "labelCol": ParamSetting("the column that the first loss compares with", text),
+    "labelCol": ParamSetting("the column with the target of the first loss", text),
     "predictionCol": ParamSetting(
         "the column for the predicted class (or number, or labels), a double", text, ("best",)
     ),
@@ -230,7 +230,7 @@ COLUMNS = {
 }
 OUTPUT = {
     "outputs": ParamSetting("blobs that become columns; the net's predictions unless set", texts),
-    "prefix": ParamSetting("what the names of the blobs' columns begin with", text),
+    "prefix": ParamSetting("the prefix of the blobs' columns", text),
     "batch": ParamSetting("how many rows go through the net at a time", count),
     "handleInvalid": ParamSetting(
         "what becomes of rows that cannot be read: error, keep (with nulls) or skip", invalid

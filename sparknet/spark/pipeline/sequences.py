@@ -17,6 +17,11 @@ from sparknet.spark.pipeline.vectors import added
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from typing_extensions import Unpack
+
+    from sparknet.spark.pipeline.typed import SequenceEncoderMethods, SequenceEncoderParams
+else:
+    SequenceEncoderMethods = object
 
 PADDING, UNKNOWN, FIRST = 0, 1, 2
 """The ids of what is no token and of tokens outside the vocabulary, and that of its first token."""
@@ -24,7 +29,7 @@ PADDING, UNKNOWN, FIRST = 0, 1, 2
 _WORDS = r"\s+"
 
 
-class SequenceEncoder(StageParams, SavedStage, Transformer):  # type: ignore[misc]
+class SequenceEncoder(StageParams, SavedStage, Transformer, SequenceEncoderMethods):  # type: ignore[misc]
     """A stage that adds two columns for recurrent layers: the ids of tokens, and ``cont``.
 
     A token's id is its place in ``vocabulary`` + 2; 1 is a token that is not in it, 0 is padding.
@@ -53,7 +58,7 @@ class SequenceEncoder(StageParams, SavedStage, Transformer):  # type: ignore[mis
         self,
         vocabulary: Sequence[str] | None = None,
         length: int | None = None,
-        **params: Any,
+        **params: Unpack[SequenceEncoderParams],
     ) -> None:
         super().__init__()
         self._setDefault(

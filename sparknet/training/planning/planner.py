@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from math import inf
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sparknet.errors import SettingError
 from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Records
 from sparknet.net import Net
+from sparknet.net.rows import Data
 from sparknet.summary.spread import difference
 from sparknet.training.costs import Costs
 from sparknet.training.events import Event
@@ -40,6 +41,9 @@ from sparknet.training.training_settings import WithSolver
 from sparknet.training.virtual import Cluster
 from sparknet.weights import WeightCollection
 
+if TYPE_CHECKING:
+    from sparknet.caffe.precision import Precision
+
 Target = Literal["time", "cost", "traffic"]
 
 LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200)
@@ -56,7 +60,7 @@ _PATIENCE = 2.0
 class PlanningSettings(ImageKeywords, WithSolver):
     """What `plan` is given."""
 
-    data: Any = None
+    data: Data | None = None
     _: KW_ONLY
     workers: int | Sequence[int] | None = setting(
         None, Numbers(), "Numbers of workers to compare; else 1, and one for each core.", "workers"
@@ -65,29 +69,33 @@ class PlanningSettings(ImageKeywords, WithSolver):
         None, Numbers(), "Batch sizes to compare; else the net's.", "records"
     )
     target: Target = setting(
-        "time", Choice(("time", "cost", "traffic")), "What shall be least: time, cost or traffic."
+        "time", Choice(("time", "cost", "traffic")), "What to minimise: time, cost or traffic."
     )
     cluster: Cluster | None = setting(
         None, Unwritten(), "What the network costs, and a step if it says so; else measured."
     )
-    validation: Any = setting(None, Unwritten(), "Records for trials in virtual time.")
+    validation: Data | None = setting(None, Unwritten(), "Records for trials in virtual time.")
     accuracy: float | None = setting(
-        None, Number(), "The accuracy until which the best candidates are tried."
+        None, Number(), "The accuracy that the best candidates are trained to."
     )
     metric: str = setting("accuracy", Name(), "The output of validation that is the accuracy.")
     records: int | None = setting(
-        None, Whole(0), "How many records there will be, where no data is given.", "records"
+        None, Whole(0), "The number of training records, where no data is given.", "records"
     )
     seconds: float = setting(30.0, Number(least=0), "The time for measuring, in all.", "seconds")
     seeds: int = setting(
-        5, Whole(1), "With how many seeds each of the best candidates is tried at most."
+        5, Whole(1), "The most seeds that each of the best candidates is tried with."
     )
     trial: float = setting(60.0, Number(least=0), "The time for trials, in all.", "seconds")
     run: Runner | None = setting(
-        None, Unwritten(), "What trains somewhere else than in processes of this machine."
+        None,
+        Unwritten(),
+        "What trains elsewhere than on this machine, such as sparknet.spark.runner(data).",
     )
-    precision: str = setting(
-        "float32", Name(), "What the net multiplies: float32 or bf16 (docs/precision.md)."
+    precision: Precision = setting(
+        "float32",
+        Choice(("float32", "bf16")),
+        "What the net multiplies: float32 or bf16 (docs/precision.md).",
     )
 
     def __post_init__(self) -> None:
@@ -231,7 +239,7 @@ def _sites(
     return found
 
 
-def _here(net: Net, given: Any, precision: str, images: dict[str, Any]) -> Runner:
+def _here(net: Net, given: Any, precision: Precision, images: dict[str, Any]) -> Runner:
     """Trains in processes of this machine, on random records where none are given."""
 
     def run(solver: Any, workers: int, strategy: Strategy, seconds: float) -> Sequence[Event]:

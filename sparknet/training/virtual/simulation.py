@@ -33,7 +33,7 @@ class SimulationSettings(LocalSettings):
     _: KW_ONLY
     workers: int = field(metadata=metadata_of(LocalSettings, "workers"))
     cluster: Cluster | None = setting(
-        None, Unwritten(), "The cluster whose time is simulated; else the default one."
+        None, Unwritten(), "The simulated cluster; Cluster() unless given."
     )
 
 
