@@ -19,7 +19,7 @@ _EXPLICIT = {"strategy", "workers", "snapshots", "columns", "weights"}
 
 
 def add(parser: ArgumentParser) -> None:
-    title = "With --spark the workers are tasks of Spark, as sparknet.spark.Trainer's."
+    title = "With --spark the workers are tasks of Spark, as by sparknet.spark.Trainer."
     group = spark_flags.add(parser, title, "the workers are tasks of Spark")
     group.add_argument(
         "--validation-sql", metavar="QUERY", help="validate on the rows of this query"

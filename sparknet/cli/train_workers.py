@@ -39,7 +39,7 @@ _OURS = (
 def add(parser: ArgumentParser) -> None:
     """Add the flags that `caffe train` does not have."""
     group = parser.add_argument_group(
-        "workers and data", "With any of these flags workers train, as sparknet.train's."
+        "workers and data", "With any of these flags worker processes train, as by sparknet.train."
     )
     add = group.add_argument
     add("--data", metavar="SOURCE", nargs="+", help=sources.HELP)

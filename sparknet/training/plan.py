@@ -61,7 +61,7 @@ class Schedule:
     diverged: float = setting(
         20.0,
         Number(least=1, finite=False),
-        "Training fails when the loss exceeds so many times the first round's, or 1 if larger.",
+        "The multiple of the first round's loss (or of 1 if larger) above which training fails.",
         "factor",
     )
     snapshot_every: int = setting(

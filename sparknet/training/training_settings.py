@@ -70,7 +70,7 @@ class TrainingSettings(Schedule):
     )
     seed: int = setting(0, Whole(), "The seed for shuffling the records.")
     shuffle: bool = setting(
-        True, Switch(), "Whether records are shuffled; else they come in their stored order."
+        True, Switch(), "Whether records are shuffled, or else read in their stored order."
     )
     precision: Precision = setting(
         "float32",
