@@ -11,10 +11,10 @@ import pytest
 from benchmarks.papers import __main__ as papers
 from benchmarks.papers import bigdl, controls, trainings
 from benchmarks.papers.cells import Cell, Part, Place, Said, Table, agree, drawn, on_page
-from benchmarks.papers.controls import Task, equal_bytes, equal_synchronisations
+from benchmarks.papers.controls import Task, equal_bytes, equal_synchronisations, verdict
 from benchmarks.papers.sparknet_figures import divided
 from benchmarks.papers.trainings import Arm, Run, over_seeds, run, spread
-from sparknet.summary.spread import Spread
+from sparknet.summary.spread import Difference, Spread
 from sparknet.training import AllReduce, Averaging, DynamicAveraging, SlowMo
 from sparknet.training.planning import predict
 
@@ -177,6 +177,16 @@ def test_beyond_the_first_rates_the_next_is_tried_as_long_as_the_best_is_at_an_e
         assert narrow.arm(Averaging(10), 2).rate == best
     ends = replace(task, rates=rates[:3], first=(0, 1))
     assert ends.arm(Averaging(10), 2).rate == 0.0001
+
+
+def test_a_difference_that_the_digits_do_not_show_is_none() -> None:
+    task = Task("cancer", "", 30, 8, (0.1,), 16, "loss")
+    share = replace(task, measure="accuracy")
+    far, near = (Difference(Spread(mean, 1e-6, 5), 4, paired=True) for mean in (0.00006, 0.00004))
+    assert far.seen
+    assert near.seen
+    assert [verdict(task, one) for one in (far, near)] == ["worse", "no difference seen"]
+    assert [verdict(share, one) for one in (far, near)] == ["better", "no difference seen"]
 
 
 def test_an_iteration_of_all_reduce_takes_what_the_strategy_takes() -> None:
