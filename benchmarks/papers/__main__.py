@@ -4,7 +4,8 @@
     python -m benchmarks.papers --check [--share 0.1] [--seed 0] [--write]
 
 It prints the tables, and writes build/papers/experiments.json for `sparknet report`.  Trainings are
-kept in build/papers; delete it to train anew.  --write makes docs/experiments.md and its pictures.
+kept in build/papers; delete it to train anew.  --write makes docs/experiments.md and its pictures;
+parts that were not asked for stay as they are.
 --check draws a random tenth of each part's cells again, from new trainings, and compares them with
 the page within twice their ±; with --write the page says what came of it.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -43,7 +45,7 @@ data and the times of steps, and all arms share it. A difference counts as seen 
 gives it 95% confidence, in pairs of the same seed. Bytes are those that the transport counts for
 training; validations and snapshots are not in them.
 
-`python -m benchmarks.papers --write` makes this page; made on {day} from commit {commit}.
+`python -m benchmarks.papers --write` makes this page, with `--only` a part of it.
 `python -m benchmarks.papers --check` draws a random tenth of each part's cells again, from new
 trainings, and compares them; cells that a clock measured are left out of it."""
 CHECKED = "Cells drawn again"
@@ -146,14 +148,12 @@ def text(part: Part) -> list[str]:
 
 
 def write(parts: Sequence[Part], found: Sequence[dict[str, Any]]) -> None:
+    """The page, in which the other parts stay as they are."""
     folder = DOCS / "experiments"
     folder.mkdir(exist_ok=True)
-    for old in folder.glob("*.svg"):
-        old.unlink()
-    told = {"seeds": trainings.SEEDS, "day": date.today().isoformat(), "commit": _commit()}
-    lines = [HEAD.format(**told)]
+    sections = _sections(PAGE.read_text() if PAGE.is_file() else "")
     for part, one in zip(parts, found, strict=True):
-        lines += text(part)
+        lines = text(part)[1:]
         panels = [
             Panel(
                 panel["title"],
@@ -165,8 +165,17 @@ def write(parts: Sequence[Part], found: Sequence[dict[str, Any]]) -> None:
         if panels:
             (folder / f"{part.name}.svg").write_text(svg(panels))
             lines += ["", f"![{part.title}](experiments/{part.name}.svg)"]
-        lines += ["", f"`{one['command']}`"]
-    PAGE.write_text("\n".join(lines) + "\n")
+        made = f"made on {date.today().isoformat()} from commit {_commit()}"
+        sections[part.name] = "\n".join([*lines, "", f"`{one['command']}`, {made}"])
+    kept = [sections[name] for name in makers() if name in sections]
+    PAGE.write_text("\n\n".join([HEAD.format(seeds=trainings.SEEDS), *kept]) + "\n")
+
+
+def _sections(page: str) -> dict[str, str]:
+    """The parts of the page, by name."""
+    parts = [f"## {section.strip()}" for section in page.split("\n## ")[1:]]
+    named = ((re.findall(r"--only (\w+)`", part), part) for part in parts)
+    return {names[-1]: part for names, part in named if names}
 
 
 def _series(curve: Sequence[Sequence[float]]) -> Any:

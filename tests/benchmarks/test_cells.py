@@ -104,6 +104,30 @@ def test_the_page_tells_of_its_last_check(tmp_path: Path, monkeypatch: pytest.Mo
     assert page.read_text() == first.replace("seed 3", "seed 4").replace("1 of 1", "0 of 1")
 
 
+def test_other_parts_of_the_page_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("figure3", "figure4", "dynamic")
+    parts = {name: replace(part(), name=name, title=f"Of {name}") for name in names}
+    page = tmp_path / "experiments.md"
+    monkeypatch.setattr(papers, "PAGE", page)
+    monkeypatch.setattr(papers, "DOCS", tmp_path)
+    monkeypatch.setattr(papers, "_commit", lambda: "abc")
+
+    def write(*chosen: Part) -> str:
+        papers.write(chosen, [one.json(f"… --only {one.name}") for one in chosen])
+        return page.read_text()
+
+    both = write(parts["dynamic"], parts["figure3"])
+    assert both.index("## Of figure3") < both.index("## Of dynamic")
+    assert both.count("`, made on ") == both.count("from commit abc\n") == 2
+    changed = write(replace(part(0.5), name="figure3", title="Of figure3"))
+    assert changed == both.replace("95.10 ± 0.40 %", "50.00 ± 0.40 %", 1)
+    more = write(parts["figure4"])
+    assert more.replace("figure4", "figure3").count("95.10") == 2
+    assert [more.index(f"## Of {name}") for name in names] == sorted(
+        more.index(f"## Of {name}") for name in names
+    )
+
+
 def test_the_naive_way_is_the_papers_formula() -> None:
     found = [round(divided(5, cost), 2) for cost in (0.0, 0.1, 0.5, 0.8, 1.0)]
     assert found == [5.0, 3.33, 1.43, 1.0, 0.83]
