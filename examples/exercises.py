@@ -32,8 +32,8 @@ BATCH, COPIES = 32, 3
 Setting = tuple[int, int]
 """Turned copies of the movements, and epochs or trees."""
 TREES: tuple[Setting, ...] = ((0, 200), (3, 200), (3, 500))
-NETS: tuple[Setting, ...] = ((0, 20), (3, 5), (3, 10))
-TRIED = 2
+NETS: tuple[Setting, ...] = ((0, 20), (3, 5))
+TRIED = 1
 """How many of the other folds judge the settings for a fold."""
 
 
