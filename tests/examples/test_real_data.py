@@ -86,7 +86,7 @@ def test_exercises_of_new_people(
     values += random.normal(0, 0.1, values.shape)
     drawn = values, labels, people, np.ones(len(labels), bool)
     monkeypatch.setattr(exercises, "windows", lambda: drawn)
-    monkeypatch.setattr(exercises, "TREES", ((0, 1), (1, 20)))
+    monkeypatch.setattr(exercises, "TREES", ((1, 20),))
     monkeypatch.setattr(exercises, "NETS", ((3, 6),))
     trees, net = exercises.main(seeds=1, folds=1)
     assert trees > 0.9
@@ -95,6 +95,44 @@ def test_exercises_of_new_people(
     assert "{'statistics, extra trees': [(1, 20)], 'convolutions': [(3, 6)]}" in table
     assert "statistics, extra trees" in table
     assert "convolutions" in table
+
+
+def test_settings_of_exercises_are_chosen_on_other_people(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The values are the person's number, so that each way sees whom it learns from and judges."""
+    exercises = importlib.import_module("exercises")
+    people = np.repeat(np.arange(1, 11), 2)
+    values = np.broadcast_to(people[:, None, None], (20, exercises.LENGTH, exercises.CHANNELS))
+    drawn = values.astype(float), np.zeros(20, int), people, np.ones(20, bool)
+    monkeypatch.setattr(exercises, "windows", lambda: drawn)
+    monkeypatch.setattr(exercises, "turned", lambda values, random: values)
+    monkeypatch.setattr(exercises, "statistics", lambda values: values)
+    asked = []
+
+    def way(given: Any, held: Any, seed: int, amount: int) -> float:
+        """More is better for the people 3 and 4, who judge the first fold, and worse for others."""
+        learned, judging = (
+            sorted({int(one) for one in part[0][:, 0, 0]}) for part in (given, held)
+        )
+        asked.append((seed, learned, judging))
+        return amount / 100 if judging == [3, 4] else -amount / 100
+
+    monkeypatch.setattr(exercises, "grown", way)
+    monkeypatch.setattr(exercises, "learned", way)
+    monkeypatch.setattr(exercises, "TREES", ((0, 1), (1, 2)))
+    monkeypatch.setattr(exercises, "NETS", ((3, 6),))
+    assert exercises.main(seeds=2, folds=2) == pytest.approx((-0.005, 0.0))
+    choosing, judged = [one for one in asked if not one[0]], [one for one in asked if one[0]]
+    others = [[*range(5, 11)], [1, 2, *range(7, 11)]]
+    assert choosing == [(0, others[0], [3, 4])] * 2 + [(0, others[1], [5, 6])] * 2
+    assert [(one, two) for _, one, two in judged] == [
+        ([*range(3, 11)], [1, 2]),
+        ([1, 2, *range(5, 11)], [3, 4]),
+    ] * 4
+    assert "{'statistics, extra trees': [(1, 2), (0, 1)], 'convolutions': [(3, 6), (3, 6)]}" in (
+        capsys.readouterr().out
+    )
 
 
 def test_gradients_of_stripes_are_across_them() -> None:
