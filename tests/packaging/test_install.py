@@ -99,7 +99,11 @@ def test_one_wheel_for_every_python(
         names = contents.namelist()
         extension = contents.read("sparknet/native/_sparknet.abi3.so")
     assert {"sparknet/native/libdnnl.so.3", "sparknet/proto/_descriptor.py"} <= set(names)
-    assert {"sparknet/py.typed", "sparknet/dsl/typed.pyi"} <= set(names)
+    assert {
+        "sparknet/py.typed",
+        "sparknet/dsl/typed.pyi",
+        "sparknet/spark/pipeline/typed.pyi",
+    } <= set(names)
     assert not [name for name in names if name.startswith(("tests/", "native/"))]
     assert tempfile.gettempdir().encode() not in extension
     assert b"pip-build-env" not in extension
