@@ -27,8 +27,7 @@ from typing import Any
 from benchmarks.digits import real, source
 from benchmarks.papers import bigdl, controls, dynamic, sparknet_figures, tensorspark, trainings
 from benchmarks.papers.cells import Part, agree, drawn, on_page
-from sparknet.summary.plot import Panel
-from sparknet.summary.svg import svg
+from sparknet.summary.svg import Panel, svg
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "experiments.md"

@@ -6,17 +6,14 @@ BlobVec and RawBlobVec, which Python layers see as well, are in `sparknet.layers
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from sparknet.caffe.net import Net
+from typing import Any
 
 
 class LayerVec(list[Any]):
     """``net.layers``."""
 
 
-class NetVec(list["Net"]):
+class NetVec(list[Any]):
     """``solver.test_nets``."""
 
 

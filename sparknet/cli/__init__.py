@@ -87,7 +87,7 @@ def command(program: str = "sparknet", words: Sequence[str] | None = None) -> Ar
     """The command's parser, with the arguments of all verbs, or of those among ``words``."""
     parser = Parser(program, description="Train and run Caffe networks on Apache Spark.")
     parser.add_argument("--version", action="version", version=f"sparknet {__version__}")
-    parser.set_defaults(verb=None, program=program)
+    parser.set_defaults(verb=None, program=program, command=command)
     verbs = parser.add_subparsers(title="verbs", metavar="VERB")
     for verb in VERBS:
         sub = verbs.add_parser(verb.name, help=verb.help, description=verb.help)

@@ -21,9 +21,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _execute(chosen: Namespace) -> int:
-    from sparknet.cli import command
-
-    print("\n".join(SHELLS[chosen.shell](subcommands(command()))))
+    print("\n".join(SHELLS[chosen.shell](subcommands(chosen.command()))))
     return 0
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
-from keyword import iskeyword
 from typing import Any, NoReturn
 
 from sparknet.dsl.fields import default_text, set_field, set_fields, short_repr
 from sparknet.dsl.layer_spec import LayerSpec, blob_names
+from sparknet.dsl.options import EXTRA, KNOWN, OWN, default_tops, option_fields
 from sparknet.errors import LayerError
 from sparknet.layers import LAYERS
 from sparknet.proto import caffe_pb2
@@ -22,10 +22,6 @@ from sparknet.proto.suggest import did_you_mean
 
 Builder = Callable[..., LayerSpec]
 
-OWN = ("name", "type", "bottom", "top", "blobs")
-"""LayerParameter fields that are no keyword of their own."""
-EXTRA = ("tops", "in_place", "lr_mult", "decay_mult")
-"""Keywords that are no field."""
 COMMON = ("loss_weight", "param", "propagate_down", "include", "exclude", "phase")
 """LayerParameter's fields that apply to any type."""
 SYNONYMS = {
@@ -38,43 +34,6 @@ SYNONYMS = {
     "units": "num_output",
 }
 """Other libraries' words (SparkNet's among them) for Caffe's fields."""
-
-FOREIGN = ("engine",)
-"""Fields that a fork gives a layer, by the name of an option of Caffe's; the option is meant."""
-KNOWN: Mapping[str, Any] = {
-    name: field
-    for name, field in caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name.items()
-    if name not in FOREIGN
-}
-
-
-def groups_of(type_name: str) -> tuple[str, ...]:
-    """The messages of options that a type reads, its own first."""
-    layer = LAYERS[type_name]
-    return (*((layer.field,) if layer.field else ()), *layer.fields)
-
-
-@cache
-def option_fields(type_name: str) -> dict[str, tuple[str, Any]]:
-    """The flattened keywords of a type: name → (LayerParameter field, descriptor).
-
-    Python's own words (``lambda``) and the layer's (``type``) are none: such an option goes by its
-    message.
-    """
-    found: dict[str, tuple[str, Any]] = {}
-    if type_name not in LAYERS:
-        return found
-    for group in groups_of(type_name):
-        for field in KNOWN[group].message_type.fields:
-            if not (field.name in KNOWN or field.name in EXTRA or iskeyword(field.name)):
-                found.setdefault(field.name, (group, field))
-    return found
-
-
-def default_tops(type_name: str, name: str) -> list[str]:
-    """One top named like the layer, none for types that have none (Silence)."""
-    none = type_name in LAYERS and LAYERS[type_name].tops.most == 0
-    return [] if none or not name else [name]
 
 
 def build(

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
+from sparknet.dsl.source_code import layer_source
 from sparknet.errors import LayerError, SpecError
 from sparknet.proto import caffe_pb2, format_text
 
@@ -89,8 +90,6 @@ class LayerSpec(Content):
         return _thaw, (self._bytes,)
 
     def __repr__(self) -> str:
-        from sparknet.dsl.source_code import layer_source
-
         return layer_source(self.to_proto())
 
 

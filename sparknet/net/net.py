@@ -391,7 +391,9 @@ class Net:
         if not isinstance(self._backend, Embedded):
             raise SpecError("quantize needs the embedded backend")
         copy = self._copy(Embedded("float32", keep_blobs=True))
-        found = calibrate(copy, records, method, exclude, most_records, most_loss)
+        if records is not None:
+            copy.set_validation_data(records)
+        found = calibrate(copy.tested, method, exclude, most_records, most_loss)
         self._description.main.int8_param.CopyFrom(found)
         self._backend = Embedded("int8", self._backend.keeps_blobs)
         self.net.use_int8(found)

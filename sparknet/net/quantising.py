@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sparknet.errors import SpecError
+from sparknet.net.fed import FedNet
 from sparknet.proto import caffe_pb2
-
-if TYPE_CHECKING:
-    from sparknet.net.net import Net
 
 RECORDS = 512
 """The records that a calibration looks at, unless told otherwise."""
@@ -22,7 +20,7 @@ MOST_LOSS = 0.1
 
 
 def calibrate(
-    net: Net, records: Any, method: str, float32: Iterable[str], most: int, most_loss: float
+    fed: FedNet, method: str, float32: Iterable[str], most: int, most_loss: float
 ) -> caffe_pb2.Int8Parameter:
     """Run a net of float32 that keeps its blobs over some records.
 
@@ -31,9 +29,7 @@ def calibrate(
 
     if most < 1:
         raise SpecError(f"a calibration needs at least 1 record, not {most}")
-    if records is not None:
-        net.set_validation_data(records)
-    fed, looked = net.tested, 0
+    looked = 0
     calibration: Calibration | None = None
     while looked < most and (rows := fed.fill(endless=False)):
         fed.net.forward()

@@ -17,6 +17,8 @@ from sparknet.layers import LAYERS, TEST, Layer, Plan, Shape, make
 from sparknet.onnx.source import Array
 from sparknet.proto import Model, caffe_pb2
 
+LARGEST = float(np.finfo(np.float32).max)
+TINY = float(np.finfo(np.float32).tiny)
 FLOAT = np.dtype(np.float32)
 
 

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
-
 from sparknet.graph import Graph, Node
-from sparknet.onnx.source import Array
 from sparknet.proto import caffe_pb2
-
-if TYPE_CHECKING:
-    from sparknet.onnx.writing import LayerExport
-
-MOST = 127
-"""The largest multiple of a weight's step."""
 
 
 class Rounding:
@@ -52,22 +41,6 @@ class Rounding:
         if whole not in self._rounded or node.layer.splits or blob in node.top_ids:
             return None
         return self._steps[whole]
-
-    def weights(self, place: LayerExport, weights: Array, axis: int) -> str:
-        """Weights as whole numbers, with a step for each index of an axis."""
-        others = tuple(one for one in range(weights.ndim) if one != axis)
-        largest = np.abs(weights).max(others, initial=0, keepdims=True)
-        if not np.isfinite(largest).all():
-            return place.constant(weights)
-        steps = np.where(largest > 0, largest, 1) / MOST
-        inputs = [
-            place.constant(np.clip(np.rint(weights / steps), -MOST, MOST), np.int8),
-            place.constant(steps.ravel()),
-            place.constant(np.zeros(steps.size), np.int8),
-        ]
-        name = f"{place.node.name}/weights"
-        place.writing.node("DequantizeLinear", name, inputs, [name], {"axis": axis})
-        return name
 
     def _whole(self, blob: int) -> int:
         return self._source.get(blob, blob)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from sparknet.onnx.kernels import even_window
 from sparknet.onnx.netlist import Computed, Made, Value
 from sparknet.onnx.source import Array, OnnxNode
 
@@ -106,14 +107,12 @@ class Step:
         if value.is_plain:
             return value
         if value.done is None:
-            from sparknet.onnx.operators.moving import padded, permuted
-
             made = Computed(value.name, value.stored)
             order = value.order or range(len(made.shape))
             if value.pads is not None:
                 back = np.argsort(order)
-                made = padded(self, made, *([pads[one] for one in back] for pads in value.pads))
-            value.done = made if value.order is None else permuted(self, made, order)
+                made = self.padded(made, *([pads[one] for one in back] for pads in value.pads))
+            value.done = made if value.order is None else self.permuted(made, order)
             value.done.step = self.reading.net.blobs[value.name].step
         return value.done
 
@@ -213,6 +212,14 @@ class Step:
             net.layers[-1].in_int8 = all(net.blobs[one.name].step for one in plain)
         return found
 
+    def pointwise(self, type_name: str, *, of: Value | None = None, **options: Any) -> Computed:
+        """A layer that does not care in which order the axes lie."""
+        value = self.value(0) if of is None else of
+        if isinstance(value, Computed) and value.order is not None and value.pads is None:
+            made = self.layer(type_name, [Computed(value.name, value.stored)], **options)
+            return Computed(made.name, made.stored, value.order)
+        return self.layer(type_name, [self.plain(value)], **options)
+
     def maker(self, value: Value) -> Made | None:
         """The layer that makes a blob which this node alone reads."""
         if not isinstance(value, Computed) or not value.is_plain:
@@ -293,6 +300,30 @@ class Step:
                 bottoms.append(like)
             sizes.append({"bottom": bottoms.index(like), "axis": axis})
         return self.layer("SizedLike", bottoms, part=part, size=sizes, reshape=reshape)
+
+    def permuted(self, x: Computed, order: Sequence[int]) -> Computed:
+        """The blob with its axes in another order."""
+        moved = [axis for axis in order if x.shape[axis] != 1]
+        if moved == sorted(moved):
+            return self.reshape(x, [x.shape[axis] for axis in order], part="transposed")
+        return self.layer("Permute", [x], part="transposed", order=list(order))
+
+    def padded(self, x: Computed, before: Sequence[int], after: Sequence[int]) -> Computed:
+        """Zeros around an image: a convolution that copies each channel, and pads."""
+        channels, spatial = x.shape[1], len(x.shape) - 2
+        ones = np.ones((channels, 1, *[1] * spatial), np.float32)
+        unit = [1] * spatial
+        kernel, options = even_window(ones, before[2:], after[2:], unit, unit)
+        return self.layer(
+            "Convolution",
+            [x],
+            [kernel],
+            part="padded",
+            num_output=channels,
+            group=channels,
+            bias_term=False,
+            **options,
+        )
 
     def unbatched(self, array: Array) -> Array:
         """A constant that is the same along an open size, with a size of 1 there."""

@@ -26,6 +26,8 @@ OPSETS = (13, 22)
 BATCH = "batch"
 RAW = "/raw"
 """Behind the name of an input whose preprocessing is inside."""
+MOST_STEPS = 127
+"""The largest multiple of a weight's step."""
 Writer = Callable[["LayerExport"], None]
 WRITERS: dict[str, Writer] = {}
 
@@ -160,11 +162,23 @@ class LayerExport:
         )
 
     def weights(self, weights: Array, axis: int = 0) -> str:
-        """Weights, of which an axis counts the outputs; in eight bits if the layer has them."""
-        rounding = self.writing.rounding
-        if rounding.multiplies(self.node):
-            return rounding.weights(self, weights, axis)
-        return self.constant(weights)
+        """Weights, of which an axis counts the outputs; whole numbers, with a step for each
+        index of that axis, if the layer computes in eight bits."""
+        if not self.writing.rounding.multiplies(self.node):
+            return self.constant(weights)
+        others = tuple(one for one in range(weights.ndim) if one != axis)
+        largest = np.abs(weights).max(others, initial=0, keepdims=True)
+        if not np.isfinite(largest).all():
+            return self.constant(weights)
+        steps = np.where(largest > 0, largest, 1) / MOST_STEPS
+        inputs = [
+            self.constant(np.clip(np.rint(weights / steps), -MOST_STEPS, MOST_STEPS), np.int8),
+            self.constant(steps.ravel()),
+            self.constant(np.zeros(steps.size), np.int8),
+        ]
+        name = f"{self.node.name}/weights"
+        self.writing.node("DequantizeLinear", name, inputs, [name], {"axis": axis})
+        return name
 
     def whole(self, value: Any) -> str:
         return self.constant(value, np.int64)

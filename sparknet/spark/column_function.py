@@ -6,7 +6,7 @@ Only the columns that it reads travel through Python.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,20 +19,25 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
     from sparknet.spark.ask import Ask
-    from sparknet.spark.model import SparkModel
+    from sparknet.spark.outputs import Output
 
 
 class ColumnFunction:
     """A net as a function of columns, of DataFrames of the session that runs."""
 
-    def __init__(self, model: SparkModel, ask: Ask) -> None:
-        if ask.vectors and (ask.reason is not None or len(model.outputs(ask)) > 1):
+    def __init__(
+        self,
+        ask: Ask,
+        outputs: Sequence[Output],
+        columns: Mapping[str, str],
+        prediction: Callable[[SparkSession, Ask], Prediction],
+    ) -> None:
+        if ask.vectors and (ask.reason is not None or len(outputs) > 1):
             raise SparkError("a column function makes a vector of one output, without a reason")
         if ask.prefix or ask.key is not None or ask.invalid == "drop" or ask.best is not None:
             raise SparkError("a column function has no prefix, key, best or invalid='drop'")
-        self._model, self._ask = model, ask
-        self._outputs = model.outputs(ask)
-        self._columns = list(model.mapping([one.blob for one in self._outputs], {}).items())
+        self._ask, self._outputs, self._prediction = ask, outputs, prediction
+        self._columns = list(columns.items())
 
     def __call__(self, *columns: Column | str) -> Column:
         """The column that the net makes of these; of the model's own where none are given."""
@@ -55,7 +60,7 @@ class ColumnFunction:
         return len(self._outputs) > 1 or self._ask.reason is not None
 
     def _function(self, session: SparkSession) -> Any:
-        given = self._model.prediction(session, self._ask)
+        given = self._prediction(session, self._ask)
         apart = {name: name for name in given.mapping}
         names = [output.column for output in self._outputs]
         names += [] if self._ask.reason is None else [self._ask.reason]

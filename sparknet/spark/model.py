@@ -214,7 +214,10 @@ class SparkModel:
         given.  Of one output it makes a column as `transform` does, of several a struct of them.
         ``keywords`` are those of `transform`, but for prefix, key and invalid="drop".
         """
-        return ColumnFunction(self, Ask(outputs=outputs, **keywords))
+        ask = Ask(outputs=outputs, **keywords)
+        made = self.outputs(ask)
+        columns = self.mapping([one.blob for one in made], {})
+        return ColumnFunction(ask, made, columns, self.prediction)
 
     def register(
         self,

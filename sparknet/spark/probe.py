@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from sparknet.errors import CommError, SparkError, SparkNetError
+from sparknet.errors import CommError, SparkNetError
 from sparknet.net.backend import CPU, backend_called
 from sparknet.spark.footprint import room
+from sparknet.spark.place_of_task import device_of, task_host
 from sparknet.training.acceptor import open_port
 from sparknet.training.handshake import PREFLIGHT
 from sparknet.training.line import Link
@@ -76,25 +77,6 @@ def _lack(backend: str, resources: Mapping[str, Any]) -> str:
     except SparkNetError as error:
         return str(error)
     return f"backend '{backend}' has no {', '.join(lacking)}" if lacking else ""
-
-
-def device_of(resources: Mapping[str, Any]) -> int:
-    """The number of the GPU that Spark gave to a task, or CPU; ``resources`` are the task's."""
-    if "gpu" not in resources:
-        return CPU
-    addresses = list(resources["gpu"].addresses)
-    if not addresses or not addresses[0].isdecimal():
-        raise SparkError(f"Spark gave the task the GPUs {addresses}: the first has no number")
-    return int(addresses[0])
-
-
-def task_host() -> str:
-    """The address under which Spark knows this executor."""
-    from pyspark import BarrierTaskContext
-
-    context = BarrierTaskContext.get()
-    address: str = context.getTaskInfos()[context.partitionId()].address
-    return address.rsplit(":", 1)[0].strip("[]")
 
 
 def machine() -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sparknet.native import set_threads
 from sparknet.net.backend import backend_called
 from sparknet.spark.columns import Wanted
 from sparknet.spark.ingest import ingest
-from sparknet.spark.probe import device_of, task_host
+from sparknet.spark.place_of_task import device_of, task_host
 from sparknet.spark.scratch import scratch
 from sparknet.training.line import Line
 from sparknet.training.run_spec import RunSpec

@@ -11,20 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from sparknet.errors import FileError, MissingExtra
+from sparknet.summary.events import KINDS, Event, blob_name, number, seconds, single
+from sparknet.summary.svg import Panel, Series, svg
+from sparknet.summary.thinning import Thinned
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-from sparknet.summary.events import KINDS, Event, blob_name, number, seconds
-from sparknet.summary.thinning import Thinned
 
 MOST = 1024
 """Events of one kind that are kept of the newest, and of the older ones."""
 
 _WIDE = 16
 """Looks at the layers are kept this many times fewer: one has dozens of numbers for each blob."""
-
-Series = tuple[list[int], list[float]]
-"""Iterations, and a value at each."""
 
 
 class History(Sequence[dict[str, Any]]):
@@ -151,12 +149,25 @@ class History(Sequence[dict[str, Any]]):
         hidden = ("event", "workers", "metrics")
         return pandas.DataFrame(rows).drop(columns=list(hidden), errors="ignore")
 
+    def panels(self) -> list[Panel]:
+        """Losses on one axis, all other metrics on another."""
+        losses = {"training": self.loss}
+        others: dict[str, Series] = {}
+        for name, series in single(self.metrics).items():
+            if "loss" in name:
+                losses["validation" if name == "loss" else f"validation {name}"] = series
+            else:
+                others[name] = series
+        found = [Panel("loss", losses), Panel(" and ".join(others) or "accuracy", others)]
+        kept = (
+            Panel(panel.title, {name: curve for name, curve in panel.curves.items() if curve[0]})
+            for panel in found
+        )
+        return [panel for panel in kept if panel.curves]
+
     def _repr_html_(self) -> str:
         """Loss and metrics, in a notebook."""
-        from sparknet.summary.plot import panels
-        from sparknet.summary.svg import svg
-
-        drawn = panels(self)
+        drawn = self.panels()
         return svg(drawn) if drawn else "no round was recorded"
 
     @property

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sparknet.errors import FileError, MissingExtra
 from sparknet.proto.byte_source import replacing
-from sparknet.summary.events import Event, single
-from sparknet.summary.history import History, Series
+from sparknet.summary.events import Event
+from sparknet.summary.history import History
+from sparknet.summary.svg import Panel, svg
 
 FORMATS = (".svg", ".png", ".pdf")
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One diagram: its vertical axis, and named curves."""
-
-    title: str
-    curves: dict[str, Series]
-    across: str = "iteration"
 
 
 def plot(source: History | Iterable[Event] | str | os.PathLike[str], out: str | Path) -> None:
@@ -31,13 +22,11 @@ def plot(source: History | Iterable[Event] | str | os.PathLike[str], out: str | 
     SVG needs no other package; matplotlib (extra ``plots``) draws the other formats.
     """
     check_format(out)
-    drawn = panels(_history(source))
+    drawn = _history(source).panels()
     if not drawn:
         raise FileError(out, "there is nothing to plot: no round and no validation was recorded")
     with replacing(out) as draft:
         if Path(out).suffix == ".svg":
-            from sparknet.summary.svg import svg
-
             draft.write_text(svg(drawn), encoding="utf-8")
         else:
             _matplotlib(drawn, draft, Path(out).suffix[1:])
@@ -65,23 +54,6 @@ def _history(source: Any) -> History:
     if isinstance(source, History):
         return source
     return History.read(source) if isinstance(source, (str, os.PathLike)) else History(source)
-
-
-def panels(history: History) -> list[Panel]:
-    """Losses on one axis, all other metrics on another."""
-    losses = {"training": history.loss}
-    others: dict[str, Series] = {}
-    for name, series in single(history.metrics).items():
-        if "loss" in name:
-            losses["validation" if name == "loss" else f"validation {name}"] = series
-        else:
-            others[name] = series
-    found = [Panel("loss", losses), Panel(" and ".join(others) or "accuracy", others)]
-    kept = (
-        Panel(panel.title, {name: curve for name, curve in panel.curves.items() if curve[0]})
-        for panel in found
-    )
-    return [panel for panel in kept if panel.curves]
 
 
 def _matplotlib(panels: list[Panel], file: Path, kind: str) -> None:

@@ -6,16 +6,23 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sparknet.summary.history import Series
-    from sparknet.summary.plot import Panel
 
 WIDTH, HEIGHT = 480, 340
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 32, 44
 COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b")
 TICKS = 5
+
+Series = tuple[list[int], list[float]]
+"""Iterations, and a value at each."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One diagram: its vertical axis, and named curves."""
+
+    title: str
+    curves: dict[str, Series]
+    across: str = "iteration"
 
 
 @dataclass(frozen=True)

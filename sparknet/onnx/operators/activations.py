@@ -9,21 +9,10 @@ from typing import Any
 import numpy as np
 
 from sparknet.onnx.folding import TYPES
-from sparknet.onnx.netlist import FLOAT, Computed, Value
+from sparknet.onnx.netlist import FLOAT, LARGEST, Computed, Value
+from sparknet.onnx.operators.arithmetic import combine
+from sparknet.onnx.operators.comparing import differs
 from sparknet.onnx.step import Outputs, Step, reads
-
-LARGEST = float(np.finfo(np.float32).max)
-TINY = float(np.finfo(np.float32).tiny)
-
-
-def pointwise(step: Step, type_name: str, *, of: Value | None = None, **options: Any) -> Computed:
-    """A layer that does not care in which order the axes lie."""
-    value = step.value(0) if of is None else of
-    if isinstance(value, Computed) and value.order is not None and value.pads is None:
-        made = step.layer(type_name, [Computed(value.name, value.stored)], **options)
-        return Computed(made.name, made.stored, value.order)
-    return step.layer(type_name, [step.plain(value)], **options)
-
 
 _PLAIN = {
     "Abs": "AbsVal",
@@ -43,38 +32,37 @@ _POWERS: dict[str, dict[str, Any]] = {
 
 @reads(*_PLAIN)
 def plain(step: Step) -> Outputs:
-    return pointwise(step, _PLAIN[step.op])
+    return step.pointwise(_PLAIN[step.op])
 
 
 @reads(*_POWERS)
 def power(step: Step) -> Outputs:
-    return pointwise(step, "Power", **_POWERS[step.op])
+    return step.pointwise("Power", **_POWERS[step.op])
 
 
 @reads("Floor", "Ceil", "Round", "Sin", "Cos")
 def function(step: Step) -> Outputs:
-    made = pointwise(step, "Math", function=step.op.upper())
+    made = step.pointwise("Math", function=step.op.upper())
     made.integral = step.op in ("Floor", "Ceil", "Round")
     return made
 
 
 @reads("LeakyRelu")
 def leaky_relu(step: Step) -> Outputs:
-    return pointwise(step, "ReLU", negative_slope=float(step.attribute("alpha", 0.01)))
+    return step.pointwise("ReLU", negative_slope=float(step.attribute("alpha", 0.01)))
 
 
 @reads("Elu")
 def elu(step: Step) -> Outputs:
-    return pointwise(step, "ELU", alpha=float(step.attribute("alpha", 1.0)))
+    return step.pointwise("ELU", alpha=float(step.attribute("alpha", 1.0)))
 
 
 @reads("Selu")
 def selu(step: Step) -> Outputs:
     alpha = float(step.attribute("alpha", 1.6732632423543772))
-    bent = pointwise(step, "ELU", part="elu", alpha=alpha)
-    return pointwise(
-        step, "Power", of=bent, scale=float(step.attribute("gamma", 1.0507009873554805))
-    )
+    bent = step.pointwise("ELU", part="elu", alpha=alpha)
+    gamma = float(step.attribute("gamma", 1.0507009873554805))
+    return step.pointwise("Power", of=bent, scale=gamma)
 
 
 @reads("Celu")
@@ -82,10 +70,10 @@ def celu(step: Step) -> Outputs:
     """alpha · elu(x / alpha)."""
     alpha = float(step.attribute("alpha", 1.0))
     if alpha == 1:
-        return pointwise(step, "ELU")
-    scaled = pointwise(step, "Power", part="scaled", scale=1 / alpha)
-    bent = pointwise(step, "ELU", of=scaled, part="elu")
-    return pointwise(step, "Power", of=bent, scale=alpha)
+        return step.pointwise("ELU")
+    scaled = step.pointwise("Power", part="scaled", scale=1 / alpha)
+    bent = step.pointwise("ELU", of=scaled, part="elu")
+    return step.pointwise("Power", of=bent, scale=alpha)
 
 
 @reads("Clip")
@@ -93,8 +81,8 @@ def clip(step: Step) -> Outputs:
     low = _bound(step, "min", 1, -LARGEST)
     high = _bound(step, "max", 2, LARGEST)
     if low == 0 and high >= LARGEST:
-        return pointwise(step, "ReLU")
-    return pointwise(step, "Clip", min=low, max=high)
+        return step.pointwise("ReLU")
+    return step.pointwise("Clip", min=low, max=high)
 
 
 def _bound(step: Step, name: str, place: int, otherwise: float) -> float:
@@ -108,13 +96,13 @@ def _bound(step: Step, name: str, place: int, otherwise: float) -> float:
 @reads("Gelu", "GeluTanh")
 def gelu(step: Step) -> Outputs:
     by_tanh = step.op == "GeluTanh" or step.attribute("approximate") == "tanh"
-    return pointwise(step, "GELU", approximate="TANH" if by_tanh else "NONE")
+    return step.pointwise("GELU", approximate="TANH" if by_tanh else "NONE")
 
 
 def hard_sigmoid_of(step: Step, alpha: float, beta: float, part: str | None) -> Computed:
     """min(1, max(0, alpha x + beta))."""
-    line = pointwise(step, "Power", part="line", scale=alpha, shift=beta)
-    return pointwise(step, "Clip", of=line, part=part, min=0.0, max=1.0)
+    line = step.pointwise("Power", part="line", scale=alpha, shift=beta)
+    return step.pointwise("Clip", of=line, part=part, min=0.0, max=1.0)
 
 
 @reads("HardSigmoid")
@@ -126,33 +114,33 @@ def hard_sigmoid(step: Step) -> Outputs:
 @reads("HardSwish")
 def hard_swish(step: Step) -> Outputs:
     gate = hard_sigmoid_of(step, 1 / 6, 0.5, "gate")
-    return times(step, step.value(0), gate)
+    return combine(step, "Mul", step.value(0), gate)
 
 
 @reads("Swish")
 def swish(step: Step) -> Outputs:
-    return pointwise(step, "Swish", beta=float(step.attribute("alpha", 1.0)))
+    return step.pointwise("Swish", beta=float(step.attribute("alpha", 1.0)))
 
 
 @reads("Mish")
 def mish(step: Step) -> Outputs:
-    soft = pointwise(step, "BNLL", part="softplus")
-    gate = pointwise(step, "TanH", of=soft, part="gate")
-    return times(step, step.value(0), gate)
+    soft = step.pointwise("BNLL", part="softplus")
+    gate = step.pointwise("TanH", of=soft, part="gate")
+    return combine(step, "Mul", step.value(0), gate)
 
 
 @reads("Softsign")
 def softsign(step: Step) -> Outputs:
-    size = pointwise(step, "AbsVal", part="size")
-    gate = pointwise(step, "Power", of=size, part="gate", shift=1.0, power=-1.0)
-    return times(step, step.value(0), gate)
+    size = step.pointwise("AbsVal", part="size")
+    gate = step.pointwise("Power", of=size, part="gate", shift=1.0, power=-1.0)
+    return combine(step, "Mul", step.value(0), gate)
 
 
 @reads("ThresholdedRelu")
 def thresholded_relu(step: Step) -> Outputs:
     limit = float(step.attribute("alpha", 1.0))
-    gate = pointwise(step, "Threshold", part="gate", threshold=limit)
-    return times(step, step.value(0), gate)
+    gate = step.pointwise("Threshold", part="gate", threshold=limit)
+    return combine(step, "Mul", step.value(0), gate)
 
 
 @reads("PRelu")
@@ -173,7 +161,7 @@ def _bent(step: Step, x: Computed, slope: Value) -> Value:
     """What is above 0, and the rest times its slope."""
     above = step.layer("ReLU", [x], part="above")
     rest = step.layer("Eltwise", [x, above], part="rest", coeff=[1.0, -1.0])
-    return sum_of(step, above, times(step, rest, slope, part="below"))
+    return combine(step, "Add", above, combine(step, "Mul", rest, slope, part="below"))
 
 
 @reads("Cast", "CastLike")
@@ -189,8 +177,6 @@ def cast(step: Step) -> Outputs:
         with np.errstate(all="ignore"):
             return value.astype(wanted)
     if wanted.kind == "b" and value.dtype.kind != "b":
-        from sparknet.onnx.operators.comparing import differs
-
         return differs(step, value, None)
     if wanted.kind == "f":
         return replace(value, dtype=FLOAT)
@@ -220,18 +206,6 @@ def softmax(step: Step) -> Outputs:
     return step.reshape(made, x.shape) if joined else made
 
 
-def times(step: Step, one: Value, other: Value, part: str | None = None) -> Value:
-    from sparknet.onnx.operators.arithmetic import combine
-
-    return combine(step, "Mul", one, other, part)
-
-
-def sum_of(step: Step, one: Value, other: Value) -> Value:
-    from sparknet.onnx.operators.arithmetic import combine
-
-    return combine(step, "Add", one, other)
-
-
 @reads("ImageScaler")
 def image_scaler(step: Step) -> Outputs:
     """Of the first opset: x times a number, and a bias for each channel."""
@@ -240,5 +214,5 @@ def image_scaler(step: Step) -> Outputs:
     scale = float(step.attribute("scale", 1.0))
     if len(x.shape) < 2 or bias.size != x.shape[1]:
         step.refuse(f"it has {bias.size} biases for the shape {list(x.shape)}")
-    scaled = pointwise(step, "Power", of=x, part="scaled", scale=scale)
-    return sum_of(step, scaled, bias.reshape(-1, *[1] * (len(x.shape) - 2)))
+    scaled = step.pointwise("Power", of=x, part="scaled", scale=scale)
+    return combine(step, "Add", scaled, bias.reshape(-1, *[1] * (len(x.shape) - 2)))

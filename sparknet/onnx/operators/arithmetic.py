@@ -12,8 +12,7 @@ import numpy as np
 from sparknet.layers import Shape
 from sparknet.onnx.folding import fold
 from sparknet.onnx.limits import spread
-from sparknet.onnx.netlist import Computed, Made, Value
-from sparknet.onnx.operators.activations import LARGEST, pointwise
+from sparknet.onnx.netlist import LARGEST, Computed, Made, Value
 from sparknet.onnx.source import Array, OnnxNode
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -55,7 +54,7 @@ def summed(step: Step) -> Outputs:
     made: Value = blobs[0]
     for place, other in enumerate(blobs[1:]):
         made = combine(step, "Add", made, other, f"sum_{place}")
-    return pointwise(step, "Power", of=made, scale=share)
+    return step.pointwise("Power", of=made, scale=share)
 
 
 @reads("Pow")
@@ -64,7 +63,7 @@ def power(step: Step) -> Outputs:
     if isinstance(exponent, Computed):
         if isinstance(base, Computed) or base.size != 1 or float(np.ravel(base)[0]) <= 0:
             step.refuse("a power that the model computes needs a constant base above zero")
-        return pointwise(step, "Exp", of=exponent, base=float(np.ravel(base)[0]))
+        return step.pointwise("Exp", of=exponent, base=float(np.ravel(base)[0]))
     if exponent.size != 1:
         step.refuse("its exponent must be one number")
     number = float(np.ravel(exponent)[0])
@@ -72,7 +71,7 @@ def power(step: Step) -> Outputs:
         step.refuse(f"it takes whole numbers to the power of {number:g}, and no layer rounds")
     if exponent.ndim > len(base.shape):
         base = _lined_up(step, step.plain(base), exponent.ndim, "axes")
-    return pointwise(step, "Power", of=base, power=number)
+    return step.pointwise("Power", of=base, power=number)
 
 
 def combine(step: Step, op: str, a: Value, b: Value, part: str | None = None) -> Value:
@@ -86,10 +85,10 @@ def combine(step: Step, op: str, a: Value, b: Value, part: str | None = None) ->
         return fold(OnnxNode(op, step.node.name, [], []), [np.asarray(a), np.asarray(b)])[0]
     array = step.unbatched(a)
     if op == "Sub":  # c - x
-        turned = pointwise(step, "Power", of=b, part="negative", scale=-1.0)
+        turned = step.pointwise("Power", of=b, part="negative", scale=-1.0)
         return _with_constant(step, "Add", turned, array, part)
     if op == "Div":  # c / x
-        turned = pointwise(step, "Power", of=b, part="inverse", power=-1.0)
+        turned = step.pointwise("Power", of=b, part="inverse", power=-1.0)
         return _with_constant(step, "Mul", turned, array, part)
     return _with_constant(step, op, b, array, part)
 
@@ -143,13 +142,13 @@ def _spread(step: Step, array: Array, x: Computed) -> Computed:
 def _with_number(step: Step, op: str, x: Computed, number: float, part: str | None) -> Value:
     if op == "Max":
         if number == 0:
-            return pointwise(step, "ReLU", of=x, part=part)
-        return pointwise(step, "Clip", of=x, part=part, min=number, max=LARGEST)
+            return step.pointwise("ReLU", of=x, part=part)
+        return step.pointwise("Clip", of=x, part=part, min=number, max=LARGEST)
     if op == "Min":
-        return pointwise(step, "Clip", of=x, part=part, min=-LARGEST, max=number)
+        return step.pointwise("Clip", of=x, part=part, min=-LARGEST, max=number)
     if op == "Add":
-        return x if number == 0 else pointwise(step, "Power", of=x, part=part, shift=number)
-    return x if number == 1 else pointwise(step, "Power", of=x, part=part, scale=number)
+        return x if number == 0 else step.pointwise("Power", of=x, part=part, shift=number)
+    return x if number == 1 else step.pointwise("Power", of=x, part=part, scale=number)
 
 
 def _reaches_over_open(step: Step, array: Array, shape: Shape) -> bool:
@@ -205,7 +204,7 @@ def _of_blobs(step: Step, op: str, a: Computed, b: Computed, part: str | None) -
         if found is not None:
             return found
     if op == "Div":
-        b, op = pointwise(step, "Power", of=b, part="inverse", power=-1.0), "Mul"
+        b, op = step.pointwise("Power", of=b, part="inverse", power=-1.0), "Mul"
     if a.shape != b.shape:
         return _unequal(step, op, a, b, part)
     return _equal(step, op, a, b, part)
@@ -240,7 +239,7 @@ def _unequal(step: Step, op: str, a: Computed, b: Computed, part: str | None) ->
     a, b = (_lined_up(step, x, axes, f"axes_{place}") for place, x in enumerate((a, b)))
     whole = spread(a.shape, b.shape)
     if op == "Sub" and a.shape == whole:
-        b, op = pointwise(step, "Power", of=b, part="negative", scale=-1.0), "Add"
+        b, op = step.pointwise("Power", of=b, part="negative", scale=-1.0), "Add"
     if op in ("Add", "Mul"):
         if b.shape == whole:
             a, b = b, a

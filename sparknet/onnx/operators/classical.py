@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.onnx.netlist import Computed
-from sparknet.onnx.operators.activations import LARGEST, TINY
+from sparknet.onnx.netlist import LARGEST, TINY, Computed
 from sparknet.onnx.operators.arithmetic import combine
 from sparknet.onnx.operators.matrices import linear
 from sparknet.onnx.operators.picking import PLACES, first_places

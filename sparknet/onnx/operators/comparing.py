@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparknet.onnx.limits import bounded
-from sparknet.onnx.netlist import Computed, Value
-from sparknet.onnx.operators.activations import LARGEST, pointwise
+from sparknet.onnx.netlist import LARGEST, Computed, Value
 from sparknet.onnx.operators.arithmetic import combine
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -34,7 +33,7 @@ def _above(step: Step, a: Value, b: Value, part: str | None, turned: bool) -> Va
         difference = combine(step, "Sub", a, b, part="difference")
         assert isinstance(difference, Computed)
         limit, x = 0.0, difference
-    made = pointwise(step, "Threshold", of=x, part=part, threshold=limit)
+    made = step.pointwise("Threshold", of=x, part=part, threshold=limit)
     return _logical(_reversed(step, made, None) if turned else made)
 
 
@@ -44,7 +43,7 @@ def _logical(made: Computed) -> Computed:
 
 
 def _reversed(step: Step, x: Value, part: str | None) -> Computed:
-    return _logical(pointwise(step, "Power", of=x, part=part, scale=-1.0, shift=1.0))
+    return _logical(step.pointwise("Power", of=x, part=part, scale=-1.0, shift=1.0))
 
 
 @reads("Equal")
@@ -70,15 +69,15 @@ def _is_infinite(step: Step, x: Computed, limit: Array) -> Value:
 
 def differs(step: Step, x: Value, part: str | None) -> Computed:
     """Whether a value is not 0."""
-    size = pointwise(step, "AbsVal", of=x, part="size")
-    return _logical(pointwise(step, "Threshold", of=size, part=part, threshold=0.0))
+    size = step.pointwise("AbsVal", of=x, part="size")
+    return _logical(step.pointwise("Threshold", of=size, part=part, threshold=0.0))
 
 
 @reads("IsNaN")
 def is_nan(step: Step) -> Outputs:
     """The size of no number is above -1."""
-    size = pointwise(step, "AbsVal", part="size")
-    number = pointwise(step, "Threshold", of=size, part="number", threshold=-1.0)
+    size = step.pointwise("AbsVal", part="size")
+    number = step.pointwise("Threshold", of=size, part="number", threshold=-1.0)
     return _reversed(step, number, None)
 
 
@@ -102,9 +101,9 @@ def _numbers(value: Value) -> Value:
 
 @reads("Sign")
 def sign(step: Step) -> Outputs:
-    above = pointwise(step, "Threshold", part="above", threshold=0.0)
-    turned = pointwise(step, "Power", part="negative", scale=-1.0)
-    below = pointwise(step, "Threshold", of=turned, part="below", threshold=0.0)
+    above = step.pointwise("Threshold", part="above", threshold=0.0)
+    turned = step.pointwise("Power", part="negative", scale=-1.0)
+    below = step.pointwise("Threshold", of=turned, part="below", threshold=0.0)
     return combine(step, "Sub", above, below)
 
 

@@ -46,14 +46,6 @@ def turned(value: Value, order: Sequence[int]) -> Value:
     return Computed(value.name, value.stored, same, pads)
 
 
-def permuted(step: Step, x: Computed, order: Sequence[int]) -> Computed:
-    """The blob with its axes in another order."""
-    moved = [axis for axis in order if x.shape[axis] != 1]
-    if moved == sorted(moved):
-        return step.reshape(x, [x.shape[axis] for axis in order], part="transposed")
-    return step.layer("Permute", [x], part="transposed", order=list(order))
-
-
 @reads("Pad")
 def pad(step: Step) -> Outputs:
     """Zeros around an image wait for a layer that pads; the rest is made here."""
@@ -135,26 +127,6 @@ def _padded_by_blocks(
                 pieces.insert(0 if place == 0 else len(pieces), block)
         x = joined(step, pieces, axis, part=f"padded_{axis}")
     return x
-
-
-def padded(step: Step, x: Computed, before: Sequence[int], after: Sequence[int]) -> Computed:
-    """Zeros around an image: a convolution that copies each channel, and pads."""
-    from sparknet.onnx.operators.windows import even_window
-
-    channels, spatial = x.shape[1], len(x.shape) - 2
-    ones = np.ones((channels, 1, *[1] * spatial), np.float32)
-    window = even_window(step, ones, before[2:], after[2:], [1] * spatial, [1] * spatial)
-    kernel, options = window
-    return step.layer(
-        "Convolution",
-        [x],
-        [kernel],
-        part="padded",
-        num_output=channels,
-        group=channels,
-        bias_term=False,
-        **options,
-    )
 
 
 # -- pieces ----------------------------------------------------------------------------------

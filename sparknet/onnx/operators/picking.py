@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sparknet.onnx.netlist import Computed
-from sparknet.onnx.operators.activations import pointwise
 from sparknet.onnx.operators.arithmetic import combine
-from sparknet.onnx.operators.moving import permuted, taken
+from sparknet.onnx.operators.moving import taken
 from sparknet.onnx.step import Outputs, Step, reads
 
 PLACES = np.dtype(np.int64)
@@ -18,7 +17,7 @@ def extreme(step: Step) -> Outputs:
     x = step.blob()
     axis = _axis(step, x, 0)
     if step.op == "ArgMin":
-        x = pointwise(step, "Power", of=x, part="negative", scale=-1.0)
+        x = step.pointwise("Power", of=x, part="negative", scale=-1.0)
     keep = bool(step.attribute("keepdims", 1))
     part = None if keep else "places"
     made = _places(step, x, axis, 1, bool(step.attribute("select_last_index")), part)
@@ -38,13 +37,13 @@ def top_k(step: Step) -> Outputs:
     if not 1 <= most <= x.shape[axis]:
         step.refuse(f"it takes {most} of {x.shape[axis]} values")
     if not largest:
-        x = pointwise(step, "Power", of=x, part="negative", scale=-1.0)
+        x = step.pointwise("Power", of=x, part="negative", scale=-1.0)
     values: Computed | None = None
     if step.is_read(0):
         part = None if largest else "negative_values"
         values = step.layer("ArgMax", [x], part=part, axis=axis, top_k=most, out_max_val=True)
         if not largest:
-            values = pointwise(step, "Power", of=values, scale=-1.0)
+            values = step.pointwise("Power", of=values, scale=-1.0)
     places = _places(step, x, axis, most, False, "places") if step.is_read(1) else None
     return [np.zeros(0, np.float32) if one is None else one for one in (values, places)]
 
@@ -82,15 +81,15 @@ def _first_place(step: Step, x: Computed, axis: int, part: str | None) -> Comput
     """Of an axis of any size: how many values lie before the first that no other is above."""
     most = step.layer("ArgMax", [x], part="most", axis=axis, out_max_val=True)
     distance = combine(step, "Sub", most, x, part="distance")
-    below = pointwise(step, "Threshold", of=distance, part="below", threshold=0.0)
-    reached = pointwise(step, "Power", of=below, part="reached", scale=-1.0, shift=1.0)
+    below = step.pointwise("Threshold", of=distance, part="below", threshold=0.0)
+    reached = step.pointwise("Power", of=below, part="reached", scale=-1.0, shift=1.0)
     total = step.layer("CumSum", [reached], part="total", axis=axis)
     before = step.layer("Clip", [total], part="after", min=0.0, max=1.0)
     before = step.layer("Power", [before], part="before", scale=-1.0, shift=1.0)
     shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     if axis != len(x.shape) - 1:
         order = [one for one in range(len(x.shape)) if one != axis] + [axis]
-        before = permuted(step, before, order)
+        before = step.permuted(before, order)
     count = step.layer("Reduction", [before], part="count", axis=len(x.shape) - 1)
     made = step.reshape(count, shape, part=part)
     made.dtype = PLACES

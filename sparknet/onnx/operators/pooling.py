@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.onnx.netlist import Computed
-from sparknet.onnx.operators.moving import padded, taken
+from sparknet.onnx.operators.moving import taken
 from sparknet.onnx.operators.windows import NodeWindow, window_of
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -164,7 +164,7 @@ def _pooled_apart(
     ]
     after = [max(one, 0) for one in reach]
     if average:
-        around = padded(step, x, [0, 0, *window.before], [0, 0, *after])
+        around = step.padded(x, [0, 0, *window.before], [0, 0, *after])
     else:
         around = x
         for axis, (low, high) in enumerate(zip(window.before, after, strict=True), 2):

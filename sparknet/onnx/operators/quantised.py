@@ -10,7 +10,6 @@ from math import inf, isfinite
 import numpy as np
 
 from sparknet.onnx.netlist import Computed, Netlist
-from sparknet.onnx.operators.activations import pointwise
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -57,7 +56,7 @@ def dequantize(step: Step) -> Outputs:
         return value
     if not value.integral or value.rounded:
         step.refuse("it reads whole numbers, which no layer gives")
-    return pointwise(step, "Power", scale=scale, shift=-_number(zero) * scale)
+    return step.pointwise("Power", scale=scale, shift=-_number(zero) * scale)
 
 
 def _scale(step: Step) -> tuple[float, Array | None]:
@@ -93,7 +92,7 @@ def _held_between(
     if low == 0 and made is not None and made.type == "ReLU" and not made.options.negative_slope:
         value = net.blobs[made.parameter.bottom[0]]
         net.remove(made)
-    return pointwise(step, "Clip", of=value, min=low, max=high)
+    return step.pointwise("Clip", of=value, min=low, max=high)
 
 
 def _reach(net: Netlist, name: str, most: int) -> tuple[float, float]:

@@ -7,9 +7,7 @@ from math import prod
 import numpy as np
 
 from sparknet.onnx.folding import axes_of
-from sparknet.onnx.netlist import Computed
-from sparknet.onnx.operators.activations import LARGEST, TINY, pointwise
-from sparknet.onnx.operators.moving import permuted
+from sparknet.onnx.netlist import LARGEST, TINY, Computed
 from sparknet.onnx.operators.pooling import over_all
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -46,13 +44,13 @@ def reduce(step: Step) -> Outputs:
     ]
     x = step.plain(value)
     if step.op == "ReduceLogSumExp":
-        x = pointwise(step, "Exp", of=x, part="exp")
+        x = step.pointwise("Exp", of=x, part="exp")
     extreme = step.op in ("ReduceMax", "ReduceMin")
     if axes == [2, 3] and count == 4 and (extreme or step.op == "ReduceMean"):
         whole = keep and step.op != "ReduceMin"
         method = "AVE" if step.op == "ReduceMean" else "MAX"
         x = (
-            pointwise(step, "Power", of=x, part="negative", scale=-1.0)
+            step.pointwise("Power", of=x, part="negative", scale=-1.0)
             if step.op == "ReduceMin"
             else x
         )
@@ -68,12 +66,12 @@ def _over(step: Step, x: Computed, axes: list[int], extreme: bool) -> Computed:
     count = len(x.shape)
     order = [axis for axis in range(count) if axis not in axes] + axes
     if order != list(range(count)):
-        x = permuted(step, x, order)
+        x = step.permuted(x, order)
     first = count - len(axes)
     if not extreme:
         return step.layer("Reduction", [x], part="reduced", operation=_SUMS[step.op], axis=first)
     if step.op == "ReduceMin":
-        x = pointwise(step, "Power", of=x, part="negative", scale=-1.0)
+        x = step.pointwise("Power", of=x, part="negative", scale=-1.0)
     width = prod(x.shape[first:])
     rows = step.reshape(x, (prod(x.shape[:first]), 1, 1, width), part="rows")
     return over_all(step, rows, "MAX")
@@ -106,7 +104,7 @@ def lp_normalization(step: Step) -> Outputs:
     axis = step.axis(int(step.attribute("axis", -1)), len(x.shape))
     squares = int(step.attribute("p", 2)) == 2
     order = [one for one in range(len(x.shape)) if one != axis] + [axis]
-    moved = x if axis == len(x.shape) - 1 else permuted(step, x, order)
+    moved = x if axis == len(x.shape) - 1 else step.permuted(x, order)
     kind = "SUMSQ" if squares else "ASUM"
     total = step.layer("Reduction", [moved], part="total", operation=kind, axis=len(order) - 1)
     least = step.layer("Clip", [total], part="least", min=TINY, max=LARGEST)  # 0 stays 0

@@ -8,7 +8,6 @@ import numpy as np
 
 from sparknet.onnx.folding import reshaped
 from sparknet.onnx.netlist import Computed
-from sparknet.onnx.operators.activations import pointwise
 from sparknet.onnx.step import Outputs, Step, reads
 
 
@@ -32,7 +31,7 @@ def dropout(step: Step) -> Outputs:
             step.reading.dropping.append(step.node.name)
     if not 0 <= ratio < 1:
         step.refuse(f"its ratio is {ratio:g}")
-    return pointwise(step, "Dropout", dropout_ratio=ratio) if ratio else step.value(0)
+    return step.pointwise("Dropout", dropout_ratio=ratio) if ratio else step.value(0)
 
 
 _DROPOUT = ((1, "the ratio"), (2, "whether it is in training"))

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from sparknet.onnx.limits import bounded
+from sparknet.onnx.kernels import even_window
 from sparknet.onnx.netlist import Computed
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -70,49 +68,6 @@ def window_of(step: Step, kernel: Sequence[int], sizes: Sequence[int]) -> NodeWi
     return window
 
 
-def even_window(
-    step: Step,
-    weights: Array,
-    before: Sequence[int],
-    after: Sequence[int],
-    stride: Sequence[int],
-    dilation: Sequence[int],
-) -> tuple[Array, dict[str, Any]]:
-    """Weights and options with as much padding before as after: Caffe knows no other.
-
-    A kernel that grows by zeros on one side gives the same results.
-    """
-    zeros, pads = [(0, 0), (0, 0)], []
-    for low, high, gap in zip(before, after, dilation, strict=True):
-        taps, rest = divmod(abs(high - low), gap)
-        if rest:
-            step.refuse(f"pads {low} and {high} are uneven, and dilation {gap} does not divide it")
-        zeros.append((taps, 0) if high > low else (0, taps))
-        pads.append(max(low, high))
-    bounded([size + sum(more) for size, more in zip(weights.shape, zeros, strict=True)], [weights])
-    kernel = np.pad(weights, zeros)
-    options: dict[str, Any] = {
-        **_sizes("kernel_size", ("kernel_h", "kernel_w"), kernel.shape[2:]),
-        **_sizes("stride", ("stride_h", "stride_w"), stride, 1),
-        **_sizes("pad", ("pad_h", "pad_w"), pads, 0),
-    }
-    if any(gap != 1 for gap in dilation):
-        options["dilation"] = list(dilation) if len(set(dilation)) > 1 else [dilation[0]]
-    return kernel, options
-
-
-def _sizes(
-    name: str, apart: tuple[str, str], sizes: Sequence[int], default: int | None = None
-) -> dict[str, Any]:
-    if all(size == default for size in sizes):
-        return {}
-    if len(set(sizes)) == 1:
-        return {name: [int(sizes[0])]}
-    if len(sizes) == 2:
-        return {apart[0]: int(sizes[0]), apart[1]: int(sizes[1])}
-    return {name: [int(size) for size in sizes]}
-
-
 def _padded_input(step: Step) -> tuple[Computed, list[int], list[int]]:
     """The image, and zeros that lie around it already."""
     value = step.value(0)
@@ -137,7 +92,7 @@ def conv(step: Step) -> Outputs:
     group = int(step.attribute("group", 1))
     if group < 1 or weights.shape[1] * group != x.shape[1]:
         step.refuse(f"weights {list(weights.shape)} do not fit {x.shape[1]} channels")
-    kernel, options = even_window(step, weights, before, after, window.stride, window.dilation)
+    kernel, options = even_window(weights, before, after, window.stride, window.dilation)
     return _convolution(step, "Convolution", x, kernel, weights.shape[0], group, options)
 
 
@@ -171,25 +126,9 @@ def conv_transpose(step: Step) -> Outputs:
     window = window_of(step, weights.shape[2:], x.shape[2:])
     extra = [int(one) for one in step.attribute("output_padding") or [0] * spatial]
     before, after = _cut_off(step, window, x.shape[2:], extra)
-    zeros, pads = [(0, 0), (0, 0)], []
-    for low, high, gap in zip(before, after, window.dilation, strict=True):
-        # `high` may be below zero: rows are added.
-        taps, rest = divmod(abs(high - low), gap)
-        if rest:
-            step.refuse(f"it cuts off {low} and {high}; dilation {gap} does not divide that")
-        zeros.append((0, taps) if high < low else (taps, 0))
-        pads.append(max(low, high))
-    if min(pads, default=0) < 0:
+    if any(max(ends) < 0 for ends in zip(before, after, strict=True)):
         step.refuse("its output is larger than its windows reach")
-    bounded([size + sum(more) for size, more in zip(weights.shape, zeros, strict=True)], [weights])
-    kernel = np.pad(weights, zeros)
-    options = {
-        **_sizes("kernel_size", ("kernel_h", "kernel_w"), kernel.shape[2:]),
-        **_sizes("stride", ("stride_h", "stride_w"), window.stride, 1),
-        **_sizes("pad", ("pad_h", "pad_w"), pads, 0),
-    }
-    if any(gap != 1 for gap in window.dilation):
-        options["dilation"] = window.dilation
+    kernel, options = even_window(weights, before, after, window.stride, window.dilation)
     outputs = weights.shape[1] * group
     return _convolution(step, "Deconvolution", x, kernel, outputs, group, options)
 
