@@ -138,13 +138,13 @@ def read(
 ) -> NetParameter:
     """Read the net of a text file, which is trusted by default, or of a model, which is not."""
     from sparknet.onnx import open_model
-    from sparknet.proto import read_net, upgrade_net
+    from sparknet.proto import read_net
     from sparknet.proto.dialect import in_dialect
     from sparknet.proto.untrusted import with_trust
 
     if model is None and Path(path).suffix in MODELS:
         model = open_model(path)
-    net = read_net(path, unknown=unknown) if model is None else upgrade_net(model.net)
+    net = read_net(path, unknown=unknown) if model is None else model.net
     return with_trust(in_dialect(net, dialect), trusted)
 
 

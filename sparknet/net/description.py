@@ -124,7 +124,7 @@ def _describe(
     unknown: str,
 ) -> Description:
     if isinstance(message, NetMessage):
-        net = with_trust(upgrade_net(message), trusted)
+        net = upgrade_net(message) if trusted is None else with_trust(message, trusted)
         state = net_state(net, TEST if phase is None else phase, level, stages)
         main = _filtered(net, state)
         return Description(main, (main,))

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from sparknet.errors import LayerError, SolverError, shown
 from sparknet.proto import caffe_pb2
-from sparknet.proto.upgrade import needs_upgrade, upgrade_net
+from sparknet.proto.upgrade import upgrade_net
 
 UNTRUSTED = "the net is of unknown origin; give trusted=True (--trusted) if you know it"
 
@@ -19,8 +19,7 @@ def with_trust(net: caffe_pb2.NetParameter, trusted: bool | None) -> caffe_pb2.N
     """A net that is trusted or not; None leaves it as it is."""
     if trusted is None:
         return net
-    copy = caffe_pb2.NetParameter()
-    copy.CopyFrom(upgrade_net(net) if needs_upgrade(net) else net)
+    copy = upgrade_net(net)
     mark(copy, trusted)
     return copy
 

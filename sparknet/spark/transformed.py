@@ -14,7 +14,7 @@ from sparknet.spark.ask import Ask
 from sparknet.spark.box_frames import BoxFrames
 from sparknet.spark.by_value import by_value
 from sparknet.spark.column_function import as_vector, spark_function
-from sparknet.spark.column_types import plain
+from sparknet.spark.column_types import plain, quoted
 from sparknet.spark.columns import Wanted
 from sparknet.spark.outputs import Output
 from sparknet.spark.prediction import Prediction, valid_rows
@@ -69,11 +69,6 @@ def _mapped(data: DataFrame, given: Prediction) -> DataFrame:
     schema = StructType([*rows.schema.fields, *fields])
     made = rows.mapInArrow(by_value(partial(valid_rows, given=given)), schema)
     return _finished(made.toDF(*data.columns, *(o.column for o in given.outputs)), given)
-
-
-def quoted(name: str) -> str:
-    """A column's name as Spark reads it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def key_of(ask: Ask, data: DataFrame | None) -> str | None:

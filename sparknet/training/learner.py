@@ -155,8 +155,8 @@ class FedLearner(ABC):
 
     last_rate: float
 
-    def __init__(self, feed: BatchSource) -> None:
-        self.feed = feed
+    def __init__(self, feed: BatchSource, settings: caffe_pb2.SolverParameter) -> None:
+        self.feed, self.settings = feed, settings
         self.on_gradient: OnGradient | None = None
         self._samples, self._loading = 0, 0.0
 
@@ -167,6 +167,10 @@ class FedLearner(ABC):
     @property
     @abstractmethod
     def gradients(self) -> NDArray: ...
+
+    @property
+    def momentum(self) -> float:
+        return float(self.settings.momentum) if self.settings.type in _WITH_MOMENTUM else 0.0
 
     def step(self, count: int) -> Steps:
         return repeat(self._step, count)
@@ -203,7 +207,7 @@ class SolverLearner(FedLearner):
     """A `Learner` with a solver of the embedded engine."""
 
     def __init__(self, solver: Solver, feed: BatchSource) -> None:
-        super().__init__(feed)
+        super().__init__(feed, solver.param)
         self.solver = solver
         self.statistics = WeightCollection.of(solver.net, copy=False).layout.statistics
         self.last_rate = solver.lr
@@ -224,10 +228,6 @@ class SolverLearner(FedLearner):
     @property
     def histories(self) -> Sequence[NDArray]:
         return self.solver.flat_history
-
-    @property
-    def momentum(self) -> float:
-        return momentum_of(self.solver.param)
 
     @property
     def iter(self) -> int:
@@ -277,11 +277,6 @@ class SolverLearner(FedLearner):
         seed, *draws = state["random"]
         self.solver.net.random_state = (seed, draws)
         return ""
-
-
-def momentum_of(solver: caffe_pb2.SolverParameter) -> float:
-    """The momentum of a history that sums up rate · gradient; else 0."""
-    return float(solver.momentum) if solver.type in _WITH_MOMENTUM else 0.0
 
 
 class NetFeed:

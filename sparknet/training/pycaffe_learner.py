@@ -15,7 +15,7 @@ from sparknet.layers import LAYERS, TRAIN, Shape, make
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.proto import SolverState, caffe_pb2, read_state, write_state
-from sparknet.training.learner import BatchSource, FedLearner, momentum_of
+from sparknet.training.learner import BatchSource, FedLearner
 from sparknet.training.mirror import Mirror
 from sparknet.weights import Layout, Scattered, Span, layout_of
 
@@ -57,8 +57,8 @@ class PycaffeLearner(FedLearner):
 
     def __init__(self, net: Net, feed: BatchSource, seed: int) -> None:
         assert net.settings is not None
-        super().__init__(feed)
-        self.net, self.settings = net, net.settings
+        super().__init__(feed, net.settings)
+        self.net = net
         self._solver, self._seed = net.solver, seed
         self._layout = layout_of(net.net)
         self.statistics = self._layout.statistics
@@ -95,10 +95,6 @@ class PycaffeLearner(FedLearner):
     def clipped(self) -> int:
         """Real Caffe does not count."""
         return int(getattr(self._solver, "clipped", 0))
-
-    @property
-    def momentum(self) -> float:
-        return momentum_of(self.settings)
 
     @property
     def iter(self) -> int:
