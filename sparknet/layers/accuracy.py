@@ -24,6 +24,7 @@ class Accuracy(Layer):
     gradient = False
     judges = True
     classes = 1
+    copied = ("top_k",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         scores, labels = bottoms
@@ -35,6 +36,6 @@ class Accuracy(Layer):
         if options.top_k > scores[axis] and count(scores):
             self.fail(f"top_k {options.top_k} is more than the number of classes, {scores[axis]}")
         ignore = options.ignore_label if options.HasField("ignore_label") else None
-        values = {**around(scores, axis), "top_k": options.top_k, "ignore_label": ignore}
+        values = {**around(scores, axis), "ignore_label": ignore}
         per_class: tuple[Shape, ...] = ((scores[axis],),) if len(self.parameter.top) > 1 else ()
         return Plan(tops=((), *per_class), values=values)

@@ -18,6 +18,7 @@ class ArgMax(Layer):
     stock = True
     field = "argmax_param"
     gradient = False
+    copied = ("top_k", "out_max_val")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options, shape = self.options, bottoms[0]
@@ -33,7 +34,7 @@ class ArgMax(Layer):
         choices = values["channels"]
         if not 1 <= options.top_k <= (choices or 0):
             self.fail(f"top_k {options.top_k} must be from 1 to the number of values, {choices}")
-        values |= {"top_k": options.top_k, "out_max_val": options.out_max_val}
+        values |= {}
         return Plan(tops=(top,), values=values)
 
     def _whole_item(self, shape: Shape) -> Shape:

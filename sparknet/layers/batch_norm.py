@@ -30,6 +30,7 @@ class BatchNorm(Layer):
     in_place = True
     frozen = True
     statistics = slice(STATISTICS)
+    copied = ("moving_average_fraction", "eps")
 
     def check_params(self, specs: Sequence[caffe_pb2.ParamSpec]) -> None:
         for index, spec in enumerate(specs[:STATISTICS]):
@@ -71,9 +72,5 @@ class BatchNorm(Layer):
             slope = options.scale_filler if options.HasField("scale_filler") else constant(1)
             params += (learnable(self, shapes[0], slope),)
             params += (learnable(self, shapes[0], options.bias_filler),)
-        values = {
-            "use_global_stats": self.by_running,
-            "moving_average_fraction": options.moving_average_fraction,
-            "eps": options.eps,
-        }
+        values = {"use_global_stats": self.by_running}
         return Plan((bottom,), params, values)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sparknet.layers.neuron import Neuron
 
 
@@ -13,7 +11,4 @@ class Clip(Neuron):
     type = "Clip"
     stock = True
     field = "clip_param"
-
-    def constants(self) -> dict[str, Any]:
-        options = self.options
-        return {"min": options.min, "max": options.max}
+    copied = ("min", "max")

@@ -21,6 +21,7 @@ class ContrastiveLoss(Loss):
     labelled = True
     field = "contrastive_loss_param"
     bottoms = exactly(3)
+    copied = ("margin", "legacy_version")
 
     def force_backward(self, bottom: int) -> bool:
         return bottom != 2
@@ -36,10 +37,4 @@ class ContrastiveLoss(Loss):
         check_one_label_each(self, same)
         if count(same) != one[0]:
             self.fail(f"{one[0]} pairs need as many labels; there are {count(same)}")
-        options = self.options
-        return {
-            "num": one[0],
-            "channels": shapes[0][1],
-            "margin": options.margin,
-            "legacy_version": options.legacy_version,
-        }
+        return {"num": one[0], "channels": shapes[0][1]}

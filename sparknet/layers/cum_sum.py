@@ -13,14 +13,11 @@ class CumSum(Layer):
 
     type = "CumSum"
     field = "cum_sum_param"
+    copied = ("exclusive", "reverse")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
-        values = {
-            "axis": self.axis(options.axis, bottoms[0]),
-            "exclusive": options.exclusive,
-            "reverse": options.reverse,
-        }
+        values = {"axis": self.axis(options.axis, bottoms[0])}
         return Plan((bottoms[0],), values=values)
 
     def mixes(self, bottom: Shape, axis: int) -> bool:

@@ -28,6 +28,7 @@ class Data(SourceLayer):
     fields = ("transform_param",)
     tops = between(1, 2)
     reads = batches = pictures = True
+    copied = ("source", "backend", "shuffle")
 
     def survey(self) -> Plan:
         options = self.options
@@ -35,14 +36,7 @@ class Data(SourceLayer):
         transform = TransformParam(self, self.parameter.transform_param, sized=True)
         channels, height, width = transform.output(self._record_shape(transform))
         labels = len(self.parameter.top) > 1
-        values = {
-            "source": options.source,
-            "backend": self.choice("backend"),
-            "batch_size": batch,
-            "labels": labels,
-            "shuffle": options.shuffle,
-            **transform.values(),
-        }
+        values = {"batch_size": batch, "labels": labels, **transform.values()}
         tops: tuple[Shape, ...] = ((batch, channels, height, width),)
         return Plan(tops=(*tops, (batch,)) if labels else tops, values=values)
 

@@ -16,6 +16,7 @@ class Eltwise(Layer):
     tolerates_int8 = True
     bottoms = at_least(2)
     in_place = True
+    copied = ("stable_prod_grad",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         operation = self.choice("operation")
@@ -30,9 +31,5 @@ class Eltwise(Layer):
                     f"all bottoms must have one shape; bottom 0 is {shape_text(bottoms[0])}, "
                     f"bottom {index} is {shape_text(shape)}"
                 )
-        values = {
-            "operation": operation,
-            "coeff": given or (1.0,) * len(bottoms),
-            "stable_prod_grad": self.options.stable_prod_grad,
-        }
+        values = {"operation": operation, "coeff": given or (1.0,) * len(bottoms)}
         return Plan((bottoms[0],), values=values)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sparknet.layers.neuron import Neuron
 
 
@@ -13,6 +11,4 @@ class ELU(Neuron):
     type = "ELU"
     stock = True
     field = "elu_param"
-
-    def constants(self) -> dict[str, Any]:
-        return {"alpha": self.options.alpha}
+    copied = ("alpha",)

@@ -15,6 +15,7 @@ class Embed(Layer):
     stock = True
     field = "embed_param"
     gathers = True
+    copied = ("bias_term",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -23,7 +24,7 @@ class Embed(Layer):
                 self.fail(f"{name} must be positive; it is {getattr(options, name)}")
         outputs, rows = options.num_output, options.input_dim
         params = weights(self, (rows, outputs), (outputs,))
-        values = {"num_output": outputs, "input_dim": rows, "bias_term": options.bias_term}
+        values = {"num_output": outputs, "input_dim": rows}
         return Plan(((*bottoms[0], outputs),), params, values)
 
     def takes(self, bottom: int) -> str:

@@ -25,6 +25,7 @@ class FocalLoss(Loss):
     squashes = "softmax"
     labelled = True
     classes = 1
+    copied = ("gamma", "alpha")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)
@@ -44,7 +45,5 @@ class FocalLoss(Loss):
             **normalizing(self.parameter.loss_param, default="valid"),
             "ignore_label": ignore_label(self.parameter.loss_param),
             "kind": kind,
-            "gamma": options.gamma,
-            "alpha": options.alpha,
         }
         return Plan(((), data)[: max(len(self.parameter.top), 1)], values=values)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sparknet.layers.neuron import Neuron
 
 
@@ -12,6 +10,4 @@ class GELU(Neuron):
 
     type = "GELU"
     field = "gelu_param"
-
-    def constants(self) -> dict[str, Any]:
-        return {"approximate": self.choice("approximate")}
+    copied = ("approximate",)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sparknet.layers.layer import Plan, Shape
+from sparknet.layers.layer import Shape
 from sparknet.layers.recurrent import Recurrent
 
 
@@ -18,13 +16,9 @@ class GRU(Recurrent):
 
     type = "GRU"
     states = 1
+    copied = ("reset_after",)
 
     def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:
         if static:
             self.fail("takes no static input")
         return [(3 * hidden, inputs), (3 * hidden,), (3 * hidden, hidden), (hidden,)]
-
-    def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        plan = super().infer(bottoms)
-        values = {**plan.values, "reset_after": self.options.reset_after}
-        return Plan(plan.tops, plan.params, values)

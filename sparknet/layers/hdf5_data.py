@@ -19,6 +19,7 @@ class HDF5Data(SourceLayer):
     stock = True
     field = "hdf5_data_param"
     reads = batches = True
+    copied = ("source", "shuffle")
 
     def data_set(self) -> Any:
         from sparknet.loaders.opening import open_records
@@ -42,10 +43,5 @@ class HDF5Data(SourceLayer):
                     f"the data sets of {files[0]} must have the same number of rows; "
                     f"their shapes are {', '.join(map(shape_text, shapes))}"
                 )
-        values = {
-            "source": options.source,
-            "files": tuple(files),
-            "batch_size": batch,
-            "shuffle": options.shuffle,
-        }
+        values = {"files": tuple(files), "batch_size": batch}
         return Plan(tops=tuple((batch, *shape[1:]) for shape in shapes), values=values)

@@ -17,11 +17,8 @@ class HingeLoss(Loss):
     labelled = True
     field = "hinge_loss_param"
     classes = 1
+    copied = ("norm",)
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         check_one_label_each(self, bottoms[1])
-        return {
-            "num": bottoms[0][0],
-            "channels": count(bottoms[0][1:]),
-            "norm": self.choice("norm"),
-        }
+        return {"num": bottoms[0][0], "channels": count(bottoms[0][1:])}

@@ -23,18 +23,23 @@ class ImageData(SourceLayer):
     fields = ("transform_param",)
     tops = exactly(2)
     reads = batches = pictures = True
+    copied = (
+        "new_height",
+        "new_width",
+        "source",
+        "root_folder",
+        "shuffle",
+        "rand_skip",
+        "is_color",
+    )
 
     def survey(self) -> Plan:
         options = self.options
         batch = self.batch(options.batch_size)
         transform = TransformParam(self, self.parameter.transform_param, sized=True)
         channels, height, width = transform.output(self._image_shape())
-        names = ("source", "root_folder", "shuffle", "rand_skip", "is_color")
         values = {
-            **{name: getattr(options, name) for name in names},
             "batch_size": batch,
-            "new_height": options.new_height,
-            "new_width": options.new_width,
             **transform.values(),
         }
         return Plan(tops=((batch, channels, height, width), (batch,)), values=values)

@@ -18,6 +18,7 @@ class InnerProduct(Layer):
     type = "InnerProduct"
     stock = True
     field = "inner_product_param"
+    copied = ("transpose", "bias_term", "normalize")
 
     def vectors(self, bottoms: Sequence[Shape]) -> tuple[Shape, ...]:
         return (bottoms[0][self.axis(self.options.axis, bottoms[0]) :],)
@@ -32,13 +33,7 @@ class InnerProduct(Layer):
         axis = self.axis(options.axis, bottoms[0])
         inputs = count(bottoms[0][axis:])
         weight = (inputs, outputs) if options.transpose else (outputs, inputs)
-        values = {
-            "axis": axis,
-            "num_output": outputs,
-            "transpose": options.transpose,
-            "bias_term": options.bias_term,
-            "normalize": options.normalize,
-        }
+        values = {"axis": axis, "num_output": outputs}
         params = weights(self, weight, (outputs,))
         return Plan(((*bottoms[0][:axis], outputs),), params, values)
 

@@ -16,6 +16,7 @@ class Interp(Layer):
     type = "Interp"
     field = "interp_param"
     bottoms = between(1, 2)
+    copied = ("pad_beg", "pad_end")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -32,8 +33,7 @@ class Interp(Layer):
         size = self._given_size(bottoms) or self._scaled(inner)
         if min(size) < 1:
             self.fail(f"height and width must be positive; they are {shape_text(size)}")
-        values = {"pad_beg": options.pad_beg, "pad_end": options.pad_end}
-        return Plan(((num, channels, *size),), values=values)
+        return Plan(((num, channels, *size),))
 
     def _given_size(self, bottoms: Sequence[Shape]) -> tuple[int, int] | None:
         options = self.options

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn
 
 from sparknet.errors import LayerError
 from sparknet.proto import caffe_pb2
+from sparknet.proto.message_fields import is_repeated
 
 Shape = tuple[int, ...]
 
@@ -136,6 +137,9 @@ class Layer(ABC):
     labelled: ClassVar[bool] = False
     """Bottoms after the first hold labels or places, not numbers to compute with."""
 
+    copied: ClassVar[tuple[str, ...]] = ()
+    """Options that the plan's values hold as they are given, beside those of the bases."""
+
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         self.parameter = parameter
         self.phase = phase
@@ -238,7 +242,7 @@ class Layer(ABC):
     def plan(self, bottoms: Sequence[Shape]) -> Plan:
         """Run `infer` and check the sizes of its result; callers use this."""
         bottoms = tuple(tuple(shape) for shape in bottoms)
-        plan = self.infer(bottoms)
+        plan = self.completed(self.infer(bottoms))
         for index, shape in enumerate(plan.tops):
             self._check_size(f"top {index}", shape)
         for index, param in enumerate(plan.params):
@@ -250,6 +254,19 @@ class Layer(ABC):
                     f"{shape_text(bottoms[index])} into {shape_text(plan.tops[index])}"
                 )
         return plan
+
+    def completed(self, plan: Plan) -> Plan:
+        """The plan with the options in `copied`: enumerations as `choice` names them, lists as
+        tuples."""
+        found: dict[str, Any] = {}
+        for kind in type(self).__mro__:
+            for name in vars(kind).get("copied", ()):
+                field = self.options.DESCRIPTOR.fields_by_name[name]
+                value = getattr(self.options, name)
+                word = self.choice(name) if field.enum_type is not None else value
+                found[name] = tuple(value) if is_repeated(field) else word
+        done = found.keys() <= plan.values.keys()
+        return plan if done else replace(plan, values={**found, **plan.values})
 
     def _check_size(self, what: str, shape: Shape) -> None:
         """Caffe: blob.cpp, Reshape.  Sizes of zero are allowed."""

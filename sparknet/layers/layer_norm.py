@@ -16,7 +16,8 @@ class LayerNorm(Layer):
 
     type = "LayerNorm"
     field = "layer_norm_param"
+    copied = ("eps",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         axis = self.axis(self.options.axis, bottoms[0])
-        return Plan((bottoms[0],), values={"axis": axis, "eps": self.options.eps})
+        return Plan((bottoms[0],), values={"axis": axis})

@@ -17,15 +17,11 @@ class Log(Neuron):
     type = "Log"
     stock = True
     field = "log_param"
+    copied = ("scale", "shift")
 
     def constants(self) -> dict[str, Any]:
         options = self.options
         log_base = log_of_base(self, options.base)
         if log_base == 0:
             self.fail("base 1 has no logarithm")
-        return {
-            "scale": options.scale,
-            "shift": options.shift,
-            "base_scale": 1 / log_base,
-            "diff_scale": options.scale / log_base,
-        }
+        return {"base_scale": 1 / log_base, "diff_scale": options.scale / log_base}

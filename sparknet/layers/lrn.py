@@ -15,6 +15,7 @@ class LRN(Layer):
     stock = True
     field = "lrn_param"
     tolerates_int8 = True
+    copied = ("alpha", "beta", "k", "norm_region")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -22,13 +23,7 @@ class LRN(Layer):
         if size % 2 == 0 or size > MAX_COUNT:
             self.fail(f"local_size must be odd and below 2^31; it is {size}")
         bottom = check_image(self, bottoms[0])
-        values = {
-            "local_size": size,
-            "alpha": options.alpha,
-            "beta": options.beta,
-            "k": options.k,
-            "norm_region": self.choice("norm_region"),
-        }
+        values = {"local_size": size}
         return Plan((bottom,), values=values)
 
     def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:

@@ -14,8 +14,9 @@ class Math(Neuron):
 
     type = "Math"
     field = "math_param"
+    copied = ("function",)
 
     def constants(self) -> dict[str, Any]:
         if not self.options.HasField("function"):
             self.fail("function must be given: FLOOR, CEIL, ROUND, TRUNC, SIN or COS")
-        return {"function": self.choice("function")}
+        return {}

@@ -16,6 +16,7 @@ class MatMul(Layer):
     type = "MatMul"
     field = "matmul_param"
     bottoms = exactly(2)
+    copied = ("transpose_a", "transpose_b")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         a, b = bottoms
@@ -31,8 +32,7 @@ class MatMul(Layer):
         if inner != other or any(x != y and 1 not in (x, y) for x, y in pairs):
             self.fail(f"the matrices {shape_text(a)} and {shape_text(b)} do not fit each other")
         top = (*(y if x == 1 else x for x, y in pairs), rows, columns)
-        values = {"transpose_a": options.transpose_a, "transpose_b": options.transpose_b}
-        return Plan((top,), values=values)
+        return Plan((top,))
 
     def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
         inner = bottoms[0][-2 if plan.values["transpose_a"] else -1]

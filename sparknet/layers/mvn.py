@@ -15,13 +15,8 @@ class MVN(Layer):
     stock = True
     field = "mvn_param"
     in_place = True
+    copied = ("across_channels", "normalize_variance", "eps")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         top = legacy_shape(self, bottoms[0], "the input")
-        options = self.options
-        values = {
-            "across_channels": options.across_channels,
-            "normalize_variance": options.normalize_variance,
-            "eps": options.eps,
-        }
-        return Plan((top,), values=values)
+        return Plan((top,))

@@ -19,6 +19,7 @@ class Normalize(Layer):
 
     type = "Normalize"
     field = "norm_param"
+    copied = ("across_spatial", "channel_shared", "eps")
 
     def ambiguous(self, bottoms: Sequence[Shape]) -> str:
         if self.parameter.HasField("norm_param"):
@@ -39,10 +40,5 @@ class Normalize(Layer):
             self.fail("learned_scale: false has no factor, which scale_filler would fill")
         filler = options.scale_filler if options.HasField("scale_filler") else constant(1)
         shape = () if options.channel_shared else (bottom[1],)
-        values = {
-            "across_spatial": options.across_spatial,
-            "channel_shared": options.channel_shared,
-            "eps": options.eps,
-        }
         params = (learnable(self, shape, filler),) if options.learned_scale else ()
-        return Plan((bottom,), params, values)
+        return Plan((bottom,), params)

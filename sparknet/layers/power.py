@@ -16,12 +16,8 @@ class Power(Neuron):
     type = "Power"
     stock = True
     field = "power_param"
+    copied = ("power", "scale", "shift")
 
     def constants(self) -> dict[str, Any]:
         options = self.options
-        return {
-            "power": options.power,
-            "scale": options.scale,
-            "shift": options.shift,
-            "diff_scale": options.power * options.scale,
-        }
+        return {"diff_scale": options.power * options.scale}

@@ -20,6 +20,7 @@ class PReLU(Layer):
     stock = True
     field = "prelu_param"
     in_place = True
+    copied = ("channel_shared",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         shape = bottoms[0]
@@ -28,10 +29,5 @@ class PReLU(Layer):
         options = self.options
         slopes: Shape = () if options.channel_shared else (shape[1],)
         filler = options.filler if options.HasField("filler") else constant(0.25)
-        values = {
-            "channel_shared": options.channel_shared,
-            "outer": shape[0],
-            "channels": shape[1],
-            "inner": count(shape[2:]),
-        }
+        values = {"outer": shape[0], "channels": shape[1], "inner": count(shape[2:])}
         return Plan(tops=(shape,), params=(learnable(self, slopes, filler),), values=values)

@@ -42,6 +42,7 @@ class Python(Layer):
     tops = at_least(0)
     in_place = True
     user_code = True
+    copied = ("module", "layer", "param_str", "share_in_parallel")
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         super().__init__(parameter, phase)
@@ -69,14 +70,7 @@ class Python(Layer):
                 "gives its tops their shapes"
             )
         learned = list(self.instance.blobs)
-        options = self.options
-        values = {
-            "module": options.module,
-            "layer": options.layer,
-            "param_str": options.param_str,
-            "share_in_parallel": options.share_in_parallel,
-            "blobs": tuple(blob.data for blob in learned),
-        }
+        values = {"blobs": tuple(blob.data for blob in learned)}
         return Plan(
             tops=tuple(self._tops),
             params=tuple(Param(tuple(blob.shape), constant()) for blob in learned),

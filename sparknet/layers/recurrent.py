@@ -28,6 +28,7 @@ class Recurrent(Layer):
     time_first = True
     states: ClassVar[int]
     """How many hidden states the type carries from step to step."""
+    copied = ("expose_hidden",)
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         super().__init__(parameter, phase)
@@ -69,7 +70,6 @@ class Recurrent(Layer):
             "inputs": inputs,
             "num_output": hidden,
             "static_inputs": static,
-            "expose_hidden": self.options.expose_hidden,
             "states": self.states,
         }
         tops = ((steps, streams, hidden), *(state,) * self.exposed)

@@ -13,12 +13,9 @@ class Reduction(Layer):
     type = "Reduction"
     stock = True
     field = "reduction_param"
+    copied = ("operation", "coeff")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         axis = self.axis(self.options.axis, bottoms[0])
-        values = {
-            "axis": axis,
-            "operation": self.choice("operation"),
-            "coeff": self.options.coeff,
-        }
+        values = {"axis": axis}
         return Plan((bottoms[0][:axis],), values=values)

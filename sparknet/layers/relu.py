@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sparknet.layers.neuron import Neuron
 
 
@@ -17,6 +15,4 @@ class ReLU(Neuron):
     stock = True
     field = "relu_param"
     tolerates_int8 = True
-
-    def constants(self) -> dict[str, Any]:
-        return {"negative_slope": self.options.negative_slope}
+    copied = ("negative_slope",)

@@ -18,22 +18,16 @@ class Resize(Layer):
 
     type = "Resize"
     field = "resize_image_param"
+    copied = ("mode", "coordinates", "nearest_mode", "cubic_coeff_a", "exclude_outside")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        bottom, options = check_image(self, bottoms[0]), self.options
+        bottom = check_image(self, bottoms[0])
         sizes, scales = [], []
         for axis, name, ratio in ((2, "height", "scale_h"), (3, "width", "scale_w")):
             size, scale = self._axis(bottom[axis], name, ratio)
             sizes.append(size)
             scales.append(scale)
-        values = {
-            "scales": tuple(scales),
-            "mode": self.choice("mode"),
-            "coordinates": self.choice("coordinates"),
-            "nearest_mode": self.choice("nearest_mode"),
-            "cubic_coeff_a": options.cubic_coeff_a,
-            "exclude_outside": options.exclude_outside,
-        }
+        values = {"scales": tuple(scales)}
         return Plan(((*bottom[:2], *sizes),), values=values)
 
     def _axis(self, size: int, name: str, ratio: str) -> tuple[int, float]:

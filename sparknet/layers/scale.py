@@ -22,6 +22,7 @@ class Scale(Layer):
     tolerates_int8 = True
     bottoms = between(1, 2)
     in_place = True
+    copied = ("bias_term",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -32,5 +33,5 @@ class Scale(Layer):
             params = (learnable(self, shape, filler),)
         if options.bias_term:
             params += (learnable(self, shape, options.bias_filler),)
-        values = {"axis": axis, "num_axes": len(shape), "bias_term": options.bias_term}
+        values = {"axis": axis, "num_axes": len(shape)}
         return Plan((bottoms[0],), params, values)

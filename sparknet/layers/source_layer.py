@@ -34,7 +34,7 @@ class SourceLayer(Layer):
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         if self._surveyed is None:
-            self._surveyed = self.survey()
+            self._surveyed = self.completed(self.survey())
         return self._surveyed
 
     @abstractmethod

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sparknet.layers.neuron import Neuron
 
 
@@ -13,6 +11,4 @@ class Swish(Neuron):
     type = "Swish"
     stock = True
     field = "swish_param"
-
-    def constants(self) -> dict[str, Any]:
-        return {"beta": self.options.beta}
+    copied = ("beta",)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sparknet.layers.neuron import Neuron
 
 
@@ -14,6 +12,4 @@ class Threshold(Neuron):
     stock = True
     field = "threshold_param"
     gradient = False
-
-    def constants(self) -> dict[str, Any]:
-        return {"threshold": self.options.threshold}
+    copied = ("threshold",)

@@ -18,6 +18,7 @@ class TripletLoss(Loss):
     type = "TripletLoss"
     field = "triplet_loss_param"
     bottoms = exactly(3)
+    copied = ("margin",)
 
     def force_backward(self, bottom: int) -> bool:
         return True
@@ -25,7 +26,7 @@ class TripletLoss(Loss):
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         if len(set(bottoms)) > 1:
             self.fail(f"the three bottoms must be alike; they are {_told(bottoms)}")
-        return {"margin": self.options.margin}
+        return {}
 
 
 def _told(bottoms: Sequence[Shape]) -> str:

@@ -21,6 +21,16 @@ class WindowData(SourceLayer):
     fields = ("transform_param",)
     tops = exactly(2)
     reads = batches = pictures = True
+    copied = (
+        "source",
+        "root_folder",
+        "fg_threshold",
+        "bg_threshold",
+        "fg_fraction",
+        "context_pad",
+        "crop_mode",
+        "cache_images",
+    )
 
     def survey(self) -> Plan:
         options = self.options
@@ -34,10 +44,7 @@ class WindowData(SourceLayer):
         with self.reading(f"the window file '{options.source}'"):
             channels = first_channels(options.source)
         self._check_mean(transform, channels)
-        names = ("source", "root_folder", "fg_threshold", "bg_threshold", "fg_fraction")
-        more = ("context_pad", "crop_mode", "cache_images")
         values = {
-            **{name: getattr(options, name) for name in names + more},
             "batch_size": batch,
             **transform.values(),
         }

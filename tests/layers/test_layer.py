@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.layers import Layer, Param, Plan, Shape
+from sparknet.layers import LAYERS, Layer, Param, Plan, Shape
 from sparknet.layers.fillers import constant
 from sparknet.layers.layer import MAX_COUNT, Arity, at_least, between, count, exactly, shape_text
 from sparknet.proto import caffe_pb2
@@ -56,6 +56,40 @@ def test_in_place_keeps_the_shape() -> None:
     assert _echo(Plan(((2, 3),)), "x", "x").tops == ((2, 3),)
     with pytest.raises(LayerError, match=r"in place on 'x': .* 2 x 3 into 6"):
         _echo(Plan(((6,),)), "x", "x")
+
+
+def test_copied_options_are_as_they_are_given() -> None:
+    """Enumerations are words, lists tuples; what `infer` says itself counts."""
+
+    class Boxes(Echo):
+        field = "yolov3_detection_output_param"
+        copied = ("num_classes",)
+
+    class Masked(Boxes):
+        copied = ("biases",)
+
+    class Matched(Echo):
+        field = "multibox_loss_param"
+        copied = ("match_type",)
+
+    given = caffe_pb2.LayerParameter()
+    given.yolov3_detection_output_param.biases.extend([1, 2.5])
+    given.yolov3_detection_output_param.num_classes = 7
+    given.multibox_loss_param.match_type = caffe_pb2.MultiBoxLossParameter.BIPARTITE
+    assert Matched(given, 0).plan([(2, 3)]).values == {"match_type": "bipartite"}
+    assert Masked(given, 0).plan([(2, 3)]).values == {"num_classes": 7, "biases": (1.0, 2.5)}
+    Masked.told = Plan(((),), values={"biases": None, "more": 1})
+    found = Masked(given, 0).plan([(2, 3)]).values
+    assert found == {"num_classes": 7, "biases": None, "more": 1}
+
+
+@pytest.mark.parametrize("name", sorted(LAYERS))
+def test_copied_options_are_the_types_own(name: str) -> None:
+    kinds = [vars(kind).get("copied", ()) for kind in LAYERS[name].__mro__]
+    copied = {option for options in kinds for option in options}
+    field = LAYERS[name].field
+    fields = caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name
+    assert copied <= (set(fields[field].message_type.fields_by_name) if field else set())
 
 
 def test_arity() -> None:

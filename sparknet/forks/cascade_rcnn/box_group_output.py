@@ -27,6 +27,15 @@ class BoxGroupOutput(Layer):
     gradient = False
     reshapes = True
     numbered = True
+    copied = (
+        "field_whr",
+        "field_xyr",
+        "fg_thr",
+        "iou_thr",
+        "max_nms_num",
+        "max_post_nms_num",
+        "min_size",
+    )
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -54,12 +63,8 @@ class BoxGroupOutput(Layer):
                 self.fail(
                     f"group {number} has {scores[0] // many} images, and group 0 has {images}"
                 )
-        names = ("fg_thr", "iou_thr", "max_nms_num", "max_post_nms_num", "min_size")
         values = {
             "nms_type": check_overlap(self, options.nms_type),
-            **{name: getattr(options, name) for name in names},
-            "field_whr": options.field_whr,
-            "field_xyr": options.field_xyr,
             "strides": tuple(group.stride for group in groups),
             "sizes": tuple((tuple(g.field_h), tuple(g.field_w)) for g in groups),
             **scaling(self),

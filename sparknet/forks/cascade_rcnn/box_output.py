@@ -28,6 +28,15 @@ class BoxOutput(Layer):
     gradient = False
     reshapes = True
     numbered = True
+    copied = (
+        "fg_thr",
+        "iou_thr",
+        "max_nms_num",
+        "max_post_nms_num",
+        "min_size",
+        "field_whr",
+        "field_xyr",
+    )
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -43,17 +52,7 @@ class BoxOutput(Layer):
                     "needs bottoms of N x (2 classes or more, and 4) x H x W, with one N and one "
                     f"number of classes; one is {shape_text(shape)}"
                 )
-        names = (
-            "fg_thr",
-            "iou_thr",
-            "max_nms_num",
-            "max_post_nms_num",
-            "min_size",
-            "field_whr",
-            "field_xyr",
-        )
         values = {
-            **{name: getattr(options, name) for name in names},
             "nms_type": check_overlap(self, options.nms_type),
             "strides": tuple(options.downsample_rate),
             "sizes": tuple(zip(options.field_w, options.field_h, strict=True)),

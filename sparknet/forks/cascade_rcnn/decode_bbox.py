@@ -23,6 +23,7 @@ class DecodeBBox(Layer):
     bottoms = between(2, 3)
     gradient = False
     reshapes = True
+    copied = ("gt_iou_thr",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         names = ("deltas", "boxes", "true boxes")
@@ -37,9 +38,5 @@ class DecodeBBox(Layer):
             self.fail("takes true boxes in TRAIN only")
         if len(bottoms) > 2 and shapes[2][1:] != (6, 1, 1):
             self.fail(f"takes N x 6 true boxes; they are {shape_text(bottoms[2])}")
-        values = {
-            "gt_iou_thr": self.options.gt_iou_thr,
-            "train": self.phase == TRAIN,
-            **scaling(self),
-        }
+        values = {"train": self.phase == TRAIN, **scaling(self)}
         return Plan((bottoms[1],), values=values)

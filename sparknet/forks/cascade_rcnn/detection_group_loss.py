@@ -29,6 +29,7 @@ class DetectionGroupLoss(Loss):
     field = "detection_group_loss_param"
     fields = ("loss_param", "bbox_reg_param")
     bottoms = exactly(3)
+    copied = ("bg_multiple", "batch_size", "min_num_neg")
 
     @property
     def draws(self) -> bool:
@@ -56,9 +57,6 @@ class DetectionGroupLoss(Loss):
             **group_values(self, bottoms),
             "lambda": getattr(options, "lambda"),
             "bounded": options.HasField("field_xyr") and options.HasField("field_whr"),
-            "bg_multiple": options.bg_multiple,
-            "batch_size": options.batch_size,
-            "min_num_neg": options.min_num_neg,
             "mining": options.neg_mining_type,
             "ranking": options.neg_ranking_type,
             "weighted": options.pos_neg_weighted,

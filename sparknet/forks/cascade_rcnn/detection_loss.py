@@ -28,6 +28,7 @@ class DetectionLoss(Loss):
     field = "detection_loss_param"
     fields = ("loss_param", "bbox_reg_param")
     bottoms = exactly(2)
+    copied = ("bg_multiple", "iou_weighted")
 
     @property
     def draws(self) -> bool:
@@ -49,9 +50,7 @@ class DetectionLoss(Loss):
         values = {
             **field_values(self, bottoms),
             "lambda": getattr(options, "lambda"),
-            "bg_multiple": options.bg_multiple,
             "sample": options.sample_mode if options.sample_mode in SAMPLES else "all",
-            "iou_weighted": options.iou_weighted,
             "weighted": options.pos_neg_weighted,
             "box_loss": "Smooth_L1" if options.bb_smooth else "Euclidean_L2",
         }

@@ -27,6 +27,7 @@ class FrcnnOutput(Layer):
     gradient = False
     reshapes = True
     numbered = True
+    copied = ("conf_thr", "iou_thr", "max_det_num")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         refuse_saving(self)
@@ -44,9 +45,6 @@ class FrcnnOutput(Layer):
             self.fail(f"needs the image's height and width, not {shape_text(bottoms[3])}")
         values = {
             "nms_type": check_overlap(self, options.nms_type),
-            "conf_thr": options.conf_thr,
-            "iou_thr": options.iou_thr,
-            "max_det_num": options.max_det_num,
             "cls_aware": aware,
             **scaling(self),
         }

@@ -22,6 +22,7 @@ class CtcLoss(Loss):
     squashes = "softmax"
     time_first = True
     labelled = True
+    copied = ("time_step",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -38,7 +39,7 @@ class CtcLoss(Loss):
             )
         if not 0 < options.time_step <= scores[0]:
             self.fail(f"time_step {options.time_step} must be from 1 to {scores[0]}")
-        values = {"blank": options.blank_label, "time_step": options.time_step}
+        values = {"blank": options.blank_label}
         return Plan(((),), values=values)
 
     def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:

@@ -33,6 +33,7 @@ class DetectNetTransformation(Layer):
     bottoms = exactly(2)
     tops = exactly(2)
     gradient = False
+    copied = ("gridbox_type",)
 
     @property
     def draws(self) -> bool:
@@ -64,7 +65,6 @@ class DetectNetTransformation(Layer):
         values = {
             **{one.name: getattr(augmentation, one.name) for one in _numbers(augmentation)},
             **{one.name: getattr(options, one.name) for one in _numbers(options)},
-            "gridbox_type": self.choice("gridbox_type"),
             "object_class": pairs,
             "classes": classes,
             "mean": tuple(self.parameter.transform_param.mean_value),

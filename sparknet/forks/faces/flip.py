@@ -13,9 +13,8 @@ class Flip(Layer):
 
     type = "Flip"
     field = "flip_param"
+    copied = ("flip_width", "flip_height")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         bottom = check_image(self, bottoms[0])
-        options = self.options
-        values = {"flip_width": options.flip_width, "flip_height": options.flip_height}
-        return Plan((bottom,), values=values)
+        return Plan((bottom,))

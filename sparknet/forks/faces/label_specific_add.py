@@ -24,6 +24,7 @@ class LabelSpecificAdd(Layer):
     in_place = True
     labelled = True
     classes = 1
+    copied = ("bias", "iteration")
 
     def force_backward(self, bottom: int) -> bool:
         return bottom == 0
@@ -36,13 +37,11 @@ class LabelSpecificAdd(Layer):
                 f"{shape_text(bottoms[0])} and {shape_text(bottoms[1])}"
             )
         values = {
-            "bias": options.bias,
             "base": options.bias_base if options.HasField("bias_base") else None,
             "gamma": options.bias_gamma,
             "power": options.bias_power,
             "least": options.bias_min,
             "most": options.bias_max,
-            "iteration": options.iteration,
             "train": self.phase == TRAIN,
         }
         tops: tuple[Shape, ...] = (bottoms[0], (1,))

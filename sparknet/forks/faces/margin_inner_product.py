@@ -28,6 +28,7 @@ class MarginInnerProduct(Layer):
     tops = between(1, 2)
     labelled = True
     classes = 1
+    copied = ("num_output", "base", "gamma", "power", "lambda_min", "iteration")
 
     def force_backward(self, bottom: int) -> bool:
         return bottom == 0
@@ -42,12 +43,7 @@ class MarginInnerProduct(Layer):
         if count(bottoms[1]) != bottoms[0][0]:
             self.fail(f"needs {bottoms[0][0]} class numbers; there are {count(bottoms[1])}")
         weight = (options.num_output, count(bottoms[0][1:]))
-        names = ("base", "gamma", "power", "lambda_min", "iteration")
-        values = {
-            **{name: getattr(options, name) for name in names},
-            "num_output": options.num_output,
-            "times": options.type + 1,
-        }
+        values = {"times": options.type + 1}
         tops: tuple[Shape, ...] = ((bottoms[0][0], options.num_output), (1,))
         params = (learnable(self, weight, options.weight_filler),)
         return Plan(tops[: len(self.parameter.top)], params, values)

@@ -22,6 +22,7 @@ class BoxAnnotatorOHEM(Layer):
     tops = exactly(2)
     gradient = False
     labelled = True
+    copied = ("roi_per_img", "ignore_label")
 
     def mixes(self, bottom: Shape, axis: int) -> bool:
         return True
@@ -41,5 +42,4 @@ class BoxAnnotatorOHEM(Layer):
                     f"the {name} must be {shape_text((regions[0], channels, *regions[2:]))}; "
                     f"they are {shape_text(shape)}"
                 )
-        values = {"roi_per_img": options.roi_per_img, "ignore_label": options.ignore_label}
-        return Plan((labels, weights), values=values)
+        return Plan((labels, weights))

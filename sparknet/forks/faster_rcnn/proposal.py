@@ -23,6 +23,7 @@ class Proposal(Layer):
     gradient = False
     reshapes = True
     numbered = True
+    copied = ("feat_stride", "base_size", "min_size", "pre_nms_topn", "post_nms_topn", "nms_thresh")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -40,14 +41,5 @@ class Proposal(Layer):
                 f"{many} anchors need deltas of {shape_text((1, 4 * many, *scores[2:]))}; "
                 f"they are {shape_text(deltas)}"
             )
-        values = {
-            "ratios": ratios,
-            "scales": scales,
-            "feat_stride": options.feat_stride,
-            "base_size": options.base_size,
-            "min_size": options.min_size,
-            "pre_nms_topn": options.pre_nms_topn,
-            "post_nms_topn": options.post_nms_topn,
-            "nms_thresh": options.nms_thresh,
-        }
+        values = {"ratios": ratios, "scales": scales}
         return Plan(((1, 5), (1, 1, 1, 1))[: len(self.parameter.top)], values=values)

@@ -8,12 +8,6 @@ from sparknet.forks.cascade_rcnn.cascade_boxes import scaling
 from sparknet.layers.layer import Layer, Plan, Shape, between, exactly, shape_text
 from sparknet.layers.legacy_shape import legacy_shape
 
-NAMES = (
-    "batch_size", "fg_fraction", "num_img_per_batch", "fg_thr", "bg_thr_hg", "bg_thr_lw",
-    "img_width", "img_height", "iou_weighted", "bbox_thr_lw", "bbox_thr_hg", "pickup_discard",
-    "append_gtbox",
-)  # fmt: skip
-
 
 class ProposalTarget(Layer):
     """proposal_target_layer.cpp; bottoms: proposals (N x 5) and true boxes (M x 8: image, corners,
@@ -33,6 +27,21 @@ class ProposalTarget(Layer):
     tops = between(6, 7)
     gradient = False
     reshapes = True
+    copied = (
+        "batch_size",
+        "fg_fraction",
+        "num_img_per_batch",
+        "fg_thr",
+        "bg_thr_hg",
+        "bg_thr_lw",
+        "img_width",
+        "img_height",
+        "iou_weighted",
+        "bbox_thr_lw",
+        "bbox_thr_hg",
+        "pickup_discard",
+        "append_gtbox",
+    )
 
     @property
     def draws(self) -> bool:
@@ -60,7 +69,6 @@ class ProposalTarget(Layer):
         rows = options.batch_size if options.batch_size > 0 else max(shapes[0][0], 1)
         widths = (5, 1, columns, columns, columns, 6, 1)[: len(self.parameter.top)]
         values = {
-            **{name: getattr(options, name) for name in NAMES},
             "classes": options.cls_num,
             "cls_aware": aware,
             **scaling(self),

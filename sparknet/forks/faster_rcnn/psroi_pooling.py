@@ -17,6 +17,7 @@ class PSROIPooling(Regions):
 
     type = "PSROIPooling"
     field = "psroi_pooling_param"
+    copied = ("spatial_scale",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -33,9 +34,5 @@ class PSROIPooling(Regions):
                 f"the input is {shape_text(image)}"
             )
         regions = self.regions(bottoms)
-        values = {
-            "group_size": group,
-            "output_dim": outputs,
-            "spatial_scale": options.spatial_scale,
-        }
+        values = {"group_size": group, "output_dim": outputs}
         return Plan(((regions, outputs, group, group),), values=values)

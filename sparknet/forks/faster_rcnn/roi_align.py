@@ -18,12 +18,11 @@ class ROIAlign(Regions):
 
     type = "ROIAlign"
     field = "roi_pooling_param"
+    copied = ("spatial_scale", "pad_ratio")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        options = self.options
         size = self.pooled_size()
         if len(bottoms[0]) != 4 or not count(bottoms[0][2:]):
             self.fail(f"takes images of at least one pixel; the input is {shape_text(bottoms[0])}")
         regions = self.regions(bottoms)
-        values = {"spatial_scale": options.spatial_scale, "pad_ratio": options.pad_ratio}
-        return Plan(((regions, bottoms[0][1], size[0] + 1, size[1] + 1),), values=values)
+        return Plan(((regions, bottoms[0][1], size[0] + 1, size[1] + 1),))

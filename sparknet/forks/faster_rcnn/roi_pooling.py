@@ -17,15 +17,11 @@ class ROIPooling(Regions):
 
     type = "ROIPooling"
     field = "roi_pooling_param"
+    copied = ("spatial_scale", "pad_ratio")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        options = self.options
         size = self.pooled_size()
         channels = legacy_shape(self, bottoms[0], "the input")[1]
         regions = self.regions(bottoms)
-        values = {
-            "pooled": size,
-            "spatial_scale": options.spatial_scale,
-            "pad_ratio": options.pad_ratio,
-        }
+        values = {"pooled": size}
         return Plan(((regions, channels, *size),), values=values)

@@ -25,6 +25,7 @@ class DenseImageData(SourceLayer):
     field = "dense_image_data_param"
     tops = exactly(2)
     reads = batches = True
+    copied = ("source", "root_folder", "shuffle", "rand_skip", "is_color", "mirror")
 
     def survey(self) -> Plan:
         options = self.options
@@ -35,15 +36,9 @@ class DenseImageData(SourceLayer):
         if crop and any(c > s for c, s in zip(crop, size or stored, strict=True)):
             self.fail(f"the crop {high} x {wide} is larger than the pictures")
         values = {
-            "source": options.source,
-            "root_folder": options.root_folder,
             "batch_size": batch,
-            "shuffle": options.shuffle,
-            "rand_skip": options.rand_skip,
             "size": size,
             "crop": crop,
-            "is_color": options.is_color,
-            "mirror": options.mirror,
             "scale": 1.0,
             "scale_factors": (),
             "mean": mean_of(self, options.mean_file) if options.HasField("mean_file") else None,

@@ -21,6 +21,7 @@ class ImageLabelmapData(SourceLayer):
     fields = ("transform_param",)
     tops = exactly(2)
     reads = batches = True
+    copied = ("source", "root_folder", "shuffle", "rand_skip", "is_color")
 
     def survey(self) -> Plan:
         options, transform = self.options, self.parameter.transform_param
@@ -37,14 +38,9 @@ class ImageLabelmapData(SourceLayer):
         if crop and min(size or stored) < crop[0]:
             self.fail(f"crop_size {crop[0]} is larger than the pictures")
         values = {
-            "source": options.source,
-            "root_folder": options.root_folder,
             "batch_size": batch,
-            "shuffle": options.shuffle,
-            "rand_skip": options.rand_skip,
             "size": size,
             "crop": crop,
-            "is_color": options.is_color,
             "mirror": transform.mirror,
             "scale": transform.scale,
             "scale_factors": (),

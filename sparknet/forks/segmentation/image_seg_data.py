@@ -22,6 +22,7 @@ class ImageSegData(SourceLayer):
     fields = ("transform_param",)
     tops = between(2, 3)
     reads = batches = True
+    copied = ("source", "root_folder", "shuffle", "rand_skip", "is_color", "ignore_label")
 
     def survey(self) -> Plan:
         options, transform = self.options, self.parameter.transform_param
@@ -40,20 +41,14 @@ class ImageSegData(SourceLayer):
         kind = self.choice("label_type") if options.has_label else "none"
         channels = picture_shape(self, options, two=kind != "none")[0]
         values = {
-            "source": options.source,
-            "root_folder": options.root_folder,
             "batch_size": batch,
-            "shuffle": options.shuffle,
-            "rand_skip": options.rand_skip,
             "size": (options.new_height, options.new_width) if options.new_height else None,
             "crop": crop,
-            "is_color": options.is_color,
             "mirror": transform.mirror,
             "scale": transform.scale,
             "scale_factors": tuple(transform.scale_factors),
             "mean": means(self, channels),
             "label_type": kind,
-            "ignore_label": options.ignore_label,
             "divisor": 1,
         }
         tops: tuple[Shape, ...] = ((batch, channels, *crop), (batch, 1, *crop))

@@ -24,6 +24,7 @@ class SegAccuracy(Layer):
     bottoms = exactly(2)
     gradient = False
     judges = True
+    copied = ("reset",)
 
     def mixes(self, bottom: Shape, axis: int) -> bool:
         return True
@@ -40,5 +41,5 @@ class SegAccuracy(Layer):
                 f"needs a label for each pixel of {shape_text(scores)}; "
                 f"their shape is {shape_text(labels)}"
             )
-        values = {"ignored": tuple(self.options.ignore_label), "reset": self.options.reset}
+        values = {"ignored": tuple(self.options.ignore_label)}
         return Plan(((1, 1, 1, 3),), values=values)

@@ -23,6 +23,7 @@ class SegData(SourceLayer):
     fields = ("transform_param",)
     tops = exactly(2)
     reads = True
+    copied = ("source", "shuffle", "balance")
 
     def survey(self) -> Plan:
         options, transform = self.options, self.parameter.transform_param
@@ -44,10 +45,8 @@ class SegData(SourceLayer):
         if most:
             high, wide = min(high, most[0]), min(wide, most[1])
         values = {
-            "source": options.source,
             "root_folder": options.root_dir,
             "batch_size": 1,
-            "shuffle": options.shuffle,
             "rand_skip": 0,
             "size": None,
             "is_color": True,
@@ -60,6 +59,5 @@ class SegData(SourceLayer):
             "stride": transform.stride,
             "scales": scales,
             "most": most,
-            "balance": options.balance,
         }
         return Plan(((1, 3, high, wide), (1, 1, high, wide)), values=values)

@@ -28,6 +28,7 @@ class DefaultBoxes(Layer):
     bottoms = exactly(2)
     gradient = False
     constant = True
+    copied = ("offset",)
 
     @abstractmethod
     def boxes(self, step_h: float) -> list[DefaultBox]:
@@ -53,7 +54,6 @@ class DefaultBoxes(Layer):
             "shifts_y": down,
             "variances": self._variances(),
             "clip": self.clips(),
-            "offset": self.options.offset,
             "img_h": img_h,
             "img_w": img_w,
             "step_h": steps[0],

@@ -36,6 +36,7 @@ class DetectionEvaluate(Layer):
     evaluates = True
 
     summary = staticmethod(mean_average_precision)
+    copied = ("num_classes", "background_label_id", "overlap_threshold", "evaluate_difficult_gt")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -44,14 +45,7 @@ class DetectionEvaluate(Layer):
         if not options.overlap_threshold > 0:
             self.fail(f"overlap_threshold must be positive; it is {options.overlap_threshold:g}")
         self._check_how()
-        values = {
-            "num_classes": options.num_classes,
-            "background_label_id": options.background_label_id,
-            "overlap_threshold": options.overlap_threshold,
-            "evaluate_difficult_gt": options.evaluate_difficult_gt,
-            "sizes": options.name_size_file or None,
-            "pixels": len(bottoms) > 2,
-        }
+        values = {"sizes": options.name_size_file or None, "pixels": len(bottoms) > 2}
         counted = options.background_label_id < options.num_classes
         rows = options.num_classes - int(counted)
         if len(bottoms) > 2:

@@ -30,6 +30,13 @@ class DetectionOutput(Layer):
     gradient = False
     numbered = True
     reshapes = True
+    copied = (
+        "background_label_id",
+        "code_type",
+        "variance_encoded_in_target",
+        "keep_top_k",
+        "objectness_score",
+    )
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         refuse_saving(self)
@@ -51,15 +58,10 @@ class DetectionOutput(Layer):
             "priors": check_predictions(self, bottoms, classes, shared, first_stage),
             "num_classes": classes,
             "share_location": shared,
-            "background_label_id": options.background_label_id,
-            "code_type": self.choice("code_type"),
-            "variance_encoded_in_target": options.variance_encoded_in_target,
-            "keep_top_k": options.keep_top_k,
             "confidence_threshold": least,
             "nms_threshold": nms.nms_threshold,
             "top_k": nms.top_k if nms.HasField("top_k") else -1,
             "eta": nms.eta,
             "refines": refines,
-            "objectness_score": options.objectness_score,
         }
         return Plan(tops=((1, 1, 1, 7),), values=values)

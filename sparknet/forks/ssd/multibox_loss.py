@@ -10,25 +10,6 @@ from sparknet.layers.layer import Shape, between, count, shape_text
 from sparknet.layers.legacy_shape import legacy_shape
 from sparknet.layers.loss import Loss, normalization
 
-PLAIN = (
-    "num_classes",
-    "share_location",
-    "loc_weight",
-    "overlap_threshold",
-    "use_prior_for_matching",
-    "background_label_id",
-    "use_difficult_gt",
-    "neg_pos_ratio",
-    "neg_overlap",
-    "encode_variance_in_target",
-    "map_object_to_agnostic",
-    "ignore_cross_boundary_bbox",
-    "bp_inside",
-    "sample_size",
-    "use_prior_for_nms",
-)
-CHOICES = ("loc_loss_type", "conf_loss_type", "match_type", "code_type", "mining_type")
-
 
 class MultiBoxLoss(Loss):
     """Of SSD (multibox_loss_layer.cpp).  Bottoms: locations, confidences, priors, true boxes.
@@ -48,6 +29,29 @@ class MultiBoxLoss(Loss):
     field = "multibox_loss_param"
     fields = ("loss_param",)
     bottoms = between(4, 6)
+    copied = (
+        "num_classes",
+        "share_location",
+        "loc_weight",
+        "overlap_threshold",
+        "use_prior_for_matching",
+        "background_label_id",
+        "use_difficult_gt",
+        "neg_pos_ratio",
+        "neg_overlap",
+        "encode_variance_in_target",
+        "map_object_to_agnostic",
+        "ignore_cross_boundary_bbox",
+        "objectness_score",
+        "bp_inside",
+        "sample_size",
+        "use_prior_for_nms",
+        "loc_loss_type",
+        "conf_loss_type",
+        "match_type",
+        "code_type",
+        "mining_type",
+    )
 
     def force_backward(self, bottom: int) -> bool:
         return bottom < 2
@@ -75,14 +79,11 @@ class MultiBoxLoss(Loss):
             "loc_counts": parts[0],
             "conf_counts": parts[1],
             "nms": options.HasField("nms_param"),
-            **{name: getattr(options, name) for name in PLAIN},
-            **{name: self.choice(name) for name in CHOICES},
             "mining_type": self._mining(),
             "normalization": normalization(self.parameter.loss_param, default="valid"),
             "nms_threshold": nms.nms_threshold,
             "top_k": nms.top_k if nms.HasField("top_k") else -1,
             "refines": bool(first_stage) or options.HasField("objectness_score"),
-            "objectness_score": options.objectness_score,
         }
 
     def _mining(self) -> str:

@@ -28,6 +28,7 @@ class BoxData(SourceLayer):
     fields = ("transform_param",)
     tops = at_least(1)
     reads = batches = True
+    copied = ("source",)
 
     def survey(self) -> Plan:
         options = self.options
@@ -42,7 +43,6 @@ class BoxData(SourceLayer):
             shape = stored_shape(datum, options.source, key, color=transform.color)
         labels = len(self.parameter.top) - 1
         values = {
-            "source": options.source,
             "backend": "lmdb" if database is LMDB else "leveldb",
             "batch_size": batch,
             "labels": labels,

@@ -25,6 +25,7 @@ class EvalDetection(Layer):
     bottoms = between(2, 3)
     gradient = False
     judges = True
+    copied = ("num_class", "num_object", "threshold", "score_type", "nms", "biases")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -32,14 +33,4 @@ class EvalDetection(Layer):
         check_biases(self, options.biases, options.num_object)
         check_truths(self, bottoms)
         num, _, high, wide = bottoms[0]
-        values = {
-            "num_class": options.num_class,
-            "num_object": options.num_object,
-            "threshold": options.threshold,
-            "score_type": self.choice("score_type"),
-            "nms": options.nms,
-            "biases": tuple(options.biases),
-        }
-        return Plan(
-            ((num, options.num_class + high * wide * options.num_object * 4),), values=values
-        )
+        return Plan(((num, options.num_class + high * wide * options.num_object * 4),))

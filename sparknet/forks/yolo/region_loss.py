@@ -32,6 +32,18 @@ class RegionLoss(Loss):
     type = "RegionLoss"
     field = "region_loss_param"
     bottoms = exactly(2)
+    copied = (
+        "class_scale",
+        "coord_scale",
+        "thresh",
+        "biases",
+        "num_class",
+        "num",
+        "bias_match",
+        "object_scale",
+        "noobject_scale",
+        "rescore",
+    )
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -40,14 +52,8 @@ class RegionLoss(Loss):
         check_biases(self, options.biases, options.num)
         if options.coords != 4 or options.softmax_tree or options.class_map:
             self.fail("takes coords 4, without softmax_tree and class_map")
-        names = ("num_class", "num", "bias_match", "object_scale", "noobject_scale", "rescore")
         values = {
             "fork": self._fork(bottoms[1]),
-            **{name: getattr(options, name) for name in names},
-            "class_scale": options.class_scale,
-            "coord_scale": options.coord_scale,
-            "thresh": options.thresh,
-            "biases": tuple(options.biases),
         }
         return Plan(((),), values=values)
 

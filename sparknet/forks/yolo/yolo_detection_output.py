@@ -22,6 +22,7 @@ class YoloDetectionOutput(Layer):
     gradient = False
     reshapes = True
     numbered = True
+    copied = ("num_classes", "num_box", "biases", "confidence_threshold", "nms_threshold")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -30,11 +31,4 @@ class YoloDetectionOutput(Layer):
         check_biases(self, options.biases, options.num_box)
         if options.coords != 4:
             self.fail(f"coords must be 4; they are {options.coords}")
-        values = {
-            "num_classes": options.num_classes,
-            "num_box": options.num_box,
-            "biases": tuple(options.biases),
-            "confidence_threshold": options.confidence_threshold,
-            "nms_threshold": options.nms_threshold,
-        }
-        return Plan(((1, 1, 1, 7),), values=values)
+        return Plan(((1, 1, 1, 7),))

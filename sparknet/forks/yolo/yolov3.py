@@ -23,6 +23,19 @@ class Yolov3(Loss):
     type = "Yolov3"
     field = "yolov3_param"
     bottoms = exactly(2)
+    copied = (
+        "anchors_scale",
+        "use_logic_gradient",
+        "iou_thresh",
+        "label_smooth_eps",
+        "biases",
+        "num_class",
+        "num",
+        "object_scale",
+        "class_scale",
+        "coord_scale",
+        "thresh",
+    )
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)
@@ -39,14 +52,7 @@ class Yolov3(Loss):
             self.fail(f"anchors_scale must be positive; it is {options.anchors_scale}")
         if count(bottoms[1][1:]) % 5:
             self.fail(f"a true box has 5 values; the labels are {shape_text(bottoms[1])}")
-        names = ("num_class", "num", "object_scale", "class_scale", "coord_scale", "thresh")
         values = {
-            **{name: getattr(options, name) for name in names},
-            "anchors_scale": options.anchors_scale,
-            "use_logic_gradient": options.use_logic_gradient,
-            "iou_thresh": options.iou_thresh,
-            "label_smooth_eps": options.label_smooth_eps,
-            "biases": tuple(options.biases),
             "mask": tuple(options.mask[: options.num]),
         }
         return Plan(((),), values=values)

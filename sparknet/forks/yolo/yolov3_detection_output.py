@@ -23,6 +23,15 @@ class Yolov3DetectionOutput(Layer):
     gradient = False
     reshapes = True
     numbered = True
+    copied = (
+        "num_classes",
+        "num_box",
+        "biases",
+        "mask",
+        "anchors_scale",
+        "confidence_threshold",
+        "nms_threshold",
+    )
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -46,13 +55,4 @@ class Yolov3DetectionOutput(Layer):
         check_biases(self, options.biases, max(options.mask) + 1)
         if min(options.anchors_scale) < 1:
             self.fail("anchors_scale must be positive")
-        values = {
-            "num_classes": options.num_classes,
-            "num_box": options.num_box,
-            "biases": tuple(options.biases),
-            "mask": tuple(options.mask),
-            "anchors_scale": tuple(options.anchors_scale),
-            "confidence_threshold": options.confidence_threshold,
-            "nms_threshold": options.nms_threshold,
-        }
-        return Plan(((1, 1, 1, 7),), values=values)
+        return Plan(((1, 1, 1, 7),))
