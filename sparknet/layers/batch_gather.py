@@ -17,9 +17,7 @@ class BatchGather(Layer):
     type = "BatchGather"
     field = "batch_gather_param"
     bottoms = exactly(2)
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom == 0
+    unforced = (1,)
 
     def takes(self, bottom: int) -> str:
         return "indices" if bottom else "numbers"

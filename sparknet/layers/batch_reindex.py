@@ -17,9 +17,7 @@ class BatchReindex(Layer):
     stock = True
     labelled = True
     bottoms = exactly(2)
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         data, indices = bottoms

@@ -22,9 +22,7 @@ class ContrastiveLoss(Loss):
     field = "contrastive_loss_param"
     bottoms = exactly(3)
     copied = ("margin", "legacy_version")
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom != 2
+    unforced = (2,)
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         one, two, same = bottoms

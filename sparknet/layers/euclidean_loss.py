@@ -14,9 +14,7 @@ class EuclideanLoss(Loss):
 
     type = "EuclideanLoss"
     stock = True
-
-    def force_backward(self, bottom: int) -> bool:
-        return True
+    unforced = ()
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         check_same_count(self, bottoms, start=1)

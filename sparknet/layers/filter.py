@@ -20,9 +20,7 @@ class Filter(Layer):
     reshapes = True
     bottoms = at_least(2)
     tops = at_least(1)
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         *data, selector = bottoms

@@ -137,6 +137,10 @@ class Layer(ABC):
     labelled: ClassVar[bool] = False
     """Bottoms after the first hold labels or places, not numbers to compute with."""
 
+    unforced: ClassVar[tuple[int, ...]] = ()
+    """Bottoms that ``force_backward`` does not reach."""
+    mixes_records: ClassVar[bool] = False
+    """A record's result depends on the other records, whatever the axis."""
     copied: ClassVar[tuple[str, ...]] = ()
     """Options that the plan's values hold as they are given, beside those of the bases."""
 
@@ -168,7 +172,7 @@ class Layer(ABC):
 
     def force_backward(self, bottom: int) -> bool:
         """Whether ``force_backward`` reaches this bottom (Caffe's AllowForceBackward)."""
-        return not self.constant
+        return not self.constant and bottom not in self.unforced
 
     @staticmethod
     def summary(batches: Sequence[Any], version: str) -> float:
@@ -177,7 +181,7 @@ class Layer(ABC):
 
     def mixes(self, bottom: Shape, axis: int) -> bool:
         """Whether a record's result depends on the other records along this axis of a bottom."""
-        return False
+        return self.mixes_records
 
     def vectors(self, bottoms: Sequence[Shape]) -> tuple[Shape, ...]:
         """Axes of the bottoms that the weights read as one vector.

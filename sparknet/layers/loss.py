@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from sparknet.layers.layer import Layer, Plan, Shape, count, exactly, shape_text
 from sparknet.layers.legacy_shape import legacy_shape
@@ -17,9 +17,7 @@ class Loss(Layer):
     auto_tops = True
     loss = True
     judges = True
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom != 1
+    unforced: ClassVar[tuple[int, ...]] = (1,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)

@@ -18,9 +18,7 @@ class LSTMUnit(Layer):
     stock = True
     bottoms = exactly(3)
     tops = exactly(2)
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom != 2
+    unforced = (2,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         cell, gates, cont = bottoms

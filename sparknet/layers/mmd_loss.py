@@ -23,15 +23,11 @@ class MMDLoss(Loss):
 
     type = "MMDLoss"
     field = "mmd_param"
+    mixes_records = True
+    unforced = ()
 
     @property
     def draws(self) -> bool:
-        return True
-
-    def force_backward(self, bottom: int) -> bool:
-        return True
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
         return True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -19,9 +19,7 @@ class RecordWeights(Layer):
     type = "RecordWeights"
     bottoms = exactly(2)
     is_view = True
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom != 1
+    unforced = (1,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         data, weights = bottoms

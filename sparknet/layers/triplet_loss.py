@@ -19,9 +19,7 @@ class TripletLoss(Loss):
     field = "triplet_loss_param"
     bottoms = exactly(3)
     copied = ("margin",)
-
-    def force_backward(self, bottom: int) -> bool:
-        return True
+    unforced = ()
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         if len(set(bottoms)) > 1:

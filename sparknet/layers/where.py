@@ -16,9 +16,7 @@ class Where(Layer):
 
     type = "Where"
     bottoms = exactly(3)
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom != 0
+    unforced = (0,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         axes = max(map(len, bottoms))

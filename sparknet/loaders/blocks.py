@@ -50,7 +50,7 @@ class Blocks(FileRecords):
         memory = map_file(path, guards)
         _, columns = read_header(memory, path)
         rows = memory[START:].view(row_type(columns))
-        super().__init__((path,), guards, **{name: rows[name] for name in columns})
+        super().__init__(guards, **{name: rows[name] for name in columns})
 
 
 def write_blocks(

@@ -23,4 +23,4 @@ class CIFAR10(FileRecords):
                 path, f"is no CIFAR-10 file: its length is no multiple of {ROW.itemsize}"
             )
         rows = memory.view(ROW)
-        super().__init__((path,), guards, data=rows["data"], label=rows["label"].astype(np.int32))
+        super().__init__(guards, data=rows["data"], label=rows["label"].astype(np.int32))

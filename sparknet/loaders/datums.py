@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -19,14 +19,14 @@ from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.pictures import LABEL, PictureReader
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.records import Batch, Column, Indices, Rows, rows_of
+from sparknet.loaders.records import Batch, Column, Indices, Opened, Rows, rows_of
 from sparknet.native.batch_items import ENCODED, BatchItems
 from sparknet.proto.byte_source import StrPath
 
 BACKENDS = ("lmdb", "leveldb")
 
 
-class Datums:
+class Datums(Opened):
     """data (channels x height x width bytes, or floats) and label, by key.
 
     Encoded images are decoded: `size`, `color` and `invalid` as in `PictureReader`.  The first use
@@ -44,24 +44,12 @@ class Datums:
         invalid: Literal["raise", "drop"] = "raise",
         preprocessing: Preprocessing | None = None,
     ) -> None:
-        self._again = partial(
-            Datums,
-            path,
-            backend,
-            size=size,
-            color=color,
-            invalid=invalid,
-            preprocessing=preprocessing,
-        )
         self.path, self.reader = str(path), PictureReader(size, color, invalid, preprocessing)
         backend = backend or kind_of(self.path)
         if backend not in BACKENDS:
             raise SpecError(f"backend '{backend}' is neither lmdb nor leveldb")
         self._database = LMDB(self.path) if backend == "lmdb" else LevelDB(self.path)
         self._first = self._database.first()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._again, ()
 
     @property
     def failed(self) -> Mapping[str, str]:

@@ -10,12 +10,12 @@ import numpy as np
 
 from sparknet.errors import FileError, shown
 from sparknet.loaders.hdf5 import check_batch, open_dataset, open_hdf5
-from sparknet.loaders.records import Array, Batch, Column, Indices, Rows, rows_of
+from sparknet.loaders.records import Array, Batch, Column, Indices, Opened, Rows, rows_of
 from sparknet.proto.byte_source import StrPath
 from sparknet.proto.hdf5_members import linked
 
 
-class HDF5File:
+class HDF5File(Opened):
     """One file; the columns are its data sets of as many rows as the first, or those named.
 
     Rows are read when they are taken.  Of a compressed file each batch in a shuffled order
@@ -24,7 +24,6 @@ class HDF5File:
 
     def __init__(self, path: StrPath, names: Sequence[str] | None = None) -> None:
         self.path = str(path)
-        self._arguments = (path, names)
         with open_hdf5(self.path) as file:
             self.names = list(names or _numeric(file, self.path))
             if not self.names:
@@ -40,9 +39,6 @@ class HDF5File:
                 for name, dataset in zip(self.names, datasets, strict=True)
             }
         self._held: tuple[int, Any] | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return HDF5File, self._arguments
 
     @property
     def columns(self) -> Mapping[str, Column]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from sparknet import renamed
 from sparknet.errors import FileError
@@ -35,15 +34,6 @@ class ImageFiles(Pictures):
         invalid: Literal["raise", "drop"] = "raise",
         preprocessing: Preprocessing | None = None,
     ) -> None:
-        self._again = partial(
-            ImageFiles,
-            source,
-            root,
-            size=size,
-            color=color,
-            invalid=invalid,
-            preprocessing=preprocessing,
-        )
         self.classes: list[str] = []
         if Path(source).is_dir():
             self.classes = class_folders(source)
@@ -60,9 +50,6 @@ class ImageFiles(Pictures):
         super().__init__(
             PictureReader(size, color, invalid, preprocessing), [label for _, label in entries]
         )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._again, ()
 
     def name(self, number: int) -> str:
         return self.paths[number]

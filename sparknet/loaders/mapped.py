@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.loaders.records import Array, ArrayRecords, Batch, Indices
+from sparknet.loaders.records import Array, ArrayRecords, Batch, Indices, Opened
 from sparknet.native.guard import Guard
 from sparknet.proto.byte_source import StrPath
 
@@ -21,21 +21,17 @@ MOST_GROWTH = 1100
 """Deflate makes at most about 1030 bytes out of one."""
 
 
-class FileRecords(ArrayRecords):
-    """Arrays that are views of files; pickled as the arguments that open the files again.
+class FileRecords(Opened, ArrayRecords):
+    """Arrays that are views of files.
 
     Where a file is cut short while it is in use the next `take` raises FileError; rows of a
     slice that was taken before turn to zeros.
     """
 
-    def __init__(self, arguments: tuple[Any, ...], guards: Sequence[Guard], **arrays: Any) -> None:
+    def __init__(self, guards: Sequence[Guard], **arrays: Any) -> None:
         super().__init__(**arrays)
-        self._arguments = arguments
         self._guards = guards
         self._check()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._arguments
 
     def take(self, indices: Indices) -> Batch:
         batch = super().take(indices)

@@ -29,7 +29,7 @@ class MNIST(FileRecords):
         if len(pixels) != len(marks):
             raise FileError(images, f"holds {len(pixels)} images, but {labels} {len(marks)} labels")
         data = pixels[:, np.newaxis]
-        super().__init__((images, labels), guards, data=data, label=marks.astype(np.int32))
+        super().__init__(guards, data=data, label=marks.astype(np.int32))
 
 
 def read_idx(path: StrPath, magic: int, guards: list[Guard]) -> Bytes:

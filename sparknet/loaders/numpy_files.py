@@ -27,14 +27,10 @@ class NumpyFiles(FileRecords):
     """An .npz file, whose arrays are the columns; or .npy files, a column each by keyword."""
 
     def __init__(self, archive: StrPath | None = None, **columns: StrPath) -> None:
-        self._named = columns
         guards: list[Guard] = []
         arrays = {} if archive is None else read_npz(archive, guards)
         arrays |= {name: read_npy(path, guards) for name, path in columns.items()}
-        super().__init__((archive,), guards, **arrays)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (*self._arguments, self._named)
+        super().__init__(guards, **arrays)
 
 
 def read_npy(path: StrPath, guards: list[Guard]) -> Array:
@@ -60,10 +56,6 @@ def read_npz(path: StrPath, guards: list[Guard]) -> dict[str, Array]:
         raise FileError(path, f"is no .npz file that can be read: {shown(error)}") from error
     except (NotImplementedError, RuntimeError) as error:
         raise FileError(path, f"is packed in a way that is not known: {shown(error)}") from error
-
-
-def _opened(archive: StrPath | None, columns: dict[str, StrPath]) -> NumpyFiles:
-    return NumpyFiles(archive, **columns)
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, memory: Bytes) -> Bytes:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.errors import FileError, MissingExtra, shown
 from sparknet.loaders.mapped import MOST_GROWTH
-from sparknet.loaders.records import Array, Batch, Column, Indices, Rows, rows_of
+from sparknet.loaders.records import Array, Batch, Column, Indices, Opened, Rows, rows_of
 from sparknet.proto.byte_source import StrPath
 
 LARGEST_GROUP = 1 << 30
@@ -21,7 +21,7 @@ PIECE = 1 << 14
 """Rows."""
 
 
-class Parquet:
+class Parquet(Opened):
     """One file; columns of numbers, and of lists of numbers that are all of one length.
 
     `shapes` gives lists a shape ({"data": (1, 28, 28)}).  Only the row group that was read last
@@ -34,7 +34,7 @@ class Parquet:
         names: Sequence[str] | None = None,
         shapes: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:
-        self.path, self._arguments = str(path), (path, names, shapes)
+        self.path = str(path)
         self._shapes = dict(shapes or {})
         self._file = _open(self.path)
         metadata = self._file.metadata
@@ -52,9 +52,6 @@ class Parquet:
         self._columns = {
             name: Column(values.dtype, values.shape[1:]) for name, values in self._load(0).items()
         }
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Parquet, self._arguments
 
     @property
     def columns(self) -> Mapping[str, Column]:

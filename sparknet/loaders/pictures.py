@@ -15,7 +15,7 @@ from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import LARGEST, Pixels, Size, decode, image_shape
 from sparknet.loaders.image_arrays import ImageArrays
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.records import Batch, Column, Indices, rows_of
+from sparknet.loaders.records import Batch, Column, Indices, Opened, rows_of
 
 Shape3 = tuple[int, int, int]
 
@@ -80,7 +80,7 @@ class PictureReader:
         self.failed.setdefault(error.path, str(error))
 
 
-class Pictures(ABC):
+class Pictures(Opened, ABC):
     """Images and labels; columns data (channels x height x width bytes) and label."""
 
     def __init__(self, reader: PictureReader, labels: Sequence[int]) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from sparknet.errors import ArrayError, IndexOutOfRange
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Rows = np.ndarray[Any, np.dtype[np.int64]]
@@ -48,6 +52,20 @@ class Records(Protocol):
         for; any other names the record in a FileError.
         """
         ...
+
+
+class Opened:
+    """Records of files, pickled as the call that opens them: a worker opens the files again."""
+
+    _again: partial[Any]
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
+        made = super().__new__(cls)
+        made._again = partial(cls, *arguments, **keywords)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._again, ()
 
 
 class ArrayRecords:

@@ -6,7 +6,6 @@ import os
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -49,15 +48,6 @@ class Tars(Pictures):
         invalid: Literal["raise", "drop"] = "raise",
         preprocessing: Preprocessing | None = None,
     ) -> None:
-        self._again = partial(
-            Tars,
-            paths,
-            labels,
-            size=size,
-            color=color,
-            invalid=invalid,
-            preprocessing=preprocessing,
-        )
         self.paths = [str(path) for path in _listed(paths)]
         self.members = [
             member for number, path in enumerate(self.paths) for member in members(path, number)
@@ -73,9 +63,6 @@ class Tars(Pictures):
             number_of = {name: number for number, name in enumerate(self.classes)}
             numbers = [number_of[name] for name in names]
         super().__init__(PictureReader(size, color, invalid, preprocessing), numbers)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._again, ()
 
     def name(self, number: int) -> str:
         member = self.members[number]

@@ -24,9 +24,7 @@ class BboxAccuracy(Layer):
     tops = between(1, 2)
     gradient = False
     judges = True
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         names = ("deltas", "boxes", "true boxes")

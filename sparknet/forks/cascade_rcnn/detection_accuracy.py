@@ -23,9 +23,7 @@ class DetectionAccuracy(Layer):
     tops = between(1, 2)
     gradient = False
     judges = True
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         values = field_values(self, bottoms)

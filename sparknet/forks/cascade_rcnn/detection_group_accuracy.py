@@ -23,9 +23,7 @@ class DetectionGroupAccuracy(Layer):
     tops = between(1, 2)
     gradient = False
     judges = True
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         tops = ((1, 1, 1, 2), (1, 1, 1, 1))[: len(self.parameter.top)]

@@ -30,15 +30,11 @@ class DetectionGroupLoss(Loss):
     fields = ("loss_param", "bbox_reg_param")
     bottoms = exactly(3)
     copied = ("bg_multiple", "batch_size", "min_num_neg")
+    mixes_records = True
+    unforced = (2,)
 
     @property
     def draws(self) -> bool:
-        return True
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom < 2
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
         return True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

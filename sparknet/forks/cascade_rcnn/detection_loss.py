@@ -29,15 +29,11 @@ class DetectionLoss(Loss):
     fields = ("loss_param", "bbox_reg_param")
     bottoms = exactly(2)
     copied = ("bg_multiple", "iou_weighted")
+    mixes_records = True
+    unforced = (1,)
 
     @property
     def draws(self) -> bool:
-        return True
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom == 0
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
         return True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -23,9 +23,7 @@ class HardMining(Layer):
     tops = at_least(1)
     gradient = False
     labelled = True
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

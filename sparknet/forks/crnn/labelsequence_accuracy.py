@@ -20,9 +20,7 @@ class LabelsequenceAccuracy(Layer):
     bottoms = exactly(2)
     gradient = False
     judges = True
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         scores, labels = bottoms

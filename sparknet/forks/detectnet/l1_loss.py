@@ -16,9 +16,7 @@ class L1Loss(Loss):
     """
 
     type = "L1Loss"
-
-    def force_backward(self, bottom: int) -> bool:
-        return True
+    unforced = ()
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         check_same_count(self, bottoms, start=1)

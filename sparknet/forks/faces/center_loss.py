@@ -21,9 +21,7 @@ class CenterLoss(Loss):
     type = "CenterLoss"
     field = "center_loss_param"
     labelled = True
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)

@@ -25,9 +25,7 @@ class LabelSpecificAdd(Layer):
     labelled = True
     classes = 1
     copied = ("bias", "iteration")
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom == 0
+    unforced = (1,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

@@ -29,9 +29,7 @@ class MarginInnerProduct(Layer):
     labelled = True
     classes = 1
     copied = ("num_output", "base", "gamma", "power", "lambda_min", "iteration")
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom == 0
+    unforced = (1,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

@@ -23,9 +23,7 @@ class BoxAnnotatorOHEM(Layer):
     gradient = False
     labelled = True
     copied = ("roi_per_img", "ignore_label")
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

@@ -13,9 +13,7 @@ class Regions(Layer):
 
     labelled = True
     bottoms = exactly(2)
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def regions(self, bottoms: Sequence[Shape]) -> int:
         """The number of regions."""

@@ -28,6 +28,7 @@ class SmoothL1Loss(Loss):
     fields = ("loss_param",)
     bottoms = between(2, 4)
     tops = between(1, 2)
+    unforced = (2, 3)
 
     def ambiguous(self, bottoms: Sequence[Shape]) -> str:
         mode = normalization(self.parameter.loss_param, "")
@@ -41,9 +42,6 @@ class SmoothL1Loss(Loss):
             "Fast R-CNN's divides by N (loss_param { normalization: BATCH_SIZE }), "
             f"{others} (or change loss_weight): Fast R-CNN's is taken"
         )
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom < 2
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         plan = super().infer(bottoms)

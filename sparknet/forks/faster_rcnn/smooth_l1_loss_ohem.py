@@ -20,9 +20,7 @@ class SmoothL1LossOHEM(Loss):
     fields = ("loss_param",)
     bottoms = between(2, 3)
     tops = between(1, 2)
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom < 2
+    unforced = (2,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)

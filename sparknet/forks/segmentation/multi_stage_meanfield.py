@@ -36,9 +36,7 @@ class MultiStageMeanfield(Layer):
     type = "MultiStageMeanfield"
     field = "multi_stage_meanfield_param"
     bottoms = exactly(3)
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom < 2
+    unforced = (2,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

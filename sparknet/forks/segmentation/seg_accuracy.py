@@ -25,9 +25,7 @@ class SegAccuracy(Layer):
     gradient = False
     judges = True
     copied = ("reset",)
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         scores, labels = bottoms

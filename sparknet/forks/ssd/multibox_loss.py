@@ -52,9 +52,7 @@ class MultiBoxLoss(Loss):
         "code_type",
         "mining_type",
     )
-
-    def force_backward(self, bottom: int) -> bool:
-        return bottom < 2
+    unforced = (2, 3, 4, 5)
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         options = self.options

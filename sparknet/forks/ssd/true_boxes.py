@@ -23,9 +23,7 @@ class TrueBoxes(Layer):
     gradient = False
     labelled = True
     blank = -1.0
-
-    def mixes(self, bottom: Shape, axis: int) -> bool:
-        return True
+    mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         (boxes,) = bottoms
