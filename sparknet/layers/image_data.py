@@ -48,17 +48,12 @@ class ImageData(SourceLayer):
         from sparknet.loaders.opening import open_records
 
         options = self.options
-        size = (options.new_height, options.new_width) if options.new_height else None
-        how = {"size": size, "color": options.is_color}
+        how = {"size": self.new_size(options), "color": options.is_color}
         return open_records(options.source, options.root_folder, kind="images", **how)
 
     def _image_shape(self) -> tuple[int, int, int]:
         options = self.options
-        if (options.new_height > 0) != (options.new_width > 0):
-            self.fail(
-                "needs new_height and new_width together; "
-                f"they are {options.new_height} and {options.new_width}"
-            )
+        size = self.new_size(options)
         channels = 3 if options.is_color else 1
         with self.reading(f"the image list '{options.source}'"):
             name, _ = next(iter(read_list(options.source)), (None, 0))
@@ -66,6 +61,4 @@ class ImageData(SourceLayer):
             self.fail(f"the image list '{options.source}' holds no image")
         with self.reading("the first image"):
             _, height, width = image_shape(options.root_folder + name)
-        if options.new_height:
-            height, width = options.new_height, options.new_width
-        return channels, height, width
+        return (channels, *size) if size else (channels, height, width)

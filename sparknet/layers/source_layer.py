@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, at_least, exactly
 from sparknet.proto import caffe_pb2
@@ -49,6 +49,13 @@ class SourceLayer(Layer):
         if not 0 < size <= MAX_COUNT:
             self.fail(f"batch_size {size} must be from 1 to {MAX_COUNT}")
         return size
+
+    def new_size(self, options: Any) -> tuple[int, int] | None:
+        """new_height and new_width; None where pictures keep their sizes."""
+        high, wide = options.new_height, options.new_width
+        if (high > 0) != (wide > 0):
+            self.fail(f"needs new_height and new_width together; they are {high} and {wide}")
+        return (high, wide) if high else None
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sparknet.errors import FileError, shown
 from sparknet.loaders.mapped import MOST_GROWTH
+from sparknet.proto.byte_source import check_is_file
 from sparknet.proto.hdf5_members import h5py_module, linked, own_dataset
 
 LARGEST_LIST = 1 << 26
@@ -23,8 +24,7 @@ MOST_UNPACKED = 64
 def read_list(path: str) -> list[str]:
     """The file names in a list, one to a word (Caffe: hdf5_data_layer.cpp)."""
     file = Path(path)
-    if not file.is_file():
-        raise FileError(path, "does not exist" if not file.exists() else "is no file")
+    check_is_file(path)
     if file.stat().st_size > LARGEST_LIST:
         raise FileError(path, "is too long for a list of files")
     return file.read_text(encoding="utf-8", errors="surrogateescape").split()
@@ -42,8 +42,7 @@ def dataset_shapes(path: str, names: Sequence[str], batch: int) -> list[tuple[in
 def open_hdf5(path: str) -> Any:
     """An HDF5 file for reading."""
     h5py = h5py_module("reading an HDF5 file")
-    if not Path(path).is_file():
-        raise FileError(path, "does not exist" if not Path(path).exists() else "is no file")
+    check_is_file(path)
     try:
         return h5py.File(path, "r")
     except (OSError, RuntimeError, ValueError) as error:

@@ -11,6 +11,7 @@ import numpy as np
 
 from sparknet.errors import FileError, MissingExtra, shown
 from sparknet.native.decoding import resize_image
+from sparknet.proto.byte_source import check_is_file
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 Size = tuple[int, int]
@@ -64,8 +65,19 @@ def check_size(picture: Any, name: str) -> None:
 
 def read_list(path: str) -> Iterator[tuple[str, int]]:
     """The lines ``file label`` of an image list (Caffe: image_data_layer.cpp)."""
-    if not Path(path).is_file():
-        raise FileError(path, "does not exist" if not Path(path).exists() else "is no file")
+    for number, line in numbered_lines(path):
+        name, _, label = line.rpartition(" ")
+        try:
+            if not name:
+                raise ValueError
+            yield name.strip(), int(label)
+        except ValueError:
+            raise FileError(path, f"line {number} is not a file name and a label") from None
+
+
+def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
+    """The lines of a list that are not empty, without spaces around them, counted from 1."""
+    check_is_file(path)
     with Path(path).open(encoding="utf-8", errors="surrogateescape") as lines:
         number = 0
         while line := lines.readline(LONGEST_LINE):
@@ -73,17 +85,7 @@ def read_list(path: str) -> Iterator[tuple[str, int]]:
             if len(line) >= LONGEST_LINE:
                 raise FileError(path, f"line {number} is too long")
             if line.strip():
-                yield _entry(line, path, number)
-
-
-def _entry(line: str, path: str, number: int) -> tuple[str, int]:
-    name, _, label = line.strip().rpartition(" ")
-    try:
-        if not name:
-            raise ValueError
-        return name.strip(), int(label)
-    except ValueError:
-        raise FileError(path, f"line {number} is not a file name and a label") from None
+                yield number, line.strip()
 
 
 def decode(image: str | bytes, name: str, color: bool | None, size: Size | None = None) -> Pixels:

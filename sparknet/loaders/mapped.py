@@ -12,7 +12,7 @@ import numpy as np
 from sparknet.errors import FileError, shown
 from sparknet.loaders.records import Array, ArrayRecords, Batch, Indices, Opened
 from sparknet.native.guard import Guard
-from sparknet.proto.byte_source import StrPath
+from sparknet.proto.byte_source import StrPath, check_is_file
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Order = Literal["C", "F"]
@@ -45,8 +45,7 @@ class FileRecords(Opened, ArrayRecords):
 
 def map_file(path: StrPath, guards: list[Guard]) -> Bytes:
     """The bytes of an ordinary file, for reading; its guard joins the others."""
-    if not Path(path).is_file():
-        raise FileError(path, "is no file" if Path(path).exists() else "does not exist")
+    check_is_file(path)
     try:
         with Path(path).open("rb") as file:
             if not file.seek(0, 2):

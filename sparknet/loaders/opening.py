@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.records import Chain, Records
-from sparknet.proto.byte_source import StrPath
+from sparknet.proto.byte_source import StrPath, check_is_file
 
 if TYPE_CHECKING:
     from sparknet.loaders.preprocessing import Preprocessing
@@ -84,8 +84,7 @@ def kind_of(source: StrPath) -> str:
     if path.is_dir():
         stored = any((path / name).is_file() for name in ("data.mdb", "CURRENT"))
         return "datums" if stored else "images"
-    if not path.is_file():
-        raise FileError(source, "is no file" if path.exists() else "does not exist")
+    check_is_file(source)
     with path.open("rb") as file:
         start = file.read(1 << 10)
     for magic, kind in STARTS.items():

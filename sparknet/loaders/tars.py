@@ -15,7 +15,7 @@ from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.image_files import SUFFIXES
 from sparknet.loaders.pictures import PictureReader, Pictures
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.proto.byte_source import StrPath
+from sparknet.proto.byte_source import StrPath, check_is_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,7 @@ class Tars(Pictures):
 
 def members(path: str, number: int = 0) -> Iterator[Member]:
     """The images of a tar file, in the order in which they lie."""
-    if not Path(path).is_file():
-        raise FileError(path, "is no file" if Path(path).exists() else "does not exist")
+    check_is_file(path)
     with Path(path).open("rb") as file:
         yield from _walk(path, file, number, 0, os.fstat(file.fileno()).st_size, "")
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from sparknet.errors import FileError
 from sparknet.loaders.image import Pixels
+from sparknet.proto.byte_source import check_is_file
 
 HEAD = 1 << 16
 LARGEST = 2**31 - 1
@@ -36,8 +37,7 @@ def first_channels(path: str) -> int:
     An image is given as ``# number``, file name, channels, height, width, the number of
     windows, then the windows (Caffe: window_data_layer.cpp).
     """
-    if not Path(path).is_file():
-        raise FileError(path, "does not exist" if not Path(path).exists() else "is no file")
+    check_is_file(path)
     with Path(path).open(encoding="utf-8", errors="surrogateescape") as file:
         words = file.read(HEAD).split()
     if len(words) < 6 or words[0] != "#":
@@ -98,8 +98,7 @@ class Words:
     """The words of a window file, line by line."""
 
     def __init__(self, path: str) -> None:
-        if not Path(path).is_file():
-            raise FileError(path, "does not exist" if not Path(path).exists() else "is no file")
+        check_is_file(path)
         self.path = path
         self.words = self._read()
         self.ahead: str | None = None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,6 +18,7 @@ from sparknet.onnx.results import blobs_of_records, is_source, needed
 from sparknet.onnx.rounding import Rounding
 from sparknet.onnx.source import PREPROCESSING, PRODUCER, Array, StrPath, onnx_package
 from sparknet.proto import Model, caffe_pb2
+from sparknet.proto.byte_source import replacing
 
 OPSETS = (13, 22)
 """The oldest and the newest operators that are written."""
@@ -75,18 +74,8 @@ def write_model(
         onnx.checker.check_model(written)
     except ValueError as error:  # protobuf's own limit
         raise FileError(path, f"cannot hold the model: {error}") from error
-    _save(path, written)
-
-
-def _save(path: StrPath, model: Any) -> None:
-    """Write a file that appears whole or not at all."""
-    part = Path(f"{os.fspath(path)}.part")
-    try:
-        part.write_bytes(model.SerializeToString())
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise FileError(path, f"cannot be written: {error}") from error
+    with replacing(path) as draft:
+        draft.write_bytes(written.SerializeToString())
 
 
 def _images(net: Any) -> Preprocessing | None:

@@ -103,6 +103,12 @@ def open_source(path: StrPath) -> Iterator[FileSource]:
         os.close(descriptor)
 
 
+def check_is_file(path: StrPath) -> None:
+    """FileError if there is no file of this name."""
+    if not Path(path).is_file():
+        raise FileError(path, "is no file" if Path(path).exists() else "does not exist")
+
+
 @contextmanager
 def replacing(path: StrPath, mode: int = 0o666) -> Iterator[Path]:
     """Yields a new file beside `path` that takes its name when the block ends without error.

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from sparknet.caffe.blob import Blob, ParamBlob
-from sparknet.caffe.host.host import Host
+from sparknet.caffe.host.host import DrawingHost
 from sparknet.graph import Node
 from sparknet.layers import Shape
 from sparknet.layers.fillers import fill
 
 
-class DummyDataHost(Host):
+class DummyDataHost(DrawingHost):
     def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
         super().__init__(node, params, seed)
-        self.rng = np.random.default_rng(seed)
         self.filled: list[Shape] = []
-
-    def reseed(self, seed: int) -> None:
-        super().reseed(seed)
-        self.rng = np.random.default_rng(seed)
 
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         values = self.node.plan.values

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
+
 from sparknet.caffe.blob import Blob, ParamBlob
 from sparknet.graph import Node
 
@@ -38,3 +40,15 @@ class Host(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Close files and end threads."""
+
+
+class DrawingHost(Host):
+    """A layer that draws random numbers."""
+
+    def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
+        super().__init__(node, params, seed)
+        self.rng = np.random.default_rng(seed)
+
+    def reseed(self, seed: int) -> None:
+        super().reseed(seed)
+        self.rng = np.random.default_rng(seed)

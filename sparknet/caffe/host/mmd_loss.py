@@ -8,23 +8,18 @@ from typing import Any
 import numpy as np
 
 from sparknet.caffe.blob import Blob, ParamBlob
-from sparknet.caffe.host.host import Host
+from sparknet.caffe.host.host import DrawingHost
 from sparknet.caffe.host.rows import rows_of
 from sparknet.graph import Node
 
 Array = np.ndarray[Any, Any]
 
 
-class MMDLossHost(Host):
+class MMDLossHost(DrawingHost):
     def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
         super().__init__(node, params, seed)
-        self.rng = np.random.default_rng(seed)
         self.gamma: float | None = None
         self.slopes: list[Array] = []
-
-    def reseed(self, seed: int) -> None:
-        super().reseed(seed)
-        self.rng = np.random.default_rng(seed)
 
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         domains = [rows_of(bottom.data).astype(np.float64) for bottom in bottoms]

@@ -26,13 +26,8 @@ class ImageLabelmapData(SourceLayer):
     def survey(self) -> Plan:
         options, transform = self.options, self.parameter.transform_param
         batch = self.batch(options.batch_size)
-        if (options.new_height > 0) != (options.new_width > 0):
-            self.fail(
-                "needs new_height and new_width together; "
-                f"they are {options.new_height} and {options.new_width}"
-            )
+        size = self.new_size(options)
         channels, *stored = picture_shape(self, options)
-        size = (options.new_height, options.new_width) if options.new_height else None
         crop = (transform.crop_size,) * 2 if transform.crop_size else None
         high, wide = crop or size or stored
         if crop and min(size or stored) < crop[0]:

@@ -33,16 +33,12 @@ class ImageSegData(SourceLayer):
         )
         if not all(crop):
             self.fail("needs crop_size, or crop_height and crop_width, in transform_param")
-        if (options.new_height > 0) != (options.new_width > 0):
-            self.fail(
-                "needs new_height and new_width together; "
-                f"they are {options.new_height} and {options.new_width}"
-            )
+        size = self.new_size(options)
         kind = self.choice("label_type") if options.has_label else "none"
         channels = picture_shape(self, options, two=kind != "none")[0]
         values = {
             "batch_size": batch,
-            "size": (options.new_height, options.new_width) if options.new_height else None,
+            "size": size,
             "crop": crop,
             "mirror": transform.mirror,
             "scale": transform.scale,

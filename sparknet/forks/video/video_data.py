@@ -80,11 +80,7 @@ class VideoData(SourceLayer):
         options = self.parameter.image_data_param if old else self.options
         transform = self.parameter.transform_param
         batch = self.parameter.data_param.batch_size if kind == "stream" else options.batch_size
-        if (options.new_height > 0) != (options.new_width > 0):
-            self.fail(
-                "needs new_height and new_width together; "
-                f"they are {options.new_height} and {options.new_width}"
-            )
+        size = self.new_size(options)
         length = max(options.new_length, 1)
         if length > 1 << 16:
             self.fail(f"new_length is {length}; {1 << 16} is the most")
@@ -96,7 +92,7 @@ class VideoData(SourceLayer):
             "shuffle": options.shuffle,
             "rand_skip": options.rand_skip,
             "length": length,
-            "size": (options.new_height, options.new_width) if options.new_height else None,
+            "size": size,
             "crop": transform.crop_size or options.crop_size,
             "mirror": transform.mirror or options.mirror,
             "scale": transform.scale if transform.HasField("scale") else options.scale,

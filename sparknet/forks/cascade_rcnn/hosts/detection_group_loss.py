@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.caffe.blob import Blob, ParamBlob
-from sparknet.caffe.host.host import Host
+from sparknet.caffe.host.host import DrawingHost
 from sparknet.errors import LayerError
 from sparknet.forks.cascade_rcnn.hosts.anchor_maps import bounded, targets
 from sparknet.graph import Node
@@ -18,31 +18,16 @@ Array = np.ndarray[Any, Any]
 TINY = float(np.finfo(np.float32).tiny)
 
 
-class DetectionGroupLossHost(Host):
+class DetectionGroupLossHost(DrawingHost):
     def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
         super().__init__(node, params, seed)
-        self.rng = np.random.default_rng(seed)
         self.slopes: list[Array] = []
-
-    def reseed(self, seed: int) -> None:
-        super().reseed(seed)
-        self.rng = np.random.default_rng(seed)
 
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         values = self.node.plan.values
         scores, deltas, labels = (bottom.data.astype(np.float64) for bottom in bottoms)
         classes = labels[:, 0].astype(np.int64)
-        judged = np.minimum(classes, 1) if values["objectness"] else classes
-        if judged.size and not (judged.min() >= 0 and judged.max() < values["classes"]):
-            raise LayerError(
-                self.node.name,
-                f"DetectionGroupLoss: a label is of class {judged.min()} or {judged.max()}; "
-                f"cls_num is {values['classes']}",
-            )
-        chances = np.exp(scores - scores.max(1, keepdims=True))
-        chances /= chances.sum(1, keepdims=True)
-        likely = np.take_along_axis(chances, judged[:, None], 1)[:, 0]
-        errors = -np.log(np.maximum(likely, TINY))
+        judged, chances, errors = judge(self.node, classes, scores)
         ranks = errors if values["ranking"] == "conf_loss" else 1 - chances[:, 0]
         kept = chosen(classes, labels[:, 5], ranks, values, self.rng)
         weights = weighted(classes, kept, values)
@@ -61,6 +46,22 @@ class DetectionGroupLossHost(Host):
         for bottom, slope, wanted in zip(bottoms, self.slopes, propagate_down, strict=False):
             if wanted:
                 bottom.diff[...] = slope * float(tops[0].diff.ravel()[0])
+
+
+def judge(node: Node, classes: Array, scores: Array) -> tuple[Array, Array, Array]:
+    """The classes that are learned, the chances of all, and the errors: -log of the right one's."""
+    values = node.plan.values
+    judged = np.minimum(classes, 1) if values["objectness"] else classes
+    if judged.size and not (judged.min() >= 0 and judged.max() < values["classes"]):
+        raise LayerError(
+            node.name,
+            f"{node.type}: a label is of class {judged.min()} or {judged.max()}; "
+            f"cls_num is {values['classes']}",
+        )
+    chances = np.exp(scores - scores.max(1, keepdims=True))
+    chances /= chances.sum(1, keepdims=True)
+    likely = np.take_along_axis(chances, judged[:, None], 1)[:, 0]
+    return judged, chances, -np.log(np.maximum(likely, TINY))
 
 
 def chosen(

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from sparknet.caffe.blob import Blob, ParamBlob
-from sparknet.caffe.host.host import Host
-from sparknet.errors import LayerError
-from sparknet.forks.cascade_rcnn.hosts.detection_group_loss import TINY, box_loss
+from sparknet.caffe.host.host import DrawingHost
+from sparknet.forks.cascade_rcnn.hosts.detection_group_loss import box_loss, judge
 from sparknet.graph import Node
 
 Array = np.ndarray[Any, Any]
@@ -18,31 +17,17 @@ LEAST = 4
 """Places of the background that each class draws at least."""
 
 
-class DetectionLossHost(Host):
+class DetectionLossHost(DrawingHost):
     def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
         super().__init__(node, params, seed)
-        self.rng = np.random.default_rng(seed)
         self.slope = np.zeros(0)
-
-    def reseed(self, seed: int) -> None:
-        super().reseed(seed)
-        self.rng = np.random.default_rng(seed)
 
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         values = {**self.node.plan.values, "bounded": True}
         predicted, labels = (bottom.data.astype(np.float64) for bottom in bottoms)
         scores, deltas = np.split(predicted, [values["classes"]], 1)
         classes = labels[:, 0].astype(np.int64)
-        judged = np.minimum(classes, 1) if values["objectness"] else classes
-        if judged.size and not (judged.min() >= 0 and judged.max() < values["classes"]):
-            raise LayerError(
-                self.node.name,
-                f"DetectionLoss: a label is of class {judged.min()} or {judged.max()}; "
-                f"cls_num is {values['classes']}",
-            )
-        chances = np.exp(scores - scores.max(1, keepdims=True))
-        chances /= chances.sum(1, keepdims=True)
-        likely = np.take_along_axis(chances, judged[:, None], 1)[:, 0]
+        judged, chances, errors = judge(self.node, classes, scores)
         background = chosen(judged, labels[:, 5], scores, values, self.rng)
         learns = ((judged != 0) | background) & (judged != values["ignore_label"])
         share = weights(classes, background, labels[:, 5], values) * learns
@@ -53,7 +38,6 @@ class DetectionLossHost(Host):
         parts = (chances - wanted) * share[:, None], slope * values["lambda"]
         self.slope = np.concatenate(parts, 1)
         loss *= values["lambda"]
-        errors = -np.log(np.maximum(likely, TINY))
         tops[0].data[...] = [[[[(errors * share).sum() + loss, loss]]]]
 
     def backward(

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.caffe.blob import Blob, ParamBlob
-from sparknet.caffe.host.host import Host
+from sparknet.caffe.blob import Blob
+from sparknet.caffe.host.host import DrawingHost
 from sparknet.errors import LayerError
 from sparknet.forks.detectnet.readers.turning import bounds, turned, turning
-from sparknet.graph import Node
 from sparknet.loaders.resize import resize
 
 Array = np.ndarray[Any, Any]
@@ -32,15 +31,7 @@ class Change:
     offset: tuple[int, int] = (0, 0)
 
 
-class DetectNetTransformationHost(Host):
-    def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
-        super().__init__(node, params, seed)
-        self.rng = np.random.default_rng(seed)
-
-    def reseed(self, seed: int) -> None:
-        super().reseed(seed)
-        self.rng = np.random.default_rng(seed)
-
+class DetectNetTransformationHost(DrawingHost):
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         values = self.node.plan.values
         for image, pixels in enumerate(bottoms[0].data):

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.caffe.blob import Blob, ParamBlob
-from sparknet.caffe.host.host import Host
+from sparknet.caffe.blob import Blob
+from sparknet.caffe.host.host import DrawingHost
 from sparknet.caffe.host.rows import put_rows, rows_of
 from sparknet.errors import LayerError
 from sparknet.forks.cascade_rcnn.cascade_boxes import paired_overlaps
 from sparknet.forks.faster_rcnn.rpn.boxes import encoded
-from sparknet.graph import Node
 
 Array = np.ndarray[Any, Any]
 LEAST = 32
@@ -21,15 +20,7 @@ LEAST = 32
 TRIES = 100
 
 
-class ProposalTargetHost(Host):
-    def __init__(self, node: Node, params: Sequence[ParamBlob], seed: int) -> None:
-        super().__init__(node, params, seed)
-        self.rng = np.random.default_rng(seed)
-
-    def reseed(self, seed: int) -> None:
-        super().reseed(seed)
-        self.rng = np.random.default_rng(seed)
-
+class ProposalTargetHost(DrawingHost):
     def forward(self, bottoms: Sequence[Blob], tops: Sequence[Blob]) -> None:
         values = self.node.plan.values
         boxes = bottoms[0].data.reshape(-1, 5).astype(np.float64)

@@ -6,13 +6,12 @@ SegNet: dense_image_data_layer.cpp; DeepLab and PSPNet: image_seg_data_layer.cpp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sparknet.errors import FileError
-from sparknet.loaders.image import decode
+from sparknet.loaders.image import decode, numbered_lines
 from sparknet.loaders.resize import resize
 
 Array = np.ndarray[Any, Any]
@@ -25,17 +24,12 @@ HALF = 127
 
 def read_pairs(path: str, two: bool = True) -> list[Pair]:
     """The lines `picture labels` of a list; with `two` False the second word may be missing."""
-    if not Path(path).is_file():
-        raise FileError(path, "does not exist" if not Path(path).exists() else "is no file")
     pairs = []
-    with Path(path).open(encoding="utf-8", errors="surrogateescape") as lines:
-        for number, line in enumerate(lines, 1):
-            words = line.split()
-            if not words:
-                continue
-            if len(words) != 2 and (two or len(words) > 2):
-                raise FileError(path, f"line {number} is no pair of a picture and its labels")
-            pairs.append((words[0], words[1] if len(words) > 1 else ""))
+    for number, line in numbered_lines(path):
+        words = line.split()
+        if len(words) != 2 and (two or len(words) > 2):
+            raise FileError(path, f"line {number} is no pair of a picture and its labels")
+        pairs.append((words[0], words[1] if len(words) > 1 else ""))
     if not pairs:
         raise FileError(path, "holds no picture")
     return pairs

@@ -3,12 +3,12 @@ bbox_util.cpp)."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sparknet.errors import FileError
+from sparknet.loaders.image import numbered_lines
 from sparknet.proto import caffe_pb2
 
 Array = np.ndarray[Any, Any]
@@ -17,21 +17,16 @@ Size = tuple[int, int]
 
 def read_sizes(path: str) -> list[Size]:
     """Height and width of each line `name height width`."""
-    if not Path(path).is_file():
-        raise FileError(path, "does not exist" if not Path(path).exists() else "is no file")
     found = []
-    with Path(path).open(encoding="utf-8", errors="surrogateescape") as lines:
-        for number, line in enumerate(lines, 1):
-            words = line.split()
-            if not words:
-                continue
-            try:
-                high, wide = (int(word) for word in words[1:])
-            except ValueError:
-                high = wide = 0
-            if high < 1 or wide < 1:
-                raise FileError(path, f"line {number} is no name with a height and a width")
-            found.append((high, wide))
+    for number, line in numbered_lines(path):
+        words = line.split()
+        try:
+            high, wide = (int(word) for word in words[1:])
+        except ValueError:
+            high = wide = 0
+        if high < 1 or wide < 1:
+            raise FileError(path, f"line {number} is no name with a height and a width")
+        found.append((high, wide))
     if not found:
         raise FileError(path, "holds no size")
     return found

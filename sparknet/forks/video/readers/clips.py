@@ -7,13 +7,12 @@ data_transformer.cpp.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sparknet.errors import FileError
-from sparknet.loaders.image import decode
+from sparknet.loaders.image import decode, numbered_lines
 from sparknet.loaders.resize import resize
 
 Array = np.ndarray[Any, Any]
@@ -31,24 +30,19 @@ class VideoClip(NamedTuple):
 def read_clips(path: str, numbered: bool, labels: int = 1) -> list[VideoClip]:
     """The lines `path number label` of a list, or `path label`; several labels are apart by
     commas."""
-    if not Path(path).is_file():
-        raise FileError(path, "does not exist" if not Path(path).exists() else "is no file")
     found = []
-    with Path(path).open(encoding="utf-8", errors="surrogateescape") as lines:
-        for place, line in enumerate(lines, 1):
-            words = line.split()
-            if not words:
-                continue
-            try:
-                name, *middle, last = words
-                number = [int(word) for word in middle]
-                marks = tuple(int(word) for word in last.split(","))
-            except ValueError:
-                number, marks = [-1, -1], ()
-            if len(number) != int(numbered) or min(number, default=0) < 0 or len(marks) < labels:
-                wanted = "path, number and label" if numbered else "path and label"
-                raise FileError(path, f"line {place} is no {wanted}")
-            found.append(VideoClip(name, number[0] if number else 0, marks))
+    for place, line in numbered_lines(path):
+        words = line.split()
+        try:
+            name, *middle, last = words
+            number = [int(word) for word in middle]
+            marks = tuple(int(word) for word in last.split(","))
+        except ValueError:
+            number, marks = [-1, -1], ()
+        if len(number) != int(numbered) or min(number, default=0) < 0 or len(marks) < labels:
+            wanted = "path, number and label" if numbered else "path and label"
+            raise FileError(path, f"line {place} is no {wanted}")
+        found.append(VideoClip(name, number[0] if number else 0, marks))
     if not found:
         raise FileError(path, "holds no clip")
     return found
