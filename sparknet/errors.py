@@ -30,7 +30,11 @@ Each is also the matching builtin exception, so that callers can catch those.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "ArgumentError",
@@ -208,6 +212,15 @@ class MissingExtra(SparkNetError, ImportError):
             f"{purpose} needs the package '{package}': run pip install 'sparknet[{extra}]'"
         )
         self.package, self.extra = package, extra
+
+
+@contextmanager
+def extra(package: str, name: str, purpose: str) -> Iterator[None]:
+    """The block imports an optional package; MissingExtra if it is not there."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra(package, name, purpose) from error
 
 
 class NativeError(SparkNetError, RuntimeError):

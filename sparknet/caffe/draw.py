@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from sparknet.caffe import borrowed
-from sparknet.errors import FileError, MissingExtra, SpecError
+from sparknet.errors import FileError, SpecError, extra
 from sparknet.graph.draw import DIRECTIONS, FORMATS, render
 from sparknet.proto import caffe_pb2
 
@@ -174,10 +174,8 @@ def get_pydot_graph(
     display_lrm: bool = False,
 ) -> Any:
     """The same picture as a pydot graph, where pydot is installed."""
-    try:
+    with extra("pydot", "draw", "get_pydot_graph"):
         import pydot  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        raise MissingExtra("pydot", "draw", "get_pydot_graph") from None
     return pydot.graph_from_dot_data(to_dot(caffe_net, rankdir, label_edges, phase, display_lrm))[0]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.errors import MissingExtra
+from sparknet.errors import extra
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,9 +87,7 @@ def _column(pa: Any, values: Any) -> Any:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    try:
+    with extra("pyarrow", "parquet", "writing a Parquet file"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "parquet", "writing a Parquet file") from error
     return pa, pq

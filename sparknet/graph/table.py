@@ -15,7 +15,8 @@ def aligned(rows: Sequence[Sequence[str]], words: int) -> Iterator[str]:
     """Columns of one width each, the first `words` of them to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        yield "  ".join(
+        line = "  ".join(
             text.ljust(width) if column < words else text.rjust(width)
             for column, (text, width) in enumerate(zip(row, widths, strict=True))
         )
+        yield line.rstrip()

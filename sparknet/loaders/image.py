@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, MissingExtra, shown
+from sparknet.errors import FileError, extra, shown
 from sparknet.native.decoding import resize_image
 from sparknet.proto.byte_source import check_is_file
 
@@ -39,10 +39,8 @@ def image_shape(image: str | bytes, name: str | None = None) -> tuple[int, int, 
 
 def open_image(image: str | bytes, name: str) -> Any:
     """An image whose header has been read."""
-    try:
+    with extra("pillow", "images", "reading images"):
         from PIL import Image, UnidentifiedImageError
-    except ImportError as error:
-        raise MissingExtra("pillow", "images", "reading images") from error
     file = io.BytesIO(image) if isinstance(image, bytes) else image
     try:
         return Image.open(file, formats=FORMATS)
@@ -127,10 +125,8 @@ def encode(pixels: Pixels, kind: str, name: str, quality: int = 95) -> bytes:
 
     The quality of JPEGs is OpenCV's unless another is given.
     """
-    try:
+    with extra("pillow", "images", "writing images"):
         from PIL import Image
-    except ImportError as error:
-        raise MissingExtra("pillow", "images", "writing images") from error
 
     form = Image.registered_extensions().get(f".{kind}")
     if form not in Image.SAVE:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, MissingExtra, shown
+from sparknet.errors import FileError, extra, shown
 from sparknet.loaders.mapped import MOST_GROWTH
 from sparknet.loaders.records import Array, Batch, Column, Indices, Opened, Rows, rows_of
 from sparknet.proto.byte_source import StrPath
@@ -143,10 +143,8 @@ class Parquet(Opened):
 
 
 def _open(path: str) -> Any:
-    try:
+    with extra("pyarrow", "parquet", "reading a Parquet file"):
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "parquet", "reading a Parquet file") from error
     return _reading(path, pq.ParquetFile, path)
 
 

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import DataError, FileError, MissingExtra
+from sparknet.errors import DataError, FileError, extra
 from sparknet.onnx.source import Array, StrPath
 
 
 def run(path: StrPath, feeds: Mapping[str, Array]) -> dict[str, Array]:
     """The outputs of a model by onnxruntime."""
-    try:
+    with extra("onnxruntime", "onnx-check", "checking an ONNX model"):
         import onnxruntime
-    except ImportError as error:
-        raise MissingExtra("onnxruntime", "onnx-check", "checking an ONNX model") from error
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, MissingExtra, shown
+from sparknet.errors import FileError, extra, shown
 
 Array = np.ndarray[Any, Any]
 StrPath = str | os.PathLike[str]
@@ -90,10 +90,8 @@ class Source:
 
 def onnx_package(purpose: str) -> Any:
     """The package `onnx`."""
-    try:
+    with extra("onnx", "onnx", purpose):
         import onnx
-    except ImportError as error:
-        raise MissingExtra("onnx", "onnx", purpose) from error
     return onnx
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparknet.errors import MissingExtra, SparkError
+from sparknet.errors import MissingExtra, SparkError, extra
 from sparknet.spark.java import java_home
 
 if TYPE_CHECKING:
@@ -117,10 +117,8 @@ def running_session() -> SparkSession | None:
 
 
 def _pyspark() -> Any:
-    try:
+    with extra("pyspark", "spark", "training on Spark"):
         from pyspark import sql
-    except ImportError:
-        raise MissingExtra("pyspark", "spark", "training on Spark") from None
     return sql
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sparknet.errors import FileError, LayerError, MissingExtra, SparkError, SpecError, shown
+from sparknet.errors import FileError, LayerError, SparkError, SpecError, extra, shown
 from sparknet.graph.records import Outline
 from sparknet.net.fed import FedNet
 from sparknet.spark.files import send
@@ -119,10 +119,8 @@ class _Tokenizer:
 
     def __init__(self, text: bytes, path: str) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # tasks share the cores already
-        try:
+        with extra("tokenizers", "text", "a column of text"):
             from tokenizers import Tokenizer
-        except ImportError as error:
-            raise MissingExtra("tokenizers", "text", "a column of text") from error
         try:
             self.made = Tokenizer.from_buffer(text)
             padding = self.made.padding or {}

@@ -10,7 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from sparknet.errors import FileError, MissingExtra
+from sparknet.errors import FileError, extra
 from sparknet.summary.events import KINDS, Event, blob_name, number, seconds, single
 from sparknet.summary.svg import Panel, Series, svg
 from sparknet.summary.thinning import Thinned
@@ -137,10 +137,8 @@ class History(Sequence[dict[str, Any]]):
         "worker" has a row for each worker and round, "layers" for each look at a
         blob of parameters.  The metrics of a validation are columns of their own.
         """
-        try:
+        with extra("pandas", "spark", "a DataFrame of a history"):
             import pandas
-        except ImportError as error:
-            raise MissingExtra("pandas", "spark", "a DataFrame of a history") from error
         if kind == "worker":
             return pandas.DataFrame(self.workers)
         if kind == "layers":

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sparknet.errors import FileError, MissingExtra
+from sparknet.errors import FileError, extra
 from sparknet.proto.byte_source import replacing
 from sparknet.summary.events import Event
 from sparknet.summary.history import History
@@ -43,10 +43,8 @@ def check_format(out: str | Path) -> None:
 
 def _figure(kind: str) -> Any:
     """matplotlib's Figure."""
-    try:
+    with extra("matplotlib", "plots", f"a plot as {kind.upper()}"):
         from matplotlib.figure import Figure  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plots", f"a plot as {kind.upper()}") from error
     return Figure
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, MissingExtra
+from sparknet.errors import FileError, extra
 from sparknet.summary.events import (
     KINDS,
     Event,
@@ -57,7 +57,7 @@ class TensorBoard:
 
 def _writer(folder: str) -> tuple[Any, Any, Any, Any]:
     """A writer of events, the modules of their messages, and what makes tensors of arrays."""
-    try:
+    with extra("tensorboard", "tensorboard", "a TensorBoard log"):
         from tensorboard.compat.proto import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
             event_pb2,
             summary_pb2,
@@ -68,8 +68,6 @@ def _writer(folder: str) -> tuple[Any, Any, Any, Any]:
         from tensorboard.util.tensor_util import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
             make_tensor_proto,
         )
-    except ImportError as error:
-        raise MissingExtra("tensorboard", "tensorboard", "a TensorBoard log") from error
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         return EventFileWriter(folder), event_pb2, summary_pb2, make_tensor_proto

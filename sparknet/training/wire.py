@@ -26,7 +26,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from typing import Any
 
-from sparknet.errors import CommError, MissingExtra, PeerLost, SettingError
+from sparknet.errors import CommError, PeerLost, SettingError, extra
 from sparknet.training.handshake import Keys
 
 RECORD = 1 << 21
@@ -357,9 +357,7 @@ def _hmac(key: bytes, number: bytes, data: Buffer) -> bytes:
 
 
 def _aead() -> tuple[Any, type[Exception]]:
-    try:
+    with extra("cryptography", "encryption", "encryption between workers"):
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-    except ImportError as error:
-        raise MissingExtra("cryptography", "encryption", "encryption between workers") from error
     return AESGCM, InvalidTag

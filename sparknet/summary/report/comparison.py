@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
+from sparknet.graph.table import aligned
 from sparknet.summary.events import single
 from sparknet.summary.report.reading import Json, ReportedRun, RunSet
 from sparknet.summary.spread import Spread, difference
@@ -58,10 +59,7 @@ def text(content: Json) -> Iterator[str]:
         yield from ("", part["title"])
         for table in part["tables"]:
             lines = [[str(cell) for cell in row] for row in (table["head"], *table["rows"])]
-            widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-            for line in lines:
-                cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-                yield "  ".join(cells).rstrip()
+            yield from aligned(lines, words=len(table["head"]))
 
 
 def _values(one: RunSet, name: str) -> Values:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
+from sparknet.graph.table import aligned
 from sparknet.summary.spread import Spread
 from sparknet.training.planning.measuring import Measured
 from sparknet.training.planning.trials import Trial
@@ -88,13 +89,15 @@ class Planned:
         yield f"{self.net}: {self.bytes / 1e6:.4g} MB of weights{records}"
         if self.measured:
             yield from ("", "measured")
-            yield from table(MEASURED, [measured_row(one) for one in self.measured])
+            yield from aligned(
+                [MEASURED, *(measured_row(one) for one in self.measured)], len(MEASURED)
+            )
         yield from ("", "predicted")
-        yield from table(PREDICTED, [predicted_row(row) for row in self.rows])
+        yield from aligned([PREDICTED, *(predicted_row(row) for row in self.rows)], len(PREDICTED))
         yield from self.notes
         if self.trials:
             yield from ("", "tried in virtual time")
-            yield from table(TRIED, [tried_row(one) for one in self.trials])
+            yield from aligned([TRIED, *(tried_row(one) for one in self.trials)], len(TRIED))
         batch = f"batches of {self.batch}"
         yield from ("", f"advice: {short(self.strategy)}, {_workers(self.workers)}, {batch}")
         yield from (f"- {reason}" for reason in self.reasons)
@@ -146,13 +149,6 @@ def tried_row(one: Trial) -> list[str]:
 
 def _relative(error: float, value: float) -> str:
     return f" ± {error / value:.0%}" if value and isfinite(error) else ""
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        yield "  ".join(cells).rstrip()
 
 
 def short(strategy: Strategy) -> str:
