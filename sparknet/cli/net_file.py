@@ -155,7 +155,7 @@ def opened(path: str, chosen: Namespace) -> Model | None:
 
     shapes, axes = getattr(chosen, "shapes", None), getattr(chosen, "batch_axis", None)
     if Path(path).suffix in MODELS:
-        return open_model(path, shapes=shapes, batch_axis=axes)
+        return open_model(path, shapes=shapes, batch_axis=axes, trusted=chosen.trusted)
     refuse_axes(path, shapes, axes)
     return None
 

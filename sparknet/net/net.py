@@ -102,7 +102,7 @@ class Net:
         self._opened: dict[str, Model] = {}
         """Models that have been read, by path, until the net is built."""
         if _is_model(source):
-            model = open_model(source, shapes=shapes, batch_axis=batch_axis)
+            model = open_model(source, shapes=shapes, batch_axis=batch_axis, trusted=trusted)
             self._opened[os.fspath(source)] = model
             self.preprocessing = self.preprocessing or preprocessing_of(model, source)
         elif not _is_model(weights):

@@ -14,14 +14,18 @@ from sparknet.proto import Model
 
 
 def open_model(
-    path: StrPath, *, shapes: Shapes | None = None, batch_axis: Axes | None = None
+    path: StrPath,
+    *,
+    shapes: Shapes | None = None,
+    batch_axis: Axes | None = None,
+    trusted: bool | None = None,
 ) -> Model:
     """The net and the weights of a .onnx, or what `sparknet.read_model` reads.
 
-    `shapes` and `batch_axis` are of the inputs of a .onnx, as for `read_model` there.
+    `shapes`, `batch_axis` and `trusted` are for a .onnx, as for `read_model` there.
     """
     if is_onnx(path):
-        return converted(path, shapes=shapes, batch_axis=batch_axis)
+        return converted(path, 1, shapes, batch_axis, bool(trusted))
     refuse_axes(path, shapes, batch_axis)
     return proto.read_model(path)
 

@@ -41,6 +41,7 @@ def read_model(
     shapes: Shapes | None = None,
     batch_axis: Axes | None = None,
     strict: bool = False,
+    trusted: bool = False,
 ) -> Model:
     """Read an ONNX model as a net with its weights.
 
@@ -49,9 +50,9 @@ def read_model(
     where None is a size that stays open; `batch_axis` says along which axis of an input records
     lie, also where the file fixes their number.  Layers that stock Caffe lacks are named by an
     `OnnxWarning`; `strict` refuses them.  What no layer computes is refused by a sentence that
-    names its node.
+    names its node.  A file that is `trusted` may ask for as much memory and work as it likes.
     """
-    model = converted(path, 1 if batch is None else batch, shapes, batch_axis)
+    model = converted(path, 1 if batch is None else batch, shapes, batch_axis, trusted)
     _tell(model, str(path), strict)
     return model
 
@@ -61,6 +62,7 @@ def converted(
     batch: int = 1,
     shapes: Shapes | None = None,
     batch_axis: Axes | None = None,
+    trusted: bool = False,
 ) -> Model:
     """The net and the weights, and no word about its layers."""
     from sparknet.onnx import operators
@@ -68,6 +70,7 @@ def converted(
     operators.load()
     try:
         source = read_source(path)
+        source.is_trusted = trusted
         tell(source, shapes or {}, batch_axis or {})
         nodes, source.constants = simplified(source)
         trial = _Trial(source, nodes, {name: source.inputs[name] for name in shapes or {}}, batch)
@@ -228,7 +231,7 @@ class Reading:
             for name, shape in self.shapes.items()
             if name in source.inputs
         )
-        budget = Budget.of(source.size, given)
+        budget = Budget.unlimited() if source.is_trusted else Budget.of(source.size, given)
         lengths = tuple(dict.fromkeys(self.lengths.values()))
         self.net = Netlist(source.name, self.records, budget, lengths)
         self.opened: dict[str, int] = {}
@@ -253,7 +256,11 @@ class Reading:
         """Nodes that are exported to drop values."""
         self.scales: dict[str, tuple[float, float]] = {}
         """Scale and zero point of whole numbers, by the name of the value."""
-        self.left = LARGEST + 8 * sum(one.size for one in source.constants.values())
+        self.left = (
+            budget.most_numbers
+            if source.is_trusted
+            else LARGEST + 8 * sum(one.size for one in source.constants.values())
+        )
 
     def walk(self) -> None:
         for name, sizes in self.source.inputs.items():
@@ -333,14 +340,6 @@ class Reading:
         if unknown:
             self.opened[name] = unknown[0]
         shape = [size if isinstance(size, int) else self.net.batch for size in sizes]
-        one = [size for size in sizes if isinstance(size, int)]
-        record = one if unknown or len(one) == 1 else one[1:]
-        if given is None and prod(record) > LARGEST:
-            raise FileError(
-                self.source.path,
-                f"{what} is too large: {' x '.join(map(str, record))} numbers a record; "
-                f"{LARGEST} are the most unless its shape is given",
-            )
         node = OnnxNode("Input", name, [], [name])
         try:
             blob = Step(self, node, []).layer("Input", [], shape={"dim": shape})
@@ -391,7 +390,8 @@ class Reading:
             if found[0].shape != shape:
                 found = [step.sized(found[0], shape, part="spread")]
         given = [one for one in inputs if isinstance(one, Computed)]
-        whole = node.op in _MOVING and all(one.integral for one in given)
+        moved = inputs[:1] if node.op in (*_PICKING, "GatherElements") else inputs
+        whole = node.op in _MOVING and all(map(_is_whole, moved))
         return [
             _typed(one, kind, whole) if isinstance(one, Computed) and one not in given else one
             for one in found
@@ -494,6 +494,12 @@ def _type_of(node: OnnxNode, inputs: Sequence[Value | None]) -> np.dtype[Any]:
     values = inputs[1:] if node.op in _CHOOSING else inputs
     kind = next((one.dtype for one in values if one is not None), FLOAT)
     return kind if kind.kind in "iub" and node.op not in _CHANGING else FLOAT
+
+
+def _is_whole(value: Value | None) -> bool:
+    if value is None or isinstance(value, Computed):
+        return value is None or value.integral
+    return bool(np.all(value == np.trunc(value)))
 
 
 def _typed(blob: Computed, kind: np.dtype[Any], integral: bool = False) -> Computed:

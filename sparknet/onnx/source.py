@@ -77,6 +77,8 @@ class Source:
     """The program that wrote the file."""
     told: dict[str, str] = field(default_factory=dict)
     """The file's metadata."""
+    is_trusted: bool = False
+    """Whether the caller lets it ask for any amount of memory and work."""
     records: dict[str, int] = field(default_factory=dict)
     """The axes of records that the caller has named, by input."""
 

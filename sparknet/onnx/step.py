@@ -131,6 +131,8 @@ class Step:
 
         One that grows with a length is cut off where the length of the input says.
         """
+        if not array.size:
+            self.refuse(f"a constant of the shape {list(array.shape)} is empty")
         if self.is_batched(array.shape):
             one = self.unbatched(array)
             if not self.is_batched(one.shape) and self.batch in self.reading.net.anchors:

@@ -172,3 +172,15 @@ def test_remainders_of_whole_constants_by_fmod(tmp_path: Path) -> None:
     constants = {"a": np.array([-5, 5, -5, 5]), "b": np.array([3, -3, -3, 3])}
     nodes = [node("Mod", "a b", "c", fmod=1), node("Cast", "c", "d", to=1), node("Mul", "x d")]
     agree(graph(nodes, {"x": ["n", 4]}, constants=constants), {"x": draw(2, 4)}, tmp_path)
+
+
+def test_rows_of_a_table_of_fractions_that_become_whole(tmp_path: Path) -> None:
+    """The places are whole numbers, and the rows are none."""
+    nodes = [
+        node("Gather", "table i", "a"),
+        node("Cast", "a", "b", to=onnx.TensorProto.INT32),
+        node("Cast", "b", to=onnx.TensorProto.FLOAT),
+    ]
+    constants = {"table": np.float32([0.5, 1.9, -2.7, 3.0])}
+    model = graph(nodes, {"i": ["n", 3]}, constants=constants, types={"i": onnx.TensorProto.INT64})
+    agree(model, {"i": np.array([[0, 1, 2], [3, 2, 1]])}, tmp_path)
