@@ -49,9 +49,17 @@ class OnnxSide(Side):
         if mode != "inference":
             raise ValueError("it does not train")
         with tempfile.TemporaryDirectory() as folder:
-            path, self._inputs = exported(contest, Path(folder))
-            self._threads = int(os.environ["OMP_NUM_THREADS"])
-            return {"version": self._load(path, precision)}
+            path, inputs = exported(contest, Path(folder))
+            return {"version": self.open(path, inputs, precision)}
+
+    def open(self, path: str, inputs: dict[str, Any], precision: str) -> str:
+        """Prepare the model of a file with these inputs; returns the library's version."""
+        self._inputs, self._threads = inputs, int(os.environ["OMP_NUM_THREADS"])
+        return self._load(path, precision)
+
+    @abstractmethod
+    def output(self) -> Any:
+        """What the last step computed first."""
 
     @abstractmethod
     def _load(self, path: str, precision: str) -> str:
@@ -84,6 +92,9 @@ class OpenVINO(OnnxSide):
 
     def step(self) -> None:
         self._request.infer()
+
+    def output(self) -> Any:
+        return np.array(self._request.get_output_tensor(0).data)
 
 
 class OnnxRuntime(OnnxSide):
@@ -125,7 +136,10 @@ class OnnxRuntime(OnnxSide):
         return made
 
     def step(self) -> None:
-        self._session.run(None, self._inputs)
+        self._outputs = self._session.run(None, self._inputs)
+
+    def output(self) -> Any:
+        return self._outputs[0]
 
 
 SIDES = {"openvino": OpenVINO, "onnxruntime": OnnxRuntime}

@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ MODULES = {
     "openvino": ["benchmarks.peers.onnx_sides", "openvino"],
     "onnxruntime": ["benchmarks.peers.onnx_sides", "onnxruntime"],
 }
+"""What a process runs, unless it is told otherwise."""
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -38,11 +40,19 @@ def environment(threads: int) -> dict[str, str]:
 class Process:
     """Sends requests to one side; an answer may take at most `limit` seconds."""
 
-    def __init__(self, library: str, python: str, threads: int, log: Path, limit: float) -> None:
+    def __init__(
+        self,
+        library: str,
+        python: str,
+        threads: int,
+        log: Path,
+        limit: float,
+        module: Sequence[str] = (),
+    ) -> None:
         self.library, self._limit, self._log = library, limit, log
         with log.open("a") as errors:
             self._process = subprocess.Popen(
-                [python, "-m", *MODULES[library]],
+                [python, "-m", *(module or MODULES[library])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -61,7 +71,7 @@ class Process:
         self, contest: str, mode: str, precision: str, variant: str = "", batch: int | None = None
     ) -> dict[str, Any]:
         """Build the net; ``batch`` replaces the contest's own."""
-        return self._ask(
+        return self.ask(
             {
                 "do": "load",
                 "contest": contest,
@@ -73,9 +83,9 @@ class Process:
         )
 
     def run(self, steps: int) -> dict[str, Any]:
-        return self._ask({"do": "run", "steps": steps})
+        return self.ask({"do": "run", "steps": steps})
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")

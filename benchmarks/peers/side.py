@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,14 +50,16 @@ def run_steps(side: Side, steps: int) -> list[float]:
     return spent
 
 
-def serve(side: Side) -> None:
+def serve(
+    side: Any, answer_to: Callable[[Any, dict[str, Any]], dict[str, Any]] | None = None
+) -> None:
     """Answer requests, one JSON line each, until there are no more."""
     answers = sys.stdout
     sys.stdout = sys.stderr  # keeps output of libraries out of the answers
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            answer = _answer(side, request)
+            answer = (answer_to or _answer)(side, request)
         except Exception as error:  # the other end reports every failure
             text = str(error).strip().splitlines()
             answer = {"error": f"{type(error).__name__}: {text[0] if text else ''}"}
