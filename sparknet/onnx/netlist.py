@@ -101,6 +101,8 @@ class Netlist:
     layers: list[Made] = field(default_factory=list)
     blobs: dict[str, Computed] = field(default_factory=dict)
     makers: dict[str, Made] = field(default_factory=dict)
+    left_over: set[str] = field(default_factory=set)
+    """Tops of Slice that no reader has been given yet."""
     _taken: set[str] = field(default_factory=set)
 
     def add(
@@ -158,11 +160,21 @@ class Netlist:
         made.layer = make(made.parameter, TEST)
         self._plan(made)
 
+    def divide(self, made: Made) -> None:
+        """Look at a layer again whose tops have changed."""
+        made.layer = make(made.parameter, TEST)
+        bottoms = [self.blobs[name].stored for name in made.parameter.bottom]
+        for top, shape in zip(made.parameter.top, made.layer.plan(bottoms).tops, strict=True):
+            self.makers[top] = made
+            if top not in self.blobs or self.blobs[top].stored != tuple(shape):
+                self.blobs[top] = Computed(top, tuple(shape))
+
     def remove(self, made: Made) -> None:
         self.layers.remove(made)
         for top in made.parameter.top:
             del self.blobs[top], self.makers[top]
             self._taken.discard(f"blob {top}")
+            self.left_over.discard(top)
         self._taken.discard(f"layer {made.parameter.name}")
 
     def unique(self, name: str, kind: str) -> str:

@@ -16,6 +16,9 @@ from sparknet.onnx.limits import LARGEST
 from sparknet.onnx.source import Array, OnnxNode, Source
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+_NUMBER_OR_WORD = (int, float, str, bytes)
+_SMALL = 16
+"""Values of a constant that is compared with others."""
 _DEEPEST = 16
 """Nodes in the expression of one activation."""
 _PROBE = np.linspace(-6, 6, 49, dtype=np.float32)
@@ -37,6 +40,7 @@ def _simplified(source: Source) -> tuple[list[OnnxNode], dict[str, Array]]:
     graph.skip_nothing()
     graph.index()
     graph.drop_unused()
+    graph.share()
     graph.index()
     graph.data_tops()
     graph.find_detections()
@@ -119,6 +123,41 @@ class _Graph:
             training = self.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
             return training is None or not training.any()
         return node.op == "Identity" and bool(node.inputs)
+
+    def share(self) -> None:
+        """Compute once what several nodes compute in one way from the same values, as the layers of
+        a transformer do with one mask."""
+        same: dict[str, str] = {}
+        first: dict[Any, OnnxNode] = {}
+        left: list[OnnxNode] = []
+        for node in self.nodes:
+            node.inputs = [same.get(name, name) for name in node.inputs]
+            found = first.setdefault(self._content(node), node)
+            if found is node or not set(self.source.outputs).isdisjoint(node.outputs):
+                left.append(node)
+            else:
+                same.update(zip(node.outputs, found.outputs, strict=True))
+        self.nodes = left
+
+    def _content(self, node: OnnxNode) -> Any:
+        """What a node computes; small constants count by their values.  Only the node itself, where
+        attributes are more than numbers and words."""
+        known = [self.constants.get(name) for name in node.inputs]
+        for given in node.attributes.values():
+            each = given if isinstance(given, list | tuple) else [given]
+            if not all(isinstance(one, _NUMBER_OR_WORD) for one in each):
+                return id(node)
+        inputs = tuple(
+            name if one is None or one.size > _SMALL else (one.dtype.str, one.shape, one.tobytes())
+            for name, one in zip(node.inputs, known, strict=True)
+        )
+        made = tuple(bool(name) for name in node.outputs)
+        return (
+            node.op,
+            inputs,
+            made,
+            tuple(sorted((k, repr(v)) for k, v in node.attributes.items())),
+        )
 
     def fold(self) -> None:
         """Do what needs constants only."""

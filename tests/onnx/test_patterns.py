@@ -126,6 +126,47 @@ def test_padding_between_transposes_is_the_convolutions(tmp_path: Path) -> None:
     agree(model, {"x": draw(2, 3, 8, 9)}, tmp_path, types=want)
 
 
+def test_what_is_written_twice_is_computed_once(tmp_path: Path) -> None:
+    """Small constants count by their values; an output keeps its name."""
+    nodes = [
+        node("Mul", "x one", "a"),
+        node("Mul", "x other", "b"),
+        node("Mul", "x third", "c"),
+        node("LeakyRelu", "a", "p", alpha=0.5),
+        node("LeakyRelu", "b", "q", alpha=0.5),
+        node("LeakyRelu", "b", "r", alpha=0.25),
+        node("Sum", "p q r c", "y"),
+        node("LeakyRelu", "a", "z", alpha=0.5),
+    ]
+    constants = {"one": np.float32(3), "other": np.float32(3), "third": np.float32(4)}
+    model = graph(nodes, {"x": ["n", 5]}, ("y", "z"), constants=constants)
+    found = agree(model, {"x": draw(3, 5)}, tmp_path)
+    assert (found.count("Power"), found.count("ReLU")) == (2, 3)
+
+
+def test_pieces_of_one_axis_are_cut_by_one_layer(tmp_path: Path) -> None:
+    """As the queries, keys and values that one product makes; the order does not matter."""
+    nodes = [
+        node("Relu", "x", "r"),
+        node("Gather", "r second", "b", axis=1),
+        node("Gather", "r first", "a", axis=1),
+        node("Gather", "r last", "c", axis=1),
+        node("Slice", "r from to one", "d"),
+        node("Slice", "r zero from one", "e"),
+        node("Mul", "a b", "p"),
+        node("Add", "p c", "y"),
+        node("Concat", "d e", "z", axis=1),
+    ]
+    constants = {
+        **{name: np.int64(value) for name, value in {"first": 0, "second": 1, "last": 4}.items()},
+        **{name: np.array([value]) for name, value in {"from": 2, "to": 9}.items()},
+        **{name: np.array([value]) for name, value in {"one": 1, "zero": 0}.items()},
+    }
+    model = graph(nodes, {"x": ["n", 5, 7]}, ("y", "z"), constants=constants)
+    found = agree(model, {"x": draw(3, 5, 7)}, tmp_path)
+    assert found.count("Slice") == 2
+
+
 def test_the_last_layer_is_not_silence(tmp_path: Path) -> None:
     nodes = [node("Split", "x p", "a b", axis=1), node("Relu", "a")]
     model = graph(nodes, {"x": ["n", 6]}, constants={"p": np.array([2, 4])})

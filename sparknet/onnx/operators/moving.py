@@ -11,7 +11,7 @@ import numpy as np
 from sparknet.layers import Shape
 from sparknet.onnx.folding import slice_arguments, slices, split_sizes
 from sparknet.onnx.limits import spread
-from sparknet.onnx.netlist import Computed, Value
+from sparknet.onnx.netlist import Computed, Made, Value
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -181,7 +181,7 @@ def taken(
 def cut(
     step: Step, x: Computed, axis: int, start: int, end: int, part: str | None = None
 ) -> Computed:
-    """A Slice layer of which one top is read."""
+    """A top of a Slice layer: a new one's, or of one that cuts the same axis and has it left."""
     size = x.shape[axis]
     if (start, end) == (0, size):
         return x
@@ -189,9 +189,57 @@ def cut(
         return step.layer("Gather", [x], part=part, axis=axis, index=list(range(start, end)))
     points = [point for point in (start, end) if 0 < point < size]
     top = step.node.outputs[0] + ("" if part is None else f"_{part}")
+    left = _cut_again(step, x, axis, range(start, end), top) if x.is_plain else None
+    if left is not None:
+        return left
     tops = [f"{top}_before"] * (start > 0) + [top] + [f"{top}_after"] * (end < size)
     made = step.layers("Slice", [x], tops=tops, part=part, axis=axis, slice_point=points)
-    return made[int(start > 0)]
+    found = made[int(start > 0)]
+    step.reading.net.left_over.update(one.name for one in made if one is not found)
+    return found
+
+
+def _cut_again(step: Step, x: Computed, axis: int, wanted: range, top: str) -> Computed | None:
+    """A piece of what a Slice of the same values has left over: each value is copied once."""
+    net = step.reading.net
+    for made in net.layers:
+        options, bottom = made.parameter.slice_param, list(made.parameter.bottom)
+        if made.type != "Slice" or bottom != [x.name] or options.axis != axis:
+            continue
+        points = [0, *options.slice_point, x.shape[axis]]
+        if len(points) != len(made.parameter.top) + 1:
+            return None
+        for place, name in enumerate(made.parameter.top):
+            first, last = points[place], points[place + 1]
+            if name not in net.left_over or not first <= wanted.start < wanted.stop <= last:
+                continue
+            if (first, last) == (wanted.start, wanted.stop):
+                net.left_over.remove(name)
+                return net.blobs[name]
+            return _divided(step, made, place, (first, last), wanted, top)
+    return None
+
+
+def _divided(
+    step: Step, made: Made, place: int, piece: tuple[int, int], wanted: range, top: str
+) -> Computed:
+    """The wanted part of a top that is left over; the rest still is."""
+    net, name = step.reading.net, made.parameter.top[place]
+    (first, last), tops = piece, list(made.parameter.top)
+    before, after = first < wanted.start, wanted.stop < last
+    found = net.unique(top, "blob")
+    names = [name, found] if before else [found, name]
+    if before and after:
+        names.append(net.unique(f"{top}_after", "blob"))
+        net.left_over.add(names[-1])
+    points = list(made.parameter.slice_param.slice_point)
+    points[place:place] = [one for one in (wanted.start, wanted.stop) if first < one < last]
+    tops[place : place + 1] = names
+    del made.parameter.slice_param.slice_point[:], made.parameter.top[:]
+    made.parameter.slice_param.slice_point.extend(points)
+    made.parameter.top.extend(tops)
+    net.divide(made)
+    return net.blobs[found]
 
 
 @reads("Split")
