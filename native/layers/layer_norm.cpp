@@ -1,12 +1,28 @@
 // Zero mean and unit variance over the last axes (Ba, Kiros and Hinton, 2016).
 #include <cmath>
 
+#include "../engine/lanes.hpp"
 #include "../engine/layer.hpp"
 #include "../engine/parallel.hpp"
 
 namespace sn {
 
 namespace {
+// The sum of term(0) … term(n - 1), which vectors add up: sixteen sums whose order is the same on
+// all processors.
+template <class F>
+SN_INLINE double sum_up(int64_t n, F term) {
+    constexpr int64_t lanes = 16;
+    double sums[lanes] = {};
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+        for (int64_t k = 0; k < lanes; ++k) sums[k] += term(i + k);
+    for (; i < n; ++i) sums[i % lanes] += term(i);
+    double sum = 0;
+    for (double one : sums) sum += one;
+    return sum;
+}
+
 class LayerNorm final : public Kernel {
    public:
     bool only_reads() const override { return true; }
@@ -29,13 +45,13 @@ class LayerNorm final : public Kernel {
             [=](int64_t begin, int64_t end) {
                 for (int64_t r = begin; r < end; ++r) {
                     const float* from = x + r * width;
-                    double sum = 0, squares = 0;
-                    for (int64_t i = 0; i < width; ++i) sum += static_cast<double>(from[i]);
+                    const double sum =
+                        sum_up(width, [=](int64_t i) { return static_cast<double>(from[i]); });
                     const double mean = sum / static_cast<double>(width);
-                    for (int64_t i = 0; i < width; ++i) {
+                    const double squares = sum_up(width, [=](int64_t i) {
                         const double d = static_cast<double>(from[i]) - mean;
-                        squares += d * d;
-                    }
+                        return d * d;
+                    });
                     const double variance = squares / static_cast<double>(width);
                     const auto factor = static_cast<float>(1 / std::sqrt(variance + eps));
                     const auto shift = static_cast<float>(mean);
