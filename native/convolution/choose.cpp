@@ -59,6 +59,12 @@ auto best(bool may_be_last, F&& describe) {
     return describe(memory::format_tag::any, false);
 }
 
+// Whether oneDNN 3.2's convolutions of SSE4.1 spoil the sums that a function at their end reads,
+// other than a ReLU's, where channels fill no vector (docs/decisions/0017).
+bool spoils_functions() {
+    return !has_avx2();
+}
+
 // Whether its images lie in blocks of sixteen channels.
 bool blocks_channels(const Layer& layer, const Window& window) {
     return window.is_image && window.factors == memory::data_type::f32 && !layer.has_gradients() &&
@@ -94,10 +100,12 @@ Description within_bounds(Description description, const Window& window) {
 }
 
 // The fused layers that follow, as operations of the primitive on its result.
-dnnl::post_ops post_ops(const Layer& layer) {
+dnnl::post_ops post_ops(const Layer& layer, bool ends) {
     dnnl::post_ops made;
     if (layer.fused_sum) made.append_sum(1.0F);
     if (layer.fused_relu) made.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+    if (const auto& end = layer.fused_ending; ends && end)
+        made.append_eltwise(end->algorithm, end->alpha, end->beta);
     return made;
 }
 
@@ -134,9 +142,10 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
         (kind == dnnl::prop_kind::forward_inference ? window.is_plane : window.may_be_last);
     const bool bias = !Family::adds_bias && (window.bias || (fused && !layer.fused_affine.empty()));
     auto with = attributes();
-    if (fused) with.set_post_ops(post_ops(layer));
     ForwardPass made;
     made.fast = fast(window, WindowPass::Pass::forward);
+    made.ends = fused && layer.fused_ending && !made.fast && !spoils_functions();
+    if (fused) with.set_post_ops(post_ops(layer, made.ends));
     const auto describe = [&](memory::format_tag from, memory::format_tag to, bool or_none) {
         return within_bounds(
             typename Forward::primitive_desc(
@@ -152,11 +161,19 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
         const auto from = window.may_be_last ? blocks : memory::format_tag::any;
         if (auto found = describe(from, blocks, true); found && !is_slow(found)) made.desc = found;
     }
-    // Backward passes are described by it, too.
-    if (is_direct && !made.desc)
-        made.desc = best(last, [&](memory::format_tag images, bool or_none) {
-            return describe(images, images, or_none);
+    const auto find = [&] {
+        return best(last, [&](memory::format_tag images, bool or_none) {
+            return describe(images, images, or_none || made.ends);
         });
+    };
+    // Backward passes are described by it, too.
+    if (is_direct && !made.desc) made.desc = find();
+    // No fast kernel computes this function: it is computed behind one that does not.
+    if (is_direct && made.ends && (!made.desc || is_slow(made.desc))) {
+        made.ends = false;
+        with.set_post_ops(post_ops(layer, false));
+        made.desc = find();
+    }
     if (made.fast) {
         made.source = made.fast->source(), made.weights = made.fast->weights();
         made.target = made.fast->target();
@@ -216,6 +233,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     many_axes_.reset();
     weight_sum_ = {}, bias_sum_ = {};
     forward_ = {}, fused_ = {};
+    ending_.reset();
     fast_data_.reset(), fast_weights_.reset();
     int8_.reset(), int8_fused_.reset();
     picture_.reset(), picture_fused_.reset();

@@ -61,14 +61,25 @@ void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
         bias = folded_.bias();
     else if (window_->bias)
         bias = layer.param(1);
-    if (pass.fast)
-        return pass.fast->run(from, weights,
-                              {bias, fuse && layer.fused_sum, fuse && layer.fused_relu}, to);
+    if (pass.fast) {
+        pass.fast->run(from, weights, {bias, fuse && layer.fused_sum, fuse && layer.fused_relu},
+                       to);
+        if (fuse) end(layer, top);
+        return;
+    }
     Arguments arguments = {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, to}};
     if (bias && !Family::adds_bias)
         arguments.add(DNNL_ARG_BIAS, bias_view_.of(window_->plain_bias, bias));
     run(pass.primitive, arguments);
     if (bias && Family::adds_bias) add_bias(layer, bias, top);
+    if (fuse && !pass.ends) end(layer, top);
+}
+
+// The function behind a pass that does not compute it.
+template <class Family>
+void WindowKernel<Family>::end(const Layer& layer, Tensor& top) {
+    if (const auto& end = layer.fused_ending)
+        ending_.run(end->algorithm, top, top, end->alpha, end->beta);
 }
 
 template <class Family>
@@ -160,7 +171,7 @@ template <class Family>
 Kernel::Followers WindowKernel<Family>::followers(const Layer& layer) const {
     const bool folds = !Family::reverse && !layer.train && layer.tops.size() == 1 &&
                        layer.options.integer("axis") == 1;
-    return folds ? Followers::affine_sum_and_relu : Followers::none;
+    return folds ? Followers::affine_sum_and_ending : Followers::none;
 }
 
 template <class Family>

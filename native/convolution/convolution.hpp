@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "../engine/activation.hpp"
 #include "../engine/layer.hpp"
 #include "../engine/plan/folded_weights.hpp"
 #include "../engine/primitive.hpp"
@@ -80,6 +81,7 @@ class WindowKernel final : public Kernel {
     void make_weights(const Window& window);
     const Tensor& source(const Layer& layer, size_t i, bool fuse);
     void forward(Layer& layer, size_t i, bool fuse);
+    void end(const Layer& layer, Tensor& top);
     void add_bias(const Layer& layer, const float* bias, Tensor& top);
     void backward_weights(Layer& layer, size_t i);
     void backward_data(Layer& layer, size_t i);
@@ -95,10 +97,13 @@ class WindowKernel final : public Kernel {
         // Faster than oneDNN's.
         std::unique_ptr<WindowPass> fast;
         dnnl::memory::desc source, weights, target;
+        // Whether it computes the function at its end, too.
+        bool ends = false;
     };
     ForwardPass make_pass(const Layer& layer, const Window& window, bool fused) const;
 
     ForwardPass forward_, fused_;
+    Activation ending_;
     View bias_view_;
     Operand padded_bias_;
     bool has_fused_ = false;

@@ -71,6 +71,8 @@ Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool 
     else if (sums)
         after.append_sum(1.0F);
     if (fuse && layer.fused_relu) after.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+    if (const auto& end = layer.fused_ending; fuse && end)
+        after.append_eltwise(end->algorithm, end->alpha, end->beta);
     with.set_post_ops(after);
     const auto last_axis = memory::format_tag::nhwc;
     const memory::desc values(window.source, int8_type(bottom->is_signed), last_axis);

@@ -39,7 +39,7 @@ bool suits(const Layer& layer, const Window& window, bool fuse) {
            (Int8Convolution::suits(layer, window) || is_narrow(layer, window)) &&
            window.source.size() == 4 && layer.options.integer("axis") == 1 &&
            window.weights.size() == 4 && window.source[1] <= PictureJob::most_channels &&
-           window.dilations[1] == 0 && !(fuse && layer.fused_sum);
+           window.dilations[1] == 0 && !(fuse && (layer.fused_sum || layer.fused_ending));
 }
 
 // Whether this is faster than oneDNN, which has no kernels for few channels in eight bits.

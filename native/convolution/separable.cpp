@@ -29,7 +29,7 @@ bool are(const std::vector<int64_t>& values, int64_t wanted) {
 
 bool is_inference(const Layer& layer) {
     return !layer.has_gradients() && !layer.int8 && layer.bottoms.size() == 1 &&
-           layer.options.integer("axis") == 1 && !layer.fused_sum;
+           layer.options.integer("axis") == 1 && !layer.fused_sum && !layer.fused_ending;
 }
 
 bool has_windows_by_channel(const Layer& layer) {

@@ -10,18 +10,19 @@ class Activation {
     // Primitives are made for a number of threads: the next run makes its own.
     void reset() { primitive_ = {}; }
 
-    void run(dnnl::algorithm algorithm, const Tensor& from, Tensor& to, float alpha = 0) {
+    void run(dnnl::algorithm algorithm, const Tensor& from, Tensor& to, float alpha = 0,
+             float beta = 0) {
         if (from.count() == 0) return;
         const auto desc = from.newest();
-        if (!primitive_ || desc != desc_) make(algorithm, desc, alpha);
+        if (!primitive_ || desc != desc_) make(algorithm, desc, alpha, beta);
         const auto source = from.read(desc), target = to.write(desc);
         sn::run(primitive_, {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, target}});
     }
 
    private:
-    void make(dnnl::algorithm algorithm, const dnnl::memory::desc& desc, float alpha) {
+    void make(dnnl::algorithm algorithm, const dnnl::memory::desc& desc, float alpha, float beta) {
         primitive_ = dnnl::eltwise_forward({cpu(), dnnl::prop_kind::forward_inference, algorithm,
-                                            desc, desc, alpha, 0.0F, attributes()});
+                                            desc, desc, alpha, beta, attributes()});
         desc_ = desc;
     }
 

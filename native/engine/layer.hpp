@@ -97,6 +97,12 @@ struct Net;
 struct Layer;
 struct Affine;
 
+// A function of one value, as oneDNN computes it at the end of a pass.
+struct Ending {
+    dnnl::algorithm algorithm;
+    float alpha = 0, beta = 0;
+};
+
 // The computation of a layer and the facts about its type, which engine/plan asks for here.
 class Kernel {
    public:
@@ -106,8 +112,8 @@ class Kernel {
 
     // The layers after this one that forward may compute as well: an in-place ReLU; before that an
     // in-place layer that scales channels; or, in the test phase, whatever is affine, a sum with
-    // another blob and a ReLU.
-    enum class Followers { none, relu, scale_and_relu, affine_sum_and_relu };
+    // another blob and a function of each value; or the last two alone.
+    enum class Followers { none, relu, scale_and_relu, affine_sum_and_ending, sum_and_ending };
     virtual Followers followers(const Layer&) const { return Followers::none; }
     // Whether y = factor x + shift, with one factor and one shift for each channel that are known
     // before the pass.
@@ -121,6 +127,9 @@ class Kernel {
     virtual bool scales_channels(const Layer&) const { return false; }
     // The slope below zero of a ReLU; nothing for any other function.
     virtual std::optional<float> relu_slope(const Layer&) const { return std::nullopt; }
+    // The function that it is, if a layer before it may compute that at the end of its pass in the
+    // test phase.
+    virtual std::optional<Ending> ending(const Layer&) const { return std::nullopt; }
     // Whether a pass computes, with the layers that are fused into this one, `product` behind them.
     virtual bool joins(const Layer& layer, const Layer& product) const {
         static_cast<void>(layer), static_cast<void>(product);
@@ -204,9 +213,10 @@ struct Layer {
     bool alone = false;
     // Layers that follow and may be computed together with this one, and the last of them.
     Layer *fused_scale = nullptr, *fused_relu = nullptr, *fused_last = nullptr;
-    // Behind a convolution in the test phase: layers that multiply and shift channels, and the sum
-    // with another blob.
+    // Behind a convolution in the test phase: layers that multiply and shift channels, the sum
+    // with another blob, and a function that is not a ReLU.
     std::vector<Layer*> fused_affine;
+    std::optional<Ending> fused_ending;
     Layer* fused_sum = nullptr;
     Blob* fused_other = nullptr;
     // Behind all that: a convolution that is computed with this one, and what is fused into that.

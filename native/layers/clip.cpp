@@ -11,6 +11,10 @@ struct Clip {
         : least(static_cast<float>(options.real("min"))),
           most(static_cast<float>(options.real("max"))) {}
     Needs needs() const { return Needs::input; }
+    static std::optional<Ending> ending(const Options& options) {
+        const Clip made(options);
+        return Ending{dnnl::algorithm::eltwise_clip_v2, made.least, made.most};
+    }
     float operator()(float x) const { return x < least ? least : (x > most ? most : x); }
     float slope(float x) const { return x >= least && x <= most ? 1.0F : 0.0F; }
 

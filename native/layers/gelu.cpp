@@ -11,11 +11,15 @@ class GELU final : public Kernel {
         activation_.reset();
     }
 
+    std::optional<Ending> ending(const Layer& layer) const override {
+        return Ending{layer.options.text("approximate") == "tanh"
+                          ? dnnl::algorithm::eltwise_gelu_tanh
+                          : dnnl::algorithm::eltwise_gelu_erf};
+    }
+
     void forward(Layer& layer) override {
         kept_.keep(layer.bottoms[0]->data, layer.backward && layer.in_place());
-        activation_.run(
-            by_tanh_ ? dnnl::algorithm::eltwise_gelu_tanh : dnnl::algorithm::eltwise_gelu_erf,
-            layer.bottoms[0]->data, layer.tops[0]->data);
+        activation_.run(ending(layer)->algorithm, layer.bottoms[0]->data, layer.tops[0]->data);
     }
 
     bool looks_back(const Layer& layer, const Blob& blob) const override {

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <optional>
 
+#include "../engine/activation.hpp"
+#include "../engine/elementwise.hpp"
 #include "../engine/int8.hpp"
 #include "../engine/matmul/few_rows.hpp"
 #include "../engine/matmul/gemm.hpp"
@@ -24,6 +26,12 @@ class InnerProduct final : public Kernel {
                                 static_cast<double>(layer.params[0]->count()));
     }
 
+    // Behind rows the function is computed while they are in the cache.
+    Followers followers(const Layer& layer) const override {
+        return layer.train ? Followers::none : Followers::sum_and_ending;
+    }
+    bool fuses() const override { return true; }
+
     void reshape(Layer& layer) override {
         const auto axis = static_cast<size_t>(layer.options.integer("axis"));
         rows_ = count(layer.shape(), 0, axis);
@@ -33,7 +41,7 @@ class InnerProduct final : public Kernel {
         bias_ = layer.options.flag("bias_term");
         normalize_ = layer.options.flag("normalize", false);
         product_ = {};
-        few_ = false;
+        few_ = packed_ = false;
         turned_.reset(), turned_data_.reset();
         const bool empty = rows_ == 0 || inputs_ == 0 || outputs_ == 0;
         int8_.reset();
@@ -41,6 +49,8 @@ class InnerProduct final : public Kernel {
         // With so few weights a product takes no longer than rounding its values.
         constexpr int64_t little = 1 << 13;
         narrow_ = layer.net->narrow() && !empty && !(tests && inputs_ * outputs_ <= little);
+        keeps_ = tests && !normalize_ && layer.params[0]->data.storage().version() != 0;
+        ending_.reset(), fused_ = {};
         if (layer.int8 && tests && !normalize_ && !empty && layer.bottoms[0]->step > 0)
             make_int8(layer);
         else if (narrow_)
@@ -51,25 +61,44 @@ class InnerProduct final : public Kernel {
 
     void forward(Layer& layer) override {
         if (normalize_) normalize_rows(layer);
+        const bool fuse = layer.fused && layer.fused_last;
+        Tensor& top = (fuse ? *layer.fused_last->tops[0] : *layer.tops[0]).data;
+        if (forward(layer, top, fuse) || !fuse) return;
+        if (layer.fused_sum)
+            map(top, layer.fused_other->data, top, true, [](float y, float x) { return y + x; });
+        if (layer.fused_relu)
+            map(top, top, true, [](float y) { return y > 0 ? y : 0.0F; });
+        else if (const auto& end = layer.fused_ending)
+            ending_.run(end->algorithm, top, top, end->alpha, end->beta);
+    }
+
+    // Whether what follows was computed, too.
+    bool forward(Layer& layer, Tensor& top, bool fuse) {
+        const float* bias = bias_ ? layer.param(1) : nullptr;
+        if (narrow_ || packed_) return forward_packed(layer, top, fuse);
+        float* y = top.write();
         if (int8_)
-            return int8_->run(layer.bottoms[0]->data, layer.params[0]->data,
-                              bias_ ? layer.param(1) : nullptr, layer.top());
-        if (narrow_) return forward_narrow(layer);
-        if (turned_)
-            return turned_->run(layer.param(0), layer.bottom(), bias_ ? layer.param(1) : nullptr,
-                                layer.top());
-        if (few_)
-            return multiply_few_rows(rows_, outputs_, inputs_, layer.bottom(), layer.param(0),
-                                     bias_ ? layer.param(1) : nullptr, layer.top());
-        if (!product_) return fill_bias(layer);
+            int8_->run(layer.bottoms[0]->data, layer.params[0]->data, bias, y);
+        else if (turned_)
+            turned_->run(layer.param(0), layer.bottom(), bias, y);
+        else if (few_)
+            multiply_few_rows(rows_, outputs_, inputs_, layer.bottom(), layer.param(0), bias, y);
+        else if (product_)
+            multiply(layer, bias, y);
+        else
+            fill_bias(bias, y);
+        return false;
+    }
+
+    void multiply(const Layer& layer, const float* bias, float* y) const {
         Arguments arguments = {
             {DNNL_ARG_SRC,
              {plain_desc({rows_, inputs_}), cpu(), const_cast<float*>(layer.bottom())}},
             {DNNL_ARG_WEIGHTS, {weights_, cpu(), const_cast<float*>(layer.param(0))}},
-            {DNNL_ARG_DST, {plain_desc({rows_, outputs_}), cpu(), layer.top()}}};
-        if (bias_)
-            arguments.add(DNNL_ARG_BIAS, dnnl::memory(plain_desc({1, outputs_}), cpu(),
-                                                      const_cast<float*>(layer.param(1))));
+            {DNNL_ARG_DST, {plain_desc({rows_, outputs_}), cpu(), y}}};
+        if (bias)
+            arguments.add(DNNL_ARG_BIAS,
+                          dnnl::memory(plain_desc({1, outputs_}), cpu(), const_cast<float*>(bias)));
         run(product_, arguments);
     }
 
@@ -133,7 +162,10 @@ class InnerProduct final : public Kernel {
         if (few_) return;
         const bool few =
             TransposedProduct::fewest <= rows_ && rows_ <= TransposedProduct::most && !transpose_;
-        if (few)
+        packed_ = !few && keeps_;
+        if (packed_)
+            make_packed(layer);
+        else if (few)
             turned_.emplace().reshape(rows_, outputs_, inputs_, false);
         else
             make_product();
@@ -164,11 +196,7 @@ class InnerProduct final : public Kernel {
     // Weights are (outputs × inputs), or where `transpose` says so (inputs × outputs).
     void make_narrow(const Layer& layer) {
         const auto factors = layer.net->factors;
-        // Weights that change are packed on the way.
-        const Matrix weights = {inputs_, outputs_, !transpose_};
-        plain_weights_ = describe(weights, dnnl::memory::data_type::f32);
-        const bool keeps = !layer.has_gradients() && layer.params[0]->data.storage().version() != 0;
-        forward_.reshape({rows_, inputs_}, weights, bias_, factors, keeps);
+        make_packed(layer);
         if (layer.propagate[0])
             data_.reshape({rows_, outputs_}, {outputs_, inputs_, transpose_}, false, factors);
         if (!layer.learns[0]) return;
@@ -177,14 +205,29 @@ class InnerProduct final : public Kernel {
         gradient_.reshape({first.columns, rows_, true}, second, false, factors);
     }
 
+    // Weights that change are packed on the way.
+    void make_packed(const Layer& layer) {
+        const Matrix weights = {inputs_, outputs_, !transpose_};
+        plain_weights_ = describe(weights, dnnl::memory::data_type::f32);
+        forward_.reshape({rows_, inputs_}, weights, bias_, layer.net->factors, keeps_);
+        if (!keeps_ || !layer.fused_last) return;
+        ProductEnd end = {layer.fused_sum != nullptr, layer.fused_ending};
+        if (layer.fused_relu) end.function = Ending{dnnl::algorithm::eltwise_relu};
+        fused_.reshape({rows_, inputs_}, weights, bias_, layer.net->factors, true, end);
+    }
+
     dnnl::memory weights(const Layer& layer, const Product& product) const {
         return layer.params[0]->data.read(product.b(), rows_of(product.b()));
     }
 
-    void forward_narrow(Layer& layer) {
-        forward_.run(layer.bottoms[0]->data.read(forward_.a()),
-                     layer.params[0]->data.read(forward_.b(), plain_weights_), layer.top(),
-                     bias_ ? layer.param(1) : nullptr);
+    bool forward_packed(Layer& layer, Tensor& top, bool fuse) {
+        const bool ends = fuse && fused_.ends();
+        Product& product = ends ? fused_ : forward_;
+        const dnnl::memory x = layer.bottoms[0]->data.read(product.a());
+        const dnnl::memory weights = layer.params[0]->data.read(product.b(), plain_weights_);
+        const float* other = ends && layer.fused_sum ? layer.fused_other->data.read() : nullptr;
+        product.run(x, weights, top.write(), bias_ ? layer.param(1) : nullptr, other);
+        return ends;
     }
 
     void backward_narrow(Layer& layer) {
@@ -205,11 +248,9 @@ class InnerProduct final : public Kernel {
     }
 
     // What is left of the product where a size is zero.
-    void fill_bias(Layer& layer) const {
-        float* y = layer.top();
+    void fill_bias(const float* bias, float* y) const {
         for (int64_t r = 0; r < rows_; ++r)
-            for (int64_t o = 0; o < outputs_; ++o)
-                y[r * outputs_ + o] = bias_ ? layer.param(1)[o] : 0.0F;
+            for (int64_t o = 0; o < outputs_; ++o) y[r * outputs_ + o] = bias ? bias[o] : 0.0F;
     }
 
     // Up to 64 columns: rows are summed before the sum is added to what is there, so that
@@ -224,10 +265,13 @@ class InnerProduct final : public Kernel {
 
     int64_t rows_ = 0, inputs_ = 0, outputs_ = 0;
     bool transpose_ = false, bias_ = false, narrow_ = false, normalize_ = false, few_ = false;
+    // Whether weights stay as they are, and lie in the order that is fastest.
+    bool keeps_ = false, packed_ = false;
     dnnl::memory::desc weights_, plain_weights_;
     dnnl::matmul product_;
     std::optional<TransposedProduct> turned_, turned_data_;
-    Product forward_, data_, gradient_;
+    Product forward_, fused_, data_, gradient_;
+    Activation ending_;
     std::optional<Int8Product> int8_;
 };
 }  // namespace

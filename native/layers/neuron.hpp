@@ -13,6 +13,17 @@ namespace sn {
 // The values from which the slope of a function is computed.
 enum class Needs { nothing, input, output };
 
+// oneDNN's function, or what a function's own `ending` says.
+template <class Function>
+auto ending_of(const Options& options, int) -> decltype(Function::ending(options)) {
+    return Function::ending(options);
+}
+template <class Function>
+std::optional<Ending> ending_of(const Options&, long) {
+    if constexpr (Function::algorithm == dnnl::algorithm::undef) return std::nullopt;
+    return Ending{Function::algorithm};
+}
+
 // Function: made from Options; operator()(x) is the value; needs() and slope(v) its derivative,
 // from the input or the output; `algorithm` names oneDNN's own, where that is exact enough.
 template <class Function>
@@ -21,6 +32,10 @@ class Neuron final : public Kernel {
     void reshape(Layer& layer) override {
         function_.emplace(layer.options);
         activation_.reset();
+    }
+
+    std::optional<Ending> ending(const Layer& layer) const override {
+        return ending_of<Function>(layer.options, 0);
     }
 
     void forward(Layer& layer) override {

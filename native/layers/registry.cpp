@@ -36,6 +36,7 @@ std::unique_ptr<Kernel> make_flip();
 std::unique_ptr<Kernel> make_gather();
 std::unique_ptr<Kernel> make_gelu();
 std::unique_ptr<Kernel> make_gru();
+std::unique_ptr<Kernel> make_hard_swish();
 std::unique_ptr<Kernel> make_hinge_loss();
 std::unique_ptr<Kernel> make_host();
 std::unique_ptr<Kernel> make_im2col();
@@ -136,6 +137,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Gather", make_gather},
         {"GELU", make_gelu},
         {"GRU", make_gru},
+        {"HardSwish", make_hard_swish},
         {"HingeLoss", make_hinge_loss},
         {"Host", make_host},
         {"Im2col", make_im2col},

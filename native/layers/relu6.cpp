@@ -9,6 +9,9 @@ struct ReLU6 {
     static constexpr int64_t cost = 1;
     explicit ReLU6(const Options&) {}
     Needs needs() const { return Needs::output; }
+    static std::optional<Ending> ending(const Options&) {
+        return Ending{dnnl::algorithm::eltwise_clip_v2, 0, 6};
+    }
     float operator()(float x) const { return x < 0 ? 0.0F : (x > 6 ? 6.0F : x); }
     float slope(float y) const { return y > 0 && y < 6 ? 1.0F : 0.0F; }
 };

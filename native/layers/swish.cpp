@@ -13,10 +13,17 @@ class Swish final : public Kernel {
         activation_.reset();
     }
 
+    std::optional<Ending> ending(const Layer& layer) const override {
+        return Ending{dnnl::algorithm::eltwise_swish,
+                      static_cast<float>(layer.options.real("beta"))};
+    }
+
     void forward(Layer& layer) override {
         const float beta = beta_;
         const Tensor& x = layer.bottoms[0]->data;
         Tensor& y = layer.tops[0]->data;
+        if (!layer.has_gradients())
+            return activation_.run(dnnl::algorithm::eltwise_swish, x, y, beta);
         map(x, sigmoid_, true, [=](float v) { return beta * v; });
         activation_.run(dnnl::algorithm::eltwise_logistic, sigmoid_, sigmoid_);
         map(x, sigmoid_, y, true, [](float v, float s) { return v * s; });

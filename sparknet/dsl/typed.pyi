@@ -30,6 +30,7 @@ __all__ = [
     "Embed",
     "Flatten",
     "Gather",
+    "HardSwish",
     "Im2col",
     "InnerProduct",
     "Interp",
@@ -630,6 +631,8 @@ class GatherOptions(LayerOptions, total=False):
     index: SupportsIndex | Iterable[SupportsIndex] | None
 
 def Gather(name: str, bottoms: Blobs = (), **options: Unpack[GatherOptions]) -> LayerSpec: ...
+
+def HardSwish(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
 
 class Im2colOptions(LayerOptions, total=False):
     convolution_param: Dict | caffe_pb2.ConvolutionParameter | None

@@ -21,7 +21,8 @@ _SAME = (Fraction(1), Fraction(0))
 _POINTWISE = frozenset(
     (
         *("AbsVal", "BNLL", "BN", "BatchNorm", "Bias", "Clip", "Concat", "Dropout", "ELU"),
-        *("Eltwise", "Exp", "GELU", "LRN", "Log", "LogSoftmax", "MVN", "Mish", "PReLU", "Power"),
+        *("Eltwise", "Exp", "GELU", "HardSwish", "LRN", "Log", "LogSoftmax", "MVN", "Mish"),
+        *("PReLU", "Power"),
         *("ReLU", "ReLU6", "Scale", "Sigmoid", "Slice", "Softmax", "SpatialDropout", "Split"),
         *("Swish", "TanH", "Threshold"),
     )

@@ -33,6 +33,7 @@ _OWN = {
     "Embed": "embed",
     "Flatten": "flatten",
     "Gather": "gather",
+    "HardSwish": "hard_swish",
     "Im2col": "im2col",
     "InnerProduct": "inner_product",
     "Interp": "interp",

@@ -62,7 +62,15 @@ def _recurrent(name: str, states: int, fixed: bool = True) -> dict[str, tuple[Ca
 CASES: dict[str, tuple[Case, ...]] = {
     **_elementwise("AbsVal", "BNLL", "Dropout", "ELU", "Exp", "GELU", "Log", "Mish", "Power"),
     **_elementwise(
-        "LogSoftmax", "PReLU", "ReLU", "ReLU6", "Sigmoid", "Softmax", "SpatialDropout", "Swish"
+        "HardSwish",
+        "LogSoftmax",
+        "PReLU",
+        "ReLU",
+        "ReLU6",
+        "Sigmoid",
+        "Softmax",
+        "SpatialDropout",
+        "Swish",
     ),
     **_elementwise("TanH", "Threshold", "MVN", "BatchNorm", "LayerNorm", "Flatten"),
     **_windows("Convolution"),

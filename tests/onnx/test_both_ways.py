@@ -18,8 +18,8 @@ from tests.onnx.graphs import onnx
 READ_ONLY = {
     "becomes layers that are written as other operators": (
         *("ArgMin", "CastLike", "Celu", "DepthToSpace", "Einsum", "GatherElements"),
-        *("GeluTanh", "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization", "HardSigmoid"),
-        *("HardSwish", "ImageScaler", "InstanceNormalization", "LpNormalization", "Mean", "Neg"),
+        *("GeluTanh", "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization"),
+        *("ImageScaler", "InstanceNormalization", "LpNormalization", "Mean", "Neg"),
         *("Pad", "RMSNormalization", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
         *("ReduceMin", "Selu", "Softsign", "SpaceToDepth", "Sum", "ThresholdedRelu"),
         *("Swish", "Trilu", "Upsample"),

@@ -16,7 +16,7 @@ UNARY: dict[str, tuple[dict[str, Any], list[str]]] = {
     "Elu": ({"alpha": 0.7}, ["ELU"]),
     "Exp": ({}, ["Exp"]),
     "HardSigmoid": ({"alpha": 0.3}, ["Power", "Clip"]),
-    "HardSwish": ({}, ["Power", "Clip", "Eltwise"]),
+    "HardSwish": ({}, ["HardSwish"]),
     "LeakyRelu": ({"alpha": 0.2}, ["ReLU"]),
     "LogSoftmax": ({"axis": 1}, ["LogSoftmax"]),
     "Mish": ({}, ["BNLL", "TanH", "Eltwise"]),

@@ -72,6 +72,7 @@ LAYERS: dict[str, str] = {
     "GELU": "",
     "Gather": "gather_param { axis: 1 index: 3 index: 0 }",
     "InnerProduct": "inner_product_param { num_output: 5 }",
+    "HardSwish": "",
     "Interp": "interp_param { zoom_factor: 2 pad_beg: -1 pad_end: -2 }",
     "LogSoftmax": "softmax_param { axis: 2 }",
     "LRN": "lrn_param { local_size: 3 alpha: 0.4 beta: 0.6 k: 2 }",

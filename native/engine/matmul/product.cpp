@@ -1,5 +1,7 @@
 #include "product.hpp"
 
+#include <string>
+
 #include "../instructions.hpp"
 
 namespace sn {
@@ -22,16 +24,33 @@ memory::desc rows_of(const memory::desc& factor) {
     return {factor.get_dims(), memory::data_type::f32, factor.get_strides()};
 }
 
-void Product::reshape(Matrix a, Matrix b, bool bias, memory::data_type factors, bool keeps_b) {
+void Product::reshape(Matrix a, Matrix b, bool bias, memory::data_type factors, bool keeps_b,
+                      const ProductEnd& end) {
     rounds_ = factors == memory::data_type::bf16 && rounds_itself() && !keeps_b;
     if (rounds_) factors = memory::data_type::f32;
     a_ = describe(a, factors), b_ = describe(b, factors);
     c_ = plain_desc({a.rows, b.columns});
     bias_ = bias ? plain_desc({1, b.columns}) : memory::desc();
     product_ = adding_ = {};
+    ends_ = false;
     if (!keeps_b) return;
-    const memory::desc any({b.rows, b.columns}, factors, memory::format_tag::any);
-    const dnnl::matmul::primitive_desc chosen(cpu(), a_, any, bias_, c_, attributes());
+    keep({{b.rows, b.columns}, factors, memory::format_tag::any}, end);
+}
+
+// A kernel that also computes the end, if there is a fast one.
+void Product::keep(const memory::desc& b, const ProductEnd& end) {
+    dnnl::post_ops after;
+    if (end.adds) after.append_binary(dnnl::algorithm::binary_add, c_);
+    if (end.function)
+        after.append_eltwise(end.function->algorithm, end.function->alpha, end.function->beta);
+    auto with = attributes();
+    with.set_post_ops(after);
+    ends_ = after.len() > 0;
+    dnnl::matmul::primitive_desc chosen(cpu(), a_, b, bias_, c_, with, true);
+    if (ends_ && (!chosen || std::string(chosen.impl_info_str()).find("ref") == 0)) {
+        ends_ = false;
+        chosen = {cpu(), a_, b, bias_, c_, attributes()};
+    }
     b_ = chosen.weights_desc();
     product_ = dnnl::matmul(chosen);
 }
@@ -47,11 +66,16 @@ dnnl::matmul Product::make(bool adds) const {
     return dnnl::matmul(dnnl::matmul::primitive_desc(cpu(), a_, b_, bias_, c_, with));
 }
 
-void Product::run(const memory& a, const memory& b, float* c, const float* bias) {
+void Product::run(const memory& a, const memory& b, float* c, const float* bias,
+                  const float* other) {
     if (!product_) product_ = make(false);
     Arguments arguments = {
         {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c_view_.of(c_, c)}};
     if (bias) arguments.add(DNNL_ARG_BIAS, bias_view_.of(bias_, bias));
+    // The first operation behind the product.
+    if (other)
+        arguments.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
+                      other_view_.of(c_, other));
     sn::run(product_, arguments);
 }
 

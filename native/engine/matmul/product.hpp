@@ -1,6 +1,9 @@
 // Matrix products of fixed sizes whose factors may be rounded to bfloat16; sums are float32.
 #pragma once
 
+#include <optional>
+
+#include "../layer.hpp"
 #include "../primitive.hpp"
 
 namespace sn {
@@ -13,25 +16,35 @@ struct Matrix {
 
 dnnl::memory::desc describe(const Matrix& matrix, dnnl::memory::data_type type);
 
+// What follows a product: the sum with another matrix, and a function of each value.
+struct ProductEnd {
+    bool adds = false;
+    std::optional<Ending> function;
+};
+
 // C = A B, or C += A B; with a bias of one value a column where one is given.
 class Product {
    public:
     // `keeps_b`: the caller keeps the second factor from run to run, in the layout that b() names.
+    // `end`: what run() may compute as well; ends() says whether it does.
     void reshape(Matrix a, Matrix b, bool bias, dnnl::memory::data_type factors,
-                 bool keeps_b = false);
+                 bool keeps_b = false, const ProductEnd& end = {});
+    bool ends() const { return ends_; }
 
     // What the factors are handed over in: float32 where the processor rounds on the way.
     const dnnl::memory::desc& a() const { return a_; }
     const dnnl::memory::desc& b() const { return b_; }
-    void run(const dnnl::memory& a, const dnnl::memory& b, float* c, const float* bias = nullptr);
+    void run(const dnnl::memory& a, const dnnl::memory& b, float* c, const float* bias = nullptr,
+             const float* other = nullptr);
     void add(const dnnl::memory& a, const dnnl::memory& b, float* c);
 
    private:
     dnnl::matmul make(bool adds) const;
+    void keep(const dnnl::memory::desc& b, const ProductEnd& end);
 
     dnnl::memory::desc a_, b_, c_, bias_;
-    View c_view_, bias_view_;
-    bool rounds_ = false;
+    View c_view_, bias_view_, other_view_;
+    bool rounds_ = false, ends_ = false;
     dnnl::matmul product_, adding_;
 };
 

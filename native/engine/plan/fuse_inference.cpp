@@ -1,5 +1,6 @@
-// What a convolution also computes in the test phase: BatchNorm, Scale and Bias become part of its
-// weights; the sum with another blob and the ReLU become part of its pass.
+// What a convolution or a product also computes in the test phase: BatchNorm, Scale and Bias become
+// part of its weights; the sum with another blob and the function behind it become part of its
+// pass.
 #include <algorithm>
 
 #include "fusions.hpp"
@@ -51,7 +52,8 @@ void Net::fuse_inference(Layer& head) {
         last = layer;
         layer = next(*layer);
     };
-    while (layer && layer->kernel->is_affine(*layer) && goes_on(*last, *layer)) {
+    const bool folds = head.kernel->followers(head) == Kernel::Followers::affine_sum_and_ending;
+    while (folds && layer && layer->kernel->is_affine(*layer) && goes_on(*last, *layer)) {
         head.fused_affine.push_back(layer);
         take();
     }
@@ -62,6 +64,10 @@ void Net::fuse_inference(Layer& head) {
     }
     if (layer && is_plain_relu(*layer) && goes_on(*last, *layer)) {
         head.fused_relu = layer;
+        take();
+    } else if (layer && !layer->backward && layer->kernel->ending(*layer) &&
+               goes_on(*last, *layer)) {
+        head.fused_ending = layer->kernel->ending(*layer);
         take();
     }
 }

@@ -22,7 +22,7 @@ class Repeating {
 void Net::find_fusions() {
     for (auto& layer : layers) {
         layer.fused_relu = layer.fused_scale = layer.fused_into = layer.fused_last = nullptr;
-        layer.fused_affine.clear();
+        layer.fused_affine.clear(), layer.fused_ending.reset();
         layer.fused_sum = nullptr, layer.fused_other = nullptr, layer.fused_product = nullptr;
     }
     for (auto& head : layers) {
@@ -36,7 +36,8 @@ void Net::find_fusions() {
             case Kernel::Followers::scale_and_relu:
                 fuse_train(head, true);
                 break;
-            case Kernel::Followers::affine_sum_and_relu:
+            case Kernel::Followers::affine_sum_and_ending:
+            case Kernel::Followers::sum_and_ending:
                 fuse_inference(head);
         }
     }

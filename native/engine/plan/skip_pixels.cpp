@@ -72,7 +72,7 @@ void Net::find_skips() {
         layer.top_every = layer.bottom_every = 1, layer.skipping_readers.clear();
     if (keeps_blobs) return;
     for (size_t i = layers.size(); i-- > 0;)
-        if (layers[i].kernel->followers(layers[i]) == Kernel::Followers::affine_sum_and_relu &&
+        if (layers[i].kernel->followers(layers[i]) == Kernel::Followers::affine_sum_and_ending &&
             !layers[i].fused_into)
             skip_pixels(layers[i]);
 }

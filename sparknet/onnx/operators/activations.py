@@ -17,6 +17,7 @@ from sparknet.onnx.step import Outputs, Step, reads
 _PLAIN = {
     "Abs": "AbsVal",
     "Exp": "Exp",
+    "HardSwish": "HardSwish",
     "Log": "Log",
     "Relu": "ReLU",
     "Sigmoid": "Sigmoid",
@@ -109,12 +110,6 @@ def hard_sigmoid_of(step: Step, alpha: float, beta: float, part: str | None) -> 
 def hard_sigmoid(step: Step) -> Outputs:
     alpha, beta = float(step.attribute("alpha", 0.2)), float(step.attribute("beta", 0.5))
     return hard_sigmoid_of(step, alpha, beta, None)
-
-
-@reads("HardSwish")
-def hard_swish(step: Step) -> Outputs:
-    gate = hard_sigmoid_of(step, 1 / 6, 0.5, "gate")
-    return combine(step, "Mul", step.value(0), gate)
 
 
 @reads("Swish")

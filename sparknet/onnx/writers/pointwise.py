@@ -135,6 +135,15 @@ def swish(place: LayerExport) -> None:
     place.last("Mul", [x, place.put("Sigmoid", [inner])])
 
 
+@writes("HardSwish")
+def hard_swish(place: LayerExport) -> None:
+    x = place.inputs[0]
+    if place.opset >= 14:
+        place.last("HardSwish", [x])
+    else:
+        place.last("Mul", [x, place.put("HardSigmoid", [x], alpha=1 / 6, beta=0.5)])
+
+
 @writes("Mish")
 def mish(place: LayerExport) -> None:
     x = place.inputs[0]

@@ -61,6 +61,12 @@ CASES: dict[str, tuple[str, Function, Any, tuple[float, ...]]] = {
         (),
     ),
     "mish": ('type: "Mish"', lambda x: x * np.tanh(np.log1p(np.exp(x))), ANY, ()),
+    "hard_swish": (
+        'type: "HardSwish"',
+        lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+        ANY,
+        (-3, 3),
+    ),
     "gelu": ('type: "GELU"', lambda x: x * (1 + np.vectorize(math.erf)(x / 2**0.5)) / 2, ANY, ()),
     "gelu_tanh": (
         'type: "GELU" gelu_param { approximate: TANH }',
