@@ -20,7 +20,16 @@ from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, Place, bound, grow, o
 from sparknet.onnx.limits import LARGEST, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
 from sparknet.onnx.patterns import simplified
-from sparknet.onnx.records import LARGE, MEDIUM, SMALL, check_alike, counted, is_open, unlikely
+from sparknet.onnx.records import (
+    LARGE,
+    MEDIUM,
+    SMALL,
+    check_alike,
+    check_compared,
+    counted,
+    is_open,
+    unlikely,
+)
 from sparknet.onnx.source import Array, Branch, OnnxNode, Source, StrPath, read_source
 from sparknet.onnx.step import OPERATORS, Step
 from sparknet.proto import Model
@@ -151,6 +160,10 @@ class _Trial:
         models = [reading.net.model(self.batch, length) for reading in found]
         if len(models) > 1:
             check_alike(self.source.path, *models)
+            if not self.lengths:
+                check_compared(
+                    self.source, self.nodes, *((one.records, one.values) for one in found)
+                )
         return found[0], models[0]
 
     def _grow(self, readings: Sequence[Reading], primes: Sequence[int]) -> None:

@@ -6,17 +6,26 @@ It is read for two numbers that no size of it has: what differs between the two 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.onnx.source import Array, Source
+from sparknet.onnx.folding import fold
+from sparknet.onnx.source import Array, OnnxNode, Source
 from sparknet.proto import Model
 
 LARGE = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
 MEDIUM = (29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, *LARGE)
 SMALL = (3, 5, 7, 11, 13, 17, 19, 23)
+COMPUTES = (
+    "it computes with the number of records, which the model leaves open: give the input's whole "
+    "shape"
+)
+_COMPARING = ("Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min")
+_MANY = 10**6
 _NUMBER = re.compile(r"[0-9]+")
 
 
@@ -44,8 +53,7 @@ def check_alike(path: str, one: Model, other: Model) -> None:
             continue
         raise FileError(
             path,
-            f"layer '{shown(layer.name)}' ({layer.type}): it computes with the number of records, "
-            "which the model leaves open: give the input's whole shape",
+            f"layer '{shown(layer.name)}' ({layer.type}): {COMPUTES}",
         )
     if len(one.net.layer) != len(other.net.layer):
         raise FileError(path, "has other layers for another number of records: give its shape")
@@ -55,6 +63,60 @@ def _same(one: Array | None, other: Array | None) -> bool:
     if one is None or other is None:
         return one is other
     return one is other or np.array_equal(one, other, equal_nan=True)
+
+
+def check_compared(
+    source: Source,
+    nodes: Sequence[OnnxNode],
+    one: tuple[int, Mapping[str, Any]],
+    other: tuple[int, Mapping[str, Any]],
+) -> None:
+    """Refuse a comparison with the number of records that has another answer for other numbers
+    than the two for which the model was read."""
+    for node in nodes:
+        if node.op in _COMPARING and _turns(node, one, other):
+            raise source.refuse(node, COMPUTES)
+
+
+def _turns(
+    node: OnnxNode, one: tuple[int, Mapping[str, Any]], other: tuple[int, Mapping[str, Any]]
+) -> bool:
+    lines = []
+    for name in (*node.inputs, node.outputs[0]):
+        start, end = one[1].get(name), other[1].get(name)
+        if not isinstance(start, np.ndarray) or not isinstance(end, np.ndarray):
+            return False
+        if start.shape != end.shape:
+            return False
+        lines.append(_Line(one[0], other[0], start, end))
+    *inputs, output = lines
+    if not any(line.slope.any() for line in inputs):
+        return False
+    numbers = {1, 2, _MANY}
+    for first, second in pairwise(inputs):
+        numbers.update(first.meets(second))
+    return not all(
+        np.array_equal(fold(node, [line.at(n) for line in inputs])[0], output.at(n))
+        for n in numbers
+    )
+
+
+class _Line:
+    """Values that grow evenly with the number of records."""
+
+    def __init__(self, first: int, second: int, start: Array, end: Array) -> None:
+        self.first, self.start, self.dtype = first, start.astype(np.float64), start.dtype
+        self.slope = (end.astype(np.float64) - self.start) / (second - first)
+
+    def at(self, number: int) -> Array:
+        return (self.start + self.slope * (number - self.first)).astype(self.dtype)
+
+    def meets(self, other: _Line) -> set[int]:
+        """For which numbers of records some value is the other's."""
+        apart, closing = np.broadcast_arrays(other.start - self.start, self.slope - other.slope)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self.first + apart / closing
+        return {int(n) for n in np.unique(found[np.isfinite(found)]) if n >= 1 and n == int(n)}
 
 
 def counted(path: str, failed: Sequence[tuple[int, FileError]]) -> FileError:

@@ -46,6 +46,23 @@ def test_shapes_as_results(op: str, tmp_path: Path) -> None:
     refused(model, tmp_path, "it computes with the number of records")
 
 
+@pytest.mark.parametrize(
+    ("op", "number"),
+    [("Less", 7), ("GreaterOrEqual", 2), ("Equal", 64), ("Equal", 1), ("Max", 5), ("Min", 512)],
+)
+def test_comparisons_that_turn_at_some_number(op: str, number: int, tmp_path: Path) -> None:
+    nodes = [*SIZE, node(op, "n c", "t"), node("Cast", "t", "u", to=1), node("Mul", "x u")]
+    model = graph(nodes, {"x": X}, constants={"c": np.array(number)})
+    refused(model, tmp_path, "computes with the number of records")
+
+
+@pytest.mark.parametrize(("op", "number"), [("Less", 0), ("GreaterOrEqual", 1), ("Equal", -1)])
+def test_comparisons_that_never_turn(op: str, number: int, tmp_path: Path) -> None:
+    nodes = [*SIZE, node(op, "n c", "t"), node("Cast", "t", "u", to=1), node("Mul", "x u")]
+    model = graph(nodes, {"x": X}, constants={"c": np.array(number)})
+    agree(model, {"x": draw(5, 3, 4)}, tmp_path)
+
+
 def test_ranges_over_the_records(tmp_path: Path) -> None:
     nodes = [*SIZE, node("Range", "zero n one", "r"), node("Cast", "r", "t", to=1)]
     nodes += [node("Unsqueeze", "t last", "u"), node("Add", "x u")]
