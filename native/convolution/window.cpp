@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../engine/instructions.hpp"
 #include "../engine/net.hpp"
 
 namespace sn {
@@ -19,6 +20,12 @@ bool is_idle(int64_t taps, int64_t dilation, int64_t places, int64_t stride, int
         if (place >= places || first + place * stride >= size) return true;
     }
     return false;
+}
+// Whether products in bfloat16 take longer than in float32 when such a convolution learns: pairs of
+// values from one or a few channels are put together one by one (docs/performance.md).  AMX was not
+// measured.
+bool loses_time(int64_t channels, int64_t window) {
+    return !has_amx() && window > 1 && (channels == 1 || (channels < 4 && channels * window < 75));
 }
 }  // namespace
 
@@ -66,6 +73,8 @@ Window::Window(const Layer& layer, bool reverse, bool fused) {
     }
     // In bfloat16 oneDNN leaves the gradients of such taps uninitialised.
     if (is_partly_idle) factors = memory::data_type::f32;
+    const bool is_first = !reverse && group == 1 && kernel.size() == 2 && layer.has_gradients();
+    if (is_first && loses_time(in[axis], kernel[0] * kernel[1])) factors = memory::data_type::f32;
     const int64_t rows = outputs / group, columns = in[axis] / group;
     weights = {group, rows, columns};
     weights.insert(weights.end(), kernel.begin(), kernel.end());

@@ -16,7 +16,7 @@ import sparknet.caffe as caffe
 from benchmarks.digits import TRAINED
 from sparknet.caffe.solvers import SGDSolver, get_solver, solver_from_text
 from sparknet.errors import SpecError
-from sparknet.native import has_bf16
+from sparknet.native import has_bf16, onednn_isa
 from sparknet.proto import caffe_pb2, parse_net, read_net, read_solver
 from tests.caffe.gradient import input_layer
 from tests.goldens import ROOT
@@ -449,3 +449,27 @@ def test_lenet_recognises_digits_as_well_as_in_float32(tmp_path: Path) -> None:
     print(means)
     assert means["float32"] > 0.975
     assert means["bf16"] == pytest.approx(means["float32"], abs=0.003)
+
+
+@needs_bf16
+@pytest.mark.skipif("AMX" in onednn_isa(), reason="AMX computes all of them in bfloat16")
+@pytest.mark.parametrize(
+    ("channels", "window", "wide"),
+    [(1, 5, True), (1, 11, True), (2, 5, True), (3, 3, True), (3, 5, False), (4, 3, False)],
+)
+def test_narrow_products_that_lose_time_are_those_of_float32(
+    channels: int, window: int, wide: bool
+) -> None:
+    """Of a first layer that learns; in the test phase they gain."""
+    text = input_layer("x", (4, channels, 16, 16))
+    text += convolution("y", "x", f"num_output: 16 kernel_size: {window}")
+    found = []
+    for precision, phase in (("float32", caffe.TRAIN), ("bf16", caffe.TRAIN), ("bf16", caffe.TEST)):
+        net = caffe.Net.from_proto(parse_net(text), phase, seed=1, precision=precision)
+        net.blobs["x"].data[...] = np.random.default_rng(0).standard_normal(
+            (4, channels, 16, 16), np.float32
+        )
+        net.forward()
+        found.append(np.array(net.blobs["y"].data))
+    assert np.array_equal(found[0], found[1]) == wide
+    assert not np.array_equal(found[0], found[2])
