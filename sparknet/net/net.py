@@ -109,7 +109,8 @@ class Net:
             refuse_axes("the net", shapes, batch_axis)
         else:
             path = os.fspath(weights)
-            self._opened[path] = open_model(path, shapes=shapes, batch_axis=batch_axis)
+            model = self._opened[path] = open_model(path, shapes=shapes, batch_axis=batch_axis)
+            self.preprocessing = self.preprocessing or preprocessing_of(model, path)
         self._description = describe(
             self._opened[os.fspath(source)].net if _is_model(source) else source,
             phase,

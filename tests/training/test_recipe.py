@@ -13,8 +13,9 @@ import sparknet
 from sparknet import Net
 from sparknet.cli import main
 from sparknet.errors import SettingError
+from sparknet.loaders import Preprocessing
 from sparknet.net.recipe import Recipe, multiply, replace_head
-from sparknet.onnx import read_model
+from sparknet.onnx import read_model, write_model
 from sparknet.proto import read_model as read_weights
 from tests.onnx.graphs import Array, draw, graph, node, onnx
 
@@ -130,3 +131,17 @@ def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
     found = read_weights(out).by_name()
     assert found["head"][0].shape == (3, 4)
     np.testing.assert_array_equal(found["conv"][0], read_model(model).by_name()["conv"][0])
+
+
+def test_images_are_made_as_the_file_says(tmp_path: Path) -> None:
+    """What export put into the metadata holds for training, too, unless something else is asked."""
+    how = Preprocessing(scale=1 / 256)
+    net = Net("models/lenet/net.prototxt", preprocessing=how)
+    path = tmp_path / "lenet.onnx"
+    write_model(path, net)
+    x = np.random.default_rng(0).integers(0, 256, (64, 1, 28, 28)).astype(np.uint8)
+    given = {"data": x, "label": np.arange(64) % 2}
+    trained = sparknet.train(path, given, head=2, steps=2)
+    assert trained.net.preprocessing == how
+    other = sparknet.train(path, given, head=2, steps=2, scale=1 / 128)
+    assert other.net.preprocessing == Preprocessing(scale=1 / 128)
