@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,6 +140,18 @@ def described(file: Path) -> dict[str, Any]:
     told = ", ".join(f"{name} {_short(value)}" for name, value in said.items())
     print(f"sparknet: images as {file} says: {told or 'as they are'}", file=sys.stderr)
     return said
+
+
+def describe(model: str, how: Preprocessing | None) -> None:
+    """Write what happens to images into the file beside a model, where the verbs find it."""
+    from sparknet.proto.byte_source import replacing
+    from sparknet.spark.model_inputs import ModelInputs
+
+    if how is None:
+        return
+    said = replace(ModelInputs.beside(model), preprocessing=how)
+    with replacing(Path(model).with_suffix(ModelInputs.SUFFIX)) as file:
+        file.write_text(said.to_json(), encoding="utf-8")
 
 
 def _short(value: Any) -> str:

@@ -17,6 +17,7 @@ from sparknet.loaders import Preprocessing
 from sparknet.net.recipe import Recipe, multiply, replace_head
 from sparknet.onnx import read_model, write_model
 from sparknet.proto import read_model as read_weights
+from sparknet.spark.model_inputs import ModelInputs
 from tests.onnx.graphs import Array, draw, graph, node, onnx
 
 NODES = [
@@ -127,7 +128,9 @@ def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "rows.npz", x=x, label=labels)
     out = tmp_path / "tuned.caffemodel"
     words = f"train -model {model} --head 3 --lr-mult conv=0 --data {tmp_path}/rows.npz --steps 3"
+    words += " --scale 0.5"
     assert main([*words.split(), "--out", str(out)]) == 0
+    assert ModelInputs.beside(out).preprocessing == Preprocessing(scale=0.5)
     found = read_weights(out).by_name()
     assert found["head"][0].shape == (3, 4)
     np.testing.assert_array_equal(found["conv"][0], read_model(model).by_name()["conv"][0])
