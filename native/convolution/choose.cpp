@@ -171,6 +171,7 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
     // No fast kernel computes this function: it is computed behind one that does not.
     if (is_direct && made.ends && (!made.desc || is_slow(made.desc))) {
         made.ends = false;
+        with = attributes();  // oneDNN 3.2 keeps operations that fewer ones do not replace
         with.set_post_ops(post_ops(layer, false));
         made.desc = find();
     }

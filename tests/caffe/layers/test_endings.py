@@ -166,3 +166,26 @@ def test_gradients_in_the_test_phase_have_what_they_read(function: str) -> None:
     made = x.astype(np.float32).astype(np.float64) @ weights.T
     slope = (function_of(made + step) - function_of(made - step)) / (2 * step)
     np.testing.assert_allclose(net.blobs["data"].diff, slope @ weights, atol=1e-4)
+
+
+@pytest.mark.parametrize("added", [False, True])
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("group", [1, 2, 8])
+@pytest.mark.parametrize("size", [(11,), (6, 5, 4)])
+def test_sequences_and_volumes(
+    size: tuple[int, ...], group: int, function: str, added: bool
+) -> None:
+    """oneDNN has no kernel of its own for their groups: the function follows, once."""
+    shape = (2, 8, *size)
+    text = (
+        _inputs(data=shape, other=shape)
+        + 'layer { name: "product" type: "Convolution" bottom: "data" top: "made" '
+        + f"convolution_param {{ num_output: 8 group: {group} kernel_size: 3 pad: 1 }} }}\n"
+    )
+    made, _ = _run(_net(text), np.random.default_rng(6))
+    net = _net(text + _end(function, added, "in place"))
+    got, _ = _run(net, np.random.default_rng(6))
+    want = FUNCTIONS[function][1](
+        made.astype(np.float64) + (net.blobs["other"].data if added else 0)
+    )
+    np.testing.assert_allclose(got, want, atol=2e-5, rtol=2e-5)
