@@ -143,15 +143,16 @@ def described(file: Path) -> dict[str, Any]:
 
 
 def describe(model: str, how: Preprocessing | None) -> None:
-    """Write what happens to images into the file beside a model, where the verbs find it."""
+    """Write what happens to images into the file beside a model, where the verbs find it; also
+    that nothing does, where the file tells of an earlier model."""
     from sparknet.proto.byte_source import replacing
     from sparknet.spark.model_inputs import ModelInputs
 
-    if how is None:
+    before = ModelInputs.beside(model)
+    if how == before.preprocessing:
         return
-    said = replace(ModelInputs.beside(model), preprocessing=how)
     with replacing(Path(model).with_suffix(ModelInputs.SUFFIX)) as file:
-        file.write_text(said.to_json(), encoding="utf-8")
+        file.write_text(replace(before, preprocessing=how).to_json(), encoding="utf-8")
 
 
 def _short(value: Any) -> str:

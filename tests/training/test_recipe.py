@@ -128,9 +128,9 @@ def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "rows.npz", x=x, label=labels)
     out = tmp_path / "tuned.caffemodel"
     words = f"train -model {model} --head 3 --lr-mult conv=0 --data {tmp_path}/rows.npz --steps 3"
-    words += " --scale 0.5"
-    assert main([*words.split(), "--out", str(out)]) == 0
-    assert ModelInputs.beside(out).preprocessing == Preprocessing(scale=0.5)
+    for flag, how in (("--scale=0.5", Preprocessing(scale=0.5)), ("--steps=3", None)):
+        assert main([*words.split(), flag, "--out", str(out)]) == 0
+        assert ModelInputs.beside(out).preprocessing == how
     found = read_weights(out).by_name()
     assert found["head"][0].shape == (3, 4)
     np.testing.assert_array_equal(found["conv"][0], read_model(model).by_name()["conv"][0])
