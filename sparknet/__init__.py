@@ -48,6 +48,7 @@ _HOMES = {
         "SolverParams",
     ),
     "sparknet.net": ("Net",),
+    "sparknet.spark.loaded": ("load",),
     "sparknet.training": ("train",),
     "sparknet.training.planning": ("plan",),
     "sparknet.weights": ("WeightCollection",),
@@ -101,6 +102,7 @@ else:
     from sparknet.proto import read_net as read_net
     from sparknet.proto import read_solver as read_solver
     from sparknet.proto import write_model as write_model
+    from sparknet.spark.loaded import load as load
     from sparknet.training import train as train
     from sparknet.training.planning import plan as plan
     from sparknet.weights import WeightCollection as WeightCollection

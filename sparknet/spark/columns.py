@@ -202,10 +202,8 @@ def _lists(values: Any, name: str) -> Array:
     flat = values.flatten()
     if flat.null_count:
         raise SparkError(f"column '{name}' has nulls inside its lists")
-    if kind.is_list(flat.type) or kind.is_large_list(flat.type):
-        inner = _lists(flat, name)
-    else:
-        inner = _numbers(flat)
+    nested = (kind.is_list, kind.is_large_list, kind.is_fixed_size_list)
+    inner = _lists(flat, name) if any(one(flat.type) for one in nested) else _numbers(flat)
     if kind.is_fixed_size_list(values.type):
         length = values.type.list_size
     else:

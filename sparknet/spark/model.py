@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -252,6 +253,16 @@ class SparkModel:
         self, session: SparkSession, ask: Ask, data: DataFrame | None = None
     ) -> Prediction:
         """The task for a DataFrame, or for columns of any."""
+        task, tested = self.plan(ask, data), self.net.tested
+        return replace(
+            task,
+            texts=None if self.tokens is None else self.tokens.sent(session, tested),
+            net=portable_net(tested.described),
+            weights=send_weights(session, self._flat()),
+        )
+
+    def plan(self, ask: Ask, data: DataFrame | None = None) -> Prediction:
+        """The same without the files that a task fetches."""
         tested, outputs = self.net.tested, self.outputs(ask)
         blobs = list(dict.fromkeys(output.blob for output in outputs))
         mapping = self.mapping(blobs, named(ask.columns), None if data is None else data.columns)
@@ -259,14 +270,10 @@ class SparkModel:
             check = check_types if self.tokens is None else check_texts
             check(data, mapping.values(), "the data")
         batch = ask.batch or batch_for(tested, blobs)
-        texts = None
         if self.tokens is not None:
-            texts = self.tokens.sent(session, tested)
             batch = batch if ask.batch else max(batch, FEWEST)
         shapes = wanted(tested.entries, told=told_shapes(data, mapping))
         return Prediction(
-            weights=send_weights(session, self._flat()),
-            net=portable_net(tested.described),
             mapping=mapping,
             shapes=shapes,
             outputs=outputs,
@@ -278,7 +285,6 @@ class SparkModel:
             pictures=pictures_of(tested, mapping, outputs, data, shapes),
             preprocessing=self.net.preprocessing,
             precision=self.net.precision,
-            texts=texts,
         )
 
     def save(self, path: StrPath) -> None:

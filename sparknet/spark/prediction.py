@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,8 +40,6 @@ Invalid = Literal["raise", "null", "drop"]
 class Prediction:
     """The settings of a task, without the weights: executors fetch those as a file, once."""
 
-    weights: str
-    net: Portable
     mapping: dict[str, str]
     shapes: dict[str, Wanted]
     outputs: Sequence[Output]
@@ -61,6 +59,9 @@ class Prediction:
     precision: Precision = "float32"
     texts: Texts | None = None
     """What makes the inputs of a column of texts."""
+    net: Portable = field(default_factory=lambda: Portable("", {}))
+    weights: str = ""
+    """The file of the weights, as SparkFiles knows it."""
 
     @property
     def columns(self) -> list[str]:
@@ -84,15 +85,16 @@ class Prediction:
 
 @dataclass(frozen=True)
 class WorkerNet:
-    """A net in a Python worker, over weights that all workers share."""
+    """A net, in a Python worker over weights that all workers share."""
 
     net: Net
-    weights: SharedWeights
+    weights: SharedWeights | None = None
 
     def run(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
         """The blobs, in the net's memory."""
         made = self.net.tested.views(values, blobs)
-        self.weights.check()
+        if self.weights is not None:
+            self.weights.check()
         return made
 
 
@@ -118,14 +120,20 @@ def predicted(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[
     with in_one_line():
         key = (given.weights, given.net.text, given.preprocessing, given.precision)
         worker = cached(key, given.make_net)
-        parts = ahead(reader.parts(ahead(batches)))
-        for part in parts:
-            if part.is_first:
-                piece = _Piece(given, worker, part.rows)
-            piece.add(part)
-            if part.is_last:
-                yield piece.done()
+        yield from pieces(ahead(reader.parts(ahead(batches))), given, worker)
         worker.net.tested.net.trim()
+
+
+def pieces(
+    parts: Iterable[RowPart], given: Prediction, worker: WorkerNet
+) -> Iterator[PredictedRows]:
+    """The rows of each Arrow batch of results with their predictions."""
+    for part in parts:
+        if part.is_first:
+            piece = _Piece(given, worker, part.rows)
+        piece.add(part)
+        if part.is_last:
+            yield piece.done()
 
 
 class _Piece:

@@ -70,9 +70,9 @@ class _Group:
 
 
 class RowReader:
-    """Reads the rows of one partition."""
+    """Reads the rows of one partition, or those that are no partition's."""
 
-    def __init__(self, given: Prediction, partition: int) -> None:
+    def __init__(self, given: Prediction, partition: int | None) -> None:
         self._given, self._partition = given, partition
         self._done = 0
 
@@ -187,7 +187,8 @@ class RowReader:
                 value = column.field("origin")[number].as_py() if column[number].is_valid else None
                 if value:
                     return str(value)
-        return f"partition {self._partition}, row {before + number}"
+        row = f"row {before + number}"
+        return row if self._partition is None else f"partition {self._partition}, {row}"
 
 
 PATH = "path"

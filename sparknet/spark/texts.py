@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -47,6 +47,8 @@ class Texts:
     """The only number of tokens that the net takes; None: any."""
     longest: int | None
     """The most that it takes; None: any number."""
+    content: bytes | None = field(default=None, repr=False)
+    """The file's, where no task fetches it."""
 
     def read(self, values: pa.Array, name: str) -> tuple[list[Any], dict[int, SparkError]]:
         """For each row its tokens, and the errors of rows that have none."""
@@ -97,6 +99,8 @@ class Texts:
         return made
 
     def _tokenizer(self) -> _Tokenizer:
+        if self.content is not None:
+            return _Tokenizer(self.content, self.file)
         from pyspark import SparkFiles
 
         path = Path(SparkFiles.get(self.file))
@@ -191,8 +195,12 @@ class TokenizerFile:
 
     def sent(self, session: SparkSession, tested: FedNet) -> Texts:
         """Offer the tokenizer to tasks."""
-        name = f"sparknet-{_digest(self.text)}.tokenizer"
-        send(session, name, lambda path: path.write_bytes(self.text))
+        texts = self.here(tested)
+        send(session, texts.file, lambda path: path.write_bytes(self.text))
+        return replace(texts, content=None)
+
+    def here(self, tested: FedNet) -> Texts:
+        """What makes the net's inputs of texts in this process."""
         shapes = {entry.name: entry.shape for entry in tested.entries}
         odd = next((one for one, shape in shapes.items() if len(shape) != 2), None)
         if odd is not None:
@@ -200,7 +208,8 @@ class TokenizerFile:
                 f"a tokenizer makes rows of tokens, and input '{odd}' is {shapes[odd]}"
             )
         length, longest = _Lengths(tested, shapes).found()
-        return Texts(name, _roles(tested), length, longest)
+        name = f"sparknet-{_digest(self.text)}.tokenizer"
+        return Texts(name, _roles(tested), length, longest, self.text)
 
 
 def _roles(tested: FedNet) -> dict[str, Role]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet import load
 from sparknet.errors import FileError, MissingExtra, SparkError, SpecError
 from sparknet.spark import SparkModel
 from tests.onnx.graphs import draw, graph, node, onnx, run
@@ -148,6 +149,9 @@ def test_saved_and_read_again(tokenizer: Path, model: Path, frame: Any, tmp_path
     want = [by_hand(tokenizer, model, text)["mean"] for text in TEXTS]
     got = collected(again.transform(frame), "pooled")
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    for rows in (TEXTS, {"text": TEXTS}, frame.toPandas()):
+        here = load(tmp_path / "net.caffemodel").predict(rows)["pooled"]
+        assert np.array_equal(np.stack(list(here)), np.float32(got))
 
 
 def test_texts_that_are_missing(tokenizer: Path, model: Path, session: Any) -> None:

@@ -19,8 +19,8 @@ from sparknet.net.recipe import Recipe
 from sparknet.net.tuning import tuned
 from sparknet.proto import parse_solver, write_text
 from sparknet.spark.model import SparkModel
+from sparknet.spark.net_files import as_json, distrust, of_json, unpacked
 from sparknet.spark.pipeline.model import NetModel
-from sparknet.spark.pipeline.net_files import as_json, distrust, of_json, unpacked
 from sparknet.spark.pipeline.params import (
     COLUMNS,
     FLOAT,

@@ -14,7 +14,7 @@ from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.description import NetSource
 from sparknet.spark.model import SparkModel, StrPath
-from sparknet.spark.pipeline.net_files import load_model, save_model
+from sparknet.spark.net_files import load_model, save_model
 from sparknet.spark.pipeline.params import OUTPUT, ParamSetting, StageParams, count, mapping, text
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.vectors import PREFIX, added, vector, with_blobs

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from copy import copy
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,22 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyspark.ml import Model
 
 from sparknet.errors import SparkError
-from sparknet.net import Net
-from sparknet.net.heads import Head, HeadBlobs, find_heads, served
+from sparknet.net.heads import Head
 from sparknet.spark.evaluation import Evaluation
 from sparknet.spark.model import SparkModel
-from sparknet.spark.pipeline.net_files import load_model, save_model
+from sparknet.spark.net_files import load_model, save_model
 from sparknet.spark.pipeline.params import COLUMNS, OUTPUT, ParamSetting, StageParams
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
-from sparknet.spark.pipeline.vectors import (
-    PREFIX,
-    Make,
-    added,
-    prediction,
-    vector,
-    with_blobs,
-)
+from sparknet.spark.pipeline.vectors import MAKERS, PREFIX, added, with_blobs
+from sparknet.spark.stage_columns import StageColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -56,24 +48,14 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
             raise SparkError(f"NetModel takes a SparkModel, not {_shown(model)}")
         self.model = model
         """The net, and its inputs' columns."""
-        self._heads: list[Head] | None = None
-        self._served: dict[tuple[str, ...], tuple[SparkModel, dict[str, HeadBlobs]]] = {}
+        self._columns = StageColumns(model)
         self._summary: TrainingSummary | None = None
         self.setParams(**params)
 
     @property
     def heads(self) -> list[Head]:
         """The predictions: those of ``outputs``, or all of the net's."""
-        if self._heads is None:
-            self._heads = find_heads(self.model.net)
-        named = self.given("outputs")
-        if not named:
-            return self._heads
-        known = {head.blob: head for head in self._heads}
-        there = self.model.net.tested.net.blobs
-        unknown = [name for name in named if name not in known and name in there]
-        known |= {head.blob: head for head in find_heads(self.model.net, unknown)}
-        return [known[name] for name in named if name in known]
+        return self._columns.heads(self.given("outputs"))
 
     @property
     def hasSummary(self) -> bool:  # noqa: N802
@@ -91,12 +73,10 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         self.check()
-        blobs = self._blobs()
-        model, places = self._serving()
-        needed = dict.fromkeys(blobs)
-        wanted = list(self._wanted(places))
-        for _, _, blob in wanted:
-            needed[blob] = None
+        blobs = self._columns.blobs(self.given("outputs"))
+        model, _ = self._columns.serving(self.heads)
+        wanted = list(self._columns.columns(self.given))
+        needed = dict.fromkeys([*blobs, *(column.blob for column in wanted)])
         if not needed:
             return dataset
         made = with_blobs(
@@ -112,49 +92,10 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
         columns: dict[str, Column] = {}
         for blob in blobs:
             added(columns, dataset, prefix + blob, _column(PREFIX + blob))
-        for name, make, blob in wanted:
-            column = PREFIX + blob
-            added(columns, dataset, name, make(column, kinds[column]))
+        for one in wanted:
+            column = PREFIX + one.blob
+            added(columns, dataset, one.name, MAKERS[one.made](column, kinds[column]))
         return made.withColumns(columns).drop(*(PREFIX + blob for blob in needed))
-
-    def _wanted(self, places: dict[str, HeadBlobs]) -> Iterator[tuple[str, Make, str]]:
-        """Yields each column of a prediction, how it is made, and the blob that it is made of."""
-        for number, head in enumerate(self.heads):
-            found = places[head.blob]
-            suffix = f"_{head.blob}" if number else ""
-            if (name := self.given("rawPredictionCol")) and found.raw and head.kind != "numbers":
-                yield name + suffix, vector, found.raw
-            if (name := self.given("probabilityCol")) and found.probability:
-                yield name + suffix, vector, found.probability
-            if name := self.given("predictionCol"):
-                blob = found.place or found.raw or head.blob
-                yield name + suffix, prediction(head), blob
-
-    def _blobs(self) -> list[str]:
-        """The blobs that become columns."""
-        named = self.given("outputs")
-        if named is None:
-            return [output.blob for output in self.model.asked()]
-        return list(named)
-
-    def _serving(self) -> tuple[SparkModel, dict[str, HeadBlobs]]:
-        """The model with what the predictions need, and where they are found."""
-        heads = self.heads
-        key = tuple(head.blob for head in heads)
-        if key not in self._served:
-            net = self.model.net
-            described, places = served(net.tested.described, heads)
-            model = self.model
-            if len(described.layer) > len(net.tested.described.layer):
-                model = copy(self.model)
-                model.net = Net(
-                    described,
-                    net.get_weights(),
-                    precision=net.precision,
-                    preprocessing=net.preprocessing,
-                )
-            self._served[key] = model, places
-        return self._served[key]
 
     def check(self) -> None:
         """SparkError for Params that fit no data."""
@@ -174,18 +115,9 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
 
     def input_columns(self, training: bool = False) -> dict[str, str]:
         """The net's input → column, as Params say; of the net for training, or the other one."""
-        net = self.model.net
-        entries = [*net.inputs] if training else [entry.name for entry in net.tested.entries]
-        labels = {name for name, entry in net.inputs.items() if entry.is_label}
-        targets = [head.target for head in self.heads if head.target in entries]
-        targets += [name for name in entries if name in labels and name not in targets]
-        features = [name for name in entries if name not in targets]
-        columns = {**self.model.columns, **(self.given("columns") or {})}
-        for inputs, name in ((features, "featuresCol"), (targets, "labelCol")):
-            column = self.given(name)
-            if inputs and column and (self.isSet(self.getParam(name)) or inputs[0] not in columns):
-                columns[inputs[0]] = column
-        return columns if training else {name: columns[name] for name in columns if name in entries}
+        return self._columns.inputs(
+            self.given, lambda name: self.isSet(self.getParam(name)), training
+        )
 
     def evaluate(self, dataset: DataFrame) -> Evaluation:
         """Accuracy and confusion matrix, or R², MAE and RMSE: see `SparkModel.evaluate`.  Rows that
@@ -201,13 +133,14 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
     # -- saving --------------------------------------------------------------------------
 
     def _save_files(self, folder: Path) -> dict[str, Any]:
-        heads = self._heads if self._heads is not None else find_heads(self.model.net)
-        return {**save_model(self.model, folder), "heads": [asdict(head) for head in heads]}
+        heads = [asdict(head) for head in self._columns.all_heads]
+        return {**save_model(self.model, folder), "heads": heads}
 
     @classmethod
     def _load_files(cls, folder: Path, metadata: dict[str, Any], trusted: bool) -> NetModel:
         made = cls(load_model(folder, metadata, trusted))
-        made._heads = [Head.of(head) for head in metadata["heads"]]
+        heads = [Head.of(head) for head in metadata["heads"]]
+        made._columns = StageColumns(made.model, heads)
         return made
 
 

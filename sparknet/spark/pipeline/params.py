@@ -12,6 +12,7 @@ from pyspark.ml.param import Param, Params, TypeConverters
 from sparknet import renamed
 from sparknet.errors import SparkError
 from sparknet.proto.suggest import did_you_mean
+from sparknet.spark.stage_columns import INVALID
 from sparknet.training import setting as training
 from sparknet.training.kinds import Choice, Kind, Name, Names, Number, Ports, Switch, Whole
 
@@ -47,13 +48,9 @@ def mapping(value: Any) -> dict[str, str]:
     return {str(name): column for name, column in value.items()}
 
 
-INVALID = {"error": "raise", "keep": "null", "skip": "drop"}
-"""pyspark.ml's words for what becomes of bad rows, and those of `SparkModel.transform`."""
-
-
 def invalid(value: Any) -> str:
     """One of pyspark.ml's words, or `SparkModel.transform`'s in its place."""
-    words = {own: word for word, own in INVALID.items()}
+    words: dict[str, str] = {own: word for word, own in INVALID.items()}
     found = words.get(value, value) if isinstance(value, str) else value
     if found not in INVALID:
         raise TypeError(f"it is one of {', '.join(INVALID)}")

@@ -7,9 +7,7 @@ for them, and name the size and the check sum of every other file; they are writ
 from __future__ import annotations
 
 import json
-import re
 import time
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -25,12 +23,9 @@ from sparknet.errors import FileError, SparkError, SparkNetError
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.background_job import is_classic
 from sparknet.spark.remote import remote_file
+from sparknet.spark.saved_stages import FILES, check_file, check_sum, has_sound_names
 
 Stage = TypeVar("Stage", bound="SavedStage")
-
-_FILES = "files"
-_NAME = re.compile(r"[\w.-]+")
-_AT_ONCE = 1 << 20
 
 
 class SavedStage(MLWritable, MLReadable):  # type: ignore[misc]
@@ -93,7 +88,7 @@ class StageWriter(MLWriter):  # type: ignore[misc]
                 remote_file(f"{path}/{file.name}", session).put(file)
                 files[file.name] = {"bytes": file.stat().st_size, "blake2b": check_sum(file)}
         rows = session.createDataFrame(
-            [(self._text(session.version, {_FILES: files, **more}),)], ["value"]
+            [(self._text(session.version, {FILES: files, **more}),)], ["value"]
         )
         rows.coalesce(1).write.text(f"{path}/metadata")
 
@@ -139,7 +134,7 @@ class StageReader(MLReader, Generic[Stage]):  # type: ignore[misc]
         path = path.rstrip("/")
         metadata = self._metadata(path)
         with scratch_folder("fetched") as folder:
-            for name, said in metadata[_FILES].items():
+            for name, said in metadata[FILES].items():
                 self._fetch(f"{path}/{name}", said, Path(folder, name))
             try:
                 stage = self._kind._load_files(Path(folder), metadata, self._is_trusted)
@@ -162,8 +157,8 @@ class StageReader(MLReader, Generic[Stage]):  # type: ignore[misc]
         kind = f"{self._kind.__module__}.{self._kind.__name__}"
         try:
             metadata: dict[str, Any] = DefaultParamsReader._parseMetaData(text, kind)
-            files = metadata[_FILES]
-            sound = isinstance(files, dict) and all(_NAME.fullmatch(name) for name in files)
+            files = metadata[FILES]
+            sound = has_sound_names(files)
         except (AssertionError, KeyError, ValueError, TypeError) as error:
             raise FileError(path, f"is no saved {self._kind.__name__}: {error}") from error
         if not sound:
@@ -172,16 +167,4 @@ class StageReader(MLReader, Generic[Stage]):  # type: ignore[misc]
 
     def _fetch(self, url: str, said: dict[str, Any], copy: Path) -> None:
         remote_file(url, self.sparkSession).fetch(copy)
-        size = copy.stat().st_size
-        if size != said["bytes"]:
-            raise FileError(url, f"has {size} bytes; {said['bytes']} were saved")
-        if check_sum(copy) != said["blake2b"]:
-            raise FileError(url, "is damaged: it has another check sum than when it was saved")
-
-
-def check_sum(file: Path) -> str:
-    sum = blake2b(digest_size=32)
-    with file.open("rb") as read:
-        while data := read.read(_AT_ONCE):
-            sum.update(data)
-    return sum.hexdigest()
+        check_file(copy, url, said)

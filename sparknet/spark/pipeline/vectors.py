@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
-from sparknet.net.heads import Head
 from sparknet.spark.column_types import quoted
+from sparknet.spark.stage_columns import Made
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -69,15 +69,6 @@ def vector(name: str, kind: Any) -> Column:
     return functions.when(functions.col(quoted(name)).isNotNull(), numbers)
 
 
-def prediction(head: Head) -> Make:
-    """How a head's numbers become the predicted class, labels, number or numbers."""
-    if head.kind == "numbers":
-        return _number if head.is_single else vector
-    if head.is_single:
-        return _class
-    return _labels if head.kind == "labels" else _classes
-
-
 def _number(name: str, kind: Any) -> Column:
     from pyspark.sql import functions
 
@@ -109,3 +100,13 @@ def _labels(name: str, kind: Any) -> Column:
 
     numbered = functions.transform(array(name, kind), number)
     return functions.filter(numbered, lambda one: one.isNotNull())
+
+
+MAKERS: dict[Made, Make] = {
+    "vector": vector,
+    "number": _number,
+    "class": _class,
+    "classes": _classes,
+    "labels": _labels,
+}
+"""How a blob's column becomes a column of the stage."""

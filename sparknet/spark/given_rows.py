@@ -1,0 +1,203 @@
+"""Rows that a program holds, as an Arrow batch, and results as the program wants them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparknet.errors import DataError, FileError
+from sparknet.spark.column_types import plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from sparknet.net import Entry
+
+Array = np.ndarray[Any, Any]
+
+
+def batch_of(
+    rows: Any, mapping: Mapping[str, str], entries: Mapping[str, Entry], texts: bool
+) -> pa.RecordBatch:
+    """The columns of ``mapping`` (input → column) as an Arrow batch.
+
+    ``rows`` is a data frame, a dict of columns, or the values of the only input.
+    """
+    import pyarrow as pa
+
+    if is_frame(rows) or isinstance(rows, Mapping):
+        held = list(rows)
+        for name, column in mapping.items():
+            if column not in held:
+                raise DataError(
+                    f"the rows have no column '{column}' for the net's input '{name}': they have "
+                    f"{held}; say which with columns={{'{name}': …}}"
+                )
+        values = {name: rows[column] for name, column in mapping.items()}
+    elif len(mapping) != 1:
+        raise DataError(
+            f"the net has the inputs {list(mapping)}: give a data frame, or a dict with a column "
+            "for each"
+        )
+    else:
+        values = dict.fromkeys(mapping, rows)
+    made = {
+        name: arrow(values[name], f"column '{column}'", entries[name], texts)
+        for name, column in mapping.items()
+    }
+    counts = {mapping[name]: len(column) for name, column in made.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"'{name}' {count}" for name, count in counts.items())
+        raise DataError(f"the columns differ in their number of rows: {told}")
+    columns = {plain(mapping[name]): column for name, column in made.items()}
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def is_frame(rows: Any) -> bool:
+    """Whether rows are a data frame of pandas."""
+    return hasattr(rows, "columns") and hasattr(rows, "index")
+
+
+def arrow(values: Any, what: str, entry: Entry, texts: bool) -> pa.Array:
+    """A column of numbers, arrays, bytes, pictures' paths or texts."""
+    import pyarrow as pa
+
+    if isinstance(values, (bytes, bytearray, str, os.PathLike)):
+        values = [values]
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return _numbers(values, what, entry)
+    cells = list(values) if isinstance(values, Sequence) else _cells(values, what)
+    first = next((cell for cell in cells if cell is not None), None)
+    if isinstance(first, np.ndarray) and first.dtype.kind in "biuf":
+        return _arrays(cells, what, entry)
+    if isinstance(first, (str, os.PathLike)) and not texts:
+        cells = [None if cell is None else _content(cell, what) for cell in cells]
+    try:
+        return pa.array(cells, from_pandas=first is None or np.isscalar(first))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{what} holds values of no one kind: {reason}") from error
+
+
+def _cells(values: Any, what: str) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError as error:
+        kind = type(values).__name__
+        raise DataError(
+            f"{what} is {kind}: an array, a list or a column of a data frame is needed"
+        ) from error
+
+
+def _arrays(cells: Sequence[Any], what: str, entry: Entry) -> pa.Array:
+    """Arrays of one shape, and rows without any."""
+    import pyarrow as pa
+
+    shapes = {np.shape(cell) for cell in cells if cell is not None}
+    if len(shapes) > 1:
+        sizes = " and ".join(map(str, sorted(shapes)[:2]))
+        raise DataError(f"{what} has rows of the shapes {sizes}: give them one by one")
+    blank = np.zeros(shapes.pop(), np.float32)
+    rows = _numbers(np.stack([blank if cell is None else cell for cell in cells]), what, entry)
+    missing = [cell is None for cell in cells]
+    if not any(missing):
+        return rows
+    return pa.array([None if gone else row for gone, row in zip(missing, rows, strict=True)])
+
+
+def _numbers(values: Array, what: str, entry: Entry) -> pa.Array:
+    """Rows of numbers; pictures have the net's order of axes."""
+    import pyarrow as pa
+
+    if values.ndim == 0:
+        raise DataError(f"{what} is one number: the first axis is that of the rows")
+    record = tuple(entry.record)
+    if len(record) > 1 and values.ndim == len(record) + 1 and not _fits(values.shape[1:], entry):
+        raise DataError(
+            f"{what} has rows of the shape {values.shape[1:]}, and the net takes "
+            f"{tuple(entry.stored)}"
+        )
+    if len(record) > 1 and values.ndim == len(record):
+        raise DataError(
+            f"{what} has the shape {values.shape}: the first axis is that of the rows, each of "
+            f"them {tuple(entry.stored)}"
+        )
+    if values.dtype == np.float16:
+        values = values.astype(np.float32)
+    made = pa.array(np.ascontiguousarray(values).reshape(-1))
+    for size in reversed(values.shape[1:]):
+        if not size:
+            raise DataError(f"{what} has rows of the shape {values.shape[1:]}, without any number")
+        made = pa.FixedSizeListArray.from_arrays(made, size)
+    return made
+
+
+def _fits(shape: Sequence[int], entry: Entry) -> bool:
+    """Whether rows have the input's shape; None stands for any size."""
+    return all(want in (None, size) for want, size in zip(entry.stored, shape, strict=True))
+
+
+def _content(path: Any, what: str) -> bytes:
+    if not isinstance(path, (str, os.PathLike)):
+        raise DataError(f"{what} holds paths and {type(path).__name__}")
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(path, error.strerror or str(error)) from error
+
+
+# -- results -----------------------------------------------------------------------------------
+
+
+def listed(column: pa.ChunkedArray) -> list[Any]:
+    """A column whose rows are structs, or lists of them, as Python has them."""
+    made: list[Any] = column.to_pylist()
+    return made
+
+
+def numbers(column: pa.ChunkedArray, record: Sequence[int] | None = None) -> Array | None:
+    """A column of numbers, or of lists as long as each other, as an array; None of others.
+
+    Rows that are null become NaN.  ``record`` is the shape of a row.
+    """
+    import pyarrow as pa
+
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):  # of no rows, in some versions
+        whole = pa.concat_arrays(whole.chunks) if whole.chunks else pa.array([], column.type)
+    if pa.types.is_floating(whole.type):
+        return np.asarray(whole.to_numpy(zero_copy_only=False))
+    if not pa.types.is_list(whole.type) or not pa.types.is_floating(whole.type.value_type):
+        return None
+    valid = np.asarray(whole.is_valid())
+    flat = np.asarray(whole.flatten().to_numpy(zero_copy_only=False))
+    count = int(valid.sum())
+    shape = tuple(record or ())
+    if count and flat.size != count * prod(shape):  # as many as the batch's own shape has
+        shape = (len(flat) // count,)
+    if count == len(whole):
+        return flat.reshape(len(whole), *shape)
+    made = np.full((len(whole), *shape), np.nan, flat.dtype)
+    made[valid] = flat.reshape(count, *shape)
+    return made
+
+
+def frame(columns: Mapping[str, Any], index: Any) -> pd.DataFrame:
+    """A data frame; rows of arrays are arrays."""
+    import pandas as pd
+
+    series = {
+        name: pd.Series(
+            list(values) if not isinstance(values, np.ndarray) or values.ndim > 1 else values,
+            index=index,
+            dtype=None if isinstance(values, np.ndarray) and values.ndim == 1 else object,
+        )
+        for name, values in columns.items()
+    }
+    return pd.DataFrame(series, index=index)

@@ -1,0 +1,279 @@
+"""load: a saved model that predicts in this process, without Spark and without pyspark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparknet.errors import FileError, SparkError, SparkNetError, extra
+from sparknet.loaders.ahead import ahead
+from sparknet.net.heads import Head
+from sparknet.spark.ask import Ask
+from sparknet.spark.given_rows import Array, batch_of, frame, is_frame, listed, numbers
+from sparknet.spark.model import SparkModel
+from sparknet.spark.net_files import load_model
+from sparknet.spark.prediction import Prediction, WorkerNet, pieces
+from sparknet.spark.remote import local_path
+from sparknet.spark.row_parts import RowReader
+from sparknet.spark.saved_stages import check_files, stage_metadata
+from sparknet.spark.stage_columns import INVALID, StageColumn, StageColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from typing_extensions import Unpack
+
+    from sparknet.spark.ask import TransformOptions
+
+__all__ = ["LoadedModel", "load"]
+
+
+class LoadedModel:
+    """A model in this process: `predict` gives what `SparkModel.transform` gives."""
+
+    def __init__(self, model: SparkModel, stage: _Stage | None = None) -> None:
+        self.model = model
+        """The net, and its inputs' columns."""
+        self._stage = stage
+        self._lock = Lock()
+        self._planned: tuple[SparkModel, Ask, Prediction] | None = None
+
+    def predict(
+        self,
+        rows: Any,
+        outputs: Sequence[str] | None = None,
+        **keywords: Unpack[TransformOptions],
+    ) -> Any:
+        """The results of ``rows``: a data frame of them for a data frame of pandas, else a dict.
+
+        Rows are a data frame, a dict of columns, or the values of the net's only input: an array
+        with a row for each record, a list of arrays, of bytes (encoded images or raw values), of
+        images' paths, or of texts for a model with a tokenizer.  ``outputs`` and the keywords are
+        those of `SparkModel.transform`; ``vectors`` changes nothing here.  In the dict a blob is an
+        array of numpy with a row for each record, and what has structs is a list.  Rows that are
+        not valid are NaN or None with ``invalid="null"``; a data frame's index tells which ones
+        ``invalid="drop"`` left.  A stage of pyspark.ml makes its own columns, unless ``outputs``
+        or keywords are given.  Several threads may call it: they take turns.
+        """
+        with extra("pyarrow", "parquet", "predicting"):
+            import pyarrow  # noqa: F401
+        with self._lock:
+            if self._stage is not None and outputs is None and not keywords:
+                found, index = self._stage.columns(self, rows)
+            else:
+                ask = Ask(outputs=outputs, **keywords)
+                found, index = self._asked(self.model, rows, ask)
+        return frame(found, index) if is_frame(rows) else found
+
+    def __repr__(self) -> str:
+        return f"<LoadedModel '{self.model.net.tested.described.name}'>"
+
+    # -- inside --------------------------------------------------------------------------
+
+    def _asked(self, model: SparkModel, rows: Any, ask: Ask) -> tuple[dict[str, Any], Any]:
+        """The columns that are asked for, and the index of their rows."""
+        task = self._task(model, ask)
+        given = batch_of(
+            rows,
+            task.mapping,
+            {entry.name: entry for entry in model.net.tested.entries},
+            model.tokens is not None,
+        )
+        task = _told(task, given)
+        made, valid = _predicted(given, task, WorkerNet(model.net))
+        found: dict[str, Any] = {}
+        shapes, _ = model.net.tested.layout()
+        for output, column in zip(task.outputs, made, strict=False):
+            shape = () if output.is_list else shapes[output.blob]
+            values = numbers(column, [*shape[: output.axis], *shape[output.axis + 1 :]])
+            found[output.column] = listed(column) if values is None else values
+        if ask.reason is not None:
+            found[ask.reason] = listed(made[-1])
+        index = rows.index if is_frame(rows) else None
+        if ask.invalid == "drop":
+            index = None if index is None else index[valid]
+            found = {name: _kept(values, valid) for name, values in found.items()}
+        return found, index
+
+    def _task(self, model: SparkModel, ask: Ask) -> Prediction:
+        """The task; the last one again where the same is asked for."""
+        last = self._planned
+        if last is None or last[0] is not model or last[1] != ask:
+            task = model.plan(ask)
+            if model.tokens is not None:
+                task = replace(task, texts=model.tokens.here(model.net.tested))
+            last = self._planned = model, ask, task
+        return last[2]
+
+
+def load(
+    net: Any, weights: Any = None, *, trusted: bool | None = None, **keywords: Any
+) -> LoadedModel:
+    """A model that predicts in this process: no Spark runs, and pyspark need not be installed.
+
+    ``net`` is what `SparkModel` takes, with its keywords: a caffemodel that `SparkModel.save`
+    wrote, a .onnx, a prototxt with ``weights``, a `Net`; or a `SparkModel`; or the folder of a
+    saved `NetModel` or `NetFeaturizer`.  It needs pyarrow (``pip install 'sparknet[parquet]'``).
+    """
+    if isinstance(net, SparkModel):
+        if weights is not None or keywords:
+            what = "weights" if weights is not None else next(iter(keywords))
+            raise SparkError(f"a SparkModel has its {what} already: give it to that")
+        return LoadedModel(net)
+    folder = _folder(net)
+    if folder is None:
+        return LoadedModel(SparkModel(net, weights, trusted=trusted, **keywords))
+    if weights is not None or keywords:
+        what = "weights" if weights is not None else next(iter(keywords))
+        raise SparkError(f"{folder} is a saved stage, which has its {what} already")
+    return _loaded_stage(folder, bool(trusted))
+
+
+def _folder(net: Any) -> Path | None:
+    """The local folder that a path names, if it does."""
+    if not isinstance(net, (str, os.PathLike)):
+        return None
+    here = local_path(net)
+    return Path(here) if here is not None and Path(here).is_dir() else None
+
+
+def _loaded_stage(folder: Path, trusted: bool) -> LoadedModel:
+    metadata = stage_metadata(folder)
+    kind = _STAGES.get(str(metadata.get("class", "")).rpartition(".")[2])
+    if kind is None:
+        raise FileError(folder, _what_else(folder, metadata))
+    check_files(folder, metadata)
+    try:
+        model = load_model(folder, metadata, trusted)
+        return LoadedModel(model, kind(model, metadata))
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, SparkNetError):
+            raise
+        raise FileError(folder, f"is no saved stage: {error!r}") from error
+
+
+def _what_else(folder: Path, metadata: Mapping[str, Any]) -> str:
+    kind = str(metadata.get("class", "a class without a name")).rpartition(".")[2]
+    nets = [
+        f"stages/{stage.name}"
+        for stage in sorted((folder / "stages").glob("*"))
+        if any(stage.name.partition("_")[2].startswith(known) for known in _STAGES)
+    ]
+    if nets:
+        return (
+            f"is a {kind}, whose other stages need Spark: load its stage of a net, "
+            f"{' or '.join(nets)}"
+        )
+    return f"is a {kind}, and what is loaded is a {' or a '.join(_STAGES)}"
+
+
+class _Stage:
+    """The columns that a saved stage adds."""
+
+    def __init__(self, model: SparkModel, metadata: Mapping[str, Any]) -> None:
+        self._set: dict[str, Any] = dict(metadata["paramMap"])
+        self._given = {**metadata["defaultParamMap"], **self._set}
+        self._invalid = INVALID[self.given("handleInvalid") or "error"]
+
+    def given(self, name: str) -> Any:
+        """The value of a Param; None where it has none."""
+        return self._given.get(name)
+
+    def columns(self, loaded: LoadedModel, rows: Any) -> tuple[dict[str, Any], Any]:
+        """The columns, and the index of their rows."""
+        raise NotImplementedError
+
+
+class _NetModel(_Stage):
+    def __init__(self, model: SparkModel, metadata: Mapping[str, Any]) -> None:
+        super().__init__(model, metadata)
+        self._columns = StageColumns(model, [Head.of(head) for head in metadata["heads"]])
+
+    def columns(self, loaded: LoadedModel, rows: Any) -> tuple[dict[str, Any], Any]:
+        blobs = self._columns.blobs(self.given("outputs"))
+        model, _ = self._columns.serving(self._columns.heads(self.given("outputs")))
+        wanted = list(self._columns.columns(self.given))
+        needed = list(dict.fromkeys([*blobs, *(column.blob for column in wanted)]))
+        ask = Ask(
+            outputs=needed,
+            columns=self._columns.inputs(self.given, self._set.__contains__),
+            batch=self.given("batch"),
+            invalid=self._invalid,
+        )
+        found, index = loaded._asked(model, rows, ask)
+        prefix = self.given("prefix") or ""
+        made = {prefix + blob: found[blob] for blob in blobs}
+        return {**made, **{one.name: _made(one, found[one.blob]) for one in wanted}}, index
+
+
+class _NetFeaturizer(_Stage):
+    def columns(self, loaded: LoadedModel, rows: Any) -> tuple[dict[str, Any], Any]:
+        output, model = self.given("output"), loaded.model
+        columns = self.given("columns") or {}
+        if column := self.given("inputCol"):
+            columns = {model.net.tested.entries[0].name: column, **columns}
+        wanted = None if output is None else [output]
+        blob = model.asked(wanted, columns=columns)[0].blob
+        ask = Ask(outputs=[blob], columns=columns, batch=self.given("batch"), invalid=self._invalid)
+        found, index = loaded._asked(model, rows, ask)
+        return {self.given("outputCol"): _flat(found[blob])}, index
+
+
+_STAGES: dict[str, Callable[[SparkModel, Mapping[str, Any]], _Stage]] = {
+    "NetModel": _NetModel,
+    "NetFeaturizer": _NetFeaturizer,
+}
+
+
+def _flat(values: Array) -> Array:
+    return values.reshape(len(values), -1) if len(values) else values.reshape(0, 0)
+
+
+def _made(column: StageColumn, values: Array) -> Any:
+    """What pyspark.ml's column holds, of a blob's numbers."""
+    rows = _flat(values)
+    if column.made == "number":
+        return rows[:, 0].astype(np.float64)
+    if column.made == "class":
+        places = rows.argmax(1).astype(np.float64) if rows.size else np.zeros(len(rows))
+        places[np.isnan(rows).any(1)] = np.nan
+        return places
+    if column.made == "labels":
+        return [np.flatnonzero(row > 0).astype(np.float64) for row in rows]
+    return rows.astype(np.float64)
+
+
+def _kept(values: Any, valid: Array) -> Any:
+    if isinstance(values, np.ndarray):
+        return values[valid]
+    return [value for value, good in zip(values, valid, strict=True) if good]
+
+
+def _predicted(
+    given: pa.RecordBatch, task: Prediction, worker: WorkerNet
+) -> tuple[list[pa.ChunkedArray], Array]:
+    """The columns of all rows, and which rows are valid."""
+    import pyarrow as pa
+
+    parts = RowReader(task, None).parts([given])
+    done = list(pieces(ahead(parts) if given.num_rows > task.batch else parts, task, worker))
+    columns = [
+        pa.chunked_array(list(of)) for of in zip(*(one.columns for one in done), strict=True)
+    ]
+    return columns, np.concatenate([one.valid for one in done])
+
+
+def _told(task: Prediction, given: pa.RecordBatch) -> Prediction:
+    """The task, with boxes told from 0 to 1 where no picture says how large it is."""
+    import pyarrow as pa
+
+    if task.pictures is None:
+        return task
+    of = given.column(task.pictures.column).type
+    is_bytes = pa.types.is_binary(of) or pa.types.is_large_binary(of)
+    return task if is_bytes or pa.types.is_struct(of) else replace(task, pictures=None)

@@ -1,0 +1,262 @@
+"""Models in a process without Spark: against what Spark makes of the same files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.ml import Pipeline
+
+import sparknet
+from sparknet.errors import DataError, FileError, SparkError, SparkNetError
+from sparknet.net import Net
+from sparknet.spark import SparkModel
+from sparknet.spark.pipeline import NetEstimator, NetFeaturizer, NetModel, SequenceEncoder
+from tests.goldens import ROOT
+from tests.spark.test_stages import HEAD, SIDES, TAIL, labels, layer, points, scores, several
+
+__all__ = ["points"]
+
+PHOTOGRAPHS = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: [4, 3, 12, 12] } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 5 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool"
+  pooling_param { pool: AVE global_pooling: true } }
+layer { name: "prob" type: "Softmax" bottom: "pool" top: "prob" }
+"""
+
+
+def loss(kind: str, name: str = "ip") -> str:
+    return layer("loss", kind, f"{name} label") + TAIL
+
+
+STAGES = {
+    "classes": (SIDES, "side"),
+    "yes or no": (
+        HEAD + labels("label", 1) + scores("ip", 1) + loss("SigmoidCrossEntropyLoss"),
+        "right",
+    ),
+    "labels": (
+        HEAD + labels("label", 3) + scores("ip", 3) + loss("SigmoidCrossEntropyLoss"),
+        "tags",
+    ),
+    "numbers": (HEAD + labels("label", 1) + scores("ip", 1) + loss("EuclideanLoss"), "value"),
+    "several": (several(), "side"),
+}
+
+
+def frame_of(data: Any, *columns: str) -> pd.DataFrame:
+    rows = [[np.array(value) for value in row] for row in data.select(*columns).collect()]
+    return pd.DataFrame(rows, columns=list(columns), index=range(100, 100 + len(rows)))
+
+
+@pytest.mark.parametrize("kind", STAGES)
+def test_a_stage_makes_the_columns_that_spark_makes(points: Any, tmp_path: Path, kind: str) -> None:
+    solver, label = STAGES[kind]
+    model = NetEstimator(solver, labelCol=label, workers=1, maxIter=5).fit(points)
+    model.write().save(str(tmp_path / "stage"))
+    predicted = model.transform(points).drop(*points.columns)
+    found = sparknet.load(tmp_path / "stage").predict(frame_of(points, "features"))
+    assert list(found.columns) == predicted.columns
+    assert found.index[0] == 100
+    for name in predicted.columns:
+        for ours, row in zip(found[name], predicted.select(name).collect(), strict=True):
+            wanted = row[0].toArray() if hasattr(row[0], "toArray") else np.array(row[0])
+            assert np.array_equal(ours, wanted), (name, ours, wanted)
+
+
+def test_a_featurizer_and_what_lies_around_it(points: Any, tmp_path: Path) -> None:
+    model = NetEstimator(SIDES, labelCol="side", workers=1, maxIter=5).fit(points)
+    featurizer = NetFeaturizer(model.model, inputCol="features", outputCol="deep", output="ip")
+    pipeline = Pipeline(stages=[featurizer, SequenceEncoder(["a"], 2, inputCol="text")])
+    pipeline.write().save(str(tmp_path / "pipeline"))
+    with pytest.raises(FileError, match=r"is a Pipeline, .*load its stage.*stages/0_NetFeaturizer"):
+        sparknet.load(tmp_path / "pipeline")
+    (folder,) = (tmp_path / "pipeline" / "stages").glob("0_*")
+    found = sparknet.load(folder).predict(frame_of(points, "features"))
+    wanted = [row.deep.toArray() for row in featurizer.transform(points).select("deep").collect()]
+    assert np.array_equal(np.stack(found["deep"]), np.stack(wanted))
+    (other,) = (tmp_path / "pipeline" / "stages").glob("1_*")
+    with pytest.raises(FileError, match="is a SequenceEncoder, and what is loaded is a NetModel"):
+        sparknet.load(other)
+    raw = sparknet.load(folder).predict(np.float32([[1, 2], [3, 4]]), ["ip"])
+    assert raw["ip"].shape == (2, 3)
+
+
+def test_rows_that_cannot_be_read_as_the_stage_says(points: Any, tmp_path: Path) -> None:
+    model = NetEstimator(SIDES, labelCol="side", workers=1, maxIter=5).fit(points)
+    rows = pd.DataFrame({"features": [[1.0, 2.0], None, [float("nan"), 1.0], [3.0, 4.0]]})
+    for word in ("error", "keep", "skip"):
+        model.setHandleInvalid(word)
+        model.write().overwrite().save(str(tmp_path / word))
+    with pytest.raises(SparkError, match=r"column 'features' is null: .* \(row 1\)"):
+        sparknet.load(tmp_path / "error").predict(rows)
+    kept = sparknet.load(tmp_path / "keep").predict(rows)
+    assert np.isnan(kept["prediction"]).tolist() == [False, True, True, False]
+    skipped = sparknet.load(tmp_path / "skip").predict(rows)
+    assert skipped.index.tolist() == [0, 3]
+    assert skipped["prediction"].tolist() == kept["prediction"][[0, 3]].tolist()
+
+
+def test_a_stage_that_was_changed(points: Any, tmp_path: Path) -> None:
+    NetModel(SparkModel(Net(PHOTOGRAPHS, seed=1))).write().save(str(tmp_path / "stage"))
+    weights = tmp_path / "stage" / "weights.caffemodel"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(FileError, match="is damaged: it has another check sum"):
+        sparknet.load(tmp_path / "stage")
+    weights.unlink()
+    with pytest.raises(FileError, match=r"weights.caffemodel: No such file"):
+        sparknet.load(tmp_path / "stage")
+    (metadata,) = (tmp_path / "stage" / "metadata").glob("part-*")
+    said = json.loads(metadata.read_text())
+    for text in (json.dumps({**said, "files": {"../x": {}}}), "{", "[]", ""):
+        metadata.write_text(text)
+        with pytest.raises(FileError, match="is no saved stage"):
+            sparknet.load(tmp_path / "stage")
+    with pytest.raises(FileError, match="is no saved stage: it has no metadata"):
+        sparknet.load(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(3)
+    folder = tmp_path_factory.mktemp("photographs")
+    paths = [folder / f"{number}.png" for number in range(7)]
+    for number, path in enumerate(paths):
+        image.fromarray(rng.integers(0, 256, (20 + number, 31, 3), np.uint8)).save(path)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("saved") / "net.caffemodel"
+    model = SparkModel(Net(PHOTOGRAPHS, seed=1, preprocessing=None), columns={"data": "content"})
+    model = SparkModel(
+        PHOTOGRAPHS, model.net.get_weights(), columns={"data": "content"}, resize=16, crop=12
+    )
+    model.save(path)
+    return path
+
+
+def test_pictures_in_every_form(session: Any, saved: Path, photographs: list[Path]) -> None:
+    contents = [path.read_bytes() for path in photographs]
+    data = session.createDataFrame([(one,) for one in contents], "content binary").coalesce(1)
+    options: Any = {"top": 2, "labels": list("abcde"), "best": "class"}
+    rows = SparkModel(saved).transform(data, ["prob"], **options).collect()
+    loaded = sparknet.load(saved)
+    frame = pd.DataFrame({"content": contents})
+    for given in (frame, {"content": contents}, contents, photographs, list(map(str, photographs))):
+        found = loaded.predict(given, ["prob"], **options)
+        assert list(found["class"]) == [row["class"] for row in rows]
+        assert list(found["prob"]) == [[one.asDict() for one in row.prob] for row in rows]
+    plain = SparkModel(saved).transform(data, ["prob"]).collect()
+    every = loaded.predict(photographs, ["prob"])["prob"]
+    assert every.shape == (7, 5, 1, 1)
+    assert np.array_equal(every.reshape(7, 5), np.float32([row.prob for row in plain]))
+    assert np.array_equal(loaded.predict(photographs[2], ["prob"])["prob"], every[2:3])
+    told = loaded.predict([*contents[:2], b"none"], invalid="null", reason="why")
+    assert np.isnan(told["prob"]).all((1, 2, 3)).tolist() == [False, False, True]
+    assert told["why"][:2] == [None, None]
+    assert "no image" in told["why"][2]
+    dropped = loaded.predict(frame.assign(content=[None, *contents[1:]]), invalid="drop")
+    assert dropped.index.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_arrays(saved: Path) -> None:
+    net = Net(PHOTOGRAPHS, seed=1)
+    values = np.random.default_rng(0).random((9, 3, 12, 12), np.float32)
+    loaded = sparknet.load(net)
+    wanted = [net.forward({"data": values[at : at + 1]})["prob"][0] for at in range(9)]
+    for given in (values, list(values), {"data": values}, pd.DataFrame({"data": list(values)})):
+        found = np.stack(list(loaded.predict(given, ["prob"], batch=4)["prob"]))
+        np.testing.assert_allclose(found, np.stack(wanted), rtol=1e-5)
+    assert loaded.predict(values[:0])["prob"].shape == (0, 5, 1, 1)
+    assert loaded.predict(values, ["prob", "conv"])["conv"].shape == (9, 5, 10, 10)
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "one record": (np.zeros((3, 12, 12), np.float32), r"the first axis is that of the rows"),
+    "axes": (np.zeros((1, 12, 12, 3), np.float32), r"rows of the shape \(12, 12, 3\), and the net"),
+    "a number": (3, "is int: an array, a list"),
+    "no such file": ("nothing.png", "nothing.png: No such file"),
+    "a column": ({"b": [b""]}, r"have no column 'data' .* columns=\{'data'"),
+    "shapes": ([np.zeros((3, 12, 12)), np.zeros((3, 2, 12))], "rows of the shapes"),
+    "kinds": ([b"x", 3.0], "holds values of no one kind"),
+    "a path and a number": (["a.png", 3], "a.png"),
+    "not finite": (np.full((2, 3, 12, 12), np.nan), r"holds nan, .* \(row 0\)"),
+    "a long row": (np.zeros((2, 7)), "has 7 values per row, but the net takes"),
+    "nothing in a row": (np.zeros((2, 0)), "without any number"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_rows_that_fit_no_net(name: str) -> None:
+    rows, said = WRONG[name]
+    loaded = sparknet.load(Net(PHOTOGRAPHS, seed=1))
+    with pytest.raises(SparkNetError, match=said):
+        loaded.predict(rows)
+
+
+def test_what_is_given_twice(saved: Path) -> None:
+    model = SparkModel(saved)
+    with pytest.raises(SparkError, match="a SparkModel has its weights already"):
+        sparknet.load(model, "w.caffemodel")
+    with pytest.raises(SparkError, match="prefix and best"):
+        sparknet.load(model).predict([b""], best=3)  # type: ignore[arg-type]
+    two = HEAD.removeprefix("net_param { ") + labels("more", 2)
+    both = sparknet.load(Net(two + layer("sum", "Eltwise", "data more"), seed=1))
+    with pytest.raises(DataError, match=r"inputs \['data', 'more'\]: give a data frame"):
+        both.predict(np.zeros((2, 2)))
+    with pytest.raises(DataError, match="differ in their number of rows: 'data' 2, 'more' 3"):
+        both.predict({"data": np.zeros((2, 2)), "more": np.zeros((3, 2))})
+    made = both.predict({"data": np.ones((2, 2)), "more": np.ones((2, 2))})
+    assert made["sum"].tolist() == [[2, 2], [2, 2]]
+
+
+def test_several_threads(saved: Path, photographs: list[Path]) -> None:
+    loaded = sparknet.load(saved)
+    wanted = loaded.predict(photographs)["prob"]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda at: loaded.predict(photographs[at])["prob"], [*range(7)] * 20))
+    assert np.array_equal(np.concatenate(found), np.concatenate([wanted] * 20))
+
+
+WITHOUT = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyspark", "pandas", "py4j"):
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Missing())
+import numpy as np
+import sparknet
+for path in sys.argv[1:3]:
+    made = sparknet.load(path).predict(sys.argv[3:])
+    print(sorted(made), float(np.ravel(made[sorted(made)[-1]])[0]))
+"""
+
+
+def test_without_pyspark_and_pandas(
+    session: Any, saved: Path, photographs: list[Path], tmp_path: Path
+) -> None:
+    NetModel(SparkModel(saved), predictionCol="z").write().save(str(tmp_path / "stage"))
+    words = [sys.executable, "-c", WITHOUT, saved, tmp_path / "stage", *photographs]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    first = sparknet.load(saved).predict(photographs)["prob"].ravel()
+    assert done.stdout.splitlines()[0] == f"['prob'] {float(first[0])}"
+    assert done.stdout.splitlines()[1] == f"['prob', 'z'] {float(first[:5].argmax())}"
