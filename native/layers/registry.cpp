@@ -24,6 +24,7 @@ std::unique_ptr<Kernel> make_crop();
 std::unique_ptr<Kernel> make_cum_sum();
 std::unique_ptr<Kernel> make_deconvolution();
 std::unique_ptr<Kernel> make_detection_output();
+std::unique_ptr<Kernel> make_div();
 std::unique_ptr<Kernel> make_dropout();
 std::unique_ptr<Kernel> make_eltwise();
 std::unique_ptr<Kernel> make_elu();
@@ -125,6 +126,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Deconvolution3D", make_deconvolution},
         {"DepthwiseConvolution", make_convolution},
         {"DetectionOutput", make_detection_output},
+        {"Div", make_div},
         {"Dropout", make_dropout},
         {"Eltwise", make_eltwise},
         {"ELU", make_elu},

@@ -26,6 +26,7 @@ __all__ = [
     "Crop",
     "Deconvolution",
     "DepthwiseConvolution",
+    "Div",
     "Eltwise",
     "Embed",
     "Flatten",
@@ -599,6 +600,8 @@ class DepthwiseConvolutionOptions(LayerOptions, total=False):
     conv_algorithm: Text | None
 
 def DepthwiseConvolution(name: str, bottoms: Blobs = (), **options: Unpack[DepthwiseConvolutionOptions]) -> LayerSpec: ...
+
+def Div(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
 
 class EltwiseOptions(LayerOptions, total=False):
     eltwise_param: Dict | caffe_pb2.EltwiseParameter | None

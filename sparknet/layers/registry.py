@@ -29,6 +29,7 @@ _OWN = {
     "Crop": "crop",
     "Deconvolution": "deconvolution",
     "DepthwiseConvolution": "depthwise_convolution",
+    "Div": "div",
     "Eltwise": "eltwise",
     "Embed": "embed",
     "Flatten": "flatten",

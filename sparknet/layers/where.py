@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparknet.layers.layer import Layer, Plan, Shape, exactly, shape_text
+from sparknet.layers.spread import spread_shape
 
 
 class Where(Layer):
@@ -19,16 +20,11 @@ class Where(Layer):
     unforced = (0,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        axes = max(map(len, bottoms))
-        lined_up = [(1,) * (axes - len(shape)) + shape for shape in bottoms]
-        top = tuple(
-            next((size for size in sizes if size != 1), 1) for sizes in zip(*lined_up, strict=True)
-        )
-        for shape in lined_up:
-            if any(size not in (1, whole) for size, whole in zip(shape, top, strict=True)):
-                texts = [shape_text(one) for one in bottoms]
-                self.fail(
-                    f"the condition {texts[0]} and the values {texts[1]} and {texts[2]} "
-                    "do not fit each other"
-                )
+        top = spread_shape(bottoms)
+        if top is None:
+            texts = [shape_text(one) for one in bottoms]
+            self.fail(
+                f"the condition {texts[0]} and the values {texts[1]} and {texts[2]} "
+                "do not fit each other"
+            )
         return Plan((top,))

@@ -14,6 +14,7 @@ import numpy as np
 from sparknet.errors import FileError, shown
 from sparknet.graph.budget import Budget
 from sparknet.layers.layer import MAX_COUNT
+from sparknet.onnx.exactness import exact_quotients
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
 from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, Place, bound, grow, open_lengths
@@ -254,6 +255,8 @@ class Reading:
         self.grown: dict[str, Computed] = {}
         self.whole: dict[str, Computed] = {}
         """The blobs of whole numbers that casts make, by what they are made from."""
+        self.exact = exact_quotients(self.nodes)
+        """Values that shall be what a division gives, to the last digit."""
         self.values: dict[str, Value] = dict(source.constants)
         self.uses = Counter(name for node in self.nodes for name in node.inputs)
         self.uses.update(source.outputs)

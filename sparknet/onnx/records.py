@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.onnx.folding import fold
+from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.source import Array, OnnxNode, Source
 from sparknet.proto import Model
 
@@ -25,7 +25,7 @@ COMPUTES = (
     "shape"
 )
 _COMPARING = ("Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min")
-_MANY = 10**6
+_NUMBERS = (1, 2, 3, 64, 10**6)
 _NUMBER = re.compile(r"[0-9]+")
 
 
@@ -71,34 +71,53 @@ def check_compared(
     one: tuple[int, Mapping[str, Any]],
     other: tuple[int, Mapping[str, Any]],
 ) -> None:
-    """Refuse a comparison with the number of records that has another answer for other numbers
-    than the two for which the model was read."""
+    """Refuse a model that computes with the number of records what does not grow evenly with it,
+    as comparisons and roots do: other numbers than the two for which it was read give others."""
     for node in nodes:
-        if node.op in _COMPARING and _turns(node, one, other):
+        if foldable(node.op) and _turns(node, one, other):
             raise source.refuse(node, COMPUTES)
 
 
 def _turns(
     node: OnnxNode, one: tuple[int, Mapping[str, Any]], other: tuple[int, Mapping[str, Any]]
 ) -> bool:
-    lines = []
-    for name in (*node.inputs, node.outputs[0]):
+    names = [name for name in (*node.inputs, *node.outputs) if name]
+    lines: dict[str, _Line] = {}
+    for name in names:
         start, end = one[1].get(name), other[1].get(name)
         if not isinstance(start, np.ndarray) or not isinstance(end, np.ndarray):
             return False
         if start.shape != end.shape:
             return False
-        lines.append(_Line(one[0], other[0], start, end))
-    *inputs, output = lines
+        lines[name] = _Line(one[0], other[0], start, end)
+    inputs = [lines[name] for name in node.inputs if name]
     if not any(line.slope.any() for line in inputs):
         return False
-    numbers = {1, 2, _MANY}
-    for first, second in pairwise(inputs):
-        numbers.update(first.meets(second))
-    return not all(
-        np.array_equal(fold(node, [line.at(n) for line in inputs])[0], output.at(n))
-        for n in numbers
-    )
+    numbers = set(_NUMBERS)
+    if node.op in _COMPARING:
+        for first, second in pairwise(inputs):
+            numbers.update(first.meets(second))
+    return any(_differ(node, lines, number) for number in numbers)
+
+
+def _differ(node: OnnxNode, lines: Mapping[str, _Line], number: int) -> bool:
+    try:
+        found = fold(node, [lines[name].at(number) if name else None for name in node.inputs])
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return False  # as for the numbers for which the model was read, or else refused there
+    pairs = [
+        (made, lines[name].at(number))
+        for name, made in zip(node.outputs, found, strict=False)
+        if name
+    ]
+    return any(made.shape != line.shape or _is_apart(made, line) for made, line in pairs)
+
+
+def _is_apart(made: Array, line: Array) -> bool:
+    if made.dtype.kind == "b":
+        return not np.array_equal(made, line)
+    apart = np.abs(made.astype(np.float64) - line.astype(np.float64))
+    return bool((apart > 0.01 * np.abs(line) + (0 if made.dtype.kind in "iu" else 0.01)).any())
 
 
 class _Line:

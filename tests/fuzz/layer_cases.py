@@ -316,6 +316,7 @@ CASES: dict[str, tuple[Case, ...]] = {
             "sized_like_param { size { axis: 1 } size { dim: -1 } reshape: true }", ((6, 4), (2, 3))
         ),
     ),
+    "Div": _one("", (2, 3, 1), (2, 1, 5)),
     "Where": _one("", (2, 3, 1), (2, 1, 5), (3, 5)),
     "Yolov3": _one(
         f"yolov3_param {{ num_class: 3 num: 2 mask: 1 mask: 2 {V3} anchors_scale: 4 }}",

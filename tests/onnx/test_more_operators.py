@@ -52,6 +52,36 @@ def test_places_in_a_blob(axis: int, tmp_path: Path) -> None:
     agree(model, {"x": draw(2, 3, 4), "i": places}, tmp_path)
 
 
+def test_a_quotient_that_is_looked_at_closely(tmp_path: Path) -> None:
+    """x / x is 1 to the last digit where somebody rounds down or looks for the first of equal ones;
+    49 / 49 is not, as 49 times what 1 / 49 is in float32."""
+    x = np.abs(draw(64, 3, 4)) + np.float32(0.5)
+    nodes = [node("Div", "x x", "d"), node("Relu", "d", "r"), node("ArgMax", "r", "m", axis=2)]
+    model = graph([*nodes, node("Cast", "m", to=FLOAT)], {"x": X})
+    assert "Div" in agree(model, {"x": x}, tmp_path)
+    nodes = [node("Floor", "x", "f"), node("Div", "f c", "d"), node("Cast", "d", "i", to=INT)]
+    model = graph([*nodes, node("Cast", "i", to=FLOAT)], {"x": X}, constants={"c": np.float32(49)})
+    agree(model, {"x": (49 * np.arange(24) + 0.5).reshape(2, 3, 4).astype(np.float32)}, tmp_path)
+    model = graph([node("Div", "x x", "d"), node("Exp", "d")], {"x": X})
+    assert "Div" not in agree(model, {"x": x}, tmp_path)
+
+
+def test_logarithms_of_large_sums(tmp_path: Path) -> None:
+    model = graph([node("ReduceLogSumExp", "x", axes=[1, 2], keepdims=0)], {"x": X})
+    agree(model, {"x": 1000 * draw(5, 3, 4)}, tmp_path)
+    rows = graph([node("ReduceLogSumExp", "x", axes=[1])], {"x": X})
+    agree(rows, {"x": draw(5, 3, 4) - 1000}, tmp_path)
+
+
+def test_pieces_of_which_nothing_is_left(tmp_path: Path) -> None:
+    nodes = [node("Slice", "x a a c", "s"), node("Concat", "s x e", axis=1)]
+    constants = {"a": np.array([2]), "c": np.array([1]), "e": np.zeros((1, 0, 4), np.float32)}
+    model = graph(nodes, {"x": [1, 3, 4]}, constants=constants)
+    agree(model, {"x": draw(1, 3, 4)}, tmp_path)
+    model = graph([node("Slice", "x a a c")], {"x": X}, constants=constants)
+    refused(model, tmp_path, r"a constant of the shape \[N, 0, 4\] is empty")
+
+
 def test_what_is_no_number(tmp_path: Path) -> None:
     nodes = [node("Log", "x", "l"), node("IsNaN", "l", "b"), node("Where", "b zero l")]
     model = graph(nodes, {"x": X}, constants={"zero": np.float32(0)})

@@ -79,6 +79,21 @@ def test_pieces_of_the_records(start: int, end: int, tmp_path: Path) -> None:
     agree(fixed, {"x": draw(8, 2, 4)}, tmp_path)
 
 
+@pytest.mark.parametrize("op", ["ReduceMean", "Pow", "Sqrt"])
+def test_what_does_not_grow_evenly(op: str, tmp_path: Path) -> None:
+    """The mean of the sizes 101, 6 and 6, in whole numbers, is that of 103, 6 and 6."""
+    made = {
+        "ReduceMean": [node("ReduceMean", "s", "m")],
+        "Pow": [node("Pow", "s h", "m")],
+        "Sqrt": [node("Cast", "s", "f", to=1), node("Sqrt", "f", "r"), node("Floor", "r", "m")],
+    }[op]
+    nodes = [node("Shape", "x", "s"), *made, node("Cast", "m", to=1)]
+    constants = {"h": np.float32(0.5)}
+    model = graph(nodes, {"x": ["n", 6, 6]}, constants=constants)
+    refused(model, tmp_path, "the number of records")
+    agree(graph(nodes, {"x": [5, 6, 6]}, constants=constants), {"x": draw(5, 6, 6)}, tmp_path)
+
+
 def test_all_of_the_records(tmp_path: Path) -> None:
     nodes = [*SIZE, node("Slice", "x a s c", "b"), node("Slice", "b a most c")]
     constants = {"a": np.array([0]), "c": np.array([0]), "most": np.array([2**63 - 1])}

@@ -141,6 +141,8 @@ def thresholded_relu(step: Step) -> Outputs:
 @reads("PRelu")
 def prelu(step: Step) -> Outputs:
     slope, x = step.value(1), step.blob()
+    if len(slope.shape) > len(x.shape):
+        step.refuse(f"its slope has {len(slope.shape)} axes, and what it bends {len(x.shape)}")
     if isinstance(slope, Computed):
         return _bent(step, x, slope)
     channels = x.shape[1] if len(x.shape) > 1 else 1

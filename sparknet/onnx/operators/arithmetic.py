@@ -30,11 +30,19 @@ def binary(step: Step) -> Outputs:
                 and _counts(step, one, other)
             ):
                 return replace(one, rows=int(other[1] - other[0]))
+    if step.op == "Div" and step.node.outputs[0] in step.reading.exact and _rounds(values[1]):
+        bottoms = [x if isinstance(x, Computed) else step.unbatched(x) for x in values]
+        return step.layer("Div", [step.plain(x) for x in bottoms])
     made = values[0]
     for place, other in enumerate(values[1:], 2):
         last = place == len(values)
         made = combine(step, step.op, made, other, None if last else f"first_{place}")
     return made
+
+
+def _rounds(divisor: Value) -> bool:
+    """Whether its inverse may be a last digit off."""
+    return isinstance(divisor, Computed) or bool(np.any(np.frexp(divisor)[0] % 0.5))
 
 
 def _counts(step: Step, places: Computed, array: Array) -> bool:

@@ -145,6 +145,8 @@ def slice_(step: Step) -> Outputs:
         whole = ranges[axis] == range(size) and start in (0, -size) and (end == size or end >= _ALL)
         if step.is_batched([size]) and not whole:
             step.refuse("it takes some of the records, which no layer does")
+    if not all(ranges):
+        return np.zeros([len(one) for one in ranges], np.float32)
     cuts = [axis for axis, one in enumerate(ranges) if one != range(x.shape[axis])]
     for axis in cuts:
         x = taken(step, x, axis, ranges[axis], part=None if axis == cuts[-1] else str(axis))
@@ -267,6 +269,7 @@ def split(step: Step) -> Outputs:
 def concat(step: Step) -> Outputs:
     values = [step.value(place) for place in range(len(step.inputs))]
     axes = max(len(one.shape) for one in values)
+    values = [one for one in values if isinstance(one, Computed) or one.size]
     first, last = values[0], values[-1]
     rows = np.arange(step.batch)[:, None]
     if (

@@ -18,12 +18,10 @@ _SUMS = {
     "ReduceSum": "SUM",
     "ReduceSumSquare": "SUMSQ",
     "ReduceLogSum": "SUM",
-    "ReduceLogSumExp": "SUM",
 }
-_LATER = {"ReduceLogSum": "Log", "ReduceLogSumExp": "Log"}
 
 
-@reads(*_SUMS, "ReduceMax", "ReduceMin")
+@reads(*_SUMS, "ReduceLogSumExp", "ReduceMax", "ReduceMin")
 def reduce(step: Step) -> Outputs:
     value = step.value(0)
     count = len(value.shape)
@@ -43,8 +41,6 @@ def reduce(step: Step) -> Outputs:
         if keep or axis not in axes
     ]
     x = step.plain(value)
-    if step.op == "ReduceLogSumExp":
-        x = step.pointwise("Exp", of=x, part="exp")
     extreme = step.op in ("ReduceMax", "ReduceMin")
     if axes == [2, 3] and count == 4 and (extreme or step.op == "ReduceMean"):
         whole = keep and step.op != "ReduceMin"
@@ -58,23 +54,29 @@ def reduce(step: Step) -> Outputs:
             return step.layer("Pooling", [x], pool=method, global_pooling=True)
         made = over_all(step, x, method)
     else:
-        made = _over(step, x, axes, extreme)
+        made = _over(step, x, axes)
     return _finished(step, made, shape)
 
 
-def _over(step: Step, x: Computed, axes: list[int], extreme: bool) -> Computed:
+def _over(step: Step, x: Computed, axes: list[int]) -> Computed:
     count = len(x.shape)
     order = [axis for axis in range(count) if axis not in axes] + axes
     if order != list(range(count)):
         x = step.permuted(x, order)
     first = count - len(axes)
-    if not extreme:
+    if step.op in _SUMS:
         return step.layer("Reduction", [x], part="reduced", operation=_SUMS[step.op], axis=first)
     if step.op == "ReduceMin":
         x = step.pointwise("Power", of=x, part="negative", scale=-1.0)
     width = prod(x.shape[first:])
     rows = step.reshape(x, (prod(x.shape[:first]), 1, 1, width), part="rows")
-    return over_all(step, rows, "MAX")
+    most = over_all(step, rows, "MAX")
+    if step.op != "ReduceLogSumExp":
+        return most
+    # The largest value is as far below the result as the logarithm of its share is below 0.
+    shares = step.layer("LogSoftmax", [rows], part="shares", axis=3)
+    share = over_all(step, shares, "MAX", "share")
+    return step.layer("Eltwise", [most, share], part="summed", coeff=[1.0, -1.0])
 
 
 def _finished(step: Step, x: Computed, shape: list[int]) -> Computed:
@@ -82,8 +84,8 @@ def _finished(step: Step, x: Computed, shape: list[int]) -> Computed:
         x = step.layer("Power", [x], part="positive", scale=-1.0)
     elif step.op == "ReduceL2":
         x = step.layer("Power", [x], part="root", power=0.5)
-    elif step.op in _LATER:
-        x = step.layer(_LATER[step.op], [x], part="log")
+    elif step.op == "ReduceLogSum":
+        x = step.layer("Log", [x], part="log")
     return step.reshape(x, shape)
 
 

@@ -37,6 +37,11 @@ def matmul(place: LayerExport) -> None:
     place.last("MatMul", sides)
 
 
+@writes("Div")
+def quotient(place: LayerExport) -> None:
+    place.last("Div", place.inputs)
+
+
 @writes("Where")
 def where(place: LayerExport) -> None:
     condition = place.put("Cast", [place.inputs[0]], to=9)
