@@ -30,7 +30,7 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 # there are cores, so that both ways are tested.
 THREADS ?= 1
 
-.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels mutants clean setup
+.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -181,6 +181,10 @@ fuzz-guided: setup
 fuzz-kernels: setup
 	@$(PY) -m tests.fuzz.kernels $(if $(ZOO),--zoo,--seconds $(or $(SECONDS),60)) $(if $(SEED),--seed $(SEED)) \
 		$(if $(KIND),--kind $(KIND)) $(if $(GUARD),--guard) $(foreach isa,$(ISA),--isa $(isa))
+
+# Drawn graphs against onnxruntime.
+fuzz-onnx: setup
+	@$(PY) -m tests.onnx --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 # Of a room of sparknet/, or of native/convolution, native/forks, native/layers, native/engine or native/ndarray.
 mutants: setup

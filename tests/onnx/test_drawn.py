@@ -33,7 +33,7 @@ def wrong(drawing: Drawing, folder: Path) -> list[str] | None:
 
 
 def _agrees(got: Array, want: Array) -> bool:
-    largest = max(float(np.abs(want).max()), 1e-3)
+    largest = max(float(np.abs(want).max()), 1e-2)
     return got.shape == want.shape and bool(np.abs(got - want).max() <= TOLERANCE * largest)
 
 
