@@ -51,6 +51,7 @@ _HOMES = {
     "sparknet.spark.loaded": ("load",),
     "sparknet.training": ("train",),
     "sparknet.training.planning": ("plan",),
+    "sparknet.training.rate_finder": ("find_lr",),
     "sparknet.weights": ("WeightCollection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -105,4 +106,5 @@ else:
     from sparknet.spark.loaded import load as load
     from sparknet.training import train as train
     from sparknet.training.planning import plan as plan
+    from sparknet.training.rate_finder import find_lr as find_lr
     from sparknet.weights import WeightCollection as WeightCollection

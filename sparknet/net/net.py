@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from html import escape
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard
@@ -406,10 +407,16 @@ class Net:
         """
         return self._copy(self._backend)
 
-    def _copy(self, backend: Backend) -> Net:
+    def with_solver(self, solver: SolverMessage) -> Net:
+        """A copy that learns as another solver's settings say, of the same nets."""
+        return self._copy(self._backend, solver)
+
+    def _copy(self, backend: Backend, solver: SolverMessage | None = None) -> Net:
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         other._backend = backend
+        if solver is not None:
+            other._description = replace(self._description, solver=solver)
         other._files, other._opened = list(self._files), self._opened
         other._build(self._main.phase)
         mine, theirs = (self._main, *self._tests), (other._main, *other._tests)

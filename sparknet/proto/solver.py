@@ -25,7 +25,20 @@ SOLVER_TYPES = ("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam")
 MOMENTUM_POLICIES = ("fixed", "poly", "opt")
 DECAY_POLICIES = ("fixed", "poly")
 LARC_POLICIES = ("scale", "clip")
-RATE_POLICIES = ("fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid", "multifixed")
+RATE_POLICIES = (
+    "fixed",
+    "step",
+    "exp",
+    "inv",
+    "multistep",
+    "poly",
+    "sigmoid",
+    "multifixed",
+    "cosine",
+    "onecycle",
+)
+TO_THE_END = ("poly", "cosine", "onecycle")
+"""The policies that depend on max_iter."""
 _WITHOUT_MOMENTUM = ("AdaGrad", "RMSProp")
 _WITH_GAMMA = ("step", "exp", "inv", "multistep", "sigmoid")
 _WITH_STEPSIZE = ("step", "sigmoid")
@@ -95,6 +108,11 @@ def check_step(solver: Solver) -> None:
         raise SolverError(f"unknown lr_policy '{name}'{known}")
     if policy in _WITH_STEPSIZE and solver.stepsize <= 0:
         raise SolverError(f"stepsize is {solver.stepsize}, but lr_policy '{policy}' divides by it")
+    if policy in ("cosine", "onecycle") and solver.max_iter < 1:
+        raise SolverError(
+            f"max_iter is {solver.max_iter}, but lr_policy '{policy}' ends there: set it to the "
+            "iterations of the training"
+        )
     if policy in _WITH_GAMMA and not solver.gamma >= 0:
         raise SolverError(f"gamma is {solver.gamma:g}, but lr_policy '{policy}' needs gamma >= 0")
     if policy == "multifixed" and not 0 < len(solver.stagelr) == len(solver.stageiter):

@@ -25,6 +25,12 @@ def plot(source: History | Iterable[Event] | str | os.PathLike[str], out: str | 
     drawn = _history(source).panels()
     if not drawn:
         raise FileError(out, "there is nothing to plot: no round and no validation was recorded")
+    draw(drawn, out)
+
+
+def draw(drawn: list[Panel], out: str | Path) -> None:
+    """Draw diagrams to a file named .svg, .png or .pdf."""
+    check_format(out)
     with replacing(out) as draft:
         if Path(out).suffix == ".svg":
             draft.write_text(svg(drawn), encoding="utf-8")

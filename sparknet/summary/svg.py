@@ -12,7 +12,7 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 16, 32, 44
 COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b")
 TICKS = 5
 
-Series = tuple[list[int], list[float]]
+Series = tuple[Sequence[float], list[float]]
 """Iterations, and a value at each."""
 
 

@@ -14,6 +14,7 @@ from sparknet.layers import LAYERS
 from sparknet.loaders.records import Records
 from sparknet.net import Net
 from sparknet.net.description import LEFT_TO_THE_CALLER
+from sparknet.proto.solver import TO_THE_END
 from sparknet.training.training_net import settings
 
 Json = dict[str, Any]
@@ -78,7 +79,7 @@ def _solver(solver: Any) -> Json:
     """All settings that change the weights, defaults included."""
     free = set(_FREE)
     policies = (solver.lr_policy, solver.momentum_policy, solver.weight_decay_policy)
-    if "poly" in policies:  # what they give depends on max_iter
+    if not set(TO_THE_END).isdisjoint(policies):  # what they give depends on max_iter
         free.remove("max_iter")
     names = (field.name for field in solver.DESCRIPTOR.fields)
     return {name: _plain(getattr(solver, name)) for name in names if name not in free}

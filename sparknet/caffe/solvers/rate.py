@@ -3,9 +3,16 @@
 "multifixed" is of the YOLO forks: `stagelr` up to and with the iteration `stageiter`.  Intel's
 `warmup_iter` (a line) and NVIDIA's `rampup_interval` (a parabola) come before any policy, and
 NVIDIA's `min_lr` is the least that any gives.
+
+"cosine" and "onecycle" are ours.  "cosine" falls from `base_lr` behind the warm-up to `min_lr` at
+`max_iter` by half a cosine.  "onecycle" (arXiv 1708.07120, with PyTorch's defaults) rises by half a
+cosine from `warmup_start_lr`, or a 25th of `base_lr`, to `base_lr` in `warmup_iter` iterations, or
+three tenths of `max_iter`, and falls to `min_lr`, or a 250,000th of `base_lr`.
 """
 
 from __future__ import annotations
+
+from math import cos, pi
 
 import numpy as np
 
@@ -31,6 +38,8 @@ def learning_rate(solver: caffe_pb2.SolverParameter, iteration: int, step: int) 
 
 
 def _rate(solver: caffe_pb2.SolverParameter, iteration: int, step: int) -> float:
+    if solver.lr_policy == "onecycle":
+        return float(np.float32(_one_cycle(solver, iteration)))
     for first, end, power in (
         (solver.warmup_start_lr, solver.warmup_iter, 1),
         (solver.rampup_lr, solver.rampup_interval, 2),
@@ -41,6 +50,10 @@ def _rate(solver: caffe_pb2.SolverParameter, iteration: int, step: int) -> float
     if solver.lr_policy == "poly" and solver.min_lr:
         above = solver.base_lr - solver.min_lr
         return above * _factor(solver, iteration, step) + solver.min_lr
+    if solver.lr_policy == "cosine":
+        begin = max(solver.warmup_iter, solver.rampup_interval)
+        share = _share(iteration - begin, solver.max_iter - begin)
+        return float(np.float32(_between(solver.base_lr, solver.min_lr, share)))
     if solver.lr_policy == "multifixed":
         rates, ends = solver.stagelr, solver.stageiter
         reached = (rate for rate, last in zip(rates, ends, strict=True) if iteration <= last)
@@ -63,3 +76,22 @@ def _factor(solver: caffe_pb2.SolverParameter, iteration: int, step: int) -> flo
     if policy == "sigmoid":
         return float(_ONE / (_ONE + np.exp(-gamma * (now - np.float32(solver.stepsize)))))
     return 1.0
+
+
+def _one_cycle(solver: caffe_pb2.SolverParameter, iteration: int) -> float:
+    top = solver.base_lr
+    first = solver.warmup_start_lr or top / 25
+    last = solver.min_lr or top / 25 / 10_000
+    summit = (solver.warmup_iter or 0.3 * solver.max_iter) - 1
+    if iteration <= summit:
+        return _between(first, top, _share(iteration, summit))
+    return _between(top, last, _share(iteration - summit, solver.max_iter - 1 - summit))
+
+
+def _share(done: float, of: float) -> float:
+    return min(done / of, 1.0) if of > 0 else 1.0
+
+
+def _between(first: float, last: float, share: float) -> float:
+    """Half a cosine from one rate to another."""
+    return last + (first - last) * (1 + cos(pi * share)) / 2

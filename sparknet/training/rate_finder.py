@@ -1,0 +1,204 @@
+"""find_lr: a short training whose learning rate rises until the loss does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from inspect import unwrap
+from math import inf, log10
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import Diverged, SettingError, SpecError
+from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.net.recipe import Recipe
+from sparknet.proto import caffe_pb2
+from sparknet.proto.suggest import did_you_mean
+from sparknet.summary.plot import draw
+from sparknet.summary.svg import Panel, Series, svg
+from sparknet.training.local_training import ProcessSettings, train
+from sparknet.training.strategies import Averaging
+from sparknet.training.training_net import settings as solver_of
+from sparknet.training.training_net import training_net
+
+FEWEST = 10
+"""Steps that a curve needs."""
+_KEPT = 0.85
+"""What the smoothed loss keeps of the one before."""
+_RISEN = 3.0
+"""The loss has risen for good where it is as many times the least one."""
+_OWN = (
+    "strategy",
+    "epochs",
+    "seconds",
+    "snapshots",
+    "snapshot_every",
+    "validation",
+    "validate_every",
+    "patience",
+    "on_event",
+    "resume",
+    "diverged",
+)
+"""Settings of `train` that have no meaning here."""
+_KEPT_ON = frozenset({"workers", "threads", "seed", "shuffle", "invalid", "deadline", "protection"})
+"""Settings of the training; the others are the net's."""
+_RATES = (
+    "warmup_iter",
+    "warmup_start_lr",
+    "rampup_interval",
+    "rampup_lr",
+    "min_lr",
+    "stagelr",
+    "stageiter",
+    "stepvalue",
+    "stepsize",
+    "power",
+)
+"""What policies say, besides gamma."""
+
+
+@dataclass(frozen=True)
+class RateCurve:
+    """The loss of each step, and the learning rate that the step took."""
+
+    rates: tuple[float, ...]
+    losses: tuple[float, ...]
+
+    @property
+    def smoothed(self) -> tuple[float, ...]:
+        """The losses, each with those before it, which count less and less."""
+        mean, made = 0.0, []
+        for step, loss in enumerate(self.losses, 1):
+            mean = _KEPT * mean + (1 - _KEPT) * loss
+            made.append(mean / (1 - _KEPT**step))
+        return tuple(made)
+
+    @property
+    def suggestion(self) -> float | None:
+        """The rate in the middle of the steepest fall; None where the loss never fell.
+
+        The fall is the slope of a line through the smoothed losses of an eighth of the steps.
+        """
+        at, curve = np.log10(self.rates), np.array(self.smoothed)
+        width = max(5, len(curve) // 8)
+        end = max(int(curve.argmin()) + 1, width)
+        begins = range(end - width + 1)
+        slopes = [np.polyfit(at[k : k + width], curve[k : k + width], 1)[0] for k in begins]
+        steepest = int(np.argmin(slopes))
+        return self.rates[steepest + width // 2] if slopes[steepest] < 0 else None
+
+    def panel(self) -> Panel:
+        """The diagram, over the power of ten of the rate."""
+        at = [log10(rate) for rate in self.rates]
+        curves: dict[str, Series] = {
+            "loss": (at, list(self.losses)),
+            "smoothed": (at, list(self.smoothed)),
+        }
+        found = self.suggestion
+        told = "" if found is None else f", which falls fastest at {found:.2g}"
+        return Panel(f"loss{told}", curves, "learning rate, power of ten")
+
+    def plot(self, out: str | os.PathLike[str]) -> None:
+        """Draw it to a file named .svg, .png or .pdf."""
+        draw([self.panel()], Path(out))
+
+    def __repr__(self) -> str:
+        found = self.suggestion
+        told = "the loss never fell" if found is None else f"suggestion {found:.2g}"
+        return f"<RateCurve: {len(self.rates)} steps up to {self.rates[-1]:.2g}, {told}>"
+
+    def _repr_html_(self) -> str:
+        return svg([self.panel()])
+
+
+def find_lr(
+    solver: Any,
+    data: Any,
+    *,
+    low: float = 1e-6,
+    high: float = 10.0,
+    steps: int = 100,
+    **settings: Any,
+) -> RateCurve:
+    """The loss over the learning rate, which rises from ``low`` to ``high`` in ``steps`` steps.
+
+    ``solver``, ``data`` and the other settings are those of `train`; the solver's own rate and
+    policy count for nothing, and neither it nor a `Net` that is given changes.  The training ends
+    early where the loss rises for good.  ``suggestion`` is a rate to begin with, ``plot("lr.svg")``
+    draws the curve, and a notebook shows it.
+
+    >>> import numpy as np
+    >>> from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
+    >>> lines = NetParams(
+    ...     "lines",
+    ...     RDDLayer("data", shape=[32, 2]),
+    ...     RDDLayer("label", shape=[32]),
+    ...     LinearLayer("ip", "data", num_outputs=2, weight_filler="xavier"),
+    ...     SoftmaxWithLoss("loss", ["ip", "label"]),
+    ... )
+    >>> points = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> solver = SolverParams(net=lines, base_lr=1, lr_policy="fixed", random_seed=1)
+    >>> found = find_lr(solver, (points, points[:, 0] > points[:, 1]), seed=1)
+    >>> 0.01 < found.suggestion < 10
+    True
+    """
+    _check(low, high, steps, settings)
+    given = ProcessSettings(solver, data, **settings)
+    made = training_net(
+        given.solver,
+        given.weights,
+        None,
+        given.precision,
+        Preprocessing.of(given),
+        given.backend,
+        given.dialect,
+        Recipe.of(given),
+    )
+    factor = (high / low) ** (1 / (steps - 1))
+    net = made.with_solver(_rising(solver_of(made), low, factor))
+    losses: list[float] = []
+    rising = replace(
+        ProcessSettings(net, data, **{name: settings[name] for name in settings.keys() & _KEPT_ON}),
+        strategy=Averaging(steps=1),
+        steps=steps,
+        diverged=_RISEN,
+        on_event=lambda event: losses.append(event["loss"]) if event["event"] == "round" else None,
+    )
+    with suppress(Diverged):
+        unwrap(train)(rising)
+    if len(losses) < FEWEST:
+        raise Diverged(
+            f"the loss rose for good or was not finite after {len(losses)} steps, from the "
+            f"learning rate {low:g} on: give a smaller low, or more steps"
+        )
+    return RateCurve(tuple(low * factor**step for step in range(len(losses))), tuple(losses))
+
+
+def _check(low: float, high: float, steps: int, settings: Mapping[str, Any]) -> None:
+    if not 0 < low < high < inf:
+        raise SettingError(f"low is {low:g} and high {high:g}: 0 < low < high is needed")
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < FEWEST:
+        raise SettingError(f"steps is {steps!r}: a whole number, at least {FEWEST}, is needed")
+    names = [field.name for field in fields(ProcessSettings)]
+    for name in settings:
+        if name in _OWN:
+            raise SettingError(f"find_lr takes no {name}: it decides that itself")
+        if name not in names:
+            raise SpecError(f"there is no keyword '{name}'{did_you_mean(name, names)}")
+
+
+def _rising(
+    given: caffe_pb2.SolverParameter, low: float, factor: float
+) -> caffe_pb2.SolverParameter:
+    """The solver with a rate that grows by this factor in each step."""
+    solver = type(given)()
+    solver.CopyFrom(given)
+    for name in _RATES:
+        solver.ClearField(name)
+    solver.base_lr, solver.lr_policy, solver.gamma = low, "exp", factor
+    return solver
