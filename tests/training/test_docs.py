@@ -10,7 +10,7 @@ from tests.guides import examples, guide, run_examples
 
 
 def test_the_example_runs_as_a_program(tmp_path: Path) -> None:
-    assert len(examples("training.md")) == 1
+    assert len(examples("training.md")) == 2
     done = run_examples("training.md", tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "lines.caffemodel").is_file()
