@@ -145,7 +145,7 @@ sanitized_extension = $(call own_extension,build/sanitized,-DSPARKNET_WERROR=ON)
 
 # $(call sanitized,OPTIONS): what runs a module on that extension.
 sanitized = LD_PRELOAD="$(SANITIZERS)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64:$(1) \
-	PYTHONPATH=.ci $(abspath $(PY)) .ci/sanitized.py
+	PYTHONPATH=.ci SPARKNET_UNTRUSTED_MEMORY=1g $(abspath $(PY)) .ci/sanitized.py
 
 sanitize: setup
 	@echo '==> C tests under AddressSanitizer and UBSan'

@@ -19,7 +19,8 @@ sets it. `make layers` writes this page from the settings themselves; do not edi
 [pipeline](pipelines.md) each setting of `Trainer` is a Param of the same name; `steps` is also
 called `maxIter`, `weight_column` is called `weightCol`, and `invalid` is `handleInvalid`. `Trainer`
 has the `weights` of `train`, too, and takes a `Net` or a `SparkModel` there. The settings of images
-are in [images.md](images.md#settings).
+are in [images.md](images.md#settings), and what nets of unknown origin may ask for in
+[security.md](security.md#the-memory-of-nets-of-unknown-origin).
 """
 GROUPS = {
     "Every training": (TrainingSettings, ()),

@@ -5,23 +5,36 @@ A few bytes can describe blobs of gigabytes and loops of hours.  Whoever trusts 
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sparknet.errors import LayerError
+from sparknet.errors import LayerError, SettingError, shown
 from sparknet.graph.graph import Graph
 from sparknet.graph.node import Node
 from sparknet.layers.layer import count
 from sparknet.proto.untrusted import UNTRUSTED
 
-NUMBERS = 1 << 28
-"""In all blobs, and in the parameters that no file holds: a gigabyte."""
+MEMORY = "SPARKNET_UNTRUSTED_MEMORY"
+"""The environment variable that says how many bytes the blobs may have, and the parameters that no
+file holds, all together: 500m, 8g."""
+USUAL_MEMORY = "4g"
 FOR_EACH_WEIGHT = 32
 """Further numbers for each parameter value that a file holds."""
 WORK = 1 << 40
 """Multiplications, or what takes as long: a minute, or less."""
 FOR_EACH_GIVEN = (1 << 12, 1 << 24)
 """Further numbers and multiplications for each number of an input whose shape the user gave."""
+
+
+def untrusted_numbers() -> int:
+    """How many numbers of four bytes that are."""
+    text = os.environ.get(MEMORY) or USUAL_MEMORY
+    found = re.fullmatch(r"([0-9]{1,9})([kmgt]?)b?", text.strip().lower())
+    if found is None:
+        raise SettingError(f"{MEMORY} is '{shown(text)}'; it is a number of bytes, as 500m or 8g")
+    return (int(found[1]) << 10 * " kmgt".index(found[2] or " ")) // 4
 
 
 class TooLarge(ValueError):
@@ -42,7 +55,7 @@ class Budget:
         """For a file of at most so many weights, and inputs of so many numbers whose shapes
         its user gave."""
         numbers, work = (given * each for each in FOR_EACH_GIVEN)
-        return cls(NUMBERS + FOR_EACH_WEIGHT * weights + numbers, WORK + work)
+        return cls(untrusted_numbers() + FOR_EACH_WEIGHT * weights + numbers, WORK + work)
 
     @classmethod
     def unlimited(cls) -> Budget:

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from sparknet.graph.budget import TooLarge
+from sparknet.graph.budget import TooLarge, untrusted_numbers
 
-LARGEST = 1 << 24
-"""Numbers of a constant that is not in the file, if what it is made from is not larger."""
+Array = np.ndarray[Any, Any]
+
+_SHARE = 4
+"""The part of the memory of a net of unknown origin that its constants may take."""
+_WIDEST = 8
+"""Bytes of a number."""
+
+
+def most_numbers() -> int:
+    """Numbers of a constant that is not in the file, if what it is made from is not larger."""
+    return untrusted_numbers() * 4 // _SHARE // _WIDEST
+
+
+class Room:
+    """What the constants that a model computes may take, all together."""
+
+    def __init__(self, given: Iterable[Array], trusted: bool) -> None:
+        most = untrusted_numbers() * 4 // _SHARE + 8 * sum(one.nbytes for one in given)
+        self._left = 1 << 62 if trusted else most
+
+    def take(self, made: Iterable[Array]) -> None:
+        self._left -= sum(one.nbytes for one in made)
+        if self._left < 0:
+            raise TooLarge("the constants that the model computes are too large")
 
 
 def bounded(shape: Sequence[int], inputs: Sequence[Any] = ()) -> tuple[int, ...]:
     sizes = tuple(int(size) for size in shape)
     if min(sizes, default=0) < 0 or len(sizes) > 32:
         raise ValueError(f"the shape {list(sizes)} is impossible")
-    most = max([LARGEST, *(one.size for one in inputs if one is not None)])
+    most = max([most_numbers(), *(one.size for one in inputs if one is not None)])
     if prod(sizes) > most:
         raise TooLarge(f"its result has {prod(sizes)} numbers; {most} is the most")
     return sizes

@@ -12,7 +12,7 @@ import numpy as np
 from sparknet.errors import FileError, shown
 from sparknet.onnx.detections import DetectionSearch
 from sparknet.onnx.folding import fold, foldable
-from sparknet.onnx.limits import LARGEST
+from sparknet.onnx.limits import Room
 from sparknet.onnx.source import Array, OnnxNode, Source
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
@@ -162,7 +162,7 @@ class _Graph:
     def fold(self) -> None:
         """Do what needs constants only."""
         left: list[OnnxNode] = []
-        budget = LARGEST + 8 * sum(one.size for one in self.constants.values())
+        room = Room(self.constants.values(), self.source.is_trusted)
         for node in self.nodes:
             known = [self.constants.get(name) for name in node.inputs if name]
             given = [self.constants.get(name) if name else None for name in node.inputs]
@@ -171,11 +171,9 @@ class _Graph:
                 continue
             try:
                 found = fold(node, given)
+                room.take(found)
             except _WRONG as error:
                 raise self.source.refuse(node, shown(error)) from error
-            budget -= sum(one.size for one in found)
-            if budget < 0:
-                raise self.source.refuse(node, "the model's computed constants are too large")
             self.constants.update(zip(node.outputs, found, strict=False))
             if self._is_quantised(node, given):
                 self.source.quantised.update(node.outputs)

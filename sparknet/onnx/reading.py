@@ -18,7 +18,7 @@ from sparknet.onnx.exactness import exact_quotients
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
 from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, Place, bound, grow, open_lengths
-from sparknet.onnx.limits import LARGEST, spread
+from sparknet.onnx.limits import Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.records import (
@@ -272,11 +272,7 @@ class Reading:
         """Nodes that are exported to drop values."""
         self.scales: dict[str, tuple[float, float]] = {}
         """Scale and zero point of whole numbers, by the name of the value."""
-        self.left = (
-            budget.most_numbers
-            if source.is_trusted
-            else LARGEST + 8 * sum(one.size for one in source.constants.values())
-        )
+        self.room = Room(source.constants.values(), source.is_trusted)
 
     def walk(self) -> None:
         for name, sizes in self.source.inputs.items():
@@ -437,9 +433,7 @@ class Reading:
             rows = bound(node, inputs, found[0], self.net.lengths)
             if rows is not None:
                 self.longest = rows if self.longest is None else min(rows, self.longest)
-        self.left -= sum(one.size for one in found)
-        if self.left < 0:
-            raise ValueError("the constants that the model computes are too large")
+        self.room.take(found)
         return found
 
     def _name_outputs(self) -> None:

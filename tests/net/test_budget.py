@@ -10,9 +10,9 @@ import pytest
 import sparknet
 from sparknet import caffe
 from sparknet.cli import main
-from sparknet.errors import LayerError
+from sparknet.errors import LayerError, SettingError
 from sparknet.graph import build
-from sparknet.graph.budget import FOR_EACH_WEIGHT, NUMBERS, check_budget
+from sparknet.graph.budget import FOR_EACH_WEIGHT, MEMORY, check_budget, untrusted_numbers
 from sparknet.proto import parse_net
 from sparknet.proto.model import Model
 from sparknet.proto.model_file import write_model
@@ -36,7 +36,7 @@ TOO_MUCH = {
     # of 32 to 150 bytes in binary
     "Parameter": one("Parameter", "parameter_param { shape { dim: 2147483647 } }"),
     "Input": one("Power", "", "2147483647"),
-    "DummyData": one("DummyData", "dummy_data_param { shape { dim: 65536 dim: 8192 } }"),
+    "DummyData": one("DummyData", "dummy_data_param { shape { dim: 65536 dim: 32000 } }"),
     "PriorBox": one(
         "PriorBox",
         "prior_box_param { min_size: 1 aspect_ratio: 2 aspect_ratio: 3 aspect_ratio: 4 }",
@@ -44,12 +44,12 @@ TOO_MUCH = {
     ),
     "a bilinear filler": one(
         "Deconvolution",
-        "convolution_param { num_output: 1 kernel_size: 20000 weight_filler { type: 'bilinear' } }",
+        "convolution_param { num_output: 1 kernel_size: 40000 weight_filler { type: 'bilinear' } }",
         "1 1 1 1",
     ),
-    "Interp": one("Interp", "interp_param { height: 30000 width: 30000 }", "1 1 2 2"),
-    "Tile": one("Tile", "tile_param { tiles: 1000000000 }", "1 1"),
-    "InnerProduct": one("InnerProduct", "inner_product_param { num_output: 100000 }", "1 10000"),
+    "Interp": one("Interp", "interp_param { height: 40000 width: 40000 }", "1 1 2 2"),
+    "Tile": one("Tile", "tile_param { tiles: 2000000000 }", "1 1"),
+    "InnerProduct": one("InnerProduct", "inner_product_param { num_output: 200000 }", "1 10000"),
     "windows": one("Pooling", "pooling_param { kernel_size: 8191 pad: 4095 }", "1 1 8191 8191"),
     "products": one(
         "Convolution",
@@ -84,7 +84,8 @@ def test_small_files_of_large_nets(text: str, tmp_path: Path) -> None:
     check_budget(build(net, caffe.TEST), ())  # what a user names may be of any size
 
 
-def test_weights_in_the_file_allow_more() -> None:
+def test_weights_in_the_file_allow_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MEMORY, "1g")
     text = one("Convolution", "convolution_param { num_output: 16 kernel_size: 1 }", "10 3 900 900")
     for number in range(2):
         text += (
@@ -96,11 +97,29 @@ def test_weights_in_the_file_allow_more() -> None:
         check_budget(graph, ())
     weights = 4 * 16 + 2 * (16 * 16 * 9 + 16)
     numbers = 10 * 900 * 900 * (3 + 3 * 16)
-    assert NUMBERS + FOR_EACH_WEIGHT * weights < numbers < NUMBERS + 40000 * weights
-    with pytest.raises(LayerError, match=f"{NUMBERS + FOR_EACH_WEIGHT * weights} are the most"):
+    most = (1 << 28) + FOR_EACH_WEIGHT * weights
+    assert most < numbers < (1 << 28) + 40000 * weights
+    with pytest.raises(LayerError, match=f"{most} are the most"):
         check_budget(graph, range(len(graph.params)))
     few = build(with_trust(parse_net(text.replace("dim: 10 ", "dim: 6 ")), False), caffe.TEST)
     check_budget(few, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("", 1 << 30), ("1g", 1 << 28), ("500M", 125 << 20), ("4096", 1024), ("2kb", 512)],
+)
+def test_the_memory_is_a_setting(text: str, numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MEMORY, text)
+    assert untrusted_numbers() == numbers
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "1.5g", "8x"])
+def test_a_setting_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MEMORY, text)
+    says = f"SPARKNET_UNTRUSTED_MEMORY is '{text}'; it is a number of bytes, as 500m or 8g"
+    with pytest.raises(SettingError, match=says):
+        untrusted_numbers()
 
 
 def test_boxes_of_few_images_among_2_147_483_646() -> None:
@@ -120,7 +139,7 @@ def test_boxes_of_few_images_among_2_147_483_646() -> None:
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A caffemodel with more weights than a net of unknown origin may make up."""
-    monkeypatch.setattr("sparknet.graph.budget.NUMBERS", 1000)
+    monkeypatch.setenv(MEMORY, "4k")
     options = "inner_product_param { num_output: 100 weight_filler { type: 'xavier' } }"
     (tmp_path / "net.prototxt").write_text(one("InnerProduct", options, "2 30"))
     caffe.Net(str(tmp_path / "net.prototxt"), caffe.TRAIN).save(tmp_path / "own.caffemodel")

@@ -12,8 +12,8 @@ import pytest
 
 from sparknet.cli import main
 from sparknet.errors import FileError
-from sparknet.graph.budget import NUMBERS
-from tests.onnx.graphs import draw, graph, helper, node, onnx, read_model
+from sparknet.graph.budget import untrusted_numbers
+from tests.onnx.graphs import draw, graph, helper, node, numpy_helper, onnx, read_model
 
 X = ["n", 3, 8, 8]
 
@@ -151,21 +151,45 @@ def test_small_files_of_large_nets(tmp_path: Path) -> None:
     """What a file asks for is in proportion to it; a shape that a user gives is the user's."""
     picture = graph([node("Relu", "x")], {"x": [1, 3, 20000, 20000]})
     assert picture.ByteSize() < 120
-    refused(tmp_path, picture, r"would hold 12000000[0-9]+ numbers; 2684[0-9]+ are the most")
+    refused(tmp_path, picture, r"would hold 12000000[0-9]+ numbers; 10737[0-9]+ are the most")
     assert read_model(saved(tmp_path, picture), trusted=True).net.layer
     shapes = {"x": [1, 3, 20000, 20000]}
     assert read_model(saved(tmp_path, picture), shapes=shapes).net.layer
-    refused(tmp_path, graph([node("Relu", "x")], {"x": [2**29]}), "would hold 5368709")
+    refused(tmp_path, graph([node("Relu", "x")], {"x": [2**30 + 2**29]}), "would hold 16106")
     large = graph([node("Relu", "x")], {"x": ["n", 3, 2400, 2400]})  # one large photograph
     assert read_model(saved(tmp_path, large)).net.layer
-    rows = graph([node("Relu", "x")], {"x": [2**29, 1]})
-    most = NUMBERS + 32 * rows.ByteSize()
-    says = f"would hold 5368709[0-9]+ numbers; {most} are the most: give the inputs' shapes"
+    rows = graph([node("Relu", "x")], {"x": [2**30 + 2**29, 1]})
+    most = untrusted_numbers() + 32 * rows.ByteSize()
+    says = f"would hold 16106[0-9]+ numbers; {most} are the most: give the inputs' shapes"
     refused(tmp_path, rows, says)
 
 
+def test_constants_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the memory that a net may have is for constants."""
+    monkeypatch.setenv("SPARKNET_UNTRUSTED_MEMORY", "1m")
+    constants = {"s": np.array([8000, 1])}
+    kinds = [np.float32(1), np.float32(2), np.float64(3), np.int64(4)]
+    nodes = [
+        node("ConstantOfShape", "s", f"c{n}", value=numpy_helper.from_array(np.array([kind])))
+        for n, kind in enumerate(kinds * 2)
+    ]
+    nodes += [node("Cast", f"c{n}", f"f{n}", to=1) for n in range(8)]
+    nodes += [node("Sum", " ".join(["x", *(f"f{n}" for n in range(8))]))]
+    model = graph(nodes, {"x": [8000, 1]}, constants=constants)
+    refused(tmp_path, model, "the constants that the model computes are too large")
+    monkeypatch.setenv("SPARKNET_UNTRUSTED_MEMORY", "4m")
+    assert read_model(saved(tmp_path, model)).net.layer
+    large = graph(
+        [node("ConstantOfShape", "s", "c"), node("Add", "x c")],
+        {"x": [1]},
+        constants={"s": np.array([200_000])},
+    )
+    refused(tmp_path, large, "its result has 200000 numbers; 131072 is the most")
+
+
 @pytest.mark.parametrize("op", ["Concat", "Resize", "MatMul", "Conv"])
-def test_chains_that_grow(op: str, tmp_path: Path) -> None:
+def test_chains_that_grow(op: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARKNET_UNTRUSTED_MEMORY", "1g")
     names = ["x", *(f"a{number}" for number in range(17)), "y"]
     constants = {"s": np.array([1, 1, 2, 2], np.float32), "w": draw(3, 3, 1, 1)}
     shape: list[Any] = ["n", 3, 64, 64]
