@@ -3,109 +3,26 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable
 
 from tests.fuzz.kernels.case import Case
-
-USUAL = (1, 2, 3, 4, 8, 16, 19, 20, 21, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
-PRODUCTS, VALUES, WEIGHTS = 2e7, 1e6, 1.2e6
-"""What a case may have, of a forward pass: a tenth of a second of the oracle's."""
-
-Draw = random.Random
-Pair = tuple[int, int]
-
-
-def some(rng: Draw, least: int, most: int) -> int:
-    """Small numbers as often as large ones."""
-    return min(most, int(least * (most / least + 1) ** rng.random()))
-
-
-def channels(rng: Draw) -> int:
-    return rng.choice(USUAL) if rng.random() < 0.7 else some(rng, 1, 1024)
-
-
-def twice(rng: Draw, one: Callable[[], int]) -> Pair:
-    """Mostly the same along both axes."""
-    first = one()
-    return (first, first) if rng.random() < 0.7 else (first, one())
-
-
-def image(rng: Draw, least: Pair = (1, 1), most: int = 80) -> Pair:
-    high, wide = twice(rng, lambda: some(rng, 1, most))
-    return max(high, least[0]), max(wide, least[1])
-
-
-def words(**pairs: Pair) -> str:
-    return " ".join(f"{name}_h: {h} {name}_w: {w}" for name, (h, w) in pairs.items())
-
-
-def text(name: str, kind: str, bottom: str, top: str, options: str = "") -> str:
-    bottoms = " ".join(f'bottom: "{one}"' for one in bottom.split())
-    return f'layer {{ name: "{name}" type: "{kind}" {bottoms} top: "{top}" {options} }} '
-
-
-class TooLarge(Exception):
-    """More work than a case may have: another is drawn."""
-
-
-def check_work(products: float, values: float, weights: float, more: float = 1) -> None:
-    if products > PRODUCTS * more or values > VALUES * more or weights > WEIGHTS * more:
-        raise TooLarge
-
-
-def window(rng: Draw, largest: int) -> tuple[Pair, Pair, Pair, Pair]:
-    """The kernel, stride, pad and dilation of a convolution."""
-    usual = (1, 1, 2, 3, 3, 3, 4, 5, 7, 8, 11, 16)
-    kernel = twice(rng, lambda: min(largest, rng.choice(usual)))
-    stride = twice(rng, lambda: rng.choice((1, 1, 1, 2, 2, 3, 4, 8)))
-    dilation = (1, 1) if rng.random() < 0.8 else twice(rng, lambda: rng.randint(1, 6))
-    high, wide = (rng.choice((0, k // 2, (k - 1) // 2, rng.randrange(k))) for k in kernel)
-    pad = (high * dilation[0], wide * dilation[1])
-    return kernel, stride, pad, dilation
-
-
-def groups(rng: Draw, inputs: int, outputs: int) -> tuple[int, int]:
-    """Groups and outputs: mostly one group, else one of each channel or of several."""
-    drawn = rng.random()
-    if drawn < 0.75:
-        return 1, outputs
-    if drawn < 0.85:
-        return inputs, inputs
-    group = rng.choice([n for n in (2, 3, 4, 8, 16, 32, inputs) if inputs % n == 0] or [1])
-    return group, max(1, outputs // group) * group
-
-
-def reach(kernel: Pair, dilation: Pair) -> Pair:
-    high, wide = (d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
-    return high, wide
-
-
-def convolution_of(
-    rng: Draw, name: str, bottom: str, top: str, shape: tuple[int, ...]
-) -> tuple[str, tuple[int, ...]]:
-    """The text of a Convolution, and the shape of its top; now and then of ten times the work, from
-    which on other kernels are chosen."""
-    more = 10 if rng.random() < 0.04 else 1
-    kernel, stride, pad, dilation = window(rng, 11)
-    far = reach(kernel, dilation)
-    room = [n + 2 * p - r for n, p, r in zip(shape[2:], pad, far, strict=True)]
-    if min(room) < 0:
-        raise TooLarge
-    group, outputs = groups(rng, shape[1], channels(rng))
-    made = (shape[0], outputs, *(n // s + 1 for n, s in zip(room, stride, strict=True)))
-    weights = outputs * shape[1] // group * math.prod(kernel)
-    products = weights * shape[0] * made[2] * made[3]
-    check_work(products, math.prod(made) + math.prod(shape), weights, more)
-    sizes = words(kernel=kernel, stride=stride, pad=pad)
-    holes = f"dilation: {dilation[0]} dilation: {dilation[1]}"
-    bias = "" if rng.random() < 0.7 else "bias_term: false"
-    options = f"num_output: {outputs} group: {group} {sizes} {holes} {bias}"
-    return text(name, "Convolution", bottom, top, f"convolution_param {{ {options} }}"), made
-
-
-def images(rng: Draw) -> tuple[int, ...]:
-    return (some(rng, 1, 32), channels(rng), *image(rng))
+from tests.fuzz.kernels.chains import chain, gated, product_chain, training
+from tests.fuzz.kernels.sizes import (
+    Draw,
+    TooLarge,
+    channels,
+    check_work,
+    convolution_of,
+    groups,
+    image,
+    images,
+    reach,
+    some,
+    text,
+    twice,
+    window,
+    words,
+)
 
 
 def convolution(rng: Draw) -> Case:
@@ -254,61 +171,6 @@ def in_front(rng: Draw, case: Case) -> Case:
     return case.but(layers=front + layers)
 
 
-BATCH_NORM = "batch_norm_param { eps: 0.001 }"
-SCALE = "scale_param { bias_term: true }"
-
-
-def chain(rng: Draw) -> Case:
-    """A convolution of the test phase, with what it may compute too, and a reader."""
-    x = images(rng)
-    layers, made = convolution_of(rng, "l", "x", "y", x)
-    inputs, blob, number = {"x": x}, "y", 0
-    in_place = rng.random() < 0.5
-    for kind, options in (("BatchNorm", BATCH_NORM), ("Scale", SCALE)):
-        if rng.random() < 0.6:
-            number += 1
-            top = blob if in_place else f"y{number}"
-            layers += text(f"l{number}", kind, blob, top, options)
-            blob = top
-    if rng.random() < 0.5:
-        inputs["z"] = made
-        layers += text("sum", "Eltwise", rng.choice((f"{blob} z", f"z {blob}")), "s")
-        blob = "s"
-    if rng.random() < 0.6:
-        layers += text("relu", "ReLU", blob, blob)
-    if rng.random() < 0.5:
-        stride = rng.choice((1, 2))
-        check_work(math.prod(made) * 32 / stride, 0, 0)
-        options = f"num_output: {rng.choice((8, 16, 21, 32))} kernel_size: 1 stride: {stride}"
-        layers += text("last", "Convolution", blob, "last", f"convolution_param {{ {options} }}")
-    return Case("chain", layers, inputs, phase="TEST", keep_blobs=False, backward=False)
-
-
-def training(rng: Draw) -> Case:
-    """What training computes together: in place behind a convolution."""
-    x = images(rng)
-    layers, made = convolution_of(rng, "l", "x", "y", x)
-    if made[0] * made[2] * made[3] < 4:
-        raise TooLarge
-    inputs = {"x": x}
-    if rng.random() < 0.7:
-        # A bias would be taken away again, and in bfloat16 the values' last digits with it.
-        layers = layers.replace("} } ", "bias_term: false } } ") if "bias" not in layers else layers
-        layers += text("bn", "BatchNorm", "y", "y", BATCH_NORM)
-        layers += text("scale", "Scale", "y", "y", SCALE) if rng.random() < 0.7 else ""
-    blob = "y"
-    if rng.random() < 0.3:
-        inputs["z"] = made
-        layers += text("sum", "Eltwise", "y z", "s")
-        blob = "s"
-    layers += text("relu", "ReLU", blob, blob) if rng.random() < 0.7 else ""
-    if rng.random() < 0.5:
-        check_work(math.prod(made) * 16, 0, 0)
-        options = "convolution_param { num_output: 16 kernel_size: 1 }"
-        layers += text("last", "Convolution", blob, "last", options)
-    return Case("training", layers, inputs)
-
-
 KINDS: dict[str, tuple[Callable[[Draw], Case], int]] = {
     "convolution": (convolution, 6),
     "deconvolution": (deconvolution, 5),
@@ -321,16 +183,18 @@ KINDS: dict[str, tuple[Callable[[Draw], Case], int]] = {
     "Softmax": (softmax, 1),
     "recurrent": (recurrent, 2),
     "chain": (chain, 4),
+    "product chain": (product_chain, 2),
+    "gated": (gated, 2),
     "training": (training, 3),
 }
 """How each is drawn, and how often."""
 
-IN_INT8 = ("convolution", "inner product", "chain", "pooling")
+IN_INT8 = ("convolution", "inner product", "chain", "product chain", "pooling")
 
 
 def draw(rng: Draw, precisions: tuple[str, ...] = ("float32",), kind: str = "") -> Case:
     """A case that is not too large, in one of these precisions."""
-    precision = rng.choice(precisions)
+    precision = rng.choice([one for one in precisions if one != "int8" or kind in ("", *IN_INT8)])
     names = IN_INT8 if precision == "int8" else tuple(KINDS)
     if kind:
         names = (kind,)
@@ -343,7 +207,7 @@ def draw(rng: Draw, precisions: tuple[str, ...] = ("float32",), kind: str = "") 
         except TooLarge:
             continue
     case = case.but(precision=precision, threads=rng.choice((1, 2)), seed=rng.randrange(1000))
-    if name not in ("chain", "training"):
+    if name not in ("chain", "product chain", "gated", "training"):
         case = case.but(phase=rng.choice(("TRAIN", "TEST")), keep_blobs=rng.random() < 0.7)
         case = case.but(backward=case.phase == "TRAIN" or (case.keep_blobs and rng.random() < 0.3))
         if case.backward and "front" in case.layers:  # which value is the largest must be seen

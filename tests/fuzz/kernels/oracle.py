@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -275,8 +276,41 @@ def recurrent(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     return [np.stack(ys)], pull
 
 
+def no_gradient(dys: Arrays) -> tuple[Arrays, Arrays]:
+    raise NotImplementedError("drawn for the test phase alone")
+
+
+def function(of: Callable[[Any, Any], Any]) -> Callable[..., Made]:
+    """A function of each value, of which only the values are compared."""
+    return lambda layer, xs, params, train: ([of(layer, xs[0])], no_gradient)
+
+
+def gelu(layer: Any, x: Any) -> Any:
+    if layer.gelu_param.approximate == layer.gelu_param.TANH:
+        return x / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
+    return x * (1 + np.vectorize(math.erf, otypes=[float])(x / 2**0.5)) / 2
+
+
+def clip(layer: Any, x: Any) -> Any:
+    return np.clip(x, layer.clip_param.min, layer.clip_param.max)
+
+
+def scale(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+    if len(xs) == 1:
+        return reference.scale(layer, xs, params, train)
+    x, factors = xs
+    return [x * factors.reshape(*factors.shape, *(1,) * (x.ndim - factors.ndim))], no_gradient
+
+
 LAYERS = {
     **reference.LAYERS,
+    "Clip": function(clip),
+    "Flatten": function(lambda layer, x: x.reshape(len(x), -1)),
+    "GELU": function(gelu),
+    "HardSwish": function(lambda layer, x: x * np.clip(x / 6 + 0.5, 0, 1)),
+    "ReLU6": function(lambda layer, x: np.clip(x, 0, 6)),
+    "Scale": scale,
+    "Swish": function(lambda layer, x: x * sigmoid(layer.swish_param.beta * x)),
     "Convolution": convolution,
     "Deconvolution": deconvolution,
     "Eltwise": eltwise,
