@@ -5,7 +5,8 @@
 //                       eight bits: oneDNN's products of bytes (int8_convolution)
 //                       with the 1 x 1 convolution behind it, by AMX (separable)
 //                       windows of 3 x 3 and 5 x 5 with fewer products (winograd)
-//                       a window for each channel, in bfloat16 (depthwise)
+//                       a window for each channel, in bfloat16 (depthwise), or in float32 in the
+//                       test phase (depthwise_planes)
 //                       else oneDNN, in the layout that is fastest there
 //     data's gradient   winograd, depthwise, 1 x 1 with a stride (spread_points), else oneDNN
 //     weights'          winograd, depthwise, by AMX (learned_weights), else oneDNN
@@ -18,6 +19,7 @@
 #include "../engine/net.hpp"
 #include "convolution.hpp"
 #include "depthwise.hpp"
+#include "depthwise_planes.hpp"
 #include "int8_convolution.hpp"
 #include "learned_weights.hpp"
 #include "nd_convolution.hpp"
@@ -144,7 +146,10 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
     auto with = attributes();
     ForwardPass made;
     made.fast = fast(window, WindowPass::Pass::forward);
-    made.ends = fused && layer.fused_ending && !made.fast && !spoils_functions();
+    if (!made.fast && DepthwisePlanes::suits(layer, window, fused))
+        made.fast = std::make_unique<DepthwisePlanes>(layer, window, fused);
+    made.ends =
+        fused && layer.fused_ending && (made.fast ? made.fast->ends() : !spoils_functions());
     if (fused) with.set_post_ops(post_ops(layer, made.ends));
     const auto describe = [&](memory::format_tag from, memory::format_tag to, bool or_none) {
         return within_bounds(

@@ -64,7 +64,7 @@ void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
     if (pass.fast) {
         pass.fast->run(from, weights, {bias, fuse && layer.fused_sum, fuse && layer.fused_relu},
                        to);
-        if (fuse) end(layer, top);
+        if (fuse && !pass.ends) end(layer, top);
         return;
     }
     Arguments arguments = {{DNNL_ARG_SRC, from}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, to}};

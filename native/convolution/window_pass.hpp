@@ -19,6 +19,9 @@ class WindowPass {
     const dnnl::memory::desc& target() const { return target_; }
     const dnnl::memory::desc& weights() const { return weights_; }
 
+    // Whether it computes the function at the end of a fused layer, too.
+    virtual bool ends() const { return false; }
+
     // How the sums are finished: plus a bias, plus the target's old values, at least zero.
     struct End {
         const float* bias = nullptr;

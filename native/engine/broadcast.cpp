@@ -8,10 +8,11 @@ Broadcast broadcast(const Tensor& tensor, size_t axis, size_t axes) {
     const Shape& shape = tensor.shape();
     Broadcast view;
     view.operands = count(shape, axis, axis + axes);
-    if (axis == 1 && axes == 1 && !is_plain(tensor.newest())) {
+    if (axis <= 1 && axis + axes == 2 && shape.size() > 2 && !is_plain(tensor.newest())) {
         const Channels found = channels_of(tensor, tensor.newest());
         if (!is_plain(found.desc)) {
-            view.outer = found.outer, view.blocks = found.groups;
+            view.records = axis == 0 ? found.outer : 1;
+            view.outer = found.outer / view.records, view.blocks = found.groups * view.records;
             view.inner = found.inner, view.lanes = found.block;
             view.desc = found.desc;
             return view;

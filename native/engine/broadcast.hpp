@@ -12,15 +12,19 @@ namespace sn {
 // Plain rows have one lane. oneDNN's layouts have eight or sixteen; channels-last has all of them.
 struct Broadcast {
     int64_t outer = 1, blocks = 1, inner = 1, lanes = 1;
-    // Values of the operand; in the last block fewer lanes may count.
-    int64_t operands = 1;
+    // Values of the operand, and the records that they belong to; in a record's last block fewer
+    // lanes may count.
+    int64_t operands = 1, records = 1;
     dnnl::memory::desc desc;
 
     int64_t padded() const { return blocks * lanes; }
+    // Of a record.
+    int64_t own() const { return operands / records; }
+    int64_t own_padded() const { return padded() / records; }
 };
 
 // The view of a tensor from `axes` axes on from `axis`, in the tensor's present layout and type
-// where these are the channels, else in plain rows of float32.
+// where these are the channels, or those of each record, else in plain rows of float32.
 Broadcast broadcast(const Tensor& tensor, size_t axis, size_t axes);
 
 // sums[c] = the sum of all values of a tensor, or of their products with another's, that belong to
@@ -125,6 +129,26 @@ void each(const Broadcast& view, F&& step) {
         lanes);
 }
 
+// The same in blocks of so many lanes, in which neighbours have operands of their own.
+template <int64_t fixed, class T, class F>
+void map_blocks(const Broadcast& view, const T* from, T* to, F f) {
+    const int64_t lanes = fixed ? fixed : view.lanes, inner = view.inner, blocks = view.blocks;
+    parallel(
+        view.outer * blocks * inner,
+        [=](int64_t begin, int64_t end) {
+            for (int64_t row = begin; row < end;) {
+                const int64_t block = row / inner, operand = block % blocks * lanes;
+                for (const int64_t stop = std::min(end, (block + 1) * inner); row < stop; ++row) {
+                    const T* x = from + row * lanes;
+                    T* y = to + row * lanes;
+#pragma omp simd
+                    for (int64_t l = 0; l < lanes; ++l) y[l] = f(x[l], operand + l);
+                }
+            }
+        },
+        lanes);
+}
+
 // out = f(value, operand) of every value of `in`, as the view lies.
 template <class F>
 void map(const Broadcast& view, const Tensor& in, Tensor& out, F f) {
@@ -133,7 +157,12 @@ void map(const Broadcast& view, const Tensor& in, Tensor& out, F f) {
         using T = decltype(type);
         const T* from = values_of<T>(source);
         T* to = values_of<T>(target);
-        each(view, [=](int64_t i, int64_t c) { to[i] = f(from[i], c); });
+        if (view.lanes == 1)
+            each(view, [=](int64_t i, int64_t c) { to[i] = f(from[i], c); });
+        else if (view.lanes == 16)
+            map_blocks<16>(view, from, to, f);
+        else
+            map_blocks<0>(view, from, to, f);
     });
 }
 

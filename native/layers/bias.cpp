@@ -26,7 +26,7 @@ class Bias final : public Kernel {
         Tensor& dy = layer.tops[0]->diff;
         if (learned_ ? layer.learns[0] : layer.propagate[1]) {
             const Broadcast view = meet(layer, dy);
-            give(sums_.add_up(view, dy), view.operands,
+            give(sums_.add_up(view, dy), view,
                  learned_ ? layer.param_diff(0) : layer.bottom_diff(1), learned_);
         }
         if (layer.propagate[0] && !layer.in_place()) layer.bottoms[0]->diff.copy(dy);

@@ -16,7 +16,9 @@ class Operand {
     const float* padded(const float* values, const Broadcast& view) {
         if (view.padded() == view.operands) return values;
         values_.assign(static_cast<size_t>(view.padded()), 0.0F);
-        std::copy(values, values + view.operands, values_.begin());
+        for (int64_t n = 0; n < view.records; ++n)
+            std::copy_n(values + n * view.own(), view.own(),
+                        &values_[static_cast<size_t>(n * view.own_padded())]);
         return values_.data();
     }
 
@@ -41,9 +43,10 @@ inline auto of_param(const Layer& layer, size_t number, double otherwise) {
 }
 
 // Writes a gradient: adds to a parameter's, replaces a bottom's.
-inline void give(const std::vector<double>& sums, int64_t n, float* diff, bool adds) {
-    for (int64_t i = 0; i < n; ++i) {
-        const auto sum = static_cast<float>(sums[static_cast<size_t>(i)]);
+inline void give(const std::vector<double>& sums, const Broadcast& view, float* diff, bool adds) {
+    for (int64_t i = 0; i < view.operands; ++i) {
+        const int64_t place = i / view.own() * view.own_padded() + i % view.own();
+        const auto sum = static_cast<float>(sums[static_cast<size_t>(place)]);
         diff[i] = adds ? diff[i] + sum : sum;
     }
 }

@@ -47,10 +47,10 @@ class Scale final : public Kernel {
         const Broadcast view = meet(layer, dy);
         const size_t shift = learned_ ? 1 : 0;
         if (bias_ && layer.learns[shift])
-            give(sums_.add_up(view, dy), view.operands, layer.param_diff(shift), true);
+            give(sums_.add_up(view, dy), view, layer.param_diff(shift), true);
         if (learned_ ? layer.learns[0] : layer.propagate[1]) {
             const Tensor& x = keeps_ ? kept_ : layer.bottoms[0]->data;
-            give(sums_.add_up(view, dy, x), view.operands,
+            give(sums_.add_up(view, dy, x), view,
                  learned_ ? layer.param_diff(0) : layer.bottom_diff(1), learned_);
         }
         if (!layer.propagate[0]) return;

@@ -1,0 +1,39 @@
+// The innermost loops of DepthwisePlanes.
+#pragma once
+
+#include <cstdint>
+
+#include "loop_ending.hpp"
+
+namespace sn {
+
+struct DepthwisePlane {
+    // Planes of sixteen channels.  The window is a square of `side` taps: 3, 5 or 7.
+    int64_t channels, blocks, height, width, rows, columns, side;
+    int64_t stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
+    const float* images;
+    // Sixteen weights for each tap of each block.
+    const float* weights;
+    // y = sum + bias (if any), plus the old value if it `adds`; and the function of that.
+    const float* bias;
+    bool adds;
+    LoopEnding end;
+    float* to;
+
+    int64_t reach() const { return (side - 1) * dilation_y + 1; }
+    // Of a line with what surrounds it, in vectors.
+    int64_t line() const;
+    // Numbers of a thread's memory.
+    int64_t scratch() const { return (reach() + 1) * line() * 16; }
+};
+
+// Computes rows `begin` to `end` of a plane of the target; the scratch begins with zeros, and
+// belongs to the same job each time.
+#if defined(__x86_64__)
+void depthwise_lines(const DepthwisePlane& job, int64_t plane, int64_t begin, int64_t end,
+                     float* scratch);
+#else
+inline void depthwise_lines(const DepthwisePlane&, int64_t, int64_t, int64_t, float*) {}
+#endif
+
+}  // namespace sn
