@@ -26,9 +26,8 @@ from sparknet import SolverParams
 from sparknet.loaders import MNIST
 from sparknet.summary.spread import Spread
 
-CELL, BINS = 4, 9
-SIDE = 16
-"""Of an outline, in pixels."""
+CELL, SIDE = 4, 16
+"""In pixels: of the gradients' histograms, and of an outline."""
 
 
 @dataclass(frozen=True)
@@ -90,19 +89,7 @@ def halved(pictures: Any) -> Any:
 
 
 def gradients(pictures: Any) -> Any:
-    """Histograms of the gradients' directions, in blocks of 2 x 2 cells of one norm."""
-    values = pictures[:, 0]
-    count, cells = len(values), values.shape[1] // CELL
-    down, across = np.gradient(values, axis=(1, 2))
-    angles = np.arctan2(down, across) % np.pi / np.pi * BINS
-    found = np.empty((count, cells, cells, BINS), np.float32)
-    for one in range(BINS):
-        apart = abs(angles - one)
-        weight = np.hypot(down, across) * np.maximum(1 - np.minimum(apart, BINS - apart), 0)
-        found[..., one] = weight.reshape(count, cells, CELL, cells, CELL).sum((2, 4))
-    corners = [found[:, y : cells - 1 + y, x : cells - 1 + x] for y in (0, 1) for x in (0, 1)]
-    blocks = np.concatenate(corners, -1)
-    return flat(blocks / np.sqrt((blocks**2).sum(-1, keepdims=True) + 0.01))
+    return example_named("solar").gradients(pictures[:, 0], CELL, 0.01)
 
 
 def outlines(pictures: Any, is_shape: Callable[[Any], Any]) -> Any:

@@ -63,25 +63,32 @@ def cells() -> tuple[Any, Any, Any]:
     return np.stack(pictures), chances > 0.5, kinds
 
 
+def gradients(values: Any, cell: int, least: float) -> Any:
+    """Histograms of the gradients' directions in square cells, in blocks of 2 x 2 cells that have
+    one norm; ``least`` keeps blocks without gradients small.
+    """
+    count, cells = len(values), values.shape[1] // cell
+    down, across = np.gradient(values, axis=(1, 2))
+    angles = np.arctan2(down, across) % np.pi / np.pi * BINS
+    found = np.empty((count, cells, cells, BINS), np.float32)
+    for one in range(BINS):
+        apart = abs(angles - one)
+        weight = np.hypot(down, across) * np.maximum(1 - np.minimum(apart, BINS - apart), 0)
+        found[..., one] = weight.reshape(count, cells, cell, cells, cell).sum((2, 4))
+    corners = [found[:, y : cells - 1 + y, x : cells - 1 + x] for y in (0, 1) for x in (0, 1)]
+    blocks = np.concatenate(corners, -1)
+    return (blocks / np.sqrt((blocks**2).sum(-1, keepdims=True) + least)).reshape(count, -1)
+
+
 def described(pictures: Any) -> Any:
     """What the support vector machine reads."""
     values = pictures.astype(np.float32)
-    count, cells = len(values), DETAIL // CELL
-    down, across = np.gradient(values, axis=(1, 2))
-    angles = np.arctan2(down, across) % np.pi / np.pi * BINS
-    histograms = np.empty((count, cells, cells, BINS), np.float32)
-    for bin in range(BINS):
-        apart = abs(angles - bin)
-        weight = np.hypot(down, across) * np.maximum(1 - np.minimum(apart, BINS - apart), 0)
-        histograms[..., bin] = weight.reshape(count, cells, CELL, cells, CELL).sum((2, 4))
-    corners = [histograms[:, y : cells - 1 + y, x : cells - 1 + x] for y in (0, 1) for x in (0, 1)]
-    blocks = np.concatenate(corners, -1)
-    blocks /= np.sqrt((blocks**2).sum(-1, keepdims=True) + 1)
+    count = len(values)
     flat = values.reshape(count, -1)
     spectrum = np.log1p(abs(np.fft.rfft2(values - values.mean((1, 2), keepdims=True))))
     return np.hstack(
         [
-            blocks.reshape(count, -1),
+            gradients(values, CELL, 1),
             np.percentile(flat, [1, 5, 10, 25, 50, 75, 90, 95, 99], axis=1).T,
             spectrum[:, :24, :24].reshape(count, -1),
             flat.std(1, keepdims=True),

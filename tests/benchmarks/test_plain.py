@@ -12,14 +12,16 @@ from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss
 from sparknet.dsl import Accuracy
 from tests.caffe.test_int8 import needs_int8
 
+BINS = plain.example_named("solar").BINS
+
 
 def test_gradients_of_stripes_are_across_them() -> None:
     wave = 0.5 + 0.5 * np.sin(np.arange(28) * 0.7)
     standing = np.broadcast_to(wave, (28, 28))
     features = plain.gradients(np.stack([standing, standing.T])[:, np.newaxis])
-    bins = features.reshape(2, -1, plain.BINS).sum(1)
+    bins = features.reshape(2, -1, BINS).sum(1)
     assert bins[0, 0] / bins[0].sum() == pytest.approx(1)
-    half = plain.BINS // 2
+    half = BINS // 2
     assert bins[1, half : half + 2].sum() / bins[1].sum() > 0.99
 
 
