@@ -136,12 +136,40 @@ def reuters() -> Task:
     return Task(net, learned, arrays(parts[1]), steps)
 
 
+def languages() -> Task:
+    """The ids that SequenceEncoder makes of letters, in the example's first split."""
+    import random
+    from collections import Counter
+
+    import django
+
+    example = example_named("languages")
+    rows = sorted(example.texts(Path(django.__file__).parent))
+    random.Random(1).shuffle(rows)
+    split = len(rows) * 4 // 5
+    counts = Counter(letter for text, _ in rows[:split] for letter in text)
+    known = [letter for letter, count in counts.items() if count >= 3]
+    ids = {letter: example_named("reuters").FIRST + place for place, letter in enumerate(known)}
+
+    def arrays(part: Any) -> Data:
+        data = np.zeros((len(part), example.LENGTH), np.float32)
+        for row, (text, _) in zip(data, part, strict=True):
+            letters = [ids.get(letter, 1) for letter in text[: example.LENGTH]]
+            row[: len(letters)] = letters
+        return {"ids": data, "label": np.array([number for _, number in part], np.float32)}
+
+    net = example.reader(len(ids) + example_named("reuters").FIRST)
+    steps = example.EPOCHS * split // example.BATCH
+    return Task(net, arrays(rows[:split]), arrays(rows[split:]), steps)
+
+
 TASKS: dict[str, Callable[[], Task]] = {
     "segment": segment,
     "letters": letters,
     "solar": solar,
     "exercises": exercises,
     "reuters": reuters,
+    "languages": languages,
 }
 
 

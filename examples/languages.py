@@ -24,7 +24,7 @@ from typing import Any
 from trials import head, row
 
 from sparknet import Dropout, LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
-from sparknet.dsl import Concat, Convolution, Embed, Pooling, ReLU, Reshape
+from sparknet.dsl import Accuracy, Concat, Convolution, Embed, Pooling, ReLU, Reshape
 from sparknet.spark import get_session
 from sparknet.spark.pipeline import NetEstimator, SequenceEncoder
 from sparknet.summary import Progress
@@ -77,6 +77,7 @@ def reader(letters: int) -> NetParams:
         Concat("found", [f"largest{wide}" for wide in WIDTHS]),
         Dropout("dropped", "found", dropout_ratio=0.5),
         LinearLayer("score", "dropped", num_outputs=len(LANGUAGES), weight_filler="xavier"),
+        Accuracy("accuracy", ["score", "label"], include="TEST"),
         SoftmaxWithLoss("loss", ["score", "label"]),
     )
 
