@@ -1,9 +1,8 @@
-"""docs/pycaffe.md is true: its examples run, in order, as one program."""
+"""docs/pycaffe.md is true: its names exist, and what varies varies."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,7 @@ import pytest
 import sparknet.caffe as caffe
 from sparknet.native import set_threads, threads
 from sparknet.proto import parse_net
-from tests.guides import examples, guide, run_examples
-
-
-def test_examples_run(tmp_path: Path) -> None:
-    assert len(examples("pycaffe.md")) == 8
-    done = run_examples("pycaffe.md", tmp_path)
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
+from tests.guides import guide
 
 
 @pytest.mark.parametrize("page", ["pycaffe.md", "compatibility.md", "scripts.md"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.goldens import ROOT
-from tests.guides import examples
+from tests.guides import blocks
 from tests.onnx.graphs import onnx, run
 
 CLASSIFIERS = "from benchmarks.onnx_zoo import classifiers\nclassifiers()\n"
@@ -26,7 +26,7 @@ def needs(*packages: str) -> None:
 
 def followed(library: str, folder: Path, before: str = "", old: str = "", new: str = "") -> None:
     """Run the example of a library as a program; its model gives 10 numbers for each record."""
-    example = next(one for one in examples("onnx.md") if f"import {library}\n" in one)
+    example = next(one.text for one in blocks("docs/onnx.md") if f"import {library}\n" in one.text)
     assert old in example
     program = folder / "program.py"
     program.write_text(before + example.replace(old, new) if old else before + example)

@@ -10,19 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.goldens import ROOT
+from tests.guides import blocks
 from tests.packaging.venvs import make_venv, run
-
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks() -> list[tuple[str, str]]:
-    """(language, text) of README's blocks."""
-    return BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 def test_what_is_no_program_is_a_make_target() -> None:
     targets = re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    plain = [text for language, text in blocks() if language not in {"sh", "python"}]
+    plain = [block.text for block in blocks("README.md") if block.mark.startswith("fragment")]
     commands = [line for text in plain for line in text.splitlines() if line[:1].strip("# ")]
     assert commands
     for command in commands:
@@ -38,12 +32,12 @@ def test_its_commands_run_as_they_stand(wheel: Path, tmp_path: Path) -> None:
     (folder / "dist").mkdir(parents=True)
     shutil.copy(wheel, folder / "dist")
     path = os.pathsep.join([str(python.parent), "/usr/bin", "/bin"])
-    programs = [(language, text) for language, text in blocks() if language in {"sh", "python"}]
+    programs = [block for block in blocks("README.md") if not block.mark.startswith("fragment")]
     assert len(programs) > 4
     said = ""
-    for language, text in programs:
-        words = ["bash", "-euc"] if language == "sh" else [python, "-c"]
-        said += run(*words, text, cwd=folder, PATH=path)
+    for block in programs:
+        words = ["bash", "-euc"] if block.word == "sh" else [python, "-c"]
+        said += run(*words, block.text, cwd=folder, PATH=path)
     accuracy = re.search(r"'accuracy': (0\.\d+)", said)
     assert accuracy, said
     assert float(accuracy[1]) > 0.9
