@@ -81,8 +81,16 @@ def slices(
     steps = [1] * len(starts) if steps is None else steps
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         axis = int(axis) + (len(shape) if axis < 0 else 0)
+        if step < 0 and end in _MOST:
+            raise ValueError(
+                f"it goes backwards to {end}, which is the first value for some and none for others"
+            )
         found[axis] = range(shape[axis])[slice(*_ends(int(start), int(end), int(step)))]
     return found
+
+
+_MOST = (2**31 - 1, 2**63 - 1)
+"""For onnxruntime, the end of an axis in either direction."""
 
 
 def _ends(start: int, end: int, step: int) -> tuple[int, int | None, int]:

@@ -185,8 +185,11 @@ def _fit(one: Sequence[int], other: Sequence[int]) -> bool:
 
 
 def _is_usual(value: Array) -> bool:
-    finite = value.dtype.kind != "f" or bool((np.abs(value) < 1e4).all())
-    return 0 < value.size <= MOST and value.ndim <= 6 and finite
+    """Few and finite values, which are more than what rounding has left."""
+    if not 0 < value.size <= MOST or value.ndim > 6:
+        return False
+    largest = float(np.abs(value).max()) if value.dtype.kind == "f" else 0
+    return largest == 0 or 1e-4 < largest < 1e4
 
 
 def _told(name: str, value: Array, shape: Sequence[Any] | None) -> Any:

@@ -18,7 +18,12 @@ TOLERANCE = 1e-3
 
 
 def wrong(drawing: Drawing, folder: Path) -> list[str] | None:
-    """The outputs that differ; None: the model is refused, by onnxruntime or here."""
+    """The outputs that differ; None: the model is refused, by onnxruntime or here.
+
+    What onnxruntime computes otherwise node by node (shapes that it has foretold wrongly) may be
+    either.  What depends on the last digits (the first of values that are equal but for them) may
+    be anything.
+    """
     path = folder / "model.onnx"
     onnx.save(drawing.model(), str(path))
     try:
@@ -29,7 +34,22 @@ def wrong(drawing: Drawing, folder: Path) -> list[str] | None:
         _, got = converted(path, drawing.fed, folder)
     except SparkNetError:
         return None
-    return [name for name, value in want.items() if not _agrees(got[name], value)]
+    found = [name for name, value in want.items() if not _agrees(got[name], value)]
+    ours = {name: drawing.values[name.removesuffix("_f")].astype(np.float32) for name in found}
+    found = [name for name in found if not _agrees(got[name], ours[name])]
+    shaken = [run(path, _shaken(drawing.fed, seed)) for seed in range(3)] if found else []
+    return [name for name in found if all(_agrees(one[name], want[name]) for one in shaken)]
+
+
+def _shaken(feeds: dict[str, Array], seed: int) -> dict[str, Array]:
+    """Other last digits."""
+    numbers = np.random.default_rng(seed)
+    return {
+        name: value * np.asarray(numbers.uniform(1 - 3e-7, 1 + 3e-7, value.shape), np.float32)
+        if value.dtype == np.float32
+        else value
+        for name, value in feeds.items()
+    }
 
 
 def _agrees(got: Array, want: Array) -> bool:

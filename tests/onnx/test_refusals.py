@@ -84,6 +84,11 @@ CASES: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"s": np.array([2**40])},
         r"\(ConstantOfShape\): its result has 1099511627776 numbers",
     ),
+    "backwards to the largest number": (
+        node("Slice", "x a b c d"),
+        {name: np.array([n]) for name, n in zip("abcd", (1, 2**63 - 1, 2, -1), strict=True)},
+        r"\(Slice\): it goes backwards to 9223372036854775807, which is the first value for some",
+    ),
     "division of whole numbers": (
         node("Div", "i i", "c"),
         {},
