@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import DataError, SparkNetError
+from sparknet.errors import DataError, LayerError, SparkNetError
 from sparknet.layers import TRAIN, Shape
 from sparknet.layers.layer import shape_text
 from sparknet.loaders.image_arrays import stacked
@@ -50,11 +50,28 @@ class Feed:
             if entry.name in block
         }
         rows = len(next(iter(values.values()), ()))
-        reshape(net, self._shaped([len(values.get(e.name, range(rows))) for e in self.entries]))
+        counts = [len(values.get(e.name, range(rows))) for e in self.entries]
+        self._reshape(net, self._shaped(counts), rows)
         for entry in self.entries:
             if entry.name in values:
                 self._fill(net.blobs[entry.name].data, entry, values[entry.name], first)
         return rows
+
+    def _reshape(self, net: Any, shapes: Mapping[str, Shape], rows: int) -> None:
+        """Reshape the net; where it takes one number of records alone, say so and leave it."""
+        before = {name: tuple(net.blobs[name].shape) for name in shapes}
+        try:
+            reshape(net, shapes)
+        except LayerError as error:
+            usual = [before[e.name][e.axis] for e in self.entries if before[e.name]]
+            if len({*usual}) != 1 or rows == usual[0]:
+                raise
+            reshape(net, before)
+            said = str(error).split(": ", 1)[-1]
+            raise LayerError(
+                error.layer,
+                f"the net takes {usual[0]} records at a time, and these are {rows}: {said}",
+            ) from error
 
     def _shaped(self, counts: Sequence[int]) -> Mapping[str, Shape]:
         """The blobs' shapes for so many records in each."""

@@ -65,11 +65,11 @@ def check_axes(source: Source, net: caffe_pb2.NetParameter, opened: Axes) -> Non
 
 def record_axes(net: caffe_pb2.NetParameter) -> dict[str, int]:
     """The axis of records of each input of a net."""
-    shapes = dict(_input_shapes(net))
+    shapes = dict(input_shapes(net))
     return Outline(net.layer, TEST).input_axes(shapes)
 
 
-def _input_shapes(net: caffe_pb2.NetParameter) -> Iterator[tuple[str, tuple[int, ...]]]:
+def input_shapes(net: caffe_pb2.NetParameter) -> Iterator[tuple[str, tuple[int, ...]]]:
     for layer in net.layer:
         if layer.type == "Input":
             for top, shape in zip(layer.top, layer.input_param.shape, strict=False):
@@ -79,7 +79,7 @@ def _input_shapes(net: caffe_pb2.NetParameter) -> Iterator[tuple[str, tuple[int,
 def told(net: caffe_pb2.NetParameter, opened: Axes, lengths: Collection[tuple[str, int]]) -> str:
     """Each input with its axes, for people to read."""
     lines = []
-    for name, shape in _input_shapes(net):
+    for name, shape in input_shapes(net):
         axes = [axis for one, axis in lengths if one == name]
         sizes = [
             "records" if axis == opened.get(name) else "any length" if axis in axes else str(size)

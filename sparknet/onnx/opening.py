@@ -7,8 +7,8 @@ import os
 from sparknet import proto
 from sparknet.errors import SpecError
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.onnx.converting import converted
 from sparknet.onnx.inputs import Axes, Shapes
-from sparknet.onnx.reading import converted
 from sparknet.onnx.source import PREPROCESSING, StrPath, is_onnx
 from sparknet.proto import Model
 

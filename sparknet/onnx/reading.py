@@ -1,8 +1,7 @@
-"""From an ONNX model to a net: the walk over its nodes, and what is left to do after it."""
+"""From an ONNX model to a net: the walk over its nodes, for one choice of its open sizes."""
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,217 +12,17 @@ import numpy as np
 
 from sparknet.errors import FileError, shown
 from sparknet.graph.budget import Budget
-from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.exactness import exact_quotients
 from sparknet.onnx.folding import fold, foldable
-from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
-from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, Place, bound, grow, open_lengths
+from sparknet.onnx.lengths import Place, bound
 from sparknet.onnx.limits import Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
-from sparknet.onnx.patterns import simplified
-from sparknet.onnx.records import (
-    LARGE,
-    MEDIUM,
-    SMALL,
-    check_alike,
-    check_compared,
-    counted,
-    is_open,
-    unlikely,
-)
-from sparknet.onnx.source import Array, Branch, OnnxNode, Source, StrPath, read_source
+from sparknet.onnx.reopening import beside
+from sparknet.onnx.source import Array, Branch, OnnxNode, Source
 from sparknet.onnx.step import OPERATORS, Step
-from sparknet.proto import Model
-from sparknet.proto.untrusted import mark
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What a malformed node makes code fail with."""
-
-
-class OnnxWarning(UserWarning):
-    """Something about a conversion that its user should know."""
-
-
-def read_model(
-    path: StrPath,
-    *,
-    batch: int | None = None,
-    shapes: Shapes | None = None,
-    batch_axis: Axes | None = None,
-    strict: bool = False,
-    trusted: bool = False,
-) -> Model:
-    """Read an ONNX model as a net with its weights.
-
-    An open size of an input counts records: the net is made for `batch` of them (the default is
-    1), and runs with any number.  `shapes` gives the shapes of inputs that leave more sizes open,
-    where None is a size that stays open; `batch_axis` says along which axis of an input records
-    lie, also where the file fixes their number.  Layers that stock Caffe lacks are named by an
-    `OnnxWarning`; `strict` refuses them.  What no layer computes is refused by a sentence that
-    names its node.  A file that is `trusted` may ask for as much memory and work as it likes.
-    """
-    model = converted(path, 1 if batch is None else batch, shapes, batch_axis, trusted)
-    _tell(model, str(path), strict)
-    return model
-
-
-def converted(
-    path: StrPath,
-    batch: int = 1,
-    shapes: Shapes | None = None,
-    batch_axis: Axes | None = None,
-    trusted: bool = False,
-) -> Model:
-    """The net and the weights, and no word about its layers."""
-    from sparknet.onnx import operators
-
-    operators.load()
-    try:
-        source = read_source(path)
-        source.is_trusted = trusted
-        tell(source, shapes or {}, batch_axis or {})
-        nodes, source.constants = simplified(source)
-        trial = _Trial(source, nodes, {name: source.inputs[name] for name in shapes or {}}, batch)
-        reading, model = trial.settled()
-    except MemoryError:
-        raise FileError(path, "takes more memory than there is") from None
-    check_axes(source, model.net, reading.opened)
-    mark(model.net, trusted=False)
-    model.told |= {**source.told, "inputs": told(model.net, reading.opened, trial.lengths)}
-    _tell_rounding(reading, str(path))
-    return model
-
-
-@dataclass(eq=False)
-class _Trial:
-    """A model that is read for several numbers of records, if it leaves the number open."""
-
-    source: Source
-    nodes: list[OnnxNode]
-    shapes: dict[str, Sequence[Any]]
-    batch: int
-
-    def __post_init__(self) -> None:
-        self.lengths = open_lengths(self.source)
-
-    def settled(self) -> tuple[Reading, Model]:
-        """Where several lengths are open and do not fit each other, they are one: exporters name
-        the length of each input apart."""
-        try:
-            return self._settled()
-        except FileError:
-            if len({*self.lengths.values()}) < 2:
-                raise
-            given = self.lengths
-            self.lengths = dict.fromkeys(given, next(iter(given.values())))
-            try:
-                return self._settled()
-            except FileError:
-                self.lengths = given
-            raise
-
-    def _settled(self) -> tuple[Reading, Model]:
-        try:
-            return self.agreed(MEDIUM if self.lengths else LARGE)
-        except FileError as error:
-            # A model of large images may be too large for so many records.
-            try:
-                return self.agreed(SMALL)
-            except FileError as other:
-                sized = self.lengths or f"more than {MAX_COUNT} values" in str(error)
-                raise other if sized else error from None
-
-    def agreed(self, primes: Sequence[int]) -> tuple[Reading, Model]:
-        found: list[Reading] = []
-        failed: list[tuple[int, FileError]] = []
-        least = 2 if is_open(self.source) else 1
-        names = list(dict.fromkeys(self.lengths.values()))
-        for records, *lengths in unlikely(self.source, primes, 1 + len(names)):
-            sizes = dict(zip(names, lengths, strict=True))
-            reading = Reading(
-                self.source,
-                self.nodes,
-                self.shapes,
-                records,
-                {place: sizes[name] for place, name in self.lengths.items()},
-            )
-            try:
-                reading.walk()
-                found.append(reading)
-            except FileError as error:
-                failed.append((records, error))
-            if least in (len(found), len(failed)):
-                break
-        if len(failed) >= max(1, len(found)):
-            raise counted(self.source.path, failed) from None
-        self._grow(found, primes)
-        length = min(USUAL, _longest(found))
-        models = [reading.net.model(self.batch, length) for reading in found]
-        if len(models) > 1:
-            check_alike(self.source.path, *models)
-            if not self.lengths:
-                check_compared(
-                    self.source, self.nodes, *((one.records, one.values) for one in found)
-                )
-        return found[0], models[0]
-
-    def _grow(self, readings: Sequence[Reading], primes: Sequence[int]) -> None:
-        """Put constants in for the longest input that the model takes."""
-        if not any(made.grows for one in readings for made in one.net.layers):
-            return
-        longest = _longest(readings)
-        shapes: dict[str, Sequence[Any]] = {**self.source.inputs}
-        for name, axis in self.lengths:
-            shapes[name] = [*shapes[name][:axis], longest, *shapes[name][axis + 1 :]]
-        choices = (*unlikely(self.source, SMALL), *unlikely(self.source, primes))
-        records = next(one for (one,) in choices if longest % one)
-        whole = Reading(self.source, self.nodes, {**shapes, **self.shapes}, records)
-        whole.walk()
-        for one in readings:
-            grow(self.source.path, one.net, whole.values)
-
-
-def _longest(readings: Sequence[Reading]) -> int:
-    bounds = [one.longest for one in readings if one.longest is not None]
-    return min(*bounds, LONGEST) if bounds else UNBOUND
-
-
-def _tell_rounding(reading: Reading, path: str) -> None:
-    said = {
-        "drop values in whatever they run; the net's Dropout layers do so in training alone": (
-            reading.dropping
-        ),
-        "round to whole numbers; the net computes in float32 there": reading.unrounded,
-        "round to eight bits; the net does so with precision='int8'": reading.rounded,
-        "round around a zero point; the steps of precision='int8', around 0, are coarser there": (
-            reading.coarser
-        ),
-    }
-    for what, nodes in said.items():
-        if nodes:
-            text = f"{path}: {len(nodes)} nodes (the first is '{shown(nodes[0])}') {what}"
-            warnings.warn(text, OnnxWarning, stacklevel=4)
-
-
-def foreign_types(model: Model) -> list[str]:
-    """The layer types of a model that stock Caffe lacks."""
-    from sparknet.layers import LAYERS
-
-    types = dict.fromkeys(layer.type for layer in model.net.layer)
-    return [one for one in types if not LAYERS[one].stock]
-
-
-def _tell(model: Model, path: str, strict: bool) -> None:
-    foreign = foreign_types(model)
-    if not foreign:
-        return
-    names = [next(one.name for one in model.net.layer if one.type == kind) for kind in foreign]
-    said = ", ".join(f"{kind} ('{shown(name)}')" for kind, name in zip(foreign, names, strict=True))
-    if strict:
-        raise FileError(path, f"needs layers that stock Caffe lacks: {said}")
-    warnings.warn(
-        f"{path}: stock Caffe does not read the net: it lacks {said}", OnnxWarning, stacklevel=3
-    )
 
 
 @dataclass(eq=False)
@@ -378,6 +177,8 @@ class Reading:
         if node.op in ("Shape", "Size") and isinstance(inputs[0], Computed):
             hollow = np.broadcast_to(np.float32(0), inputs[0].shape)
             return list(fold(node, [hollow]))
+        if self.source.fixed and node.op in _SPREADING:
+            inputs = self._for_any(inputs)
         given_inputs = inputs
         inputs = [
             self._cut(node, name, one) if isinstance(one, np.ndarray) else one
@@ -408,6 +209,17 @@ class Reading:
             _typed(one, kind, whole) if isinstance(one, Computed) and one not in given else one
             for one in found
         ]
+
+    def _for_any(self, inputs: list[Value | None]) -> list[Value | None]:
+        """Constants that hold the same for each of the records of the file, for any number."""
+        for blob in [one for one in inputs if isinstance(one, Computed)]:
+            inputs = [
+                beside(one, blob.shape, self.records, self.source.fixed)
+                if isinstance(one, np.ndarray)
+                else one
+                for one in inputs
+            ]
+        return inputs
 
     def _cut(self, node: OnnxNode, name: str, array: Array) -> Value:
         """A constant that is as long as the input: one number where it is all the same, or cut

@@ -81,6 +81,8 @@ class Source:
     """Whether the caller lets it ask for any amount of memory and work."""
     records: dict[str, int] = field(default_factory=dict)
     """The axes of records that the caller has named, by input."""
+    fixed: int = 0
+    """How many records the file is for, if it is read for any number all the same."""
 
     @property
     def is_ours(self) -> bool:

@@ -12,6 +12,7 @@ from sparknet.layers import Shape
 from sparknet.onnx.folding import slice_arguments, slices, split_sizes
 from sparknet.onnx.limits import spread
 from sparknet.onnx.netlist import Computed, Made, Value
+from sparknet.onnx.reopening import for_any, whole
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -281,7 +282,12 @@ def concat(step: Step) -> Outputs:
         taken = all(one.op == "GatherND" for one in step.readers_of(0))
         if taken and not isinstance(first, Computed) and np.array_equal(first, rows):
             return replace(last, rows=-1)
-    return joined(step, values, step.axis(int(step.attribute("axis", 1)), axes))
+    axis = step.axis(int(step.attribute("axis", 1)), axes)
+    if fixed := step.reading.source.fixed:
+        if any(step.is_batched(one.shape[axis : axis + 1]) for one in values):
+            step.refuse("it puts records behind others")
+        values = [one if isinstance(one, Computed) else for_any(one, 0, fixed) for one in values]
+    return joined(step, values, axis)
 
 
 def joined(step: Step, values: Sequence[Value], axis: int, part: str | None = None) -> Computed:
@@ -329,6 +335,8 @@ def _beside(step: Step, array: Array, other: Computed, axis: int, place: int) ->
 def expand(step: Step) -> Outputs:
     x = step.blob()
     wanted = [int(size) for size in np.ravel(step.constant(1, "its shape"))]
+    if fixed := step.reading.source.fixed:
+        wanted = whole(x.shape, wanted, step.batch, fixed)
     return tiled(step, x, spread(x.shape, wanted))
 
 
@@ -350,6 +358,9 @@ def tile(step: Step) -> Outputs:
     repeats = [int(one) for one in np.ravel(step.constant(1, "its repeats"))]
     if len(repeats) != len(x.shape) or min(repeats, default=0) < 1:
         step.refuse(f"repeats {repeats} for {len(x.shape)} axes")
+    copied = [size for size, times in zip(x.shape, repeats, strict=True) if times > 1]
+    if step.reading.source.fixed and step.is_batched(copied):
+        step.refuse("it copies the records")
     each = [size == 1 and step.is_open(n) for size, n in zip(x.shape, repeats, strict=True)]
     whole = zip(x.shape, repeats, each, strict=True)
     x = step.sized(x, [times if opened else size for size, times, opened in whole], part="spread")

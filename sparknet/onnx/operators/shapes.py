@@ -8,6 +8,7 @@ import numpy as np
 
 from sparknet.onnx.folding import reshaped
 from sparknet.onnx.netlist import Computed
+from sparknet.onnx.reopening import view
 from sparknet.onnx.step import Outputs, Step, reads
 
 
@@ -42,8 +43,11 @@ def reshape(step: Step) -> Outputs:
     wanted = step.attribute("shape")
     if wanted is None:
         wanted = np.ravel(step.constant(1, "the new shape")).tolist()
-    shape = step.shape(0)
-    return _view(step, reshaped(shape, wanted, bool(step.attribute("allowzero"))))
+    shape, keep_zero = step.shape(0), bool(step.attribute("allowzero"))
+    fixed = step.reading.source.fixed
+    if fixed:
+        return _view(step, view(shape, wanted, keep_zero, step.batch, fixed))
+    return _view(step, reshaped(shape, wanted, keep_zero))
 
 
 @reads("Flatten")

@@ -1,0 +1,239 @@
+"""From an ONNX file to a net with its weights: what is left open is tried for several sizes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sparknet.errors import FileError, shown
+from sparknet.layers.layer import MAX_COUNT
+from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
+from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, grow, open_lengths
+from sparknet.onnx.patterns import simplified
+from sparknet.onnx.reading import Reading
+from sparknet.onnx.records import (
+    LARGE,
+    MEDIUM,
+    SMALL,
+    check_alike,
+    check_compared,
+    counted,
+    is_open,
+    unlikely,
+)
+from sparknet.onnx.reopening import fixed_records, goes_on, of_fixed, reopened
+from sparknet.onnx.source import OnnxNode, Source, StrPath, read_source
+from sparknet.proto import Model
+from sparknet.proto.untrusted import mark
+
+
+class OnnxWarning(UserWarning):
+    """Something about a conversion that its user should know."""
+
+
+def read_model(
+    path: StrPath,
+    *,
+    batch: int | None = None,
+    shapes: Shapes | None = None,
+    batch_axis: Axes | None = None,
+    strict: bool = False,
+    trusted: bool = False,
+) -> Model:
+    """Read an ONNX model as a net with its weights.
+
+    An open size of an input counts records: the net is made for `batch` of them (the default is
+    1), and runs with any number.  `shapes` gives the shapes of inputs that leave more sizes open,
+    where None is a size that stays open; `batch_axis` says along which axis of an input records
+    lie, also where the file fixes their number.  Layers that stock Caffe lacks are named by an
+    `OnnxWarning`; `strict` refuses them.  What no layer computes is refused by a sentence that
+    names its node.  A file that is `trusted` may ask for as much memory and work as it likes.
+    """
+    model = converted(path, 1 if batch is None else batch, shapes, batch_axis, trusted)
+    _tell(model, str(path), strict)
+    return model
+
+
+def converted(
+    path: StrPath,
+    batch: int = 1,
+    shapes: Shapes | None = None,
+    batch_axis: Axes | None = None,
+    trusted: bool = False,
+) -> Model:
+    """The net and the weights, and no word about its layers."""
+    from sparknet.onnx import operators
+
+    operators.load()
+    try:
+        source = read_source(path)
+        source.is_trusted = trusted
+        tell(source, shapes or {}, batch_axis or {})
+        nodes, source.constants = simplified(source)
+        trial = _Trial(source, nodes, {name: source.inputs[name] for name in shapes or {}}, batch)
+        reading, model = trial.settled()
+        if not shapes and not batch_axis:
+            reading, model = _reopened(source, nodes, (reading, model))
+    except MemoryError:
+        raise FileError(path, "takes more memory than there is") from None
+    check_axes(source, model.net, reading.opened)
+    mark(model.net, trusted=False)
+    model.told |= {**source.told, "inputs": told(model.net, reading.opened, trial.lengths)}
+    _tell_rounding(reading, str(path))
+    return model
+
+
+def _reopened(
+    source: Source, nodes: list[OnnxNode], fixed: tuple[Reading, Model]
+) -> tuple[Reading, Model]:
+    """A model of a fixed number of records for any number, if its net does not go on with others
+    by itself and this is safe."""
+    records = fixed_records(source)
+    if records is None or goes_on(fixed[1].net, source.outputs):
+        return fixed
+    opened = reopened(source, records)
+    try:
+        reading, model = _Trial(opened, nodes, {}, records).settled()
+        check_axes(opened, model.net, reading.opened)
+    except FileError:
+        return fixed
+    same = all(
+        fixed[0].net.blobs[name].shape
+        == of_fixed(reading.net.blobs[name].shape, reading.records, records)
+        for name in source.outputs
+    )
+    return (reading, model) if same and goes_on(model.net, source.outputs) else fixed
+
+
+@dataclass(eq=False)
+class _Trial:
+    """A model that is read for several numbers of records, if it leaves the number open."""
+
+    source: Source
+    nodes: list[OnnxNode]
+    shapes: dict[str, Sequence[Any]]
+    batch: int
+
+    def __post_init__(self) -> None:
+        self.lengths = open_lengths(self.source)
+
+    def settled(self) -> tuple[Reading, Model]:
+        """Where several lengths are open and do not fit each other, they are one: exporters name
+        the length of each input apart."""
+        try:
+            return self._settled()
+        except FileError:
+            if len({*self.lengths.values()}) < 2:
+                raise
+            given = self.lengths
+            self.lengths = dict.fromkeys(given, next(iter(given.values())))
+            try:
+                return self._settled()
+            except FileError:
+                self.lengths = given
+            raise
+
+    def _settled(self) -> tuple[Reading, Model]:
+        try:
+            return self.agreed(MEDIUM if self.lengths else LARGE)
+        except FileError as error:
+            # A model of large images may be too large for so many records.
+            try:
+                return self.agreed(SMALL)
+            except FileError as other:
+                sized = self.lengths or f"more than {MAX_COUNT} values" in str(error)
+                raise other if sized else error from None
+
+    def agreed(self, primes: Sequence[int]) -> tuple[Reading, Model]:
+        found: list[Reading] = []
+        failed: list[tuple[int, FileError]] = []
+        least = 2 if is_open(self.source) else 1
+        names = list(dict.fromkeys(self.lengths.values()))
+        for records, *lengths in unlikely(self.source, primes, 1 + len(names)):
+            sizes = dict(zip(names, lengths, strict=True))
+            reading = Reading(
+                self.source,
+                self.nodes,
+                self.shapes,
+                records,
+                {place: sizes[name] for place, name in self.lengths.items()},
+            )
+            try:
+                reading.walk()
+                found.append(reading)
+            except FileError as error:
+                failed.append((records, error))
+            if least in (len(found), len(failed)):
+                break
+        if len(failed) >= max(1, len(found)):
+            raise counted(self.source.path, failed) from None
+        self._grow(found, primes)
+        length = min(USUAL, _longest(found))
+        models = [reading.net.model(self.batch, length) for reading in found]
+        if len(models) > 1:
+            check_alike(self.source.path, *models)
+            if not self.lengths:
+                check_compared(
+                    self.source, self.nodes, *((one.records, one.values) for one in found)
+                )
+        return found[0], models[0]
+
+    def _grow(self, readings: Sequence[Reading], primes: Sequence[int]) -> None:
+        """Put constants in for the longest input that the model takes."""
+        if not any(made.grows for one in readings for made in one.net.layers):
+            return
+        longest = _longest(readings)
+        shapes: dict[str, Sequence[Any]] = {**self.source.inputs}
+        for name, axis in self.lengths:
+            shapes[name] = [*shapes[name][:axis], longest, *shapes[name][axis + 1 :]]
+        choices = (*unlikely(self.source, SMALL), *unlikely(self.source, primes))
+        records = next(one for (one,) in choices if longest % one)
+        whole = Reading(self.source, self.nodes, {**shapes, **self.shapes}, records)
+        whole.walk()
+        for one in readings:
+            grow(self.source.path, one.net, whole.values)
+
+
+def _longest(readings: Sequence[Reading]) -> int:
+    bounds = [one.longest for one in readings if one.longest is not None]
+    return min(*bounds, LONGEST) if bounds else UNBOUND
+
+
+def _tell_rounding(reading: Reading, path: str) -> None:
+    said = {
+        "drop values in whatever they run; the net's Dropout layers do so in training alone": (
+            reading.dropping
+        ),
+        "round to whole numbers; the net computes in float32 there": reading.unrounded,
+        "round to eight bits; the net does so with precision='int8'": reading.rounded,
+        "round around a zero point; the steps of precision='int8', around 0, are coarser there": (
+            reading.coarser
+        ),
+    }
+    for what, nodes in said.items():
+        if nodes:
+            text = f"{path}: {len(nodes)} nodes (the first is '{shown(nodes[0])}') {what}"
+            warnings.warn(text, OnnxWarning, stacklevel=4)
+
+
+def foreign_types(model: Model) -> list[str]:
+    """The layer types of a model that stock Caffe lacks."""
+    from sparknet.layers import LAYERS
+
+    types = dict.fromkeys(layer.type for layer in model.net.layer)
+    return [one for one in types if not LAYERS[one].stock]
+
+
+def _tell(model: Model, path: str, strict: bool) -> None:
+    foreign = foreign_types(model)
+    if not foreign:
+        return
+    names = [next(one.name for one in model.net.layer if one.type == kind) for kind in foreign]
+    said = ", ".join(f"{kind} ('{shown(name)}')" for kind, name in zip(foreign, names, strict=True))
+    if strict:
+        raise FileError(path, f"needs layers that stock Caffe lacks: {said}")
+    warnings.warn(
+        f"{path}: stock Caffe does not read the net: it lacks {said}", OnnxWarning, stacklevel=3
+    )
