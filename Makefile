@@ -30,7 +30,7 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 # there are cores, so that both ways are tested.
 THREADS ?= 1
 
-.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
+.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -71,6 +71,16 @@ test-cluster: setup
 test-torch: setup
 	@$(PY) .ci/requirements.py --extra bench | xargs $(PY) -m pip install --quiet --disable-pip-version-check
 	@$(PY) -m pytest tests/onnx tests/benchmarks -k 'modules or torch or peers or choosing or guide or operators'
+
+# MLflow brings a hundred packages, which stay out of the environment of all other tests.
+test-mlflow: setup
+	@echo '==> MLflow: models and trainings through its own servers'
+	@$(PY) -m venv build/mlflow
+	@$(PY) -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+		> "$$(build/mlflow/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/all.pth"
+	@$(PY) .ci/requirements.py --extra mlflow | grep -v sparknet \
+		| xargs build/mlflow/bin/python -m pip install --quiet --disable-pip-version-check
+	@OMP_NUM_THREADS=$(THREADS) build/mlflow/bin/python -m pytest tests/mlflow
 
 # The last step of CI: what no step has collected.
 collected:

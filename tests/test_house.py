@@ -33,6 +33,7 @@ STOREYS = (
     {"summary"},
     {"training", "dist"},
     {"spark"},
+    {"mlflow"},
     {"cli"},
 )
 LEVEL = {room: level for level, rooms in enumerate(STOREYS) for room in rooms}
@@ -50,6 +51,7 @@ EXTRAS = {
     "pyspark",
     "pyarrow",
     "matplotlib",
+    "mlflow",
     "onnx",
     "onnxruntime",
     "pydot",

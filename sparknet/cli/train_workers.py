@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sparknet.proto.caffe_pb2 import SolverParameter
     from sparknet.spark import SparkTrained
     from sparknet.summary import History, Listener
-    from sparknet.training.local_training import Trained
+    from sparknet.training.trained import Trained
 
 _EXPLICIT = {"strategy", "workers", "snapshots", "validation", "weights", "dialect"}
 """Settings that are put together from several flags, or have been read with the solver."""

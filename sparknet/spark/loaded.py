@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -69,6 +70,16 @@ class LoadedModel:
                 ask = Ask(outputs=outputs, **keywords)
                 found, index = self._asked(self.model, rows, ask)
         return frame(found, index) if is_frame(rows) else found
+
+    @property
+    def is_stage(self) -> bool:
+        """Whether it is a stage of pyspark.ml, which makes its own columns."""
+        return self._stage is not None
+
+    def mapping(self) -> dict[str, str]:
+        """The net's inputs that a prediction needs → the rows' columns."""
+        columns = {} if self._stage is None else self._stage.inputs(self.model)
+        return self.model.plan(Ask(columns=columns)).mapping
 
     def __repr__(self) -> str:
         return f"<LoadedModel '{self.model.net.tested.described.name}'>"
@@ -172,7 +183,7 @@ def _what_else(folder: Path, metadata: Mapping[str, Any]) -> str:
     return f"is a {kind}, and what is loaded is a {' or a '.join(_STAGES)}"
 
 
-class _Stage:
+class _Stage(ABC):
     """The columns that a saved stage adds."""
 
     def __init__(self, model: SparkModel, metadata: Mapping[str, Any]) -> None:
@@ -184,15 +195,22 @@ class _Stage:
         """The value of a Param; None where it has none."""
         return self._given.get(name)
 
+    @abstractmethod
+    def inputs(self, model: SparkModel) -> dict[str, str]:
+        """The net's inputs → the rows' columns."""
+
+    @abstractmethod
     def columns(self, loaded: LoadedModel, rows: Any) -> tuple[dict[str, Any], Any]:
         """The columns, and the index of their rows."""
-        raise NotImplementedError
 
 
 class _NetModel(_Stage):
     def __init__(self, model: SparkModel, metadata: Mapping[str, Any]) -> None:
         super().__init__(model, metadata)
         self._columns = StageColumns(model, [Head.of(head) for head in metadata["heads"]])
+
+    def inputs(self, model: SparkModel) -> dict[str, str]:
+        return self._columns.inputs(self.given, self._set.__contains__)
 
     def columns(self, loaded: LoadedModel, rows: Any) -> tuple[dict[str, Any], Any]:
         blobs = self._columns.blobs(self.given("outputs"))
@@ -201,7 +219,7 @@ class _NetModel(_Stage):
         needed = list(dict.fromkeys([*blobs, *(column.blob for column in wanted)]))
         ask = Ask(
             outputs=needed,
-            columns=self._columns.inputs(self.given, self._set.__contains__),
+            columns=self.inputs(model),
             batch=self.given("batch"),
             invalid=self._invalid,
         )
@@ -212,11 +230,15 @@ class _NetModel(_Stage):
 
 
 class _NetFeaturizer(_Stage):
-    def columns(self, loaded: LoadedModel, rows: Any) -> tuple[dict[str, Any], Any]:
-        output, model = self.given("output"), loaded.model
-        columns = self.given("columns") or {}
+    def inputs(self, model: SparkModel) -> dict[str, str]:
+        columns: dict[str, str] = self.given("columns") or {}
         if column := self.given("inputCol"):
             columns = {model.net.tested.entries[0].name: column, **columns}
+        return columns
+
+    def columns(self, loaded: LoadedModel, rows: Any) -> tuple[dict[str, Any], Any]:
+        output, model = self.given("output"), loaded.model
+        columns = self.inputs(model)
         wanted = None if output is None else [output]
         blob = model.asked(wanted, columns=columns)[0].blob
         ask = Ask(outputs=[blob], columns=columns, batch=self.given("batch"), invalid=self._invalid)

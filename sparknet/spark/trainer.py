@@ -34,11 +34,11 @@ from sparknet.spark.row_weights import RowWeights, label_column, without_weights
 from sparknet.spark.task import Columns
 from sparknet.training.beginning import Beginning
 from sparknet.training.kinds import Choice, ClassWeights, Kind, Name, Number, Pairs
-from sparknet.training.local_training import Trained
 from sparknet.training.run import Run
 from sparknet.training.runs import save_weights
 from sparknet.training.setting import again, described, setting, values_of
 from sparknet.training.strategies import Strategy
+from sparknet.training.trained import Trained
 from sparknet.training.training_net import training_net
 from sparknet.training.training_settings import Protection, RunSettings, StrPath, WithSolver
 from sparknet.training.wire import choose_seal
@@ -179,7 +179,8 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
             outcome, trained = run.supervise(workers)
         nets.plain.set_weights(WeightCollection(initial.layout, trained))
         net = nets.plain
-        return SparkTrained(net.get_weights(), run.history, net, outcome, self.columns)
+        result = SparkTrained(net.get_weights(), run.history, net, outcome, self.columns)
+        return run.done(result)
 
     def _training_net(self, session: SparkSession, seed: int | None) -> Net:
         """The net with the initial weights."""

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from sparknet import renamed
 from sparknet.training import strategies
 from sparknet.training.learner import Learner, SolverLearner
-from sparknet.training.local_training import Trained, train
+from sparknet.training.local_training import train
 from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.pycaffe_learner import PycaffeLearner
 from sparknet.training.strategies import *  # noqa: F403 - their names are listed there, once
+from sparknet.training.trained import Trained
 from sparknet.training.virtual import Cluster, simulate
 from sparknet.training.worker import Outcome, work
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import KW_ONLY, dataclass, field
-from html import escape
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from sparknet.net import Net
 from sparknet.net.recipe import Recipe
 from sparknet.net.rows import Data
 from sparknet.net.scratch import scratch_folder
-from sparknet.summary import History
 from sparknet.training.beginning import Beginning
 from sparknet.training.identity import sampled
 from sparknet.training.kinds import Kind, Switch, Unwritten, Whole
@@ -23,6 +21,7 @@ from sparknet.training.run import Run
 from sparknet.training.runs import FolderRuns, save_weights
 from sparknet.training.setting import called_with, setting, values_of
 from sparknet.training.shared_data import open_shared, share_records
+from sparknet.training.trained import Trained
 from sparknet.training.training_net import settings, training_net
 from sparknet.training.training_settings import (
     RunSettings,
@@ -31,31 +30,7 @@ from sparknet.training.training_settings import (
     WithSolver,
 )
 from sparknet.training.wire import choose_seal
-from sparknet.training.worker import Outcome
 from sparknet.weights import WeightCollection
-
-
-@dataclass(frozen=True)
-class Trained:
-    """The result of training."""
-
-    weights: WeightCollection
-    history: History = field(repr=False)
-    """The events (`sparknet.training.events`); of more than 1024 of a kind, some are left out."""
-    net: Net
-    """The net, with the trained weights."""
-    outcome: Outcome
-
-    def _repr_html_(self) -> str:
-        """The curves, the outcome and the net, in a notebook."""
-        outcome = self.outcome
-        told: dict[str, Any] = {"ended because": outcome.reason, "iteration": outcome.iteration}
-        told |= {"samples": outcome.samples, **outcome.metrics}
-        cells = ((name, f"{v:.5g}" if isinstance(v, float) else str(v)) for name, v in told.items())
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in cells
-        )
-        return f"{self.history._repr_html_()}<table>{rows}</table>{self.net._repr_html_()}"
 
 
 @dataclass(frozen=True)
@@ -167,7 +142,7 @@ def train(given: ProcessSettings) -> Trained:
             ]
             outcome, trained = run.supervise(LocalWorkers(places, store))
         net.set_weights(WeightCollection(initial.layout, trained))
-        return Trained(net.get_weights(), run.history, net, outcome)
+        return run.done(Trained(net.get_weights(), run.history, net, outcome))
 
 
 def share_of_cores(workers: int) -> int:

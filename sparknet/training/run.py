@@ -35,6 +35,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -46,10 +47,14 @@ from sparknet.training.events import Event, OnEvent, tell
 from sparknet.training.failure import Failure, first_cause
 from sparknet.training.handshake import make_secret
 from sparknet.training.line import Link
+from sparknet.training.observing import observers
 from sparknet.training.store import Store
 from sparknet.training.stragglers import Stragglers
 from sparknet.training.waiting import FIRST, Standing, Waiting
 from sparknet.training.worker import Outcome
+
+if TYPE_CHECKING:
+    from sparknet.training.trained import Trained
 
 _LOOK = 0.2
 """Seconds between two checks of the workers."""
@@ -95,6 +100,9 @@ class Workers(ABC):
         """The error of a run without weights, given the errors that workers reported."""
 
 
+Result = TypeVar("Result", bound="Trained")
+
+
 class Run:
     """Serves the workers of one call of `train` or `Trainer.fit` while it is entered."""
 
@@ -113,6 +121,7 @@ class Run:
         self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
         self._history = History()
         self._on_event, self._foreign = on_event, foreign
+        self._observers = observers()
         self._stragglers = Stragglers()
         self._deadline = deadline
         self._waiting, self._still = Waiting(min(FIRST, deadline)), Standing(deadline)
@@ -131,8 +140,16 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.driver.close()
+        for observer in self._observers if kind is not None else ():
+            observer.failed()
+
+    def done(self, trained: Result) -> Result:
+        """The result of the training, of which observers hear."""
+        for observer in self._observers:
+            observer.done(trained)
+        return trained
 
     @property
     def history(self) -> History:
@@ -215,6 +232,8 @@ class Run:
     def _hear(self, event: Event) -> None:
         """Record and pass on an event of the workers."""
         self._history(event)
+        for observer in self._observers:
+            observer.hear(event)
         tell(self._on_event, event)
         for slow in self._stragglers.hear(event):
             self._hear(slow)

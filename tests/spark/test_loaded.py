@@ -77,6 +77,16 @@ def test_a_stage_makes_the_columns_that_spark_makes(points: Any, tmp_path: Path,
             assert np.array_equal(ours, wanted), (name, ours, wanted)
 
 
+def test_a_stage_that_was_saved_without_spark_is_read_by_it(points: Any, tmp_path: Path) -> None:
+    model = NetEstimator(SIDES, labelCol="side", workers=1, maxIter=5).fit(points)
+    model.save_here(tmp_path / "stage")
+    again = NetModel.load(str(tmp_path / "stage")).transform(points).select("probability")
+    wanted = model.transform(points).select("probability").collect()
+    assert again.collect() == wanted
+    found = sparknet.load(tmp_path / "stage").predict(frame_of(points, "features"))
+    assert np.array_equal(found["probability"][100], wanted[0].probability.toArray())
+
+
 def test_a_featurizer_and_what_lies_around_it(points: Any, tmp_path: Path) -> None:
     model = NetEstimator(SIDES, labelCol="side", workers=1, maxIter=5).fit(points)
     featurizer = NetFeaturizer(model.model, inputCol="features", outputCol="deep", output="ip")

@@ -16,10 +16,11 @@ from sparknet.errors import CommError, PeerLost
 from sparknet.proto import parse_net
 from sparknet.training.handshake import DRIVER, MESH, Caller, dial
 from sparknet.training.line import Gate
-from sparknet.training.local_training import Trained, train
+from sparknet.training.local_training import train
 from sparknet.training.mesh import Listener
 from sparknet.training.run import Run
 from sparknet.training.strategies import Averaging
+from sparknet.training.trained import Trained
 from sparknet.training.wire import HMAC
 from tests.goldens import ROOT
 from tests.training import small

@@ -17,10 +17,11 @@ from sparknet.errors import FileError, PeerLost
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
-from sparknet.training.local_training import Trained, train
+from sparknet.training.local_training import train
 from sparknet.training.runs import FolderRuns
 from sparknet.training.shared_data import share_records
 from sparknet.training.strategies import Averaging, DynamicAveraging, ElasticAveraging, Strategy
+from sparknet.training.trained import Trained
 from sparknet.weights import WeightCollection
 from tests.training import small
 

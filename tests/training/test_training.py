@@ -33,8 +33,9 @@ from sparknet.net import Net
 from sparknet.proto import parse_net, write_text
 from sparknet.training import local_launcher
 from sparknet.training.local_launcher import Place
-from sparknet.training.local_training import Trained, train
+from sparknet.training.local_training import train
 from sparknet.training.strategies import AllReduce, Averaging, DynamicAveraging, Strategy
+from sparknet.training.trained import Trained
 from tests.goldens import ROOT
 from tests.training import small
 

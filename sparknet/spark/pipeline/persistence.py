@@ -40,6 +40,15 @@ class SavedStage(MLWritable, MLReadable):  # type: ignore[misc]
         """What reads it: ``read().load(path)``."""
         return StageReader(cls)
 
+    def save_here(self, folder: Path) -> None:
+        """Write it into a new folder of this machine, without Spark."""
+        folder.mkdir(parents=True)
+        more = self._save_files(folder)
+        text = metadata_text(self, _version(), {FILES: _said(folder), **more})
+        (folder / "metadata").mkdir()
+        (folder / "metadata" / "part-00000").write_text(text + "\n", encoding="utf-8")
+        (folder / "metadata" / "_SUCCESS").touch()
+
     def _save_files(self, folder: Path) -> dict[str, Any]:
         """Write what Params do not hold into a folder; returns more metadata, as JSON."""
         return {}
@@ -83,28 +92,12 @@ class StageWriter(MLWriter):  # type: ignore[misc]
         stage = self._stage
         with scratch_folder("staging") as staged:
             more = stage._save_files(Path(staged))
-            files = {}
-            for file in sorted(Path(staged).iterdir()):
-                remote_file(f"{path}/{file.name}", session).put(file)
-                files[file.name] = {"bytes": file.stat().st_size, "blake2b": check_sum(file)}
-        rows = session.createDataFrame(
-            [(self._text(session.version, {FILES: files, **more}),)], ["value"]
-        )
+            files = _said(Path(staged))
+            for name in files:
+                remote_file(f"{path}/{name}", session).put(Path(staged, name))
+        text = metadata_text(stage, session.version, {FILES: files, **more})
+        rows = session.createDataFrame([(text,)], ["value"])
         rows.coalesce(1).write.text(f"{path}/metadata")
-
-    def _text(self, version: str, more: dict[str, Any]) -> str:
-        """The metadata, as pyspark.ml writes them."""
-        stage = self._stage
-        maps = {"paramMap": stage._paramMap, "defaultParamMap": stage._defaultParamMap}
-        told = {
-            "class": f"{type(stage).__module__}.{type(stage).__name__}",
-            "timestamp": int(time.time() * 1000),
-            "sparkVersion": version,
-            "uid": stage.uid,
-            **{name: stage._params_as_json(params) for name, params in maps.items()},
-            **more,
-        }
-        return json.dumps(told, separators=(",", ":"))
 
     def _check_free(self, path: str) -> None:
         """FileError where there is a stage already; Spark would find its own part of it only."""
@@ -115,6 +108,34 @@ class StageWriter(MLWriter):  # type: ignore[misc]
         except PySparkException:
             return
         raise FileError(path, "is a saved stage already: write().overwrite().save(…) replaces it")
+
+
+def metadata_text(stage: SavedStage, version: str, more: dict[str, Any]) -> str:
+    """The metadata, as pyspark.ml writes them."""
+    maps = {"paramMap": stage._paramMap, "defaultParamMap": stage._defaultParamMap}
+    told = {
+        "class": f"{type(stage).__module__}.{type(stage).__name__}",
+        "timestamp": int(time.time() * 1000),
+        "sparkVersion": version,
+        "uid": stage.uid,
+        **{name: stage._params_as_json(params) for name, params in maps.items()},
+        **more,
+    }
+    return json.dumps(told, separators=(",", ":"))
+
+
+def _said(folder: Path) -> dict[str, Any]:
+    """What metadata say of the files of a folder."""
+    return {
+        file.name: {"bytes": file.stat().st_size, "blake2b": check_sum(file)}
+        for file in sorted(folder.iterdir())
+    }
+
+
+def _version() -> str:
+    from pyspark import __version__
+
+    return str(__version__)
 
 
 class StageReader(MLReader, Generic[Stage]):  # type: ignore[misc]

@@ -15,10 +15,11 @@ from sparknet.net.scratch import scratch_folder
 from sparknet.training.beginning import Beginning
 from sparknet.training.identity import sampled
 from sparknet.training.kinds import Unwritten
-from sparknet.training.local_training import LocalSettings, Trained, share_data, share_of_cores
+from sparknet.training.local_training import LocalSettings, share_data, share_of_cores
 from sparknet.training.setting import called_with, metadata_of, setting, values_of
 from sparknet.training.shared_data import open_shared
 from sparknet.training.strategies import make_strategy
+from sparknet.training.trained import Trained
 from sparknet.training.training_net import settings, training_net
 from sparknet.training.training_settings import RunSettings, TrainingSettings
 from sparknet.training.virtual.cluster import Cluster

@@ -1,0 +1,179 @@
+"""Models in MLflow's format: a folder of files that `sparknet.load` reads, and a pyfunc."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sparknet
+from sparknet.errors import FileError, SettingError, extra
+from sparknet.mlflow.example import example_of
+from sparknet.net import Net
+from sparknet.net.scratch import scratch_folder
+from sparknet.spark.loaded import LoadedModel, load
+from sparknet.spark.model import SparkModel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FLAVOR_NAME = "sparknet"
+_MODULE = "sparknet.mlflow"
+_FILE = "net.caffemodel"
+_STAGE = "stage"
+
+
+def save_model(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    signature: Any = None,
+    input_example: Any = None,
+    pip_requirements: Sequence[str] | str | None = None,
+    extra_pip_requirements: Sequence[str] | str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    mlflow_model: Any = None,
+    **more: Any,
+) -> None:
+    """Write a model in MLflow's format into a new folder.
+
+    ``model`` is a `SparkModel`, a `NetModel` or `NetFeaturizer`, a `Net`, what a training returned,
+    or a path that `sparknet.load` takes.  Unless they are given, the example is a row of zeros,
+    an empty picture or a text, as the net's inputs have it; the signature is that of the example
+    and of its results (``signature=False``: none); and the requirements name sparknet with the
+    extras that the model needs.  ``more`` is handed to `mlflow.pyfunc.save_model`.
+    """
+    with extra("mlflow", "mlflow", "MLflow's format"):
+        import mlflow
+        from mlflow.models import Model, infer_signature
+    if Path(path).exists() and any(Path(path).iterdir()):
+        raise FileError(
+            path, "is a folder with files already: MLflow writes a model into a new one"
+        )
+    with scratch_folder("mlflow") as scratch:
+        files = Path(scratch, FLAVOR_NAME)
+        files.mkdir()
+        _write(model, files)
+        loaded = _read(files)
+        if input_example is None:
+            input_example = example_of(loaded)
+        if signature is None:
+            signature = infer_signature(input_example, loaded.predict(input_example))
+        described = Model() if mlflow_model is None else mlflow_model
+        described.add_flavor(
+            FLAVOR_NAME, sparknet_version=sparknet.__version__, data=f"data/{FLAVOR_NAME}"
+        )
+        if pip_requirements is None and "conda_env" not in more:
+            pip_requirements = get_default_pip_requirements(loaded)
+        mlflow.pyfunc.save_model(
+            os.fspath(path),
+            loader_module=_MODULE,
+            data_path=str(files),
+            mlflow_model=described,
+            signature=signature or None,
+            input_example=input_example if signature else None,
+            pip_requirements=pip_requirements,
+            extra_pip_requirements=extra_pip_requirements,
+            metadata=None if metadata is None else dict(metadata),
+            **more,
+        )
+
+
+def log_model(model: Any, name: str = "model", **more: Any) -> Any:
+    """Log a model as an artifact of the active run, or of a new one; returns MLflow's ModelInfo.
+
+    ``more`` are the keywords of `save_model`, and of `mlflow.models.Model.log`, such as
+    ``registered_model_name``.
+    """
+    with extra("mlflow", "mlflow", "MLflow's format"):
+        from mlflow.models import Model
+    return Model.log(
+        artifact_path=None, name=name, flavor=sys.modules[_MODULE], model=model, **more
+    )
+
+
+def load_model(model_uri: str, dst_path: str | None = None) -> LoadedModel:
+    """The model of an URI (``models:/…``, ``runs:/…``, a path), as `sparknet.load` makes it."""
+    with extra("mlflow", "mlflow", "MLflow's format"):
+        from mlflow.artifacts import download_artifacts
+        from mlflow.models import Model
+    folder = Path(download_artifacts(artifact_uri=model_uri, dst_path=dst_path))
+    flavors = Model.load(str(folder)).flavors
+    if FLAVOR_NAME not in flavors:
+        raise FileError(folder, f"has the flavors {', '.join(flavors)}, and not {FLAVOR_NAME}")
+    return _read(folder / flavors[FLAVOR_NAME]["data"])
+
+
+def get_default_pip_requirements(model: LoadedModel | None = None) -> list[str]:
+    """What a model needs where it is served."""
+    extras = ["parquet"]
+    if model is not None:
+        entries = model.model.net.tested.entries
+        extras += ["images"] if any(entry.pictures is not None for entry in entries) else []
+        extras += ["text"] if model.model.tokens is not None else []
+    return [f"sparknet[{','.join(extras)}]=={sparknet.__version__}", "pandas"]
+
+
+class _PyFunc:
+    """What MLflow calls."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        self._model = model
+
+    def predict(self, model_input: Any, params: Mapping[str, Any] | None = None) -> pd.DataFrame:
+        import pandas as pd
+
+        found = self._model.predict(model_input)
+        return found if isinstance(found, pd.DataFrame) else _frame(found)
+
+    def get_raw_model(self) -> LoadedModel:
+        return self._model
+
+
+def _load_pyfunc(path: str) -> _PyFunc:
+    return _PyFunc(_read(Path(path)))
+
+
+def _frame(found: Mapping[str, Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame({name: list(values) for name, values in found.items()})
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+def _write(model: Any, folder: Path) -> None:
+    """The files of a model, as `_read` finds them."""
+    if isinstance(model, (str, os.PathLike)) and Path(model).is_dir():
+        load(model)  # refuses what is no stage
+        shutil.copytree(model, folder / _STAGE)
+        return
+    if hasattr(model, "save_here"):
+        model.save_here(folder / _STAGE)
+        return
+    if isinstance(model, LoadedModel) and model.is_stage:
+        raise SettingError(f"{model!r} was loaded from a stage: give MLflow the stage's folder")
+    if isinstance(model, LoadedModel):
+        model = model.model
+    elif hasattr(model, "outcome"):  # what a training returned
+        model = model.model if hasattr(model, "model") else SparkModel(model.net)
+    elif not isinstance(model, SparkModel):
+        _check(model)
+        model = load(model).model
+    model.save(folder / _FILE)
+
+
+def _check(model: Any) -> None:
+    if not isinstance(model, (str, os.PathLike, Net)):
+        raise SettingError(
+            f"MLflow's flavour takes a SparkModel, a stage, a Net, a training's result or a path, "
+            f"not {type(model).__name__}"
+        )
+
+
+def _read(folder: Path) -> LoadedModel:
+    return load(folder / _STAGE if (folder / _STAGE).is_dir() else folder / _FILE)

@@ -1,0 +1,178 @@
+"""autolog: every training of this process as a run of MLflow."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparknet.errors import extra
+from sparknet.mlflow.flavor import log_model
+from sparknet.net.scratch import scratch_folder
+from sparknet.summary.events import Event, number, share_communicating, single
+from sparknet.summary.json_lines import JsonLines
+from sparknet.summary.report import report
+from sparknet.training import observing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sparknet.training.trained import Trained
+
+_PARAMS = ("net", "strategy", "workers", "steps", "seconds", "records", "batch_size", "resumed")
+_LONGEST = 500
+"""Characters that MLflow takes for a param."""
+_OFTEN, _MOST = 1.0, 900
+"""Seconds between requests, and the metrics that one takes."""
+
+
+class MlflowWarning(UserWarning):
+    """Something that MLflow did not take; the training goes on."""
+
+
+def autolog(*, log_models: bool = True, disable: bool = False) -> None:
+    """From now on log each `sparknet.train` and `Trainer.fit` of this process to MLflow.
+
+    A training has the active run, or a run of its own: the settings as params, the losses, rates
+    and metrics of its rounds and validations, the report and the events as artifacts and, with
+    ``log_models``, the trained model.  What MLflow refuses becomes a warning, and the training goes
+    on.  ``disable=True`` ends it.
+    """
+    with extra("mlflow", "mlflow", "autolog"):
+        import mlflow  # noqa: F401
+    observing.forget(_Tracked)
+    _Tracked.log_models = log_models
+    if not disable:
+        observing.observe(_Tracked)
+
+
+class _Tracked(observing.Observer):
+    """One training."""
+
+    log_models = True
+
+    def __init__(self) -> None:
+        self._run: Any = None
+        self._is_own = False
+        self._folder = scratch_folder("mlflow")
+        self._events = Path(self._folder.name, "events.jsonl")
+        self._lines = JsonLines(self._events)
+        self._is_taking, self._sent = True, time.monotonic()
+        self._waiting: list[Any] = []
+        with self._forgiven():  # here, as MLflow's active run is that of a thread
+            import mlflow
+
+            active = mlflow.active_run()
+            self._is_own = active is None
+            self._run = active or mlflow.start_run()
+
+    def hear(self, event: Event) -> None:
+        self._lines(event)
+        if self._is_taking:
+            with self._forgiven():
+                self._tell(event)
+
+    def done(self, trained: Trained) -> None:
+        if self._is_taking:
+            with self._forgiven():
+                self._finish(trained)
+        self._end("FINISHED")
+
+    def failed(self) -> None:
+        if self._is_taking:
+            with self._forgiven():
+                self._send()
+        self._end("FAILED")
+
+    # -- inside --------------------------------------------------------------------------
+
+    @contextmanager
+    def _forgiven(self) -> Iterator[None]:
+        """What MLflow refuses becomes a warning, and it is told no more."""
+        try:
+            yield
+        except Exception as error:
+            self._is_taking = False
+            first = (str(error).splitlines() or [type(error).__name__])[0]
+            said = f"MLflow did not take it, and the training goes on without: {first}"
+            warnings.warn(said, MlflowWarning, stacklevel=4)
+
+    def _tell(self, event: Event) -> None:
+        from mlflow import MlflowClient
+        from mlflow.entities import Metric, Param
+
+        kind = event["event"]
+        if kind == "start":
+            told = [Param(name, text) for name, text in _params(event).items()]
+            MlflowClient().log_batch(self._run.info.run_id, params=told)
+        values: dict[str, Any] = {}
+        if kind == "round":
+            values = _round(event)
+        if kind == "validation":
+            values = single(event["metrics"])
+        at, step = int(1000 * time.time()), int(event["iteration"]) if values else 0
+        self._waiting += [Metric(_name(key), float(one), at, step) for key, one in values.items()]
+        if time.monotonic() - self._sent > _OFTEN or len(self._waiting) > _MOST:
+            self._send()
+
+    def _send(self) -> None:
+        """The metrics that wait: a request for each would slow down short rounds."""
+        from mlflow import MlflowClient
+
+        for begin in range(0, len(self._waiting), _MOST):
+            part = self._waiting[begin : begin + _MOST]
+            MlflowClient().log_batch(self._run.info.run_id, metrics=part)
+        self._waiting, self._sent = [], time.monotonic()
+
+    def _finish(self, trained: Trained) -> None:
+        import mlflow
+
+        self._send()
+        outcome = trained.outcome
+        mlflow.set_tags({"sparknet.reason": outcome.reason})
+        mlflow.log_metrics(
+            {_name(name): float(value) for name, value in single(outcome.metrics).items()},
+            step=outcome.iteration,
+        )
+        self._lines.close()
+        page = Path(self._folder.name, "report.html")
+        report(self._events, out=page)
+        for file in (self._events, page):
+            mlflow.log_artifact(str(file), "sparknet")
+        if self.log_models:
+            log_model(trained)
+
+    def _end(self, status: str) -> None:
+        import mlflow
+
+        self._lines.close()
+        if self._is_own and self._run is not None:
+            with self._forgiven():
+                mlflow.end_run(status)
+        self._folder.cleanup()
+
+
+def _params(event: Mapping[str, Any]) -> dict[str, str]:
+    """What is logged of a training's settings."""
+    told = {name: event[name] for name in _PARAMS if event.get(name) is not None}
+    told |= {f"strategy.{name}": value for name, value in event["settings"].items()}
+    return {name: str(value)[:_LONGEST] for name, value in told.items()}
+
+
+def _round(event: Mapping[str, Any]) -> dict[str, float]:
+    """What is logged of a round."""
+    found = {
+        "training_loss": number(event, "loss"),
+        "learning_rate": number(event, "rate"),
+        "divergence": number(event, "divergence"),
+        "share_communicating": share_communicating(event),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _name(name: str) -> str:
+    """MLflow's metrics have letters, digits and some signs."""
+    return "".join(one if one.isalnum() or one in "_-./ :" else "_" for one in name)

@@ -1,0 +1,47 @@
+"""Observers: who is told of every training of this process, as MLflow's autolog is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sparknet.summary.events import Event
+
+if TYPE_CHECKING:
+    from sparknet.training.trained import Trained
+
+
+class Observer(ABC):
+    """Hears one training from its begin to its end."""
+
+    @abstractmethod
+    def hear(self, event: Event) -> None:
+        """An event of the training."""
+
+    @abstractmethod
+    def done(self, trained: Trained) -> None:
+        """The training has a result."""
+
+    @abstractmethod
+    def failed(self) -> None:
+        """The training ended in an error, or was interrupted."""
+
+
+_makers: list[Callable[[], Observer]] = []
+
+
+def observe(make: Callable[[], Observer]) -> None:
+    """Let an observer be made for each training from now on."""
+    _makers.append(make)
+
+
+def forget(make: Callable[[], Observer]) -> None:
+    """Make no such observer any more."""
+    if make in _makers:
+        _makers.remove(make)
+
+
+def observers() -> list[Observer]:
+    """Those of a training that begins now."""
+    return [make() for make in _makers]

@@ -1,0 +1,74 @@
+"""Observers hear each training of a process, from its begin to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet
+from sparknet.errors import Diverged
+from sparknet.summary.events import Event
+from sparknet.training import observing
+
+SOLVER = """
+net_param {
+  layer { name: "x" type: "Input" top: "x" input_param { shape { dim: [8, 2] } } }
+  layer { name: "t" type: "Input" top: "t" input_param { shape { dim: [8, 1] } } }
+  layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+    inner_product_param { num_output: 1 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "t" top: "loss" }
+}
+base_lr: 0.1 lr_policy: "fixed" random_seed: 1
+"""
+heard: list[Any] = []
+
+
+class Ear(observing.Observer):
+    def __init__(self) -> None:
+        heard.append("begin")
+
+    def hear(self, event: Event) -> None:
+        heard.append(event["event"])
+
+    def done(self, trained: Any) -> None:
+        heard.append(trained)
+
+    def failed(self) -> None:
+        heard.append("failed")
+
+
+@pytest.fixture(autouse=True)
+def ear() -> Iterator[None]:
+    heard.clear()
+    observing.observe(Ear)
+    yield
+    observing.forget(Ear)
+
+
+def data(scale: float = 1) -> dict[str, Any]:
+    x = np.random.default_rng(0).normal(size=(64, 2)).astype(np.float32) * scale
+    return {"x": x, "t": x[:, :1]}
+
+
+def test_a_training_and_its_result() -> None:
+    trained = sparknet.train(SOLVER, data(), steps=20)
+    assert heard[0] == "begin"
+    assert "start" in heard
+    assert heard[-2] == "stop"
+    assert heard[-1] is trained
+    assert heard.count("round") == len(trained.history.of_kind("round"))
+    observing.forget(Ear)
+    heard.clear()
+    sparknet.train(SOLVER, data(), steps=2)
+    assert not heard
+
+
+def test_a_training_that_fails() -> None:
+    with pytest.raises(Diverged):
+        sparknet.train(SOLVER, data(1e18), steps=200)
+    assert heard[0] == "begin"
+    assert heard[-1] == "failed"
+    assert heard.count("failed") == 1
