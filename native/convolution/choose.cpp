@@ -4,6 +4,7 @@
 //                       pictures of few channels, in eight bits or bfloat16 (picture_convolution)
 //                       eight bits: oneDNN's products of bytes (int8_convolution)
 //                       with the 1 x 1 convolution behind it, by AMX (separable)
+//                       1 x 1 with windows of one channel behind it, in float32 (expanded)
 //                       windows of 3 x 3 and 5 x 5 with fewer products (winograd)
 //                       a window for each channel, in bfloat16 (depthwise), or in float32 in the
 //                       test phase (depthwise_planes)
@@ -21,10 +22,10 @@
 #include "depthwise.hpp"
 #include "depthwise_planes.hpp"
 #include "int8_convolution.hpp"
+#include "joined.hpp"
 #include "learned_weights.hpp"
 #include "nd_convolution.hpp"
 #include "picture_convolution.hpp"
-#include "separable.hpp"
 #include "spread_points.hpp"
 #include "winograd.hpp"
 
@@ -243,7 +244,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     fast_data_.reset(), fast_weights_.reset();
     int8_.reset(), int8_fused_.reset();
     picture_.reset(), picture_fused_.reset();
-    learned_.reset(), spread_.reset(), separable_.reset();
+    learned_.reset(), spread_.reset(), joined_.reset();
     has_fused_ = false;
     if (layer.options.integers("kernel").size() > 3) {
         many_axes_ = make_nd_convolution(Family::reverse);
@@ -255,7 +256,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     folded_ = {};
     if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
     if (!Family::reverse && (make_picture(layer) || make_int8(layer))) return;
-    if (layer.fused_product) separable_ = std::make_unique<Separable>(layer, *window_);
+    if (layer.fused_product) joined_ = Joined::make(layer, *window_);
     make_forward(layer);
     if (layer.backward && is_any(layer.propagate)) make_data(*window_);
     if (layer.backward && is_any(layer.learns)) make_weights(*window_);
@@ -281,7 +282,7 @@ std::string WindowKernel<Family>::method(const Layer& layer, Kernel::Part part) 
     if (picture_) return "picture: few channels in narrow numbers";
     if (int8_) return int8_->name();
     const bool fuse = has_fused_ && layer.fused;
-    if (fuse && separable_) return "separable: with the 1 x 1 convolution behind it";
+    if (fuse && joined_) return joined_->name();
     const ForwardPass& pass = fuse ? fused_ : forward_;
     return pass.fast ? pass.fast->name() : direct(pass.desc);
 }

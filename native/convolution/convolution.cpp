@@ -5,11 +5,11 @@
 #include "../engine/instructions.hpp"
 #include "../engine/net.hpp"
 #include "int8_convolution.hpp"
+#include "joined.hpp"
 #include "learned_weights.hpp"
 #include "other_term.hpp"
 #include "picture_convolution.hpp"
 #include "pixels.hpp"
-#include "separable.hpp"
 #include "spread_points.hpp"
 #include "window_pass.hpp"
 
@@ -86,7 +86,7 @@ template <class Family>
 void WindowKernel<Family>::forward(Layer& layer) {
     if (many_axes_) return many_axes_->forward(layer);
     const bool fuse = has_fused_ && layer.fused;
-    if (fuse && separable_) return separable_->run(layer);
+    if (fuse && joined_) return joined_->run(layer);
     if (fuse && !int8_ && !picture_ && !layer.fused_affine.empty()) folded_.follow(layer);
     for (size_t i = 0; i < layer.bottoms.size(); ++i) {
         if (layer.tops[i]->count() == 0) continue;
@@ -196,7 +196,7 @@ std::optional<double> WindowKernel<Family>::products(const Layer& layer) const {
 template <class Family>
 bool WindowKernel<Family>::joins(const Layer& layer, const Layer& product) const {
     return !Family::reverse && dynamic_cast<const WindowKernel*>(product.kernel.get()) &&
-           Separable::suits(layer, product);
+           Joined::suits(layer, product);
 }
 
 // Pictures are read in whole rows.

@@ -48,7 +48,7 @@ class Int8Convolution;
 class PictureConvolution;
 class LearnedWeights;
 class SpreadPoints;
-class Separable;
+class Joined;
 
 template <class Family>
 class WindowKernel final : public Kernel {
@@ -124,7 +124,7 @@ class WindowKernel final : public Kernel {
     std::unique_ptr<LearnedWeights> learned_;
     std::unique_ptr<SpreadPoints> spread_;
     // With the convolution that follows.
-    std::unique_ptr<Separable> separable_;
+    std::unique_ptr<Joined> joined_;
     Accumulator weight_sum_, bias_sum_;
 };
 

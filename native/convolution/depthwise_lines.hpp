@@ -7,11 +7,23 @@
 
 namespace sn {
 
+// What makes the planes out of others, if anything does: a convolution of single pixels.
+struct DepthwisePoints {
+    // Of the images; 0: the images are the planes.
+    int64_t channels = 0;
+    // Sixteen weights for each channel of each block of outputs.
+    const float* weights = nullptr;
+    // One for each output.
+    const float* bias = nullptr;
+    LoopEnding end;
+};
+
 struct DepthwisePlane {
     // Planes of sixteen channels.  The window is a square of `side` taps: 3, 5 or 7.
     int64_t channels, blocks, height, width, rows, columns, side;
     int64_t stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
     const float* images;
+    DepthwisePoints points;
     // Sixteen weights for each tap of each block.
     const float* weights;
     // y = sum + bias (if any), plus the old value if it `adds`; and the function of that.

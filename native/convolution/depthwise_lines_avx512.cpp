@@ -74,6 +74,59 @@ void sum_row_of(const DepthwisePlane& job, const float* const (&lines)[side],
     sum_row<side, pixels, 0>(job, lines, weights, to);
 }
 
+// Some pixels of a line, from `columns` neighbouring ones of each block of the images.
+template <int pixels>
+void make_points(const DepthwisePoints& points, const float* from, int64_t apart,
+                 const float* weights, __m512 bias, float* to) {
+    __m512 sums[pixels];
+#pragma GCC unroll 16
+    for (int u = 0; u < pixels; ++u) sums[u] = bias;
+    for (int64_t first = 0; first < points.channels; first += lanes, from += apart) {
+        const int64_t count = std::min(lanes, points.channels - first);
+        for (int64_t c = 0; c < count; ++c, weights += lanes) {
+            const __m512 factor = _mm512_loadu_ps(weights);
+#pragma GCC unroll 16
+            for (int u = 0; u < pixels; ++u)
+                sums[u] = _mm512_fmadd_ps(factor, _mm512_set1_ps(from[u * lanes + c]), sums[u]);
+        }
+    }
+    finish(points.end, sums);
+#pragma GCC unroll 16
+    for (int u = 0; u < pixels; ++u) _mm512_storeu_ps(to + u * lanes, sums[u]);
+}
+
+// The last pixels are made together with some that have been made before.
+template <int pixels>
+void make_line(const DepthwisePoints& points, const float* from, int64_t apart,
+               const float* weights, __m512 bias, int64_t columns, float* to) {
+    for (int64_t x = 0; x < columns; x += pixels) {
+        const int64_t at = std::min(x, columns - pixels) * lanes;
+        make_points<pixels>(points, from + at, apart, weights, bias, to + at);
+    }
+}
+
+// A line of a plane, `columns` wide.
+void put_line(const DepthwisePlane& job, int64_t plane, int64_t line, const Weights& weights,
+              int64_t columns, float* to) {
+    const int64_t size = job.height * job.width * lanes, at = line * job.width * lanes;
+    const DepthwisePoints& points = job.points;
+    if (points.channels == 0) {
+        std::memcpy(to, job.images + plane * size + at,
+                    static_cast<size_t>(columns * lanes) * sizeof(float));
+        return;
+    }
+    const int64_t blocks = (points.channels + lanes - 1) / lanes, block = plane % job.blocks;
+    const float* from = job.images + plane / job.blocks * blocks * size + at;
+    const float* factors = points.weights + block * points.channels * lanes;
+    const __m512 bias = _mm512_maskz_loadu_ps(weights.real, points.bias + block * lanes);
+    if (columns >= 14)
+        make_line<14>(points, from, size, factors, bias, columns, to);
+    else if (columns >= 7)
+        make_line<7>(points, from, size, factors, bias, columns, to);
+    else
+        make_line<1>(points, from, size, factors, bias, columns, to);
+}
+
 template <int side>
 void sum_plane(const DepthwisePlane& job, int64_t plane, int64_t begin, int64_t end,
                float* scratch) {
@@ -83,7 +136,6 @@ void sum_plane(const DepthwisePlane& job, int64_t plane, int64_t begin, int64_t 
     const Weights weights{
         job.weights + block * side * side * lanes,
         job.bias ? _mm512_maskz_loadu_ps(real, job.bias + channel) : _mm512_setzero_ps(), real};
-    const float* image = job.images + plane * job.height * job.width * lanes;
     const int64_t kept = std::max<int64_t>(0, std::min(job.width, job.line() - job.pad_x));
     const float* zeros = scratch + reach * size;
     // The first line that has not been put there.
@@ -92,9 +144,8 @@ void sum_plane(const DepthwisePlane& job, int64_t plane, int64_t begin, int64_t 
         const int64_t first = y * job.stride_y - job.pad_y;
         for (next = std::max(next, first); next < first + reach; ++next)
             if (next >= 0 && next < job.height)
-                std::memcpy(scratch + next % reach * size + job.pad_x * lanes,
-                            image + next * job.width * lanes,
-                            static_cast<size_t>(kept * lanes) * sizeof(float));
+                put_line(job, plane, next, weights, kept,
+                         scratch + next % reach * size + job.pad_x * lanes);
         const float* lines[side];
         for (int64_t i = 0; i < side; ++i) {
             const int64_t line = first + i * job.dilation_y;

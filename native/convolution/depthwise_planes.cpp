@@ -55,10 +55,16 @@ DepthwisePlanes::DepthwisePlanes(const Layer& layer, const Window& window, bool 
     weights_ = {window.weights, memory::data_type::f32, memory::format_tag::Goihw16g};
 }
 
-// Where there are fewer planes than threads need, these take parts of planes.
 void DepthwisePlanes::run(const memory& source, const memory& weights, const End& end,
                           const memory& target) const {
+    run(source, {}, weights, end, target);
+}
+
+// Where there are fewer planes than threads need, these take parts of planes.
+void DepthwisePlanes::run(const memory& source, const DepthwisePoints& points,
+                          const memory& weights, const End& end, const memory& target) const {
     DepthwisePlane job = plane_;
+    job.points = points;
     job.images = values_of<float>(source), job.weights = values_of<float>(weights);
     job.to = values_of<float>(target), job.bias = end.bias, job.adds = end.adds;
     constexpr int64_t few = 8;
@@ -76,7 +82,7 @@ void DepthwisePlanes::run(const memory& source, const memory& weights, const End
                                 (strip + 1) * job.rows / strips, scratch);
             }
         },
-        job.rows / strips * job.columns * lanes * job.side * job.side / 4);
+        job.rows / strips * job.columns * lanes * (job.side * job.side / 4 + points.channels));
 }
 
 }  // namespace sn

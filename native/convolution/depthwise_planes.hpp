@@ -22,6 +22,9 @@ class DepthwisePlanes final : public WindowPass {
 
     void run(const dnnl::memory& source, const dnnl::memory& weights, const End& end,
              const dnnl::memory& target) const override;
+    // The source is what points make of another.
+    void run(const dnnl::memory& source, const DepthwisePoints& points, const dnnl::memory& weights,
+             const End& end, const dnnl::memory& target) const;
     void learn(const dnnl::memory&, const dnnl::memory&, const dnnl::memory&,
                const dnnl::memory&) const override {}
 

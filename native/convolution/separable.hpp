@@ -4,20 +4,21 @@
 
 #include <vector>
 
-#include "convolution.hpp"
+#include "../engine/plan/folded_weights.hpp"
+#include "joined.hpp"
 #include "separable_rows.hpp"
 
 namespace sn {
 
-class Separable {
+class Separable final : public Joined {
    public:
     // Whether `layer`, with what is fused into it, and `product`, with what is fused into that,
     // are computed so.
     static bool suits(const Layer& layer, const Layer& product);
     Separable(const Layer& layer, const Window& window);
 
-    // From the layer's bottom to the last top of the layer's fused_product.
-    void run(const Layer& layer);
+    const char* name() const override { return "separable: with the 1 x 1 convolution behind it"; }
+    void run(const Layer& layer) override;
 
    private:
     void pack_taps(const Layer& layer);

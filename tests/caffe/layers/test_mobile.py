@@ -84,6 +84,32 @@ def test_a_window_for_each_channel(sizes: tuple[int, ...], function: str, summed
     assert all(times[names.index(name)] == 0 for name in ("sum", "f") if name in names)
 
 
+@needs_avx512
+@pytest.mark.parametrize("ends", [("swish", "swish"), ("relu6", "none"), ("above zero", "relu")])
+@pytest.mark.parametrize("inputs", [3, 16, 40, 112])
+@pytest.mark.parametrize("sizes", PLANES, ids=str)
+def test_points_before_them(sizes: tuple[int, ...], inputs: int, ends: tuple[str, str]) -> None:
+    layers, shapes = planes(sizes, ends[1], False)
+    records, channels, height, width = shapes["x"]
+    front = text(
+        "wide",
+        "Convolution",
+        "w",
+        "x",
+        f"convolution_param {{ num_output: {channels} kernel_size: 1 }}",
+    )
+    if FUNCTIONS[ends[0]]:
+        front += f'layer {{ name: "f0" {FUNCTIONS[ends[0]]} bottom: "x" top: "x" }} '
+    case = Case("chain", front + layers, {"w": (records, inputs, height, width)}).but(**FORWARD)
+    for threads in (1, 2):
+        assert not check(case.but(threads=threads))
+    net = caffe.Net.from_proto(message(case, {}), caffe.TEST, keep_blobs=False)
+    net.forward()
+    number = [node.name for node in net.graph.nodes].index("wide")
+    is_joined = net._runtime.native.methods(number)["forward"].startswith("expanded: ")
+    assert is_joined == (height * width >= 100)
+
+
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize(
     "shape", [(3, 21, 5, 4), (2, 40, 7, 7), (1, 24, 3, 3), (2, 128, 9, 9)], ids=str

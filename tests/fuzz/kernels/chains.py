@@ -99,14 +99,18 @@ def gated(rng: Draw) -> Case:
     of few outputs, a factor for each channel of each record, and points."""
     width, side, stride = channels(rng), rng.choice((3, 5, 7)), rng.choice((1, 1, 2))
     x = (some(rng, 1, 8), width, *image(rng, (2, 2), 48))
-    check_work(math.prod(x) * (side * side + 24), math.prod(x) * 3, width * width)
+    check_work(math.prod(x) * (side * side + 64), math.prod(x) * 3, width * width)
 
     def convolved(top: str, bottom: str, outputs: int, options: str = "kernel_size: 1") -> str:
         described = f"convolution_param {{ num_output: {outputs} {options} }}"
         return text(top, "Convolution", bottom, top, described)
 
     window = f"group: {width} kernel_size: {side} stride: {stride} pad: {side // 2}"
-    layers = convolved("y", "x", width, window)
+    layers, from_ = "", "x"
+    if rng.random() < 0.5:
+        x, from_ = (x[0], rng.choice((3, 8, 16, 24, 40)), *x[2:]), "wide"
+        layers = convolved("wide", "x", width) + function(rng, "f0", "wide", "wide")
+    layers += convolved("y", from_, width, window)
     layers += function(rng, "f", "y", "f")
     layers += text("m", "Pooling", "f", "m", "pooling_param { pool: AVE global_pooling: true }")
     layers += convolved("few", "m", max(1, width // 4)) + function(rng, "f1", "few", "few")
