@@ -5,6 +5,7 @@
 //                       eight bits: oneDNN's products of bytes (int8_convolution)
 //                       with the 1 x 1 convolution behind it, by AMX (separable)
 //                       1 x 1 with windows of one channel behind it, in float32 (expanded)
+//                       groups of 4, 8 and 16 channels, in the test phase (grouped)
 //                       windows of 3 x 3 and 5 x 5 with fewer products (winograd)
 //                       a window for each channel, in bfloat16 (depthwise), or in float32 in the
 //                       test phase (depthwise_planes)
@@ -21,8 +22,8 @@
 #include "convolution.hpp"
 #include "depthwise.hpp"
 #include "depthwise_planes.hpp"
+#include "fused_pass.hpp"
 #include "int8_convolution.hpp"
-#include "joined.hpp"
 #include "learned_weights.hpp"
 #include "nd_convolution.hpp"
 #include "picture_convolution.hpp"
@@ -149,8 +150,8 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
     made.fast = fast(window, WindowPass::Pass::forward);
     if (!made.fast && DepthwisePlanes::suits(layer, window, fused))
         made.fast = std::make_unique<DepthwisePlanes>(layer, window, fused);
-    made.ends =
-        fused && layer.fused_ending && (made.fast ? made.fast->ends() : !spoils_functions());
+    made.ends = fused && layer.fused_ending &&
+                (made.fast ? made.fast->ends(*layer.fused_ending) : !spoils_functions());
     if (fused) with.set_post_ops(post_ops(layer, made.ends));
     const auto describe = [&](memory::format_tag from, memory::format_tag to, bool or_none) {
         return within_bounds(
@@ -244,7 +245,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     fast_data_.reset(), fast_weights_.reset();
     int8_.reset(), int8_fused_.reset();
     picture_.reset(), picture_fused_.reset();
-    learned_.reset(), spread_.reset(), joined_.reset();
+    learned_.reset(), spread_.reset(), fused_pass_.reset();
     has_fused_ = false;
     if (layer.options.integers("kernel").size() > 3) {
         many_axes_ = make_nd_convolution(Family::reverse);
@@ -256,7 +257,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     folded_ = {};
     if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
     if (!Family::reverse && (make_picture(layer) || make_int8(layer))) return;
-    if (layer.fused_product) joined_ = Joined::make(layer, *window_);
+    if (has_fused_) fused_pass_ = FusedPass::make(layer, *fused_window_);
     make_forward(layer);
     if (layer.backward && is_any(layer.propagate)) make_data(*window_);
     if (layer.backward && is_any(layer.learns)) make_weights(*window_);
@@ -282,7 +283,7 @@ std::string WindowKernel<Family>::method(const Layer& layer, Kernel::Part part) 
     if (picture_) return "picture: few channels in narrow numbers";
     if (int8_) return int8_->name();
     const bool fuse = has_fused_ && layer.fused;
-    if (fuse && joined_) return joined_->name();
+    if (fuse && fused_pass_) return fused_pass_->name();
     const ForwardPass& pass = fuse ? fused_ : forward_;
     return pass.fast ? pass.fast->name() : direct(pass.desc);
 }

@@ -4,8 +4,8 @@
 
 #include "../engine/instructions.hpp"
 #include "../engine/net.hpp"
+#include "fused_pass.hpp"
 #include "int8_convolution.hpp"
-#include "joined.hpp"
 #include "learned_weights.hpp"
 #include "other_term.hpp"
 #include "picture_convolution.hpp"
@@ -62,7 +62,10 @@ void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
     else if (window_->bias)
         bias = layer.param(1);
     if (pass.fast) {
-        pass.fast->run(from, weights, {bias, fuse && layer.fused_sum, fuse && layer.fused_relu},
+        const auto function = pass.ends ? LoopEnding::of(false, layer.fused_ending) : std::nullopt;
+        pass.fast->run(from, weights,
+                       {bias, fuse && layer.fused_sum, fuse && layer.fused_relu,
+                        function.value_or(LoopEnding{})},
                        to);
         if (fuse && !pass.ends) end(layer, top);
         return;
@@ -86,7 +89,7 @@ template <class Family>
 void WindowKernel<Family>::forward(Layer& layer) {
     if (many_axes_) return many_axes_->forward(layer);
     const bool fuse = has_fused_ && layer.fused;
-    if (fuse && joined_) return joined_->run(layer);
+    if (fuse && fused_pass_) return fused_pass_->run(layer);
     if (fuse && !int8_ && !picture_ && !layer.fused_affine.empty()) folded_.follow(layer);
     for (size_t i = 0; i < layer.bottoms.size(); ++i) {
         if (layer.tops[i]->count() == 0) continue;
@@ -196,7 +199,7 @@ std::optional<double> WindowKernel<Family>::products(const Layer& layer) const {
 template <class Family>
 bool WindowKernel<Family>::joins(const Layer& layer, const Layer& product) const {
     return !Family::reverse && dynamic_cast<const WindowKernel*>(product.kernel.get()) &&
-           Joined::suits(layer, product);
+           FusedPass::joins(layer, product);
 }
 
 // Pictures are read in whole rows.

@@ -48,7 +48,7 @@ class Int8Convolution;
 class PictureConvolution;
 class LearnedWeights;
 class SpreadPoints;
-class Joined;
+class FusedPass;
 
 template <class Family>
 class WindowKernel final : public Kernel {
@@ -123,8 +123,8 @@ class WindowKernel final : public Kernel {
     // The gradients of the weights alone, or of the data, where that is faster.
     std::unique_ptr<LearnedWeights> learned_;
     std::unique_ptr<SpreadPoints> spread_;
-    // With the convolution that follows.
-    std::unique_ptr<Joined> joined_;
+    // With all that is fused into it, where that is faster than oneDNN's.
+    std::unique_ptr<FusedPass> fused_pass_;
     Accumulator weight_sum_, bias_sum_;
 };
 

@@ -1,7 +1,6 @@
 #include "depthwise.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "../engine/instructions.hpp"
 #include "../engine/lanes.hpp"
@@ -139,7 +138,7 @@ void Depthwise::run_job(const memory& source, const memory& weights, const End& 
     job.images = values_of<uint16_t>(source), job.to = values_of<uint16_t>(target);
     job.weights = values_of<uint16_t>(weights), job.zeros = zeros_.data();
     job.bias = end.bias, job.adds = end.adds;
-    job.least = end.relu ? 0.0F : -std::numeric_limits<float>::infinity();
+    job.end = end.relu ? *LoopEnding::of(true, {}) : end.function;
     parallel(
         images_ * job.rows, [=](int64_t begin, int64_t stop) { depthwise_rows(job, begin, stop); },
         job.columns * job.channels * job.side * job.side);

@@ -25,6 +25,8 @@ class Depthwise final : public WindowPass {
         return "depthwise: a window for each channel, in bfloat16";
     }
 
+    bool ends(const Ending& end) const override { return job_ && LoopEnding::of(false, end); }
+
     void run(const dnnl::memory& source, const dnnl::memory& weights, const End& end,
              const dnnl::memory& target) const override;
     void learn(const dnnl::memory& source, const dnnl::memory& slopes, const dnnl::memory& weights,

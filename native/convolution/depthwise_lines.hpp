@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "loop_ending.hpp"
+#include "plane_lines.hpp"
 
 namespace sn {
 
@@ -18,10 +19,9 @@ struct DepthwisePoints {
     LoopEnding end;
 };
 
-struct DepthwisePlane {
-    // Planes of sixteen channels.  The window is a square of `side` taps: 3, 5 or 7.
-    int64_t channels, blocks, height, width, rows, columns, side;
-    int64_t stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
+struct DepthwisePlane : PlaneWindow {
+    // Planes of sixteen channels, of windows of 3, 5 or 7 taps along each axis.
+    int64_t channels, blocks;
     const float* images;
     DepthwisePoints points;
     // Sixteen weights for each tap of each block.
@@ -31,12 +31,6 @@ struct DepthwisePlane {
     bool adds;
     LoopEnding end;
     float* to;
-
-    int64_t reach() const { return (side - 1) * dilation_y + 1; }
-    // Of a line with what surrounds it, in vectors.
-    int64_t line() const;
-    // Numbers of a thread's memory.
-    int64_t scratch() const { return (reach() + 1) * line() * 16; }
 };
 
 // Computes rows `begin` to `end` of a plane of the target; the scratch begins with zeros, and

@@ -1,5 +1,3 @@
-// A line of the source is put between zeros, where all windows that look at it find it in the first
-// cache.
 #include <algorithm>
 #include <cstring>
 
@@ -130,34 +128,23 @@ void put_line(const DepthwisePlane& job, int64_t plane, int64_t line, const Weig
 template <int side>
 void sum_plane(const DepthwisePlane& job, int64_t plane, int64_t begin, int64_t end,
                float* scratch) {
-    const int64_t block = plane % job.blocks, channel = block * lanes, reach = job.reach();
-    const int64_t size = job.line() * lanes;
+    const int64_t block = plane % job.blocks, channel = block * lanes;
     const auto real = static_cast<__mmask16>((1U << std::min(lanes, job.channels - channel)) - 1U);
     const Weights weights{
         job.weights + block * side * side * lanes,
         job.bias ? _mm512_maskz_loadu_ps(real, job.bias + channel) : _mm512_setzero_ps(), real};
-    const int64_t kept = std::max<int64_t>(0, std::min(job.width, job.line() - job.pad_x));
-    const float* zeros = scratch + reach * size;
-    // The first line that has not been put there.
-    int64_t next = begin * job.stride_y - job.pad_y;
-    for (int64_t y = begin; y < end; ++y) {
-        const int64_t first = y * job.stride_y - job.pad_y;
-        for (next = std::max(next, first); next < first + reach; ++next)
-            if (next >= 0 && next < job.height)
-                put_line(job, plane, next, weights, kept,
-                         scratch + next % reach * size + job.pad_x * lanes);
-        const float* lines[side];
-        for (int64_t i = 0; i < side; ++i) {
-            const int64_t line = first + i * job.dilation_y;
-            lines[i] = line >= 0 && line < job.height ? scratch + line % reach * size : zeros;
-        }
-        float* to = job.to + (plane * job.rows + y) * job.columns * lanes;
-        // As many as most images of published nets are divided by.
-        if (job.columns >= 14)
-            sum_row_of<side, 14>(job, lines, weights, to);
-        else
-            sum_row_of<side, 7>(job, lines, weights, to);
-    }
+    over_lines<side>(
+        job, begin, end, scratch,
+        [&](int64_t line, int64_t columns, float* to) {
+            put_line(job, plane, line, weights, columns, to);
+        },
+        [&](int64_t row, const float* const(&lines)[side]) {
+            float* to = job.to + (plane * job.rows + row) * job.columns * lanes;
+            if (job.together() == 14)
+                sum_row_of<side, 14>(job, lines, weights, to);
+            else
+                sum_row_of<side, 7>(job, lines, weights, to);
+        });
 }
 }  // namespace
 

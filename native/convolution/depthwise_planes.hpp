@@ -18,7 +18,7 @@ class DepthwisePlanes final : public WindowPass {
     const char* name() const override {
         return "planes: a window for each channel, and the function behind it";
     }
-    bool ends() const override { return true; }
+    bool ends(const Ending& end) const override { return LoopEnding::of(false, end).has_value(); }
 
     void run(const dnnl::memory& source, const dnnl::memory& weights, const End& end,
              const dnnl::memory& target) const override;

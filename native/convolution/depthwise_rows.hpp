@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "loop_ending.hpp"
+
 namespace sn {
 
 struct DepthwiseJob {
@@ -15,10 +17,10 @@ struct DepthwiseJob {
     const uint16_t* zeros;
     // A row of channels for each tap.
     const uint16_t* weights;
-    // y = sum + bias (if any), plus the old value if it `adds`, at least `least`.
+    // y = sum + bias (if any), plus the old value if it `adds`; and the function of that.
     const float* bias;
     bool adds;
-    float least;
+    LoopEnding end;
     uint16_t* to;
 };
 

@@ -1,14 +1,9 @@
 // Two taps are multiplied and added at once.  Their values are interleaved, which takes 32 channels
 // to two vectors of sums: one with the channels 0 to 3, 8 to 11 and so on, one with the others.
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 takes the undefined registers of its own header for a mistake.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-
 #include <algorithm>
 
 #include "depthwise_rows.hpp"
+#include "endings_avx512.hpp"
 
 namespace sn {
 
@@ -96,8 +91,9 @@ struct Strip {
             sums.low = _mm512_add_ps(sums.low, old.low);
             sums.high = _mm512_add_ps(sums.high, old.high);
         }
-        const __m512 least = _mm512_set1_ps(job.least);
-        sums = {_mm512_max_ps(least, sums.low), _mm512_max_ps(least, sums.high)};
+        __m512 both[] = {sums.low, sums.high};
+        finish(job.end, both);
+        sums = {both[0], both[1]};
         // Masks slow a store down.
         if (whole)
             _mm512_storeu_si512(to, sums.narrowed());

@@ -5,11 +5,11 @@
 
 #include "../engine/plan/folded_weights.hpp"
 #include "depthwise_planes.hpp"
-#include "joined.hpp"
+#include "fused_pass.hpp"
 
 namespace sn {
 
-class Expanded final : public Joined {
+class Expanded final : public FusedPass {
    public:
     static bool suits(const Layer& layer, const Layer& product);
     Expanded(const Layer& layer, const Window& window);

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "../engine/plan/folded_weights.hpp"
-#include "joined.hpp"
+#include "fused_pass.hpp"
 #include "separable_rows.hpp"
 
 namespace sn {
 
-class Separable final : public Joined {
+class Separable final : public FusedPass {
    public:
     // Whether `layer`, with what is fused into it, and `product`, with what is fused into that,
     // are computed so.

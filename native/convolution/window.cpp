@@ -99,4 +99,14 @@ Window::Window(const Layer& layer, bool reverse, bool fused) {
     plain_bias = {{outputs}, memory::data_type::f32, memory::format_tag::x};
 }
 
+PlaneWindow Window::plane() const {
+    PlaneWindow made{};
+    made.height = source[2], made.width = source[3];
+    made.rows = target[2], made.columns = target[3], made.side = weights.back();
+    made.stride_y = strides[0], made.stride_x = strides[1];
+    made.pad_y = before[0], made.pad_x = before[1];
+    made.dilation_y = dilations[0] + 1, made.dilation_x = dilations[1] + 1;
+    return made;
+}
+
 }  // namespace sn

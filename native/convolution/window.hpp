@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../engine/layer.hpp"
+#include "plane_lines.hpp"
 
 namespace sn {
 
@@ -14,6 +15,9 @@ inline bool is_depthwise(const Layer& layer) {
 struct Window {
     // With the layers fused into it, a convolution may skip pixels.
     Window(const Layer& layer, bool reverse, bool fused);
+
+    // Of an image with a square window.
+    PlaneWindow plane() const;
 
     dnnl::memory::dims source, target, weights, strides, dilations, before, after;
     dnnl::memory::desc plain_weights, plain_bias;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../engine/layer.hpp"
+#include "loop_ending.hpp"
 
 namespace sn {
 
@@ -19,13 +20,15 @@ class WindowPass {
     const dnnl::memory::desc& target() const { return target_; }
     const dnnl::memory::desc& weights() const { return weights_; }
 
-    // Whether it computes the function at the end of a fused layer, too.
-    virtual bool ends() const { return false; }
+    // Whether it computes this function at its end, too.
+    virtual bool ends(const Ending&) const { return false; }
 
-    // How the sums are finished: plus a bias, plus the target's old values, at least zero.
+    // How the sums are finished: plus a bias, plus the target's old values, at least zero; or a
+    // function that the pass `ends` with.
     struct End {
         const float* bias = nullptr;
         bool adds = false, relu = false;
+        LoopEnding function{};
     };
     // Forward, or backward to the data.
     virtual void run(const dnnl::memory& source, const dnnl::memory& weights, const End& end,

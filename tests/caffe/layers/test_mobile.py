@@ -110,6 +110,53 @@ def test_points_before_them(sizes: tuple[int, ...], inputs: int, ends: tuple[str
     assert is_joined == (height * width >= 100)
 
 
+@needs_avx512
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize(("function", "summed"), [("relu", False), ("swish", True)])
+@pytest.mark.parametrize("width", [4, 8, 16])
+@pytest.mark.parametrize(
+    ("records", "groups", "height", "columns", "side", "stride"),
+    [(2, 13, 28, 28, 3, 1), (1, 55, 7, 7, 3, 1), (1, 6, 57, 30, 3, 2), (2, 26, 15, 13, 5, 2)],
+)
+def test_groups_of_few_channels(
+    records: int,
+    groups: int,
+    height: int,
+    columns: int,
+    side: int,
+    stride: int,
+    width: int,
+    function: str,
+    summed: bool,
+    precision: str,
+) -> None:
+    if precision == "bf16" and not has_bf16():
+        pytest.skip("no bfloat16")
+    channels = groups * width
+    sizes = (records, channels, height, columns, side, stride, side // 2, 1)
+    layers, inputs = planes(sizes, function, summed)
+    layers = layers.replace(f"group: {channels}", f"group: {groups}")
+    case = Case("chain", layers, inputs, precision).but(**FORWARD)
+    for threads in (1, 2):
+        assert not check(case.but(threads=threads))
+    net = caffe.Net.from_proto(message(case, {}), caffe.TEST, keep_blobs=False, precision=precision)
+    net.forward()
+    number = [node.name for node in net.graph.nodes].index("y")
+    assert net._runtime.native.methods(number)["forward"].startswith("groups: ")
+
+
+def test_the_mean_of_each_channel() -> None:
+    """Behind channels that fill no vector, whose layout oneDNN had plain loops for."""
+    for channels, size in ((48, 13), (21, 7), (104, 1), (7, 5), (300, 3)):
+        front = f"convolution_param {{ num_output: {channels} kernel_size: 1 }}"
+        mean = "pooling_param { pool: AVE global_pooling: true }"
+        layers = text("y", "Convolution", "x", "y", front) + text("m", "Pooling", "y", "m", mean)
+        shape = {"x": (2, 16, size, size + 1)}
+        for precision in ("float32", *(["bf16"] if has_bf16() else [])):
+            case = Case("pooling", layers, shape, precision).but(**FORWARD)
+            assert not check(case), case
+
+
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize(
     "shape", [(3, 21, 5, 4), (2, 40, 7, 7), (1, 24, 3, 3), (2, 128, 9, 9)], ids=str

@@ -66,8 +66,11 @@ def window(rng: Draw, largest: int) -> tuple[Pair, Pair, Pair, Pair]:
 def groups(rng: Draw, inputs: int, outputs: int) -> tuple[int, int]:
     """Groups and outputs: mostly one group, else one of each channel or of several."""
     drawn = rng.random()
-    if drawn < 0.75:
+    if drawn < 0.7:
         return 1, outputs
+    if drawn < 0.75:
+        width = rng.choice([n for n in (4, 8, 16) if inputs % n == 0] or [1])
+        return inputs // width, inputs
     if drawn < 0.85:
         return inputs, inputs
     group = rng.choice([n for n in (2, 3, 4, 8, 16, 32, inputs) if inputs % n == 0] or [1])

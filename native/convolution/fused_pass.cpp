@@ -1,15 +1,18 @@
-#include "joined.hpp"
+#include "fused_pass.hpp"
 
 #include "expanded.hpp"
+#include "grouped.hpp"
 #include "separable.hpp"
 
 namespace sn {
 
-bool Joined::suits(const Layer& layer, const Layer& product) {
+bool FusedPass::joins(const Layer& layer, const Layer& product) {
     return Separable::suits(layer, product) || Expanded::suits(layer, product);
 }
 
-std::unique_ptr<Joined> Joined::make(const Layer& layer, const Window& window) {
+std::unique_ptr<FusedPass> FusedPass::make(const Layer& layer, const Window& window) {
+    if (!layer.fused_product)
+        return Grouped::suits(layer, window) ? std::make_unique<Grouped>(layer, window) : nullptr;
     if (Separable::suits(layer, *layer.fused_product))
         return std::make_unique<Separable>(layer, window);
     return std::make_unique<Expanded>(layer, window);

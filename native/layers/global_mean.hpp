@@ -1,0 +1,94 @@
+// The mean of each channel of each image, in the layout that the images have.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "../engine/channels.hpp"
+#include "../engine/lanes.hpp"
+#include "../engine/parallel.hpp"
+
+namespace sn {
+
+namespace global_mean {
+// Channels that are added up at once.
+constexpr int64_t vectors = 4, strip = vectors * lanes;
+
+// The sums of `width` neighbouring channels over pixels `step` apart.
+template <class T>
+SN_INLINE void add_up(const T* from, int64_t pixels, int64_t step, int64_t width, float* sums) {
+    if (width < lanes) {
+        for (int64_t p = 0; p < pixels; ++p)
+            for (int64_t c = 0; c < width; ++c) sums[c] += from[p * step + c];
+        return;
+    }
+    if (width == lanes) {
+        Lanes even{}, odd{};
+        int64_t p = 0;
+        for (; p + 2 <= pixels; p += 2) {
+            even += lanes_of(from + p * step);
+            odd += lanes_of(from + (p + 1) * step);
+        }
+        if (p < pixels) even += lanes_of(from + p * step);
+        put(even + odd, sums);
+        return;
+    }
+    int64_t at[vectors];
+    Lanes totals[vectors] = {};
+    // The last vector begins where all of its channels are.
+    for (int64_t v = 0; v < vectors; ++v) at[v] = std::min(v * lanes, width - lanes);
+    for (int64_t p = 0; p < pixels; ++p)
+        for (int64_t v = 0; v < vectors; ++v) totals[v] += lanes_of(from + p * step + at[v]);
+    for (int64_t v = 0; v < vectors; ++v) put(totals[v], sums + at[v]);
+}
+
+// Of one channel: as many sums as a vector has lanes.
+template <class T>
+SN_INLINE float add_row(const T* from, int64_t pixels) {
+    Lanes totals{};
+    int64_t p = 0;
+    for (; p + lanes <= pixels; p += lanes) totals += lanes_of(from + p);
+    float sum = 0;
+    for (int64_t l = 0; l < lanes; ++l) sum += totals[l];
+    for (; p < pixels; ++p) sum += from[p];
+    return sum;
+}
+
+template <class T>
+void run(const Channels& view, const T* from, float* to) {
+    const int64_t strips = (view.block + strip - 1) / strip;
+    const float share = 1.0F / static_cast<float>(view.inner);
+    parallel(
+        view.rows() * strips,
+        [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+            for (int64_t item = begin; item < end; ++item) {
+                const int64_t row = item / strips, first = item % strips * strip;
+                const T* image = from + row * view.row_size();
+                float* means =
+                    to + row / view.groups * view.channels + row % view.groups * view.block;
+                if (view.block == 1) {
+                    *means = share * add_row(image, view.inner);
+                    continue;
+                }
+                float sums[strip] = {};
+                const int64_t width = std::min(strip, view.block - first);
+                add_up(image + first, view.inner, view.block, width, sums);
+                const int64_t real = std::min(width, view.real(row) - first);
+                for (int64_t c = 0; c < real; ++c) means[first + c] = share * sums[c];
+            }
+        },
+        view.inner * std::min(strip, view.block));
+}
+}  // namespace global_mean
+
+// `top` has a number for each channel of each image of `bottom`.
+inline void mean_of_channels(const Tensor& bottom, Tensor& top) {
+    const Channels view = channels_of(bottom, bottom.newest());
+    const auto from = bottom.read(view.desc), to = top.write(top.plain());
+    typed(view.desc, [&](auto type) {
+        using T = decltype(type);
+        global_mean::run(view, values_of<T>(from), values_of<float>(to));
+    });
+}
+
+}  // namespace sn
