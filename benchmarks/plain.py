@@ -24,7 +24,7 @@ from benchmarks.digits import digits
 from benchmarks.precisions import Data, Task, example_named, letters
 from sparknet import SolverParams
 from sparknet.loaders import MNIST
-from sparknet.summary.spread import Spread
+from sparknet.summary.spread import Spread, difference
 
 CELL, SIDE = 4, 16
 """In pixels: of the gradients' histograms, and of an outline."""
@@ -243,9 +243,13 @@ def compared(name: str, seeds: int) -> list[str]:
         for way, one in ways.items():
             score = one.score(settings[way], task.learned, task.held)
             scores.setdefault(f"{way} {settings[way]}", []).append(score)
-    return [
-        f"| {name} | {way} | {Spread.of(all_).text(100, 2, ' %')} |" for way, all_ in scores.items()
-    ]
+    rows = []
+    net = dict(enumerate(scores["net"]))
+    for way, found in scores.items():
+        apart = difference(net, dict(enumerate(found)))
+        told = f"{apart.spread.text(100, 2)} | {apart.verdict}" if way != "net" else "|"
+        rows.append(f"| {name} | {way} | {Spread.of(found).text(100, 2, ' %')} | {told} |")
+    return rows
 
 
 def main() -> None:
@@ -253,7 +257,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=tuple(DATA), help="some of the data")
     parser.add_argument("--seeds", type=int, default=3, help="splits or drawings (3)")
     asked = parser.parse_args()
-    print("| pictures | way | accuracy |\n|---|---|---|")
+    print("| pictures | way | accuracy | less the net's, points | verdict |\n|---|---|---|---|---|")
     for name in asked.only or DATA:
         print("\n".join(compared(name, asked.seeds)), flush=True)
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from regions import Finder, mean_precision
 from scenes import MOST, NAMES, png, scene
-from trials import head, row
+from trials import against, head, row
 
 from sparknet import ConvLayer, NetParams, PoolLayer, RDDLayer, SolverParams
 from sparknet.dsl import Flatten, ReLU
@@ -161,6 +161,7 @@ def main(
     head("mean AP")
     row("threshold, outlines", plain)
     (precision,) = row("detector", nets)
+    against(plain, nets)
     print(f"mean average precision {precision:.1%} on {SCENES['held out']} scenes")
     print(f"nearest {NEAREST} of the same kind, of {len(answers)} objects")
     (share,) = row("detector's first layers", alike)

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from trials import head, row
+from trials import against, head, row
 
 from sparknet import Dropout, LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
 from sparknet.dsl import Accuracy, Concat, Convolution, Embed, Pooling, ReLU, Reshape
@@ -152,6 +152,8 @@ def main(
     head("accuracy")
     for name, accuracies in ways.items():
         (mean,) = row(name, accuracies)
+    *_, letters_alone, ours = ways.values()
+    against(letters_alone, ours)
     print(f"accuracy {mean:.1%} of {len(rows) - split} texts in {len(LANGUAGES)} languages")
     if folder is not None:
         import gallery

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from trials import head, row
+from trials import against, head, row
 
 from sparknet import NetParams, RDDLayer, SolverParams, WeightCollection
 from sparknet.dsl import (
@@ -199,6 +199,7 @@ def main(
     row("persistence: the last stays", [errors(np.repeat(seen[:, -1:], AHEAD, 1))], ".1f")
     straight = row("linear regression", [errors(straight_on(seen, weights, biases))], ".1f")[-1]
     ours = row("ConvLSTM", nets, ".1f")[-1]
+    against([straight] * seeds, [each[-1] for each in nets], scale=1)
     gain = 1 - ours / straight
     print(f"error below that of linear regression by {gain:.1%}")
     if folder is not None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from trials import head, row
+from trials import against, head, row
 
 from sparknet import (
     LinearLayer,
@@ -192,8 +192,10 @@ def main(
             )
             accuracies.append(trainer.fit(learned, held).outcome.metrics["accuracy"])
     head("accuracy")
-    row("words, linear SVM", [plain(*parts)])
+    (alone,) = row("words, linear SVM", [plain(*parts)])
     means = {name: row(f"convolutions, {name}", one)[0] for name, one in found.items()}
+    for accuracies in found.values():
+        against([alone] * seeds, accuracies)
     spark.stop()
     return means
 

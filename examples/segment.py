@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from regions import Finder, mean_iou
 from scenes import NAMES, png, scene
-from trials import head, row
+from trials import against, head, row
 
 from sparknet import ConvLayer, NetParams, PoolLayer, RDDLayer, SoftmaxWithLoss, SolverParams
 from sparknet.dsl import Deconvolution, Eltwise, ReLU
@@ -105,9 +105,10 @@ def main(
     spark = get_session(workers)
     once = 1 + epochs * SCENES["learned"] // BATCH
     rarely = max(1, once // workers // 4)  # as often as the dynamic way averages
+    control = f"every {rarely} steps"
     ways = {
         "every 10 steps": Averaging(steps=10),
-        f"every {rarely} steps": Averaging(steps=rarely),
+        control: Averaging(steps=rarely),
         "dynamic": DynamicAveraging(threshold=0.1),
         "once, at the end": Averaging(steps=once),
     }
@@ -143,6 +144,11 @@ def main(
     row("threshold, outlines", plain)
     for name, each in found.items():
         row(name, each, ".1%", ".0f", ".1f")
+    against(plain, [iou for iou, *_ in found["one worker"]])
+    if workers > 1:
+        rare, dynamic = ([iou for iou, *_ in found[name]] for name in (control, "dynamic"))
+        print("dynamic averaging, and its control:")
+        against(rare, dynamic)
     best = float(np.mean([iou for iou, *_ in found["one worker"]]))
     if folder is not None:
         import gallery

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from trials import head, row
+from trials import against, head, row
 
 from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
 from sparknet.dsl import (
@@ -183,6 +183,7 @@ def main(workers: int = 2, seeds: int = 1, epochs: int = EPOCHS) -> tuple[float,
     head("accuracy")
     (plain,) = row("features, support vectors", machines)
     (ours,) = row("convolutions", nets)
+    against(machines, nets)
     spark.stop()
     return plain, ours
 

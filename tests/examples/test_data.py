@@ -110,6 +110,16 @@ def test_a_row_has_the_mean_and_its_standard_error(capsys: pytest.CaptureFixture
     assert lines[2] == ["trees", "50.0%"]
 
 
+def test_a_difference_is_told_in_pairs_of_a_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Differences of 3, 4 and 5 points: a mean of 4, a deviation of 1, t = 4 * sqrt(3) > 4.3."""
+    from trials import against
+
+    assert against([0.1, 0.9, 0.5], [0.13, 0.94, 0.55]) == "higher"
+    assert "4.00 ± 0.58 points, higher" in capsys.readouterr().out
+    assert against([0.1, 0.9, 0.5], [0.13, 0.89, 0.55], scale=1) == "no difference seen"
+    assert against([0.1], [0.9]) == "one run says nothing of it"
+
+
 def test_the_net_of_forecasts_begins_as_the_linear_regression() -> None:
     """Its convolution computes what scikit-learn's regression on the same pixels does."""
     pytest.importorskip("pyspark")
