@@ -160,8 +160,8 @@ MODELS = {
 }
 
 
-def export(folder: Path, name: str, batch: int) -> None:
-    """Write the model and its inputs."""
+def export(folder: Path, name: str, batch: int, lengths: str = "") -> None:
+    """Write the model and its inputs; with `lengths` of any number of texts of any length."""
     import torch
 
     torch.manual_seed(1)
@@ -176,9 +176,10 @@ def export(folder: Path, name: str, batch: int) -> None:
         opset_version=17,
         input_names=list(inputs),
         output_names=["output"],
+        dynamic_axes={key: {0: "batch", 1: "length"} for key in inputs} if lengths else None,
     )
     np.savez(folder / f"{name}-{batch}.npz", **inputs)
 
 
 if __name__ == "__main__":
-    export(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    export(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), *sys.argv[4:])

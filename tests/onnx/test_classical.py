@@ -66,7 +66,8 @@ def test_linear_classifier(after: str, labels: tuple[int, ...], tmp_path: Path) 
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "trees": (learned("TreeEnsembleRegressor", "x"), "trees have no layer: run them by onnx"),
+    "no trees": (learned("TreeEnsembleRegressor", "x"), "its nodes have attributes of several"),
+    "other trees": (learned("TreeEnsemble", "x"), r"export with target_opset=\{'ai.onnx.ml': 3\}"),
     "zip map": (learned("ZipMap", "x"), "it makes maps, which no blob holds: export with"),
     "norm": (learned("Normalizer", "x", norm="MAX"), "its norm is 'MAX', which no layer computes"),
     "scale": (learned("Scaler", "x", scale=[1.0] * 3), "0 numbers of offset for 4 features"),

@@ -7,7 +7,7 @@ from importlib import import_module
 _MODULES = (
     *("activations", "arithmetic", "classical", "comparing", "detecting", "einsum", "gathering"),
     *("matrices", "moving", "normalising", "picking", "pooling", "quantised", "recurrent"),
-    *("reducing", "resizing", "shapes", "windows"),
+    *("reducing", "resizing", "shapes", "trees", "windows"),
 )
 
 

@@ -1,7 +1,9 @@
-"""Operators of ai.onnx.ml that are linear: what scikit-learn's pipelines put around a net."""
+"""Operators of ai.onnx.ml that are linear, and labels: what scikit-learn's pipelines put around
+a net."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ ML = "ai.onnx.ml."
 @reads(f"{ML}Scaler")
 def scaler(step: Step) -> Outputs:
     """(x - offset) · scale, for each feature or all."""
-    x = _rows(step)
+    x = rows(step)
     offset, scale = (_numbers(step, name, x.shape[-1]) for name in ("offset", "scale"))
     moved = combine(step, "Sub", x, offset, part="moved")
     return combine(step, "Mul", moved, scale)
@@ -28,7 +30,7 @@ def scaler(step: Step) -> Outputs:
 @reads(f"{ML}Normalizer")
 def normalizer(step: Step) -> Outputs:
     """Rows over their sum of sizes, or over their length; zeros stay."""
-    x, norm = _rows(step), str(step.attribute("norm", "MAX"))
+    x, norm = rows(step), str(step.attribute("norm", "MAX"))
     kinds = {"L1": ("ASUM", -1.0), "L2": ("SUMSQ", -0.5)}
     if norm not in kinds:
         step.refuse(f"its norm is '{norm}', which no layer computes: L1 and L2 are read")
@@ -43,13 +45,13 @@ def normalizer(step: Step) -> Outputs:
 def regressor(step: Step) -> Outputs:
     if step.attribute("post_transform", "NONE") != "NONE":
         step.refuse(f"its post_transform is '{step.attribute('post_transform')}'")
-    return _linear(step, _rows(step), int(step.attribute("targets", 1)), None)
+    return _linear(step, rows(step), int(step.attribute("targets", 1)), None)
 
 
 @reads(f"{ML}LinearClassifier")
 def classifier(step: Step) -> Outputs:
     """The class of the largest score, and the scores."""
-    x, labels = _rows(step), step.attribute("classlabels_ints")
+    x, labels = rows(step), step.attribute("classlabels_ints")
     strings = step.attribute("classlabels_strings")
     classes = len(labels or strings or ())
     after = str(step.attribute("post_transform", "NONE"))
@@ -59,24 +61,26 @@ def classifier(step: Step) -> Outputs:
     kind = kinds[after]
     scores = _linear(step, x, classes, "scores" if kind else "plain")
     made = step.layer(kind, [scores], part="shares") if kind else scores
+    return labelled(step, scores, made, labels)
+
+
+def labelled(step: Step, raw: Computed, scores: Computed, labels: Sequence[int] | None) -> Outputs:
+    """The label of the largest raw score, if it is read, and the scores."""
     if not step.is_read(0):
-        return [np.zeros(0, np.float32), made]
+        return [np.zeros(0, np.float32), scores]
     if not labels:
         step.refuse("its classes are strings, which no blob holds: let the graph give the scores")
-    best = step.reshape(first_places(step, scores, 1, "best"), (x.shape[0],), part="best")
+    records, classes = raw.shape
+    best = step.reshape(first_places(step, raw, 1, "best"), (records,), part="best")
     if list(labels) != list(range(classes)):
         table = np.asarray(labels, np.float32).reshape(-1, 1)
         named = step.layer(
             "Embed", [best], [table], part="named", num_output=1, input_dim=classes, bias_term=False
         )
-        best = step.reshape(named, (x.shape[0],), part="label")
+        best = step.reshape(named, (records,), part="label")
     best.dtype = PLACES
-    return [best, made]
-
-
-@reads(*(f"{ML}TreeEnsemble{kind}" for kind in ("", "Classifier", "Regressor")))
-def trees(step: Step) -> Outputs:
-    step.refuse("trees have no layer: run them by onnxruntime, or by the library that grew them")
+    # Scores that somebody has read would be no output of the net.
+    return [best, step.layer("Power", [raw], part="scored") if scores is raw else scores]
 
 
 @reads(f"{ML}ZipMap")
@@ -84,7 +88,7 @@ def zip_map(step: Step) -> Outputs:
     step.refuse("it makes maps, which no blob holds: export with options={'zipmap': False}")
 
 
-def _rows(step: Step) -> Computed:
+def rows(step: Step) -> Computed:
     x = step.blob()
     if len(x.shape) != 2:
         step.refuse(f"it takes rows of features, not {list(x.shape)}")
