@@ -85,6 +85,8 @@ def slices(
             raise ValueError(
                 f"it goes backwards to {end}, which is the first value for some and none for others"
             )
+        if step < 0 and start < -shape[axis]:
+            start = 0  # the first place, where Python takes none
         found[axis] = range(shape[axis])[slice(*_ends(int(start), int(end), int(step)))]
     return found
 

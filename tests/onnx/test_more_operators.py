@@ -66,6 +66,41 @@ def test_a_quotient_that_is_looked_at_closely(tmp_path: Path) -> None:
     assert "Div" not in agree(model, {"x": x}, tmp_path)
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("first", [False, True])
+def test_recurrent_layers_with_relu(direction: str, first: bool, tmp_path: Path) -> None:
+    ways = 1 + (direction == "bidirectional")
+    constants = {"w": draw(ways, 5, 4), "r": draw(ways, 5, 5, seed=1) / 3, "b": draw(ways, 10)}
+    made = node(
+        "RNN",
+        "t w r b - u" if first else "t w r b",
+        "y last",
+        hidden_size=5,
+        direction=direction,
+        activations=["Relu"] * ways,
+    )
+    nodes = [node("Transpose", "x", "t", perm=[1, 0, 2]), made]
+    shapes: dict[str, list[Any]] = {"x": ["n", 3, 4]}
+    feeds = {"x": draw(2, 3, 4)}
+    if first:
+        nodes.insert(0, node("Transpose", "h", "u", perm=[1, 0, 2]))
+        shapes["h"], feeds["h"] = ["n", ways, 5], draw(2, ways, 5, seed=2)
+    agree(graph(nodes, shapes, ("y", "last"), constants), feeds, tmp_path)
+
+
+def test_the_sign_of_a_vector_of_one(tmp_path: Path) -> None:
+    nodes = [node("LpNormalization", "x", "l", axis=1), node("ArgMax", "l", "m", axis=2)]
+    model = graph([*nodes, node("Cast", "m", to=FLOAT)], {"x": ["n", 1, 4]})
+    agree(model, {"x": np.abs(draw(64, 1, 4)) + np.float32(0.5)}, tmp_path)
+
+
+def test_backwards_from_before_the_first(tmp_path: Path) -> None:
+    names = {"a": -9, "b": -(2**63), "c": 2, "d": -2}
+    constants = {name: np.array([value]) for name, value in names.items()}
+    model = graph([node("Slice", "x a b c d")], {"x": X}, constants=constants)
+    agree(model, {"x": draw(2, 3, 4)}, tmp_path)
+
+
 def test_logarithms_of_large_sums(tmp_path: Path) -> None:
     model = graph([node("ReduceLogSumExp", "x", axes=[1, 2], keepdims=0)], {"x": X})
     agree(model, {"x": 1000 * draw(5, 3, 4)}, tmp_path)

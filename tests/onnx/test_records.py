@@ -94,6 +94,25 @@ def test_what_does_not_grow_evenly(op: str, tmp_path: Path) -> None:
     agree(graph(nodes, {"x": [5, 6, 6]}, constants=constants), {"x": draw(5, 6, 6)}, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (
+            node("MaxPool", "t", kernel_shape=[2], strides=[3], ceil_mode=1),
+            "its windows reach over",
+        ),
+        (node("Conv", "t w", auto_pad="SAME_UPPER"), "its windows reach over the records"),
+        (node("GlobalAveragePool", "t"), "it pools over the records"),
+        (node("LpNormalization", "t", axis=2), "it sums over the records"),
+    ],
+)
+def test_windows_over_the_records(made: Any, says: str, tmp_path: Path) -> None:
+    nodes = [node("Transpose", "x", "t", perm=[1, 2, 0]), made]
+    constants = {"w": draw(2, 4, 2)} if made.op_type == "Conv" else {}
+    refused(graph(nodes, {"x": X}, constants=constants), tmp_path, says)
+    agree(graph(nodes, {"x": [3, 3, 4]}, constants=constants), {"x": draw(3, 3, 4)}, tmp_path)
+
+
 def test_all_of_the_records(tmp_path: Path) -> None:
     nodes = [*SIZE, node("Slice", "x a s c", "b"), node("Slice", "b a most c")]
     constants = {"a": np.array([0]), "c": np.array([0]), "most": np.array([2**63 - 1])}

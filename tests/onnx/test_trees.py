@@ -154,7 +154,7 @@ def test_refusals(tmp_path: Path) -> None:
     trees = grown(6, trees=1, depth=2, mode="BRANCH_LEQ")
     many = len(trees.nodes["nodes_modes"])
     refused: dict[str, dict[str, Any]] = {
-        "has 0 roots": {"nodes_falsenodeids": [0] * many},
+        "a tree of it has . roots": {"nodes_falsenodeids": [0] * many},
         "a decision of it is 'BRANCH_EQ'": {
             "nodes_modes": ["BRANCH_EQ" if m != "LEAF" else m for m in trees.nodes["nodes_modes"]]
         },

@@ -20,6 +20,8 @@ _MOST = 1 << 20
 @reads("GlobalAveragePool", "GlobalMaxPool")
 def global_pool(step: Step) -> Outputs:
     x = step.blob()
+    if step.is_batched(x.shape[2:]):
+        step.refuse("it pools over the records, of which there may be any number")
     method = "AVE" if step.op == "GlobalAveragePool" else "MAX"
     shape = (*x.shape[:2], *[1] * (len(x.shape) - 2))
     if len(x.shape) == 4:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sparknet.onnx.netlist import Computed, Value
+from sparknet.onnx.operators.matrices import linear
 from sparknet.onnx.operators.moving import cut, joined, taken
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
+_MOST_STEPS = 128
 _SMALL = 1e-3
 """So near to zero tanh is the identity, within float32: Caffe's RNN ends in a tanh of its own."""
 
@@ -57,15 +60,22 @@ def recurrent(step: Step) -> Outputs:
 
 
 def _check(step: Step) -> None:
-    usual = {"LSTM": ["sigmoid", "tanh", "tanh"], "GRU": ["sigmoid", "tanh"], "RNN": ["tanh"]}
-    given = [str(one).lower() for one in step.attribute("activations") or []]
-    if given and given != usual[step.op] * (len(given) // len(usual[step.op])):
-        step.refuse(f"its activations are {', '.join(given)}; the layer has its own")
     for name in ("clip", "input_forget"):
         if step.attribute(name):
             step.refuse(f"'{name}' has no layer")
     if step.has(7):
         step.refuse("peepholes have no layer")
+    usual = {"LSTM": ["sigmoid", "tanh", "tanh"], "GRU": ["sigmoid", "tanh"], "RNN": ["tanh"]}
+    given = [str(one).lower() for one in step.attribute("activations") or []]
+    if _is_rectified(step):
+        return
+    if given and given != usual[step.op] * (len(given) // len(usual[step.op])):
+        step.refuse(f"its activations are {', '.join(given)}; the layer has its own")
+
+
+def _is_rectified(step: Step) -> bool:
+    given = {str(one).lower() for one in step.attribute("activations") or []}
+    return step.op == "RNN" and given == {"relu"}
 
 
 def _ways(step: Step, x: Computed) -> list[_Way]:
@@ -103,6 +113,8 @@ def _one_way(step: Step, x: Computed, way: _Way) -> tuple[Computed, Computed, Co
         and bool(step.reading.uses[step.node.outputs[2]])
     )
     states = _first_states(step, x, way, wants_cell)
+    if _is_rectified(step):
+        return *_unrolled(step, x, way, states), None
     marks = _marks(step, x, way.part, not states)
     kind, arrays, options = _LAYERS[step.op](step, way)
     tops = [f"{step.node.outputs[0] or step.node.name}_{way.part}"]
@@ -117,6 +129,29 @@ def _one_way(step: Step, x: Computed, way: _Way) -> tuple[Computed, Computed, Co
     if way.backward:
         outputs = taken(step, outputs, 0, list(range(steps))[::-1], part=f"{way.part}_back")
     return outputs, last, made[2] if wants_cell else None
+
+
+def _unrolled(
+    step: Step, x: Computed, way: _Way, states: Sequence[Computed]
+) -> tuple[Computed, Computed]:
+    """Caffe's RNN ends in tanh: with ReLU each step is a product of its own."""
+    steps, part = x.shape[0], way.part
+    if steps > _MOST_STEPS:
+        step.refuse(f"with relu it is computed in {_MOST_STEPS} steps at most; it has {steps}")
+    given = linear(step, x, way.weights.T, way.biases[0] + way.biases[1], f"{part}_inputs")
+    weights = step.parameter(np.ascontiguousarray(way.recurrent.T[None]))
+    hidden = states[0] if states else None
+    found: list[Value] = []
+    for number in range(steps):
+        one = cut(step, given, 0, number, number + 1, part=f"{part}_input_{number}")
+        if hidden is not None:
+            kept = step.layer("MatMul", [hidden, weights], part=f"{part}_kept_{number}")
+            one = step.layer("Eltwise", [one, kept], part=f"{part}_sum_{number}")
+        hidden = step.layer("ReLU", [one], part=f"{part}_step_{number}")
+        found.append(hidden)
+    assert hidden is not None
+    made = joined(step, found[::-1] if way.backward else found, 0, part=f"{part}_steps")
+    return made, hidden
 
 
 def _marks(step: Step, x: Computed, part: str, fresh: bool) -> Computed:

@@ -104,13 +104,20 @@ def lp_normalization(step: Step) -> Outputs:
     """x over the root of its sum of squares, or over its sum of magnitudes."""
     x = step.blob()
     axis = step.axis(int(step.attribute("axis", -1)), len(x.shape))
+    if step.is_batched([x.shape[axis]]):
+        step.refuse("it sums over the records, of which there may be any number")
     squares = int(step.attribute("p", 2)) == 2
     order = [one for one in range(len(x.shape)) if one != axis] + [axis]
     moved = x if axis == len(x.shape) - 1 else step.permuted(x, order)
     kind = "SUMSQ" if squares else "ASUM"
     total = step.layer("Reduction", [moved], part="total", operation=kind, axis=len(order) - 1)
     least = step.layer("Clip", [total], part="least", min=TINY, max=LARGEST)  # 0 stays 0
-    factor = step.layer("Power", [least], part="factor", power=-0.5 if squares else -1.0)
-    made = step.layer("Scale", [moved, factor], part="scaled", axis=0)
+    if step.node.outputs[0] in step.reading.exact:
+        size = step.layer("Power", [least], part="size", power=0.5) if squares else least
+        size = step.reshape(size, (*moved.shape[:-1], 1), part="sizes")
+        made = step.layer("Div", [moved, size], part="scaled")
+    else:
+        factor = step.layer("Power", [least], part="factor", power=-0.5 if squares else -1.0)
+        made = step.layer("Scale", [moved, factor], part="scaled", axis=0)
     back = tuple(int(one) for one in np.argsort(order))
     return made if moved is x else Computed(made.name, made.stored, back)

@@ -41,6 +41,9 @@ class NodeWindow:
 def window_of(step: Step, kernel: Sequence[int], sizes: Sequence[int]) -> NodeWindow:
     """Reads the attributes that convolution and pooling share."""
     axes = len(sizes)
+    counts = step.attribute("ceil_mode") or str(step.attribute("auto_pad")).startswith("SAME")
+    if counts and step.is_batched(step.shape(0)[2:]):
+        step.refuse("its windows reach over the records, of which there may be any number")
     if len(kernel) != axes or min(kernel, default=0) < 1 or max(kernel) > _MOST:
         step.refuse(f"a kernel of the shape {list(kernel)} for {axes} spatial axes")
 
@@ -59,7 +62,10 @@ def window_of(step: Step, kernel: Sequence[int], sizes: Sequence[int]) -> NodeWi
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         for axis, (size, extent) in enumerate(zip(sizes, window.extent, strict=True)):
             outputs = -(-size // stride[axis])
-            missing = max(0, (outputs - 1) * stride[axis] + extent - size)
+            missing = (outputs - 1) * stride[axis] + extent - size
+            if missing < -1 and step.op == "AveragePool" and mode == "SAME_UPPER":
+                step.refuse(f"its auto_pad with a stride of {stride} is not the same everywhere")
+            missing = max(0, missing)
             small, large = missing // 2, missing - missing // 2
             lower = mode == "SAME_LOWER"
             window.before[axis], window.after[axis] = (large, small) if lower else (small, large)
