@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sparknet
 from sparknet.errors import FileError, SettingError, extra
@@ -16,9 +16,6 @@ from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.loaded import LoadedModel, load
 from sparknet.spark.model import SparkModel
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FLAVOR_NAME = "sparknet"
 _MODULE = "sparknet.mlflow"
@@ -41,9 +38,9 @@ def save_model(
     """Write a model in MLflow's format into a new folder.
 
     ``model`` is a `SparkModel`, a `NetModel` or `NetFeaturizer`, a `Net`, what a training returned,
-    or a path that `sparknet.load` takes.  Unless they are given, the example is a row of zeros,
-    an empty picture or a text, as the net's inputs have it; the signature is that of the example
-    and of its results (``signature=False``: none); and the requirements name sparknet with the
+    or a path that `sparknet.load` takes.  Unless one of them is given, the example is a row of
+    zeros, an empty picture or a text, as the net's inputs have it, and the signature that of the
+    example and of its results (``signature=False``: none); the requirements name sparknet with the
     extras that the model needs.  ``more`` is handed to `mlflow.pyfunc.save_model`.
     """
     with extra("mlflow", "mlflow", "MLflow's format"):
@@ -58,7 +55,7 @@ def save_model(
         files.mkdir()
         _write(model, files)
         loaded = _read(files)
-        if input_example is None:
+        if input_example is None and signature is None:
             input_example = example_of(loaded)
         if signature is None:
             signature = infer_signature(input_example, loaded.predict(input_example))
@@ -123,11 +120,8 @@ class _PyFunc:
     def __init__(self, model: LoadedModel) -> None:
         self._model = model
 
-    def predict(self, model_input: Any, params: Mapping[str, Any] | None = None) -> pd.DataFrame:
-        import pandas as pd
-
-        found = self._model.predict(model_input)
-        return found if isinstance(found, pd.DataFrame) else _frame(found)
+    def predict(self, model_input: Any, params: Mapping[str, Any] | None = None) -> Any:
+        return self._model.predict(model_input)
 
     def get_raw_model(self) -> LoadedModel:
         return self._model
@@ -135,12 +129,6 @@ class _PyFunc:
 
 def _load_pyfunc(path: str) -> _PyFunc:
     return _PyFunc(_read(Path(path)))
-
-
-def _frame(found: Mapping[str, Any]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame({name: list(values) for name, values in found.items()})
 
 
 # -- files -------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Unpack
 
+    from sparknet.net import Entry
     from sparknet.spark.ask import TransformOptions
 
 __all__ = ["LoadedModel", "load"]
@@ -42,7 +43,7 @@ class LoadedModel:
         """The net, and its inputs' columns."""
         self._stage = stage
         self._lock = Lock()
-        self._planned: tuple[SparkModel, Ask, Prediction] | None = None
+        self._planned: tuple[SparkModel, Ask, _Plan] | None = None
 
     def predict(
         self,
@@ -88,20 +89,19 @@ class LoadedModel:
 
     def _asked(self, model: SparkModel, rows: Any, ask: Ask) -> tuple[dict[str, Any], Any]:
         """The columns that are asked for, and the index of their rows."""
-        task = self._task(model, ask)
+        plan = self._plan(model, ask)
+        task = plan.task
         given = batch_of(
             rows,
             task.mapping,
-            {entry.name: entry for entry in model.net.tested.entries},
+            plan.entries,
             model.tokens is not None,
         )
         task = _told(task, given)
         made, valid = _predicted(given, task, WorkerNet(model.net))
         found: dict[str, Any] = {}
-        shapes, _ = model.net.tested.layout()
         for output, column in zip(task.outputs, made, strict=False):
-            shape = () if output.is_list else shapes[output.blob]
-            values = numbers(column, [*shape[: output.axis], *shape[output.axis + 1 :]])
+            values = numbers(column, plan.records.get(output.blob))
             found[output.column] = listed(column) if values is None else values
         if ask.reason is not None:
             found[ask.reason] = listed(made[-1])
@@ -111,15 +111,35 @@ class LoadedModel:
             found = {name: _kept(values, valid) for name, values in found.items()}
         return found, index
 
-    def _task(self, model: SparkModel, ask: Ask) -> Prediction:
-        """The task; the last one again where the same is asked for."""
+    def _plan(self, model: SparkModel, ask: Ask) -> _Plan:
+        """What is done; the last one again where the same is asked for."""
         last = self._planned
         if last is None or last[0] is not model or last[1] != ask:
-            task = model.plan(ask)
-            if model.tokens is not None:
-                task = replace(task, texts=model.tokens.here(model.net.tested))
-            last = self._planned = model, ask, task
+            last = self._planned = model, ask, _Plan.of(model, ask)
         return last[2]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is done for each call of the same kind."""
+
+    task: Prediction
+    entries: dict[str, Entry]
+    records: dict[str, tuple[int, ...]]
+    """The shape of a record of each output's blob, where it has one."""
+
+    @classmethod
+    def of(cls, model: SparkModel, ask: Ask) -> _Plan:
+        tested, task = model.net.tested, model.plan(ask)
+        if model.tokens is not None:
+            task = replace(task, texts=model.tokens.here(tested))
+        shapes, _ = tested.layout()
+        records = {
+            one.blob: tuple(size for axis, size in enumerate(shapes[one.blob]) if axis != one.axis)
+            for one in task.outputs
+            if not one.is_list
+        }
+        return cls(task, {entry.name: entry for entry in tested.entries}, records)
 
 
 def load(

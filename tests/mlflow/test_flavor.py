@@ -23,6 +23,8 @@ import pytest
 pytest.importorskip("mlflow", reason="mlflow is not installed: make test-mlflow")
 
 import mlflow
+from mlflow.models import ModelSignature
+from mlflow.types import Schema, TensorSpec
 
 import sparknet
 import sparknet.mlflow
@@ -187,6 +189,15 @@ def test_the_example_and_the_signature_of_others(tmp_path: Path) -> None:
     )
     assert mlflow.models.Model.load(str(tmp_path / "b")).signature is None
     assert (tmp_path / "b" / "requirements.txt").read_text().split()[1:] == ["sparknet"]
+    takes = Schema([TensorSpec(np.dtype(np.float32), (-1, 3, 12, 12), "data")])
+    sparknet.mlflow.save_model(
+        Net(PICTURES, seed=1), tmp_path / "tensors", signature=ModelSignature(inputs=takes)
+    )
+    arrays = np.random.default_rng(0).random((2, 3, 12, 12), np.float32)
+    found = mlflow.pyfunc.load_model(str(tmp_path / "tensors")).predict(arrays)
+    assert np.array_equal(
+        found["prob"], sparknet.load(Net(PICTURES, seed=1)).predict(arrays)["prob"]
+    )
     stage = tmp_path / "a" / "data" / "sparknet" / "stage"
     sparknet.mlflow.save_model(stage, tmp_path / "c")
     equal(
