@@ -1,0 +1,29 @@
+"""The page about MLflow is one program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mlflow", reason="mlflow is not installed: make test-mlflow")
+
+from tests.guides import blocks
+
+
+def test_it_runs(tmp_path: Path) -> None:
+    programs = [block.text for block in blocks("docs/mlflow.md") if block.word == "python"]
+    assert len(programs) == 2
+    path = tmp_path / "page.py"
+    told = """
+run = mlflow.last_active_run()
+print(run.info.status, run.data.metrics["loss"] < 0.5, sorted(served.columns))
+"""
+    path.write_text("\n".join([*programs, told]), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "FINISHED True ['ip']"
