@@ -223,13 +223,13 @@ def _told(task: Task) -> str:
     lines = [
         f"{task.steps} steps of each worker with batches of {task.batch}, {data}; {task.told}. "
         "Each strategy is held against plain averaging with rounds of τ steps, once with τ so that "
-        "it sends as many bytes, once so that it synchronises as often; all make as many steps. "
+        "it sends as many bytes, once so that it synchronises as often; all make as many steps.\n\n"
         f"Each strategy and each control has the best of the learning rates "
         f"{', '.join(f'{rate:g}' for rate in task.narrow().rates)}, chosen by two other seeds; as "
         f"long as the best is at an end, the next of {task.rates[0]:g} … {task.rates[-1]:g} is "
         "tried, too. A strategy that adds up the workers' changes, or has an outer momentum, gains "
         f"at a small rate by its larger steps alone. {_grids(task)}"
-        "Differences are paired by seed, and positive where the strategy's number is larger. "
+        "\n\nDifferences are paired by seed, and positive where the strategy's number is larger. "
         "One worker makes as many steps, and so sees a K-th of the samples. "
         "With so many comparisons, about one in twenty is taken for a difference by chance."
     ]
@@ -267,7 +267,7 @@ def _grids(task: Task) -> str:
     return (
         f"Of the {len(rates)} rows {beyond} have a rate beyond the first ones, and {ends} the last "
         f"of all. Of the {2 * len(rates)} verdicts that the first rates alone would give, another "
-        f"is given by {told}. "
+        f"is given by {told}."
     )
 
 

@@ -142,7 +142,7 @@ def figure4(waited: Waited, workers: int = 5) -> Part:
             f"{1 - 1 / workers:g} C on. Ours gives each of the K workers a batch of b, as "
             "SparkNet's workers have, and takes the mean gradient in each iteration: N_a C / (N_K "
             f"(C + S)), with N_a and N_K from trainings. It is slower from S = {lost[0]:g} C on "
-            f"in this table. SparkNet keeps {kept[10.0]:.0%} of its speed-up at S = 10 C and "
+            f"in this table.\n\nSparkNet keeps {kept[10.0]:.0%} of its speed-up at S = 10 C and "
             f"{kept[100.0]:.0%} at S = 100 C; the paper's keeps nearly all of it up to 100 C. "
             f"Rounds of τ steps keep τ / (τ + S / C): τ = {last} keeps "
             f"{last / (last + COSTS[-1]):.0%} at 100 C. The best τ is chosen by the same "
