@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "sparknet") -> i
     """Run one verb; returns the exit status.  `caffe` is the same program under another name."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        arranged = caffe_flags.arranged(words, TRANSPARENT)
+        arranged = convert.named(caffe_flags.arranged(words, TRANSPARENT))
         chosen = command(program, arranged).parse_args(arranged)
     except WrongUse as error:
         command(program, []).error(str(error))

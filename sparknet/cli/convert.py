@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,23 @@ if TYPE_CHECKING:
     from sparknet.loaders import Records
 
 SIZE = "store images of this size; one number means a square"
+
+
+def named(words: Sequence[str]) -> list[str]:
+    """The command with the kind that a file's name tells: convert model.safetensors …"""
+    if list(words[:1]) != [VERB.name]:
+        return list(words)
+    first = next((word for word in words[1:] if not word.startswith("-")), "")
+    is_told = first in _KINDS
+    for kind in () if is_told else ("safetensors", "onnx"):
+        if any(word.endswith(f".{kind}") for word in words[1:]):
+            return [*words[:1], kind, *words[1:]]
+    return list(words)
+
+
+_KINDS = (
+    *("mnist", "cifar10", "images", "tars", "records", "snapshot", "onnx", "safetensors", "mean"),
+)
 
 
 def _arguments(parser: ArgumentParser) -> None:

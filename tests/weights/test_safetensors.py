@@ -81,6 +81,9 @@ def test_a_state_dict_goes_in_and_comes_out(state: dict[str, Any], tmp_path: Pat
     assert main([*back, "--like", str(tmp_path / "net.prototxt")]) == 0
     assert read_tensors(tmp_path / "out.safetensors").keys() == state.keys()
     assert set(read_model(words[3]).by_name()) == set(Net(NET).net.params)
+    short = ["convert", words[2], "--like", str(tmp_path / "net.prototxt")]
+    assert main(short) == 0
+    assert set(read_model(tmp_path / "in.caffemodel").by_name()) == set(Net(NET).net.params)
 
 
 def test_what_does_not_fit_is_refused(state: dict[str, Any]) -> None:
