@@ -68,6 +68,11 @@ def __dir__() -> list[str]:
     return sorted(import_module(__name__).__all__)
 
 
+def load_ipython_extension(shell: object) -> None:
+    """``%load_ext sparknet`` in a notebook: ``import caffe`` means `sparknet.caffe` from then on."""
+    import_module("sparknet.caffe.alias").install()
+
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

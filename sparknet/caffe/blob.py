@@ -34,6 +34,9 @@ class Blob(Sizes):
     @abstractmethod
     def reshape(self, *shape: int) -> None: ...
 
+    def __repr__(self) -> str:
+        return f"<Blob {tuple(self.shape)} float32>"
+
 
 Blob.register(ShapeBlob)  # what Python layers see in setup, and what add_blob makes
 
@@ -120,6 +123,11 @@ class ParamBlob(Blob):
     @property
     def shape(self) -> Shape:
         return self.array.shape
+
+    def __repr__(self) -> str:
+        values = self.array.numpy()
+        told = f", {values.min():.4g} to {values.max():.4g}" if values.size else ""
+        return f"<Blob {tuple(self.shape)} float32{told}>"
 
     def reshape(self, *shape: int) -> None:
         """The values stay if their number does; else they become zeros."""

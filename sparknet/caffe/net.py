@@ -21,8 +21,8 @@ from sparknet.caffe.precision import Precision, available
 from sparknet.caffe.random import next_seed
 from sparknet.caffe.runtime import Runtime
 from sparknet.caffe.vectors import DtypeVec, IntVec, LayerVec, StringVec
-from sparknet.errors import IndexOutOfRange, LayerError, SpecError
-from sparknet.graph import Graph, Node, build, build_in_state
+from sparknet.errors import IndexOutOfRange, LayerError, SpecError, shown
+from sparknet.graph import Graph, Node, build, build_in_state, html_summary
 from sparknet.graph.budget import check_budget
 from sparknet.layers.user_layer import BlobVec, UserLayer
 from sparknet.native import NDArray
@@ -191,6 +191,18 @@ class Net:
     def keep_blobs(self) -> bool:
         """Whether every blob can be read after a pass (ours, not pycaffe's)."""
         return self._runtime.keep_blobs
+
+    def __repr__(self) -> str:
+        kept = sum(blob.count for blobs in self.params.values() for blob in blobs)
+        state = "TRAIN" if self.graph.phase == caffe_pb2.TRAIN else "TEST"
+        return (
+            f"<caffe.Net '{shown(self.name)}', {state}: {len(self.layers)} layers, {kept:,} "
+            f"parameters, inputs {self.inputs}, outputs {self.outputs}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Its layers, in a notebook."""
+        return html_summary(self.graph)
 
     @property
     def name(self) -> str:

@@ -58,6 +58,12 @@ class Batches:
         self._work = BatchWork(records, batch_size, order, ragged, transforms or {}, order.cursor)
         self._start()
 
+    def __repr__(self) -> str:
+        work = self._work
+        kinds = ((name, kind.shape, kind.dtype) for name, kind in work.records.columns.items())
+        told = "".join(f", {name} {shape} {dtype}" for name, shape, dtype in kinds)
+        return f"<Batches of {work.batch_size} of {len(work.records)} records{told}>"
+
     def next(self) -> Batch:
         """The next batch, by column; it belongs to the caller."""
         batch, cursor = self._prefetch.take()

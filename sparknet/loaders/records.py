@@ -83,6 +83,11 @@ class ArrayRecords:
             raise ArrayError(f"arrays of records need as many rows: {listed}")
         self._length = len(next(iter(self.arrays.values())))
 
+    def __repr__(self) -> str:
+        kinds = ((name, values.shape[1:], values.dtype) for name, values in self.arrays.items())
+        told = "".join(f", {name} {shape} {dtype}" for name, shape, dtype in kinds)
+        return f"<{len(self)} records{told}>"
+
     @property
     def columns(self) -> Mapping[str, Column]:
         return {name: column_of(values) for name, values in self.arrays.items()}
