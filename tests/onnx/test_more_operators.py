@@ -88,6 +88,12 @@ def test_recurrent_layers_with_relu(direction: str, first: bool, tmp_path: Path)
     agree(graph(nodes, shapes, ("y", "last"), constants), feeds, tmp_path)
 
 
+def test_a_clip_whose_ends_cross(tmp_path: Path) -> None:
+    constants = {"low": np.float32(2), "high": np.float32(1)}
+    model = graph([node("Clip", "x low high")], {"x": X}, constants=constants)
+    agree(model, {"x": draw(2, 3, 4)}, tmp_path)
+
+
 def test_the_sign_of_a_vector_of_one(tmp_path: Path) -> None:
     nodes = [node("LpNormalization", "x", "l", axis=1), node("ArgMax", "l", "m", axis=2)]
     model = graph([*nodes, node("Cast", "m", to=FLOAT)], {"x": ["n", 1, 4]})

@@ -81,6 +81,7 @@ def celu(step: Step) -> Outputs:
 def clip(step: Step) -> Outputs:
     low = _bound(step, "min", 1, -LARGEST)
     high = _bound(step, "max", 2, LARGEST)
+    low = min(low, high)  # where they cross, all is the upper one
     if low == 0 and high >= LARGEST:
         return step.pointwise("ReLU")
     return step.pointwise("Clip", min=low, max=high)
