@@ -69,7 +69,7 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell: object) -> None:
-    """``%load_ext sparknet`` in a notebook: ``import caffe`` means `sparknet.caffe` from then on."""
+    """``%load_ext sparknet`` in a notebook: ``import caffe`` means `sparknet.caffe` there."""
     import_module("sparknet.caffe.alias").install()
 
 
