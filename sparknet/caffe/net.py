@@ -28,6 +28,7 @@ from sparknet.layers.user_layer import BlobVec, UserLayer
 from sparknet.native import NDArray
 from sparknet.onnx import is_onnx, open_model
 from sparknet.proto import Model, caffe_pb2, read_net
+from sparknet.proto.suggest import one_of
 from sparknet.proto.untrusted import with_trust
 
 StrPath = str | os.PathLike[str]
@@ -369,7 +370,7 @@ class Net:
 
     def _blob(self, name: str) -> Blob:
         if name not in self.blobs:
-            raise SpecError(f"the net has no blob '{name}'")
+            raise SpecError(f"the net has no blob '{name}'{one_of(name, self.blobs)}")
         return self.blobs[name]
 
     def _batch(self, blobs: Arrays) -> Iterator[Arrays]:

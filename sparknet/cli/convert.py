@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.cli import convert_onnx, convert_safetensors, flags, sources
 from sparknet.cli.convert_target import Record, write, write_records
+from sparknet.cli.hints import left_out
 from sparknet.cli.verb import Verb
 from sparknet.errors import FileError
 
@@ -165,7 +166,7 @@ def _shuffled(chosen: Namespace, records: Records) -> Records:
 def _left_out(count: int) -> int:
     """Print how many images were left out; returns the exit status."""
     if count:
-        print(f"sparknet convert: {count} images were left out", file=sys.stderr)
+        print(f"sparknet convert: {left_out(count)}", file=sys.stderr)
     return int(count > 0)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from sparknet.errors import FileError, MissingExtra, OutOfMemory, WeightsError
 
+MISSING = ("does not exist", "no such file", "no such file or folder", "no such folder")
+
 
 def hint(error: Exception) -> str | None:
     """A line of advice to print after an error; None if there is none."""
@@ -16,7 +18,14 @@ def hint(error: Exception) -> str | None:
         return "try a smaller batch"
     if isinstance(error, MissingExtra):
         return "'sparknet doctor' lists what is installed"
-    return _near(Path(error.path)) if isinstance(error, FileError) else None
+    if isinstance(error, FileError) and str(error).endswith(MISSING):
+        return _near(Path(error.path))
+    return None
+
+
+def left_out(count: int) -> str:
+    """What is said of images that could not be read."""
+    return "1 image was left out" if count == 1 else f"{count} images were left out"
 
 
 def _near(path: Path) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sparknet.cli import flags, image_flags
 from sparknet.cli.sources import column_for, open_records
 from sparknet.cli.verb import WrongUse
-from sparknet.errors import SparkNetError
+from sparknet.errors import SparkNetError, printable
 
 if TYPE_CHECKING:
     from sparknet.loaders.image_arrays import Found
@@ -71,7 +71,7 @@ class Inputs:
 
     def _good(self, found: Found) -> bool:
         if isinstance(found, SparkNetError):
-            print(f"sparknet: {found}", file=sys.stderr)
+            print(f"sparknet predict: {printable(str(found))}", file=sys.stderr)
             self.failed += 1
             return False
         return True

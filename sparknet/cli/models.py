@@ -51,6 +51,8 @@ def _write(folder: Path, texts: dict[str, str], overwrite: bool) -> None:
     for path in (folder / name for name in texts):
         if path.exists() and not overwrite:
             raise FileError(path, "exists already; --overwrite replaces it")
+    if folder.exists() and not folder.is_dir():
+        raise FileError(folder, "is a file; --out names a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, TextIO
 
 from sparknet.cli import answers, flags, inputs, net_file, predict_spark
+from sparknet.cli.hints import left_out
 from sparknet.cli.parquet_files import write_answers
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.loaders.labels import read_labels
@@ -70,7 +71,7 @@ def _execute(chosen: Namespace) -> int:
 def _told(source: inputs.Inputs) -> int:
     """The exit status; inputs that failed are counted on stderr."""
     if source.failed:
-        print(f"sparknet predict: {source.failed} images were left out", file=sys.stderr)
+        print(f"sparknet predict: {left_out(source.failed)}", file=sys.stderr)
     return int(bool(source.failed))
 
 

@@ -46,9 +46,11 @@ def _marking() -> Iterator[None]:
     """Fields that are left out are named on stderr."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        print(f"sparknet show: {warning.message}", file=sys.stderr)
+        try:
+            yield
+        finally:  # a field that was left out may be why a net does not build
+            for warning in caught:
+                print(f"sparknet show: {warning.message}", file=sys.stderr)
 
 
 def _as_dict(graph: Graph, splits: bool) -> dict[str, Any]:

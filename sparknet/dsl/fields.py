@@ -123,7 +123,9 @@ def _fill(target: Any, value: object, fail: Fail, label: str) -> None:
     elif short and _is_short(short, value):
         set_field(target, descriptor.fields_by_name[short], value, fail, label + ".")
     else:
-        fail(f"{label} takes a dict of {descriptor.name} fields, not {short_repr(value)}")
+        plain = {"dim": "a list of sizes", "name": "a name", "type": "a type"}.get(short or "")
+        other = f"{plain} or " if plain else ""
+        fail(f"{label} takes {other}a dict of {descriptor.name} fields, not {short_repr(value)}")
 
 
 def _is_short(short: str, value: object) -> bool:

@@ -50,6 +50,8 @@ class NetParams(Content):
         def fail(message: str) -> NoReturn:
             raise SpecError(f"net {short_repr(name)}: {message}")
 
+        if not isinstance(name, str):
+            raise SpecError(f"a net's name comes before its layers; it is {short_repr(name)}")
         set_field(net, net.DESCRIPTOR.fields_by_name["name"], name, fail)
         for key in fields:
             if key in _REFUSED:

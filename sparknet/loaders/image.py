@@ -70,7 +70,12 @@ def read_list(path: str) -> Iterator[tuple[str, int]]:
                 raise ValueError
             yield name.strip(), int(label)
         except ValueError:
-            raise FileError(path, f"line {number} is not a file name and a label") from None
+            table = "; read a table of numbers with pandas" if "," in line else ""
+            raise FileError(
+                path,
+                f"line {number} is not a file name and a label, as in a list of images: "
+                f"{shown(line[:40])!r}{table}",
+            ) from None
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, str]]:

@@ -38,6 +38,8 @@ SUFFIXES = {
     ".parquet": "parquet",
     ".tar": "tars",
 }
+NUMPY = b"\x93NUMPY"
+IMAGES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"BM", b"RIFF")
 STARTS = {
     b"SNBLOCK1": "blocks",
     b"\x89HDF\r\n\x1a\n": "hdf5",
@@ -97,7 +99,14 @@ def kind_of(source: StrPath) -> str:
     if start.strip() and b"\0" not in start:
         first = start.split()[0].lower()
         return "hdf5 list" if first.endswith((b".h5", b".hdf5")) else "images"
-    raise FileError(source, f"is of no known kind: say which with kind=, one of {', '.join(KINDS)}")
+    if start.startswith(NUMPY):
+        raise FileError(source, f"is one array: say which column, as data={path.name}")
+    if start.startswith(IMAGES):
+        raise FileError(source, "is one image: give its folder, a list of images, or a tar")
+    raise FileError(
+        source,
+        f"is none of {', '.join(KINDS)} by its beginning and its name; in Python kind= says which",
+    )
 
 
 def _make(kind: str, *arguments: Any, **options: Any) -> Records:

@@ -6,8 +6,9 @@ import base64
 import binascii
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from inspect import signature
 from math import prod
 from typing import Any, Literal, TypedDict
 
@@ -95,6 +96,16 @@ class Preprocessing:
             given = {name: getattr(settings, name, None) for name in names}
         said = {name: value for name, value in given.items() if value is not None}
         return cls(**said) if said else None
+
+    @classmethod
+    def check_keywords(cls, keywords: Mapping[str, Any], function: Callable[..., Any]) -> None:
+        """Refuse keywords that are neither settings nor keywords of a function that takes these."""
+        names = [field.name for field in fields(cls)]
+        for name in keywords:
+            if name not in names:
+                known = [*signature(function).parameters, *names]
+                near = did_you_mean(name, known)
+                raise SpecError(f"there is no keyword '{shown(name)}'{near}")
 
     @classmethod
     def given(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from sparknet.errors import FileError, SpecError, TextError, shown
+from sparknet.graph.splits import find_readers
 from sparknet.graph.state import filter_net, net_state
 from sparknet.graph.unknown import check_policy, leave_out_unknown
 from sparknet.layers import TEST
@@ -103,7 +104,12 @@ def describe(
     if dialect is not None:
         message = _in_dialect(message, dialect, trusted, unknown)
     described = _describe(message, phase, level, stages, trusted, unknown)
-    return described.known_part() if unknown == "skip" else described
+    if unknown == "skip":
+        return described.known_part()
+    # While inputs that nobody reads are still there: a misspelt bottom is told the right name.
+    for net in (described.main, *described.tests):
+        find_readers(net)
+    return described
 
 
 def _in_dialect(
@@ -168,7 +174,11 @@ def _message(source: NetSource, unknown: str) -> Any:
         return _either(partial(read_net, source), lambda: read_solver(source), unknown)
     if isinstance(source, str):
         return _either(partial(parse_net, source), lambda: parse_solver(source), unknown)
-    raise SpecError(f"a Net cannot be made from a {type(source).__name__}")
+    what = "nothing" if source is None else f"this {type(source).__name__}"
+    raise SpecError(
+        f"a Net cannot be made from {what}: give a net or a solver as a path, text, NetParams, "
+        "SolverParams or message"
+    )
 
 
 def _is_text(source: str) -> bool:

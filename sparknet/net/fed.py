@@ -27,9 +27,17 @@ from sparknet.net.entries import (
 from sparknet.net.feed import Array, Feed, decoded, misfit, reshape
 from sparknet.net.flow import dependent, last_blobs
 from sparknet.net.metrics import Summary
-from sparknet.net.rows import Block, Rows, columns_of, default_columns, is_batch, open_rows
+from sparknet.net.rows import (
+    Block,
+    Rows,
+    columns_of,
+    default_columns,
+    is_batch,
+    is_frame,
+    open_rows,
+)
 from sparknet.net.stream import Stream
-from sparknet.proto.suggest import did_you_mean
+from sparknet.proto.suggest import did_you_mean, one_of
 
 
 class FedNet:
@@ -152,6 +160,8 @@ class FedNet:
 
     def set_data(self, data: Any, transformed: bool) -> Mapping[str, Shape]:
         """Set the source of records; returns the shapes of its records where they were needed."""
+        if is_frame(data):
+            self.check_columns([str(name) for name in data.columns])
         rows = open_rows(
             data, lambda: self.known_entries, default_columns(self.places), self._given
         )
@@ -264,7 +274,14 @@ class FedNet:
 
     def views(self, batch: Any, outputs: Sequence[str] | None) -> dict[str, Array]:
         """What `forward` returns, in the net's memory, which the next pass overwrites."""
+        if batch is None:
+            raise DataError(
+                "there is no batch: forward takes a dict of arrays, a tuple or an array"
+            )
         columns = columns_of(batch, default_columns(self.places))
+        empty = [name for name, values in columns.items() if values.shape == (0,)]
+        if empty:
+            raise DataError(f"column '{empty[0]}' has no records")
         if not is_batch(columns, self.known_entries):
             columns = {name: values[None] for name, values in columns.items()}
         columns = self._decoded(columns)
@@ -305,13 +322,18 @@ class FedNet:
             place.name for place in self.places if place.name not in given and not place.is_optional
         ]
         if missing and not any(place.name in given for place in self.places):
-            raise DataError(f"the batch has none of the net's inputs: {', '.join(missing)}")
+            there = ", ".join(f"'{name}'" for name in given)
+            near = did_you_mean(next(iter(given), ""), missing)
+            raise DataError(
+                f"the batch has none of the net's inputs {', '.join(missing)}: it has "
+                f"{there or 'nothing'}{near}"
+            )
         lost = dependent(self.described, missing)
         if outputs is None:
             return last_blobs(self.described, lost) if lost else list(self.net.outputs)
         for name in outputs:
             if name not in self.net.blobs:
-                raise SpecError(f"the net has no blob '{name}'{did_you_mean(name, self.net.blobs)}")
+                raise SpecError(f"the net has no blob '{name}'{one_of(name, self.net.blobs)}")
             if name in lost:
                 raise DataError(f"'{name}' needs the column '{lost[name]}', which is not given")
         return list(outputs)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import DataError, LayerError, SparkNetError
+from sparknet.errors import DataError, LayerError, SparkNetError, shown
 from sparknet.layers import TRAIN, Shape
 from sparknet.layers.layer import shape_text
 from sparknet.loaders.image_arrays import stacked
@@ -44,11 +44,7 @@ class Feed:
 
     def write(self, net: Any, block: Mapping[str, Array], first: int = 0) -> int:
         """Fill the entries of the block's columns; `first` is the number of its first record."""
-        values = {
-            entry.name: self._checked(entry, decoded(given, block[entry.name], self._training))
-            for given, entry in zip(self._given, self.entries, strict=True)
-            if entry.name in block
-        }
+        values = self.checked(block)
         rows = len(next(iter(values.values()), ()))
         counts = [len(values.get(e.name, range(rows))) for e in self.entries]
         self._reshape(net, self._shaped(counts), rows)
@@ -72,6 +68,14 @@ class Feed:
                 error.layer,
                 f"the net takes {usual[0]} records at a time, and these are {rows}: {said}",
             ) from error
+
+    def checked(self, block: Mapping[str, Array]) -> dict[str, Array]:
+        """The block's columns in the entries' shapes; DataError for what does not fit."""
+        return {
+            entry.name: self._checked(entry, decoded(given, block[entry.name], self._training))
+            for given, entry in zip(self._given, self.entries, strict=True)
+            if entry.name in block
+        }
 
     def _shaped(self, counts: Sequence[int]) -> Mapping[str, Shape]:
         """The blobs' shapes for so many records in each."""
@@ -156,7 +160,12 @@ def decoded(entry: Entry, values: Array, training: bool) -> Array:
         return values
     flat = values.reshape(-1)
     arrays = entry.images(training)
-    rows = raising(arrays.all(flat, lambda row: f"column '{entry.name}': image {row}"))
+
+    def named(row: int) -> str:
+        path = f" ('{shown(flat[row])}')" if isinstance(flat[row], str) else ""
+        return f"column '{entry.name}': image {row}{path}"
+
+    rows = raising(arrays.all(flat, named))
     if len({row.shape for row in rows}) > 1:
         raise DataError(f"column '{entry.name}' has images of several sizes: give resize")
     found = stacked(rows)

@@ -98,6 +98,7 @@ class Net:
         preprocessing: Preprocessing | None = None,
         **images: Unpack[ImageSettings],
     ) -> None:
+        Preprocessing.check_keywords(images, Net.__init__)
         self.preprocessing = Preprocessing.given(preprocessing, images)
         """What was asked for images; a net's own transform_param is not in it."""
         self._opened: dict[str, Model] = {}
@@ -228,6 +229,10 @@ class Net:
         """Test on these records; `net` is the number of the solver's test net."""
         self._know(self._test_net(net).set_data(data, transformed))
 
+    def check_columns(self, columns: Collection[str]) -> None:
+        """Refuse training data that lacks a column which the net needs."""
+        self._main.check_columns(columns)
+
     @property
     def transforms(self) -> dict[str, Preparation]:
         """The transforms of columns, for `Batches` to apply in its thread."""
@@ -352,6 +357,8 @@ class Net:
             return None
         if self.settings is not None and number < len(self.settings.test_iter):
             return int(self.settings.test_iter[number])
+        if fed.rows is None and any(not (one.kind.reads or one.kind.fills) for one in fed.places):
+            raise DataError(f"no {fed.what} is set: set_validation_data takes the records to test")
         raise SpecError(f"the {fed.what} may have no end: say how many steps to test")
 
     def forward(self, batch: Record, outputs: Sequence[str] | None = None) -> dict[str, Array]:

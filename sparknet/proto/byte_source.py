@@ -97,7 +97,7 @@ def open_source(path: StrPath) -> Iterator[FileSource]:
         raise FileError(name, _reason(error)) from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise FileError(name, "is not an ordinary file")
+            raise FileError(name, what_it_is(name))
         yield FileSource(descriptor, name)
     finally:
         os.close(descriptor)
@@ -106,7 +106,12 @@ def open_source(path: StrPath) -> Iterator[FileSource]:
 def check_is_file(path: StrPath) -> None:
     """FileError if there is no file of this name."""
     if not Path(path).is_file():
-        raise FileError(path, "is no file" if Path(path).exists() else "does not exist")
+        raise FileError(path, what_it_is(path) if Path(path).exists() else "does not exist")
+
+
+def what_it_is(path: StrPath) -> str:
+    """What is said of a thing that is there, and that is no file."""
+    return "is a folder, not a file" if Path(path).is_dir() else "is not an ordinary file"
 
 
 @contextmanager
@@ -118,7 +123,7 @@ def replacing(path: StrPath, mode: int = 0o666) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
-        raise FileError(path, "is not an ordinary file")
+        raise FileError(path, what_it_is(path))
     draft = target.with_name(f".{target.name[:200]}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))

@@ -113,8 +113,13 @@ class Tokens:
         if self.text in "\"'":
             self.fail("a string is not closed on its line")
         if self.text > "~":
+            if "\udc80" <= self.text <= "\udcff":
+                self._fail_as_binary(f"byte {ord(self.text) - 0xDC00:#04x}")
             self.fail(f"character {self.text!a} outside a string or comment")
-        self.fail(f"control character {self.text!a}: is this a text file?")
+        self._fail_as_binary(f"control character {self.text!a}")
+
+    def _fail_as_binary(self, what: str) -> NoReturn:
+        self.fail(f"{what}: this is no text file, as a prototxt is")
 
 
 def _start(match: re.Match[str]) -> int:

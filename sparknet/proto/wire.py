@@ -99,7 +99,10 @@ def read_field(source: ByteSource, position: int, stop: int) -> WireField:
     elif wire in (FIXED32, FIXED64):
         end = body + (4 if wire == FIXED32 else 8)
     else:
-        raise FileError(source.name, f"wire type {wire} at byte {position} is not Caffe's")
+        raise FileError(
+            source.name,
+            f"is no binary file of Caffe's: wire type {wire} at byte {position} is unknown",
+        )
     if end > stop:
         raise FileError(
             source.name,

@@ -23,7 +23,7 @@ from sparknet.onnx import open_model
 from sparknet.onnx.inputs import Axes, Shapes
 from sparknet.onnx.opening import refuse_axes
 from sparknet.proto import Model, write_model, write_text
-from sparknet.proto.suggest import did_you_mean
+from sparknet.proto.suggest import did_you_mean, one_of
 from sparknet.spark.address import no_data, session_of
 from sparknet.spark.ask import Ask, FunctionOptions, TransformOptions, find_outputs
 from sparknet.spark.batch import batch_for, largest_results
@@ -326,8 +326,7 @@ class SparkModel:
             return predictions(tested.described, set(tested.net.params))
         for name in wanted:
             if name not in tested.net.blobs:
-                near = did_you_mean(name, tested.net.blobs)
-                raise SpecError(f"the net has no blob '{name}'{near}")
+                raise SpecError(f"the net has no blob '{name}'{one_of(name, tested.net.blobs)}")
         return list(dict.fromkeys(wanted))
 
     def mapping(

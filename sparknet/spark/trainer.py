@@ -36,7 +36,7 @@ from sparknet.training.beginning import Beginning
 from sparknet.training.kinds import Choice, ClassWeights, Kind, Name, Number, Pairs
 from sparknet.training.run import Run
 from sparknet.training.runs import save_weights
-from sparknet.training.setting import again, described, setting, values_of
+from sparknet.training.setting import again, described, known_keywords, setting, values_of
 from sparknet.training.strategies import Strategy
 from sparknet.training.trained import Trained
 from sparknet.training.training_net import training_net
@@ -63,6 +63,7 @@ class SparkTrained(Trained):
 
 @described
 @renamed.fields(init_weights="weights", weight="weight_column")
+@known_keywords
 @dataclass(frozen=True)
 class Trainer(ImageKeywords, RunSettings, WithSolver):
     """Trains the net of a solver (whatever `Net` takes) on the workers of a Spark cluster.

@@ -82,6 +82,8 @@ class History(Sequence[dict[str, Any]]):
             lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
         except OSError as error:
             raise FileError(os.fspath(path), f"cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise FileError(os.fspath(path), "is no log of events: it is no text") from error
         whole = [line for line in lines if line.endswith("\n") and line.strip()]
         return cls((_event(line, path, place) for place, line in enumerate(whole, 1)), None)
 

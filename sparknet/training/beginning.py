@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sparknet.caffe.idle import warn_of_idle
 from sparknet.errors import SettingError
 from sparknet.net import Net
+from sparknet.proto.solver import check_step
+from sparknet.proto.suggest import did_you_mean
 from sparknet.training.identity import identity
 from sparknet.training.line import Link
 from sparknet.training.portable import portable_solver
@@ -42,6 +44,8 @@ class Beginning:
         self.resumed = find_resumed(runs, resume)
         resumed_seed = None if self.resumed is None else self.resumed.seed
         self.net = make_net(resumed_seed)
+        if self.net.backend.is_embedded:
+            check_step(settings(self.net))
         strategy = make_strategy(given.strategy)
         self.settings = _with_end(replace(given, strategy=strategy), self.net)
         self._check_backend = partial(check_backend, self.net, strategy, runs is not None)
@@ -49,6 +53,18 @@ class Beginning:
         seed = seed_of(self.net, resumed_seed)
         self.identity = identity(self.net, seed, given.seed, given.shuffle)
         self.settings.plan(self.net.described.name, validates)  # may be refused
+        if validates and given.metric is not None:
+            self._check_metric(given.metric)
+
+    def _check_metric(self, metric: str) -> None:
+        """Refuse a metric that no validation will give."""
+        tested = self.net.tested
+        if tested.evaluated:  # which name their metrics themselves
+            return
+        known = [*tested.measured(dict.fromkeys(tested.net.outputs)), *self.settings.metrics]
+        if metric.partition("[")[0] not in known:
+            near = did_you_mean(metric, known)
+            raise SettingError(f"metric is '{metric}', and validation gives {sorted(known)}{near}")
 
     def weights(self) -> WeightCollection:
         """The initial weights, once the net's shapes are known; refuses what cannot be trained."""

@@ -10,6 +10,7 @@ from typing import Any
 from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
+from sparknet.net.first_look import look_at_first
 from sparknet.net.recipe import Recipe
 from sparknet.net.rows import Data
 from sparknet.net.scratch import scratch_folder
@@ -120,6 +121,9 @@ def train(given: ProcessSettings) -> Trained:
         shared = share_data(net, given.data, given.validation, Path(folder))
         initial = begun.weights()
         records = open_shared(shared["records"])
+        look_at_first(net, records, "training data")
+        if shared["validation"] is not None:
+            look_at_first(net, open_shared(shared["validation"]), "validation data", training=False)
         begun.identity["data"] = sampled(records)
         batch_size = net.batch_size * int(settings(net).iter_size)
         begun.check(records=len(records), batch_size=batch_size)

@@ -11,7 +11,7 @@ from functools import wraps
 from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any, ParamSpec, TypeVar, cast
 
-from sparknet.errors import SettingError, SpecError
+from sparknet.errors import ArgumentError, SettingError, SpecError
 from sparknet.proto.suggest import did_you_mean
 from sparknet.training.kinds import Kind
 
@@ -103,7 +103,7 @@ def called_with(
         @wraps(function)
         def call(*args: Given.args, **keywords: Given.kwargs) -> Result:
             _check_names(known, keywords)
-            known.bind(*args, **keywords)  # its TypeError does not speak of the dataclass
+            _check_given(known, args, keywords)
             return function(kind(*args, **keywords))
 
         result = signature(function).return_annotation
@@ -118,6 +118,28 @@ def called_with(
 
 def _annotations(known: Signature) -> dict[str, Any]:
     return {name: one.annotation for name, one in known.parameters.items()}
+
+
+def known_keywords(kind: type[Settings]) -> type[Settings]:
+    """Have a dataclass refuse keywords that it does not know in a sentence of ours."""
+    make: Any = kind.__init__
+    known = signature(kind)
+
+    @wraps(make)
+    def init(self: Settings, *args: Any, **keywords: Any) -> None:
+        _check_names(known, keywords)
+        _check_given(known, args, keywords)
+        make(self, *args, **keywords)
+
+    setattr(kind, "__init__", init)  # noqa: B010 - mypy refuses it as an assignment
+    return kind
+
+
+def _check_given(known: Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    try:
+        known.bind(*args, **keywords)
+    except TypeError as error:  # it does not speak of the dataclass
+        raise ArgumentError(str(error)) from None
 
 
 def _check_names(known: Signature, keywords: dict[str, Any]) -> None:

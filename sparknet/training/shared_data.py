@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import SettingError
+from sparknet.errors import DataError, SettingError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_images
 from sparknet.loaders.records import ArrayRecords, Records
@@ -29,6 +29,7 @@ def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
     if isinstance(data, (str, os.PathLike)):
         return open_images(os.fspath(data), net.preprocessing)
     if is_frame(data):
+        net.check_columns([str(name) for name in data.columns])
         return ArrayRecords(**frame_columns(data, list(net.inputs)))
     if isinstance(data, Records):
         return data
@@ -37,10 +38,21 @@ def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
     if isinstance(data, Mapping):
         return ArrayRecords(**data)
     if isinstance(data, tuple):
+        if len(data) != len(net.inputs):
+            wanted = ", ".join(f"'{name}'" for name in net.inputs)
+            raise DataError(f"the data is a tuple of {len(data)}, the net's inputs are {wanted}")
         return ArrayRecords(**dict(zip(net.inputs, data, strict=True)))
-    if isinstance(data, Iterable) and not isinstance(data, (bytes, np.ndarray)):
-        return data
+    if isinstance(data, Iterable) and not isinstance(data, (str, bytes, np.ndarray)):
+        return map(_batch, data)
     raise SettingError(f"this {type(data).__name__} is not data: give records, arrays or batches")
+
+
+def _batch(given: Any) -> Mapping[str, Any]:
+    if isinstance(given, Mapping):
+        return given
+    raise DataError(
+        f"a batch is a {type(given).__name__}: give whole columns, or batches as dicts of arrays"
+    )
 
 
 def share_records(data: Any, net: Net, path: Path) -> str:

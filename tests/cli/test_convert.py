@@ -145,7 +145,7 @@ def test_tars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert said.out == "0 cat\n1 dog\n"
     assert "some.tar:cat/2.png: is no image" in said.err
-    assert "1 images were left out" in said.err
+    assert "1 image was left out" in said.err
     found = _read(out)
     assert [datum.label for _, datum in found] == [0, 1, 1]
     assert [datum.data[-1] for _, datum in found] == [1, 3, 4]

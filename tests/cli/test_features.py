@@ -76,7 +76,7 @@ def test_nothing_half_written(
     for out in outs:
         assert main(words(task, "nothing", out, "-iterations", "1")) == 1
         err = capsys.readouterr().err
-        assert err.splitlines()[0] == "sparknet features: the net has no blob 'nothing'"
+        assert err.startswith("sparknet features: the net has no blob 'nothing'; there are 'data'")
         assert main(words(task, "loss", out, "-iterations", "1")) == 1
         assert "'loss' is ()" in capsys.readouterr().err
         assert main(words(task, "ip", out, f"{tmp_path}/none.png")) == 1

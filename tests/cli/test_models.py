@@ -107,4 +107,7 @@ def test_wrong_use(
 def test_a_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     assert main(["models", "lenet", "--out", str(tmp_path / "file")]) == 1
-    assert capsys.readouterr().err == f"sparknet models: {tmp_path}/file: File exists\n"
+    assert (
+        capsys.readouterr().err
+        == f"sparknet models: {tmp_path}/file: is a file; --out names a folder\n"
+    )

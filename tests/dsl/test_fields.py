@@ -89,7 +89,7 @@ def test_a_number_is_an_enum_value_if_it_is_one() -> None:
         ("InnerProductParameter", {"weight_filler": {"std": "wide"}},
          "weight_filler.std: 'wide' is not a number"),
         ("InnerProductParameter", {"weight_filler": 0.1},
-         "weight_filler takes a dict of FillerParameter fields, not 0.1"),
+         "weight_filler takes a type or a dict of FillerParameter fields, not 0.1"),
         ("InnerProductParameter", {"weight_filler": caffe_pb2.BlobShape()},
          "weight_filler takes FillerParameter, not BlobShape"),
         ("InputParameter", {"shape": [[1, 2], [3, "x"]]},

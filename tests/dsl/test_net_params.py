@@ -179,7 +179,7 @@ def test_what_is_no_net(arguments: list[object], fields: dict[str, object], sent
 
 
 def test_a_name_is_a_string() -> None:
-    with pytest.raises(SpecError, match="net 3: name: 3 is not a string"):
+    with pytest.raises(SpecError, match="a net's name comes before its layers; it is 3"):
         NetParams(3)  # type: ignore[arg-type]
 
 

@@ -228,7 +228,7 @@ def test_weights_named_by_the_solver_are_loaded(tmp_path: Path) -> None:
     [
         ("nowhere.prototxt", "nowhere.prototxt: no such file or folder"),
         (Path("nowhere.prototxt"), "nowhere.prototxt: no such file or folder"),
-        (7, "a Net cannot be made from a int"),
+        (7, "a Net cannot be made from this int: give a net or a solver"),
         ("layer { name: 'x' type: 'Convolutoin' }", "Convolutoin"),
         ("base_lr: 0.1 lr_policy: 'fixed' typo: 3", "typo"),
         ("layer { nam: 'x' }", "nam"),

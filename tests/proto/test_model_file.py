@@ -245,7 +245,7 @@ def test_damaged_files(tmp_path: Path) -> None:
             parse_model(content)
     with pytest.raises(FileError, match="no such file"):
         read_model(tmp_path / "absent.caffemodel")
-    with pytest.raises(FileError, match="not an ordinary file"):
+    with pytest.raises(FileError, match="is a folder, not a file"):
         read_model(tmp_path)
 
 

@@ -23,7 +23,7 @@ SAID = {
     "solver_test_interval": "test_interval is 0",
     "solver_test_nets": "2 test nets need a test_iter each, found 1",
     "solver_average_loss": "average_loss is 0",
-    "solver_policy": "unknown lr_policy 'cosine'",
+    "solver_policy": "max_iter is 0, but lr_policy 'cosine'",
     "solver_step_size": "stepsize is 0",
     "solver_gamma": "gamma is -0.1",
     "solver_regularization": "unknown regularization_type 'L3'",

@@ -151,7 +151,7 @@ def test_what_is_not_an_ordinary_file_is_refused_at_once(tmp_path: Path) -> None
     os.mkfifo(tmp_path / "pipe")
     cases: list[tuple[Path | str, str]] = [
         (tmp_path / "absent", "no such file"),
-        (tmp_path, "not an ordinary file"),
+        (tmp_path, "is a folder, not a file"),
         (tmp_path / "pipe", "not an ordinary file"),
         ("/dev/zero", "not an ordinary file"),
         ("nul\0byte", "null"),

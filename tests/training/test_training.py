@@ -214,9 +214,10 @@ def test_a_frame_of_pandas_trains_as_its_columns_do() -> None:
 
 def test_what_goes_wrong_in_a_worker_is_raised_here(tmp_path: Path) -> None:
     held_out = {"x": ARRAYS["x"]}
-    with pytest.raises(DataError, match=r"no column 't'.*\(worker 0\)"):
+    with pytest.raises(DataError, match=r"no column 't'; it has 'x'$"):
         train(SOLVER, ARRAYS, validation=held_out, workers=1, steps=4)
-    spoiled = {**ARRAYS, "x": ARRAYS["x"] * np.float32(np.nan)}
+    half = np.arange(len(ARRAYS["x"])) < len(ARRAYS["x"]) // 2  # the driver looks at the first ones
+    spoiled = {**ARRAYS, "x": np.where(half[:, None], ARRAYS["x"], np.float32(np.nan))}
     causes = r"a base_lr that is too large \(the rate is 0\.\d+\) and inputs that are not scaled"
     said = rf"the loss of worker 0 is nan in round 1.*{causes} \('x' runs from nan to nan"
     with pytest.raises(Diverged, match=said):

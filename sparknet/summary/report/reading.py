@@ -126,8 +126,13 @@ def _run(place: Path, logs: Sequence[Path]) -> ReportedRun:
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(path, f"cannot be read: {error}") from error
+    except FileNotFoundError as error:
+        raise FileError(path, "does not exist") from error
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        fault = "is no text: a report is made of a run's folder, a log of events, or a plan's JSON"
+        raise FileError(path, fault) from error
 
 
 def _number(value: Any, otherwise: float) -> float:

@@ -75,8 +75,16 @@ class Strategy(ABC):
     """Iterations that worker 0 trains alone before the first round."""
 
     def __post_init__(self) -> None:
-        self.need(self.warmup >= 0, "warmup", "at least 0")
-        self.check()
+        try:
+            self.need(self.warmup >= 0, "warmup", "at least 0")
+            self.check()
+        except TypeError:  # a text or a list was compared with a number
+            for one in fields(self):
+                value = getattr(self, one.name)
+                worded = isinstance(one.default, str) or one.name == "codec"
+                if not worded and isinstance(value, (str, list, tuple, dict)):
+                    self.need(False, one.name, "a number")
+            raise
 
     @abstractmethod
     def check(self) -> None:
