@@ -30,6 +30,18 @@ def test_the_changelog_has_a_part_for_each_version() -> None:
     assert numbers[-1] == (0, 1, 0)
 
 
+def test_the_extra_all_names_every_extra_of_users() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    part = text.split("[project.optional-dependencies]\n")[1].split("\n[")[0]
+    extras = set(re.findall(r"^([\w-]+) = \[", part, re.M)) - {"all", "bench", "docs", "dev"}
+    (whole,) = re.findall(r"^all = \[(.*?)^\]", part, re.M | re.S)
+    named = [name for names in re.findall(r"sparknet\[(.+?)\]", whole) for name in names.split(",")]
+    assert sorted(named) == sorted(extras)
+    readme = (ROOT / "README.md").read_text()
+    told = readme.split("The extras are ")[1].split("`all` is all of them")[0]
+    assert set(re.findall(r"`([\w-]+)`", told)) == extras
+
+
 def test_the_paper_is_cited() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert cited["authors"] == [{"name": "sparknet maintainers"}]
