@@ -26,8 +26,8 @@ from sparknet.spark.pipeline import NetEstimator, NetFeaturizer
 
 ATOMS, GROUPS, BITS, NEAREST = 512, 4, 24, 5
 TREES = {"collisions": (31, 0.1), "collisions, with masses": (7, 0.1), "molecules": (63, 0.05)}
-"""Leaves and learning rate: the best on the tenth of the rows that ends the training, with the first
-seed, of 7, 15, 31 and 63 with 0.1 and 0.05; of molecules, whose trees take long, of fewer."""
+"""Leaves and learning rate: the best of 7, 15, 31 and 63 with 0.1 and 0.05 on the tenth of the rows
+that ends the training, with the first seed; of molecules, whose trees take long, of fewer."""
 
 
 def decays(random: np.random.Generator, count: int) -> list[Any]:
