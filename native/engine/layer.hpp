@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/attention.hpp"
 #include "random.hpp"
 #include "tensor.hpp"
 
@@ -150,6 +151,11 @@ class Kernel {
     virtual bool prefers_blocks(const Layer&) const { return false; }
     // Whether it is the sum of two blobs as they are.
     virtual bool adds_two(const Layer&) const { return false; }
+    // Where the values of a top lie in the only bottom, if the layer makes none.
+    virtual std::optional<Strided> moves(const Layer& layer, const Blob& top) const {
+        static_cast<void>(layer), static_cast<void>(top);
+        return std::nullopt;
+    }
     // Whether the bottoms are not changed, and the tops have memory of their own.
     virtual bool only_reads() const { return false; }
     // Where backward can find the sign that the gradient of a ReLU before this layer needs.
@@ -221,6 +227,8 @@ struct Layer {
     Blob* fused_other = nullptr;
     // Behind all that: a convolution that is computed with this one, and what is fused into that.
     Layer* fused_product = nullptr;
+    // Of the last product of an attention: what it computes with the layers before it.
+    std::shared_ptr<const Attention> attention;
     // With the layers fused into it, of how many pixels along each axis it computes one, and of
     // how many its bottom may have one: readers skip the others (plan/skip_pixels.cpp).
     int64_t top_every = 1, bottom_every = 1;

@@ -192,7 +192,10 @@ double Net::forward_layers(size_t first, size_t last) {
         guarded(layer, [&] {
             layer.check_ready();
             check_bottoms(layer);
-            layer.fused = layer.fused && are_ready(layer);
+            if (layer.fused && !are_ready(layer)) {
+                if (layer.attention) layer.refuse("a layer before it has changed its shape");
+                layer.fused = false;
+            }
             layer.kernel->forward(layer);
             // Some layers shape their top by the values of their input.
             if (!layer.is_ready()) layer.note_shapes();

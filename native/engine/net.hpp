@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,10 @@ struct Net {
     bool can_add(const Layer& head, const Layer& before, const Layer& sum) const;
     void fuse_inference(Layer& head);
     void fuse_product(Layer& head);
+    // plan/fuse_attention.cpp
+    bool are_hidden(const Layer& head, const std::set<Layer*>& members,
+                    std::set<Layer*>& barred) const;
+    void fuse_attention(Layer& head);
     // plan/skip_pixels.cpp
     bool find_readers(const Layer& head, const Blob& blob, std::vector<Layer*>& found);
     void skip_pixels(Layer& head);

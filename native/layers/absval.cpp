@@ -7,6 +7,7 @@ namespace {
 struct AbsVal {
     static constexpr auto algorithm = dnnl::algorithm::undef;
     static constexpr int64_t cost = 1;
+    static constexpr auto part = AttentionPart::size;
     explicit AbsVal(const Options&) {}
     Needs needs() const { return Needs::input; }
     float operator()(float x) const { return std::fabs(x); }

@@ -1,10 +1,11 @@
 // y = x + bias, broadcast over the other axes (Caffe: bias_layer.cpp).
+#include "../engine/plan/attention_part.hpp"
 #include "operand.hpp"
 
 namespace sn {
 
 namespace {
-class Bias final : public Kernel {
+class Bias final : public Kernel, public IsAttentionPart<AttentionPart::bias> {
    public:
     bool is_affine(const Layer& layer) const override { return is_by_channel(layer); }
     void fold_into(Affine& before, const Layer& layer) const override {

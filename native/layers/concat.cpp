@@ -7,6 +7,11 @@ namespace sn {
 namespace {
 class Concat final : public Kernel {
    public:
+    std::optional<Strided> moves(const Layer& layer, const Blob& top) const override {
+        if (layer.bottoms.size() > 1) return std::nullopt;
+        return as_they_are(top.count());
+    }
+
     void reshape(Layer& layer) override {
         std::vector<Shape> shapes;
         data_.clear(), diff_.clear();

@@ -1,15 +1,23 @@
 // Matrix products of two blobs, over axes before the last two that are equal or 1.
 #include "../engine/layer.hpp"
+#include "../engine/matmul/attention_product.hpp"
 #include "../engine/matmul/gemm.hpp"
+#include "../engine/net.hpp"
+#include "../engine/plan/attention_part.hpp"
 #include "../engine/primitive.hpp"
 #include "rows.hpp"
 
 namespace sn {
 
 namespace {
-class MatMul final : public Kernel {
+class MatMul final : public Kernel, public IsAttentionPart<AttentionPart::product> {
    public:
     bool only_reads() const override { return true; }
+    // Where it is the last product of an attention.
+    bool fuses() const override { return true; }
+    std::string method(const Layer& layer, Part part) const override {
+        return layer.attention && part == Part::forward ? "with softmax, by blocks of rows" : "";
+    }
 
     void reshape(Layer& layer) override {
         const Shape &a = layer.shape(0), &b = layer.shape(1), &y = layer.tops[0]->shape();
@@ -21,6 +29,7 @@ class MatMul final : public Kernel {
         batches_ = count(y, 0, axes - 2);
         place_a_ = places(a, y), place_b_ = places(b, y);
         product_ = {};
+        if (layer.attention) attention_.reshape(*layer.attention, layer.net->narrow());
         if (layer.tops[0]->count() == 0 || k_ == 0) return;
         desc_a_ = described(a, turned_a_), desc_b_ = described(b, turned_b_);
         desc_y_ = plain_desc(y);
@@ -30,6 +39,8 @@ class MatMul final : public Kernel {
     }
 
     void forward(Layer& layer) override {
+        if (layer.fused)
+            return attention_.run(*layer.attention, layer.fused_last->tops[0]->data.write());
         const float *a = layer.bottom(0), *b = layer.bottom(1);
         float* y = layer.top();
         if (product_) {
@@ -115,6 +126,7 @@ class MatMul final : public Kernel {
     std::vector<int64_t> place_a_, place_b_;
     dnnl::memory::desc desc_a_, desc_b_, desc_y_;
     dnnl::matmul product_;
+    AttentionProduct attention_;
 };
 }  // namespace
 

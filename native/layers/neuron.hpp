@@ -6,6 +6,7 @@
 
 #include "../engine/activation.hpp"
 #include "../engine/elementwise.hpp"
+#include "../engine/plan/attention_part.hpp"
 #include "../engine/saved.hpp"
 
 namespace sn {
@@ -24,10 +25,27 @@ std::optional<Ending> ending_of(const Options&, long) {
     return Ending{Function::algorithm};
 }
 
+// The number by which a function multiplies, if it does nothing else.
+template <class Function>
+auto factor_of(const Options& options, int) -> decltype(Function::factor(options)) {
+    return Function::factor(options);
+}
+template <class Function>
+std::optional<float> factor_of(const Options&, long) {
+    return std::nullopt;
+}
+
+// What a function may be in an attention, if it says so.
+template <class Function, class = void>
+struct NeuronPart {};
+template <class Function>
+struct NeuronPart<Function, std::void_t<decltype(Function::part)>>
+    : IsAttentionPart<Function::part> {};
+
 // Function: made from Options; operator()(x) is the value; needs() and slope(v) its derivative,
 // from the input or the output; `algorithm` names oneDNN's own, where that is exact enough.
 template <class Function>
-class Neuron final : public Kernel {
+class Neuron final : public Kernel, public NeuronPart<Function> {
    public:
     void reshape(Layer& layer) override {
         function_.emplace(layer.options);
@@ -36,6 +54,14 @@ class Neuron final : public Kernel {
 
     std::optional<Ending> ending(const Layer& layer) const override {
         return ending_of<Function>(layer.options, 0);
+    }
+
+    std::optional<Strided> moves(const Layer& layer, const Blob& top) const override {
+        auto made = as_they_are(top.count());
+        const auto factor = factor_of<Function>(layer.options, 0);
+        if (!factor) return std::nullopt;
+        made.factor = *factor;
+        return made;
     }
 
     void forward(Layer& layer) override {

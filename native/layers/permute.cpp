@@ -35,6 +35,10 @@ void permute_rows(const float* from, const Shape& shape, const std::vector<int64
 
 class Permute final : public Kernel {
    public:
+    std::optional<Strided> moves(const Layer& layer, const Blob&) const override {
+        return permuted(layer.shape(), layer.options.integers("order"));
+    }
+
     void reshape(Layer& layer) override {
         order_ = layer.options.integers("order");
         there_ = {}, back_ = {};

@@ -7,6 +7,7 @@ namespace {
 struct Power {
     static constexpr auto algorithm = dnnl::algorithm::undef;
     static constexpr int64_t cost = 4;
+    static constexpr auto part = AttentionPart::power;
     explicit Power(const Options& options)
         : power(static_cast<float>(options.real("power"))),
           scale(static_cast<float>(options.real("scale"))),
@@ -15,6 +16,11 @@ struct Power {
     // With power 1 or scale 0 the slope is the same everywhere.
     Needs needs() const {
         return power == 1.0F || diff_scale == 0.0F ? Needs::nothing : Needs::input;
+    }
+    // Where it only multiplies.
+    static std::optional<float> factor(const Options& options) {
+        if (options.real("power") != 1 || options.real("shift") != 0) return std::nullopt;
+        return static_cast<float>(options.real("scale"));
     }
     float operator()(float x) const {
         if (diff_scale == 0.0F) return raise(shift, power);

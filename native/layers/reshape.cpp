@@ -7,6 +7,9 @@ namespace sn {
 namespace {
 class Reshape final : public Kernel {
    public:
+    std::optional<Strided> moves(const Layer&, const Blob& top) const override {
+        return as_they_are(top.count());
+    }
     void reshape(Layer& layer) override {
         layer.tops[0]->data.share(layer.bottoms[0]->data);
         layer.tops[0]->diff.share(layer.bottoms[0]->diff);

@@ -7,6 +7,20 @@ namespace sn {
 namespace {
 class Slice final : public Kernel {
    public:
+    std::optional<Strided> moves(const Layer& layer, const Blob& top) const override {
+        const Shape &whole = layer.shape(), &part = top.shape();
+        const auto axis = static_cast<size_t>(layer.options.integer("axis"));
+        const int64_t inner = count(whole, axis + 1, whole.size());
+        int64_t before = 0;
+        for (const Blob* one : layer.tops) {
+            if (one == &top) break;
+            before += one->shape()[axis];
+        }
+        return Strided{before * inner,
+                       {{count(part, 0, axis), whole[axis] * inner}, {part[axis] * inner, 1}},
+                       1};
+    }
+
     void reshape(Layer& layer) override {
         std::vector<Shape> shapes;
         data_.clear(), diff_.clear();

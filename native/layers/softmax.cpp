@@ -1,5 +1,6 @@
 // Probabilities along one axis (Caffe: softmax_layer.cpp), or their logarithms.
 #include "../engine/layer.hpp"
+#include "../engine/plan/attention_part.hpp"
 #include "../engine/primitive.hpp"
 
 namespace sn {
@@ -8,9 +9,14 @@ using dnnl::softmax_backward;
 using dnnl::softmax_forward;
 
 namespace {
-class Softmax final : public Kernel {
+class Softmax final : public Kernel, public HasAttentionPart {
    public:
     explicit Softmax(dnnl::algorithm algorithm) : algorithm_(algorithm) {}
+
+    AttentionPart attention_part() const override {
+        const bool is_log = algorithm_ == dnnl::algorithm::softmax_log;
+        return is_log ? AttentionPart::none : AttentionPart::probabilities;
+    }
 
     void reshape(Layer& layer) override {
         const Options& options = layer.options;

@@ -12,6 +12,9 @@ class Split final : public Kernel {
         for (Blob* top : layer.tops) top->data.share(layer.bottoms[0]->data);
         if (layer.gate) slope_ = *layer.gate->kernel->relu_slope(*layer.gate);
     }
+    std::optional<Strided> moves(const Layer&, const Blob& top) const override {
+        return as_they_are(top.count());
+    }
     Sign sign() const override { return Sign::in_bottom; }
     bool only_splits() const override { return true; }
     bool gates(const Layer& layer) const override { return layer.tops.size() > 1; }

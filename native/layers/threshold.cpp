@@ -1,11 +1,12 @@
 // One above a bound, else zero (Caffe: threshold_layer.cpp).
 #include "../engine/elementwise.hpp"
+#include "../engine/plan/attention_part.hpp"
 #include "no_gradient.hpp"
 
 namespace sn {
 
 namespace {
-class Threshold final : public Kernel {
+class Threshold final : public Kernel, public IsAttentionPart<AttentionPart::bound> {
    public:
     void forward(Layer& layer) override {
         const auto bound = static_cast<float>(layer.options.real("threshold"));

@@ -7,6 +7,13 @@ namespace sn {
 namespace {
 class Tile final : public Kernel {
    public:
+    std::optional<Strided> moves(const Layer& layer, const Blob&) const override {
+        const auto axis = static_cast<size_t>(layer.options.integer("axis"));
+        const int64_t outer = count(layer.shape(), 0, axis);
+        const int64_t inner = count(layer.shape(), axis, layer.shape().size());
+        return Strided{0, {{outer, inner}, {layer.options.integer("tiles"), 0}, {inner, 1}}, 1};
+    }
+
     void reshape(Layer& layer) override {
         const auto axis = static_cast<size_t>(layer.options.integer("axis"));
         tiles_ = layer.options.integer("tiles");

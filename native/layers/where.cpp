@@ -1,11 +1,12 @@
 // Of two values the first where a condition holds, else the second.
+#include "../engine/plan/attention_part.hpp"
 #include "no_gradient.hpp"
 #include "spread.hpp"
 
 namespace sn {
 
 namespace {
-class Where final : public Kernel {
+class Where final : public Kernel, public IsAttentionPart<AttentionPart::choice> {
    public:
     bool only_reads() const override { return true; }
     bool looks_back(const Layer& layer, const Blob& blob) const override {

@@ -154,7 +154,24 @@ def strided(channels: int, stride: tuple[int, int], outputs: int = 16) -> Case:
 
 
 FORWARD = {"phase": "TEST", "backward": False}
+
+
+def one_head(batch: int, rows: int, keys: int, depth: int) -> Case:
+    """An attention whose matrices end where memory does."""
+    layers = (
+        'layer { name: "s" type: "MatMul" bottom: "q" bottom: "k" top: "s" '
+        "matmul_param { transpose_b: true } }"
+        'layer { name: "p" type: "Softmax" bottom: "s" top: "p" softmax_param { axis: -1 } }'
+        'layer { name: "y" type: "MatMul" bottom: "p" bottom: "v" top: "y" }'
+    )
+    inputs = {"q": (batch, rows, depth), "k": (batch, keys, depth), "v": (batch, keys, depth)}
+    return Case("attention", layers, inputs, phase="TEST", keep_blobs=False, backward=False)
+
+
 FOUND = (
+    one_head(2, 17, 33, 20),
+    one_head(1, 1, 7, 64),
+    one_head(3, 49, 49, 32),
     up((1, 256, 6, 6), 32, "kernel_size: 4 stride: 2 pad: 1", **FORWARD),
     up((2, 64, 7, 10), 20, "kernel_size: 16 stride: 2 pad_h: 3 pad_w: 0", threads=2, **FORWARD),
     up((1, 16, 5, 5), 16, "kernel_size: 32 stride: 16", **FORWARD),

@@ -54,8 +54,12 @@ void Net::find_last_readers() {
 // The last layer that reads or writes values, going forward.
 Net::Storages Net::read_last() const {
     Storages found;
-    for (const Layer& layer : layers)
-        each_blob(layer, [&](const Blob& blob) { found[blob.data.share_storage()] = layer.index; });
+    for (const Layer& layer : layers) {
+        const auto note = [&](const Blob& blob) { found[blob.data.share_storage()] = layer.index; };
+        each_blob(layer, note);
+        if (layer.attention)
+            layer.attention->each_source([&](const auto& source) { note(*source.blob); });
+    }
     return found;
 }
 
@@ -95,11 +99,15 @@ Net::Storages Net::passed_last() const {
 // A pass that starts within the net may find its first values gone.
 void Net::check_bottoms(const Layer& layer) const {
     if (keeps_blobs) return;
-    for (const Blob* bottom : layer.bottoms)
-        if (bottom->data.storage().is_gone())
-            layer.refuse("the values of '" + bottom->name +
+    const auto check = [&](const Blob& bottom) {
+        if (bottom.data.storage().is_gone())
+            layer.refuse("the values of '" + bottom.name +
                          "' were given back after their last reader: start the pass earlier, or "
                          "make the net with keep_blobs=True");
+    };
+    if (layer.fused && layer.attention)
+        return layer.attention->each_source([&](const auto& one) { check(*one.blob); });
+    for (const Blob* bottom : layer.bottoms) check(*bottom);
 }
 
 void Net::check_gradients(const Layer& layer) const {

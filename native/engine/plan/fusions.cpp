@@ -24,6 +24,7 @@ void Net::find_fusions() {
         layer.fused_relu = layer.fused_scale = layer.fused_into = layer.fused_last = nullptr;
         layer.fused_affine.clear(), layer.fused_ending.reset();
         layer.fused_sum = nullptr, layer.fused_other = nullptr, layer.fused_product = nullptr;
+        layer.attention.reset();
     }
     for (auto& head : layers) {
         if (head.fused_into) continue;
@@ -42,6 +43,7 @@ void Net::find_fusions() {
         }
     }
     for (auto& head : layers) fuse_product(head);
+    for (auto& head : layers) fuse_attention(head);
     find_skips();
 }
 
@@ -60,10 +62,15 @@ void Net::follow_fusions() {
                                layer.top_every, layer.bottom_every, layer.fused_affine);
     };
     std::vector<decltype(chain(layers[0]))> before;
-    for (const Layer& layer : layers) before.push_back(chain(layer));
+    std::vector<std::shared_ptr<const Attention>> attentions;
+    for (const Layer& layer : layers)
+        before.push_back(chain(layer)), attentions.push_back(layer.attention);
     find_fusions();
     for (Layer& layer : layers) {
-        if (chain(layer) == before[layer.index]) continue;
+        const auto& old = attentions[layer.index];
+        const bool same =
+            old && layer.attention ? *old == *layer.attention : old == layer.attention;
+        if (same && chain(layer) == before[layer.index]) continue;
         if (layer.is_ready()) make_ready(layer);
         layer.fused = false;
     }
@@ -73,6 +80,9 @@ void Net::follow_fusions() {
 bool Net::are_ready(const Layer& head) const {
     for (size_t i = head.index; i <= head.fused_last->index; ++i)
         if (!layers[i].is_ready()) return false;
+    if (head.attention)
+        for (const Layer* member : head.attention->members)
+            if (!member->is_ready()) return false;
     return true;
 }
 
@@ -84,11 +94,15 @@ Layer* Net::next(const Layer& layer) {
 void Net::choose_fusions(size_t first, size_t last) {
     Layer* begun = layers[first].fused_into;
     if (begun && begun->fused && begun->kernel->fuses_backward()) unfuse(*begun);
+    for (size_t i = last + 1; i < layers.size(); ++i)
+        if (layers[i].attention) layers[i].fused = false;
     // Backwards: what readers do decides what is computed for them.
     for (size_t i = last + 1; i-- > first;)
         if (Layer& head = layers[i]; head.fused_last && head.prepared)
-            head.fused =
-                head.kernel->fuses() && head.fused_last->index <= last && may_skip(head, last);
+            head.fused = head.kernel->fuses() && head.fused_last->index <= last &&
+                         may_skip(head, last) &&
+                         (!head.attention ||
+                          (head.attention->members[0]->index >= first && are_ready(head)));
 }
 
 // Before layers first down to last run: in a part of a fusion, each layer needs its own state.

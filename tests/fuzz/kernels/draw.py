@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from tests.fuzz.kernels.attention import attention
 from tests.fuzz.kernels.case import Case
 from tests.fuzz.kernels.chains import chain, gated, product_chain, training
 from tests.fuzz.kernels.sizes import (
@@ -186,6 +187,7 @@ KINDS: dict[str, tuple[Callable[[Draw], Case], int]] = {
     "product chain": (product_chain, 2),
     "gated": (gated, 2),
     "training": (training, 3),
+    "attention": (attention, 3),
 }
 """How each is drawn, and how often."""
 
@@ -207,7 +209,9 @@ def draw(rng: Draw, precisions: tuple[str, ...] = ("float32",), kind: str = "") 
         except TooLarge:
             continue
     case = case.but(precision=precision, threads=rng.choice((1, 2)), seed=rng.randrange(1000))
-    if name not in ("chain", "product chain", "gated", "training"):
+    if name == "attention":
+        case = case.but(keep_blobs=rng.random() < 0.2)
+    elif name not in ("chain", "product chain", "gated", "training"):
         case = case.but(phase=rng.choice(("TRAIN", "TEST")), keep_blobs=rng.random() < 0.7)
         case = case.but(backward=case.phase == "TRAIN" or (case.keep_blobs and rng.random() < 0.3))
         if case.backward and "front" in case.layers:  # which value is the largest must be seen

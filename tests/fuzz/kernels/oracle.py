@@ -302,8 +302,52 @@ def scale(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     return [x * factors.reshape(*factors.shape, *(1,) * (x.ndim - factors.ndim))], no_gradient
 
 
+def moved(values: Any) -> Made:
+    """Layers of an attention, which is drawn without gradients."""
+
+    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
+        raise NotImplementedError("attentions are drawn without gradients")
+
+    return [values], pull
+
+
+def reshape(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+    return moved(xs[0].reshape(tuple(layer.reshape_param.shape.dim)))
+
+
+def permute(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+    return moved(xs[0].transpose(tuple(layer.permute_param.order)))
+
+
+def power(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+    return moved(xs[0] * layer.power_param.scale)
+
+
+def tile(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+    return moved(np.concatenate([xs[0]] * layer.tile_param.tiles, layer.tile_param.axis))
+
+
+def matmul(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+    o = layer.matmul_param
+    a = xs[0].swapaxes(-1, -2) if o.transpose_a else xs[0]
+    return moved(a @ (xs[1].swapaxes(-1, -2) if o.transpose_b else xs[1]))
+
+
+def softmax(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+    if layer.softmax_param.axis == 1:
+        return reference.LAYERS["Softmax"](layer, xs, params, train)
+    made = np.exp(xs[0] - xs[0].max(-1, keepdims=True))
+    return moved(made / made.sum(-1, keepdims=True))
+
+
 LAYERS = {
     **reference.LAYERS,
+    "MatMul": matmul,
+    "Permute": permute,
+    "Power": power,
+    "Reshape": reshape,
+    "Softmax": softmax,
+    "Tile": tile,
     "Clip": function(clip),
     "Flatten": function(lambda layer, x: x.reshape(len(x), -1)),
     "GELU": function(gelu),

@@ -1,0 +1,364 @@
+// The loops of an attention.  Included once for each instruction set, after a definition of
+// SN_TABLE, the name of the table, and of SN_NARROW for factors in bfloat16.
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12 takes the undefined registers of its own header for a mistake.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "attention_loops.hpp"
+
+namespace sn {
+
+namespace {
+#if defined(__AVX512F__)
+// Of 32 registers: 28 sums, two vectors of B, one value of A.
+constexpr int64_t lanes = 16;
+constexpr int most_rows = 14;
+#else
+constexpr int64_t lanes = 8;
+constexpr int most_rows = 6;
+#endif
+constexpr int64_t panel = 2 * lanes;
+
+using Floats = float __attribute__((vector_size(4 * lanes)));
+using Words = uint32_t __attribute__((vector_size(4 * lanes)));
+
+#define SN_ALWAYS [[gnu::always_inline]] static inline
+
+template <class Vector, class T>
+SN_ALWAYS Vector load(const T* from) {
+    Vector found;
+    std::memcpy(&found, from, sizeof found);
+    return found;
+}
+
+template <class Vector, class T>
+SN_ALWAYS void store(T* to, Vector values) {
+    std::memcpy(to, &values, sizeof values);
+}
+
+#if defined(SN_NARROW)
+constexpr int64_t numbers = 2;
+
+SN_ALWAYS Words narrowed(Floats first, Floats second) {
+    Words made;
+    const __m512bh pairs =
+        _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(second), reinterpret_cast<__m512>(first));
+    std::memcpy(&made, &pairs, sizeof made);
+    return made;
+}
+
+// Neighbours of a row in one word.
+SN_ALWAYS Words words_of(const float* from, float factor) {
+    return narrowed(load<Floats>(from) * factor, load<Floats>(from + lanes) * factor);
+}
+
+// Numbers of two rows in one word.
+SN_ALWAYS Words words_of(Floats first, Floats second) {
+    const Words made = narrowed(first, second);
+    const __m512i order =
+        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    return reinterpret_cast<Words>(
+        _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(made)));
+}
+
+SN_ALWAYS uint32_t word_of(float first, float second) {
+    const Floats a = {first}, b = {second};
+    return words_of(a, b)[0];
+}
+
+SN_ALWAYS void add_product(Floats& sum, uint32_t a, Words b) {
+    const __m512i all = _mm512_set1_epi32(static_cast<int>(a));
+    __m512bh left, right;
+    std::memcpy(&left, &all, sizeof left);
+    std::memcpy(&right, &b, sizeof right);
+    sum = reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), left, right));
+}
+#else
+constexpr int64_t numbers = 1;
+
+SN_ALWAYS Words words_of(const float* from, float factor) {
+    return reinterpret_cast<Words>(load<Floats>(from) * factor);
+}
+
+SN_ALWAYS Words words_of(Floats first, Floats) {
+    return reinterpret_cast<Words>(first);
+}
+
+SN_ALWAYS uint32_t word_of(float first, float) {
+    uint32_t made;
+    std::memcpy(&made, &first, sizeof made);
+    return made;
+}
+
+SN_ALWAYS void add_product(Floats& sum, uint32_t a, Words b) {
+    float value;
+    std::memcpy(&value, &a, sizeof value);
+    sum += value * reinterpret_cast<Floats>(b);
+}
+#endif
+
+int64_t words(int64_t count) {
+    return (count + numbers - 1) / numbers;
+}
+
+// A row of numbers `step` apart as words; behind them zeros.
+void pack_row(const float* from, int64_t step, int64_t count, float factor, Word* to) {
+    constexpr int64_t many = lanes * numbers;
+    int64_t at = 0;
+    if (step == 1)
+        for (; at + many <= count; at += many)
+            store(to + at / numbers, words_of(from + at, factor));
+    for (; at < count; at += numbers) {
+        const float second = at + 1 < count ? from[(at + 1) * step] * factor : 0.0F;
+        to[at / numbers] = word_of(from[at * step] * factor, second);
+    }
+}
+
+// lanes x lanes words, with rows and columns exchanged.
+SN_ALWAYS void turn(const Word* from, int64_t from_row, Word* to, int64_t to_row) {
+#if defined(__AVX512F__)
+    Words rows[lanes];
+    for (int64_t i = 0; i < lanes; ++i) rows[i] = load<Words>(from + i * from_row);
+    // Each stage exchanges squares of 8, 4, 2 and 1.
+    const __m512i step = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+#pragma GCC unroll 4
+    for (int side = 8; side > 0; side /= 2) {
+        const __m512i bit = _mm512_set1_epi32(side), other = _mm512_set1_epi32(lanes);
+        const __mmask16 odd = _mm512_test_epi32_mask(step, bit);
+        // Of a pair of rows the columns without the bit, and those with it.
+        const __m512i low = _mm512_mask_add_epi32(step, odd, _mm512_sub_epi32(step, bit), other);
+        const __m512i high = _mm512_mask_add_epi32(_mm512_add_epi32(step, bit), odd, step, other);
+#pragma GCC unroll 16
+        for (int64_t i = 0; i < lanes; ++i) {
+            if (i & side) continue;
+            const auto a = reinterpret_cast<__m512i>(rows[i]);
+            const auto b = reinterpret_cast<__m512i>(rows[i + side]);
+            rows[i] = reinterpret_cast<Words>(_mm512_permutex2var_epi32(a, low, b));
+            rows[i + side] = reinterpret_cast<Words>(_mm512_permutex2var_epi32(a, high, b));
+        }
+    }
+    for (int64_t i = 0; i < lanes; ++i) store(to + i * to_row, rows[i]);
+#else
+    for (int64_t i = 0; i < lanes; ++i)
+        for (int64_t k = 0; k < lanes; ++k) to[k * to_row + i] = from[i * from_row + k];
+#endif
+}
+
+// K in panels: word s of each key of a panel lies in a row.
+void pack_keys(const AttentionJob& job) {
+    const int64_t steps = words(job.depth), whole = (steps + lanes - 1) / lanes * lanes;
+    Word* rows = reinterpret_cast<Word*>(job.scores);
+    const int64_t all = (job.columns + panel - 1) / panel * panel;
+    for (int64_t key = 0; key < all; key += lanes) {
+        for (int64_t i = 0; i < lanes; ++i) {
+            Word* row = rows + i * whole;
+            if (key + i < job.columns)
+                pack_row(job.k + (key + i) * job.k_row, job.k_step, job.depth, 1, row);
+            std::fill(row + (key + i < job.columns ? steps : 0), row + whole, 0U);
+        }
+        Word* to = job.keys + key / panel * panel * steps + key % panel;
+        Word rest[lanes * lanes];
+        for (int64_t s = 0; s < steps; s += lanes) {
+            if (s + lanes <= steps) {
+                turn(rows + s, whole, to + s * panel, panel);
+                continue;
+            }
+            turn(rows + s, whole, rest, lanes);
+            for (int64_t i = 0; i < steps - s; ++i)
+                store(to + (s + i) * panel, load<Words>(rest + i * lanes));
+        }
+    }
+}
+
+// V in panels: word s of a column has the values of one or two keys.
+void pack_values(const AttentionJob& job) {
+    const int64_t steps = words(job.columns);
+    const auto value = [&](int64_t key, int64_t column) {
+        return key < job.columns ? job.v[key * job.v_row + column * job.v_step] : 0.0F;
+    };
+    for (int64_t first = 0; first < job.width; first += panel) {
+        Word* to = job.values + first * steps;
+        const int64_t here = std::min(panel, job.width - first);
+        for (int64_t s = 0; s < steps; ++s, to += panel) {
+            const int64_t key = s * numbers;
+            int64_t c = 0;
+            if (job.v_step == 1 && key + numbers <= job.columns)
+                for (; c + lanes <= here; c += lanes) {
+                    const float* from = job.v + key * job.v_row + first + c;
+                    store(to + c, words_of(load<Floats>(from),
+                                           load<Floats>(from + (numbers - 1) * job.v_row)));
+                }
+            for (; c < here; ++c) to[c] = word_of(value(key, first + c), value(key + 1, first + c));
+            std::fill(to + here, to + panel, 0U);
+        }
+    }
+}
+
+void pack(const AttentionJob& job) {
+    pack_keys(job);
+    pack_values(job);
+}
+
+template <int rows>
+void block(const Word* a, int64_t a_row, const Word* b, int64_t steps, float* c, int64_t c_row) {
+    Floats sums[rows][2] = {};
+    for (int64_t k = 0; k < steps; ++k, ++a, b += panel) {
+        const Words left = load<Words>(b), right = load<Words>(b + lanes);
+#pragma GCC unroll 14
+        for (int r = 0; r < rows; ++r) {
+            add_product(sums[r][0], a[r * a_row], left);
+            add_product(sums[r][1], a[r * a_row], right);
+        }
+    }
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; ++r, c += c_row) {
+        store(c, sums[r][0]);
+        store(c + lanes, sums[r][1]);
+    }
+}
+
+using Block = void (*)(const Word* a, int64_t a_row, const Word* b, int64_t steps, float* c,
+                       int64_t c_row);
+template <class>
+struct Blocks;
+template <int... rows>
+struct Blocks<std::integer_sequence<int, rows...>> {
+    static constexpr Block of[] = {block<rows + 1>...};
+};
+
+// C = A B, of whole panels, in blocks of nearly the same number of rows.
+void multiply(const Word* a, int64_t a_row, const Word* b, int64_t steps, float* c, int64_t rows,
+              int64_t columns) {
+    using All = Blocks<std::make_integer_sequence<int, most_rows>>;
+    const int64_t blocks = (rows + most_rows - 1) / most_rows;
+    for (int64_t column = 0; column < columns; column += panel)
+        for (int64_t i = 0; i < blocks; ++i) {
+            const int64_t begin = rows * i / blocks, end = rows * (i + 1) / blocks;
+            All::of[end - begin - 1](a + begin * a_row, a_row, b + column * steps, steps,
+                                     c + begin * columns + column, columns);
+        }
+}
+
+SN_ALWAYS void add_term(const AttentionTerm& term, int64_t row, int64_t columns, float* scores) {
+    const float* from = term.values + row * term.row_step;
+    const float factor = term.factor;
+    if (term.column_step == 1)
+        for (int64_t i = 0; i < columns; ++i) scores[i] += from[i] * factor;
+    else
+        for (int64_t i = 0; i < columns; ++i) scores[i] += from[i * term.column_step] * factor;
+}
+
+// The second value where either is no number.
+SN_ALWAYS Floats greater(Floats a, Floats b) {
+#if defined(__AVX512F__)
+    return reinterpret_cast<Floats>(
+        _mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#else
+    return reinterpret_cast<Floats>(
+        _mm256_max_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b)));
+#endif
+}
+
+// The values of a vector become one, half by half.
+template <class F>
+SN_ALWAYS float folded(Floats of, F two) {
+    float values[lanes];
+    store(values, of);
+#pragma GCC unroll 4
+    for (int64_t half = lanes / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int64_t i = 0; i < half; ++i) values[i] = two(values[i], values[i + half]);
+    return values[0];
+}
+
+// e to the power of numbers that are not above zero, as fast_exp computes it.
+SN_ALWAYS Floats exponential_of(Floats x) {
+    constexpr float least = -87.3365F, shifter = 12582912.0F;
+    const Floats inside = greater(Floats{} + least, x);
+    const Floats shifted = inside * 1.44269504F + shifter;
+    const Floats whole = shifted - shifter;
+    const Floats r = (inside - whole * 0.693359375F) + whole * 2.12194440e-4F;
+    Floats p = r * 1.9875691500e-4F + 1.3981999507e-3F;
+    p = p * r + 8.3334519073e-3F;
+    p = p * r + 4.1665795894e-2F;
+    p = p * r + 1.6666665459e-1F;
+    p = p * r + 5.0000001201e-1F;
+    p = p * r * r + r + 1.0F;
+    // The whole number stands in the last bits of what was shifted; NaN takes no more than its
+    // sign from it.
+    const Words exponent = reinterpret_cast<Words>(shifted) << 23;
+    const auto value = reinterpret_cast<Floats>(reinterpret_cast<Words>(p) + exponent);
+    return x == x ? (x < least ? Floats{} : value) : x;
+}
+
+// A row of scores becomes e to the power of what they lie below the largest; returns the sum.
+// Behind the row they become zero.
+SN_ALWAYS float exponentials(float* scores, int64_t columns, int64_t all) {
+    constexpr float none = -std::numeric_limits<float>::infinity();
+    const int64_t inside = columns / lanes * lanes;
+    for (int64_t i = inside; i < all; i += lanes) {
+        float rest[lanes];
+        for (int64_t k = 0; k < lanes; ++k) rest[k] = i + k < columns ? scores[i + k] : none;
+        store(scores + i, load<Floats>(rest));
+    }
+    Floats most[2] = {load<Floats>(scores), load<Floats>(scores + lanes)};
+    for (int64_t i = panel; i < all; i += panel)
+        for (int k = 0; k < 2; ++k)
+            most[k] = greater(most[k], load<Floats>(scores + i + k * lanes));
+    const float largest =
+        folded(greater(most[0], most[1]), [](float a, float b) { return a > b ? a : b; });
+    Floats sums[2] = {};
+    for (int64_t i = 0; i < all; i += panel)
+        for (int k = 0; k < 2; ++k) {
+            float* at = scores + i + k * lanes;
+            const Floats value = exponential_of(load<Floats>(at) - largest);
+            store(at, value);
+            sums[k] += value;
+        }
+    return folded(sums[0] + sums[1], [](float a, float b) { return a + b; });
+}
+
+void run(const AttentionJob& job) {
+    const int64_t depth = words(job.depth), steps = words(job.columns);
+    const int64_t all = (job.columns + panel - 1) / panel * panel;
+    const int64_t wide = (job.width + panel - 1) / panel * panel;
+    for (int64_t r = 0; r < job.rows; ++r)
+        pack_row(job.q + r * job.q_row, job.q_step, job.depth, job.scale, job.queries + r * depth);
+    multiply(job.queries, depth, job.keys, depth, job.scores, job.rows, all);
+    for (int64_t r = 0; r < job.rows; ++r) {
+        float* scores = job.scores + r * all;
+        for (const AttentionTerm& term : job.terms) add_term(term, r, job.columns, scores);
+        float sum = exponentials(scores, job.columns, all);
+        if (job.instead && sum != sum) {
+            std::fill(scores, scores + job.columns, *job.instead);
+            std::fill(scores + job.columns, scores + all, 0.0F);
+            sum = 1;
+        }
+        job.factors[r] = job.result_scale / sum;
+        if (numbers > 1) pack_row(scores, 1, all, 1, reinterpret_cast<Word*>(scores));
+    }
+    multiply(reinterpret_cast<const Word*>(job.scores), all, job.values, steps, job.results,
+             job.rows, wide);
+    for (int64_t r = 0; r < job.rows; ++r) {
+        const float* from = job.results + r * wide;
+        float* to = job.y + r * job.y_row;
+        const float factor = job.factors[r];
+        if (job.y_step == 1)
+            for (int64_t i = 0; i < job.width; ++i) to[i] = from[i] * factor;
+        else
+            for (int64_t i = 0; i < job.width; ++i) to[i * job.y_step] = from[i] * factor;
+    }
+}
+}  // namespace
+
+const AttentionLoops SN_TABLE = {panel, numbers, pack, run};
+
+}  // namespace sn

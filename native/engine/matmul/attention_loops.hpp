@@ -1,0 +1,52 @@
+// The loops of softmax(Q K^T + terms) V, compiled for the processors on which they are fast.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace sn {
+
+// The same number for each score of a row or column, or one for each, times a factor.
+struct AttentionTerm {
+    const float* values;
+    int64_t row_step, column_step;
+    float factor;
+};
+
+// A float, or two neighbours in bfloat16.
+using Word [[gnu::may_alias]] = uint32_t;
+
+// One matrix of each kind, and memory of one thread.
+struct AttentionJob {
+    int64_t rows, columns, depth, width;
+    const float *q, *k, *v;
+    // From one row of Q, key of K or V to the next, and from value to value.
+    int64_t q_row, q_step, k_row, k_step, v_row, v_step;
+    float scale, result_scale;
+    std::vector<AttentionTerm> terms;
+    // What takes the place of probabilities that are no numbers; null: nothing does.
+    const float* instead;
+    float* y;
+    int64_t y_row, y_step;
+    Word *keys, *values, *queries;
+    float *scores, *results, *factors;
+};
+
+struct AttentionLoops {
+    // The columns of a panel of the products, and the numbers in a word.
+    int64_t panel, numbers;
+    // Packs K and V.
+    void (*pack)(const AttentionJob& job);
+    // All rows of Q.
+    void (*run)(const AttentionJob& job);
+
+    int64_t whole(int64_t columns) const { return (columns + panel - 1) / panel * panel; }
+    int64_t words(int64_t count) const { return (count + numbers - 1) / numbers; }
+};
+
+extern const AttentionLoops attention_haswell, attention_skylake, attention_narrow;
+// The loops for this processor, with factors in bfloat16 if `narrow` and it is fast at that; null
+// where single products are as fast.
+const AttentionLoops* attention_loops(bool narrow);
+
+}  // namespace sn

@@ -1,0 +1,3 @@
+#define SN_NARROW
+#define SN_TABLE attention_narrow
+#include "attention_blocks.hpp"

@@ -1,0 +1,116 @@
+#include "attention_product.hpp"
+
+#include <algorithm>
+
+#include "../layer.hpp"
+#include "../parallel.hpp"
+#include "../pass.hpp"
+
+namespace sn {
+
+namespace {
+// Scores of a block, as many as half of a second cache holds; and rows, so that K and V are read
+// for many.
+constexpr int64_t scores_of_block = 1 << 15, least_rows = 14, most_rows = 112;
+
+int64_t lines(int64_t values) {
+    return (values + 15) / 16 * 16;
+}
+
+// Where the parts of a thread's memory begin, in values.
+class Room {
+   public:
+    explicit Room(float* memory) : memory_(memory) {}
+    float* take(int64_t values) {
+        float* found = memory_ ? memory_ + taken_ : nullptr;
+        taken_ += lines(values);
+        return found;
+    }
+    int64_t taken() const { return taken_; }
+
+   private:
+    float* memory_;
+    int64_t taken_ = 0;
+};
+}  // namespace
+
+void AttentionProduct::reshape(const Attention& attention, bool narrow) {
+    loops_ = attention_loops(narrow);
+    batches_ = attention.batches, rows_ = attention.rows, columns_ = attention.columns;
+    depth_ = attention.depth, width_ = attention.width;
+    places_.q = attention.queries.at.places(), places_.k = attention.keys.at.places();
+    places_.v = attention.values.at.places(), places_.y = attention.result.places();
+    places_.terms.clear();
+    for (const auto& term : attention.terms) places_.terms.push_back(term.at.places());
+    const int64_t most = std::clamp(scores_of_block / columns_, least_rows, most_rows);
+    blocks_ = (rows_ + most - 1) / most;
+    block_ = (rows_ + blocks_ - 1) / blocks_;
+}
+
+// Gives the parts of a thread's memory to a job; returns how many values they take.
+int64_t AttentionProduct::lay_out(AttentionJob& job, float* memory) const {
+    Room room(memory);
+    const int64_t all = loops_->whole(columns_), wide = loops_->whole(width_);
+    const int64_t steps = loops_->words(depth_);
+    job.keys = reinterpret_cast<Word*>(room.take(all * steps));
+    job.values = reinterpret_cast<Word*>(room.take(loops_->words(columns_) * wide));
+    job.queries = reinterpret_cast<Word*>(room.take(block_ * steps));
+    // Also room for sixteen keys while they are packed.
+    job.scores = room.take(std::max(block_ * all, 16 * lines(steps)));
+    job.results = room.take(block_ * wide);
+    job.factors = room.take(block_);
+    return room.taken();
+}
+
+void AttentionProduct::run(const Attention& attention, float* y) {
+    const Matrices &q = attention.queries.at, &k = attention.keys.at, &v = attention.values.at;
+    AttentionJob job = {};
+    job.columns = columns_, job.depth = depth_, job.width = width_;
+    job.q = attention.queries.blob->data.read(), job.k = attention.keys.blob->data.read();
+    job.v = attention.values.blob->data.read(), job.y = y;
+    job.q_row = q.row_step(), job.q_step = q.column_step();
+    job.k_row = k.column_step(), job.k_step = k.row_step();
+    job.v_row = v.row_step(), job.v_step = v.column_step();
+    job.y_row = attention.result.row_step(), job.y_step = attention.result.column_step();
+    job.scale = attention.scale * q.factor * k.factor, job.result_scale = v.factor;
+    job.instead = attention.instead.blob ? attention.instead.blob->data.read() : nullptr;
+    for (const auto& term : attention.terms)
+        job.terms.push_back(
+            {term.blob->data.read(), term.at.row_step(), term.at.column_step(), term.at.factor});
+    const int64_t units = batches_ * blocks_, parts = std::min<int64_t>(threads(), units);
+    const int64_t values = lay_out(job, nullptr);
+    auto* memory =
+        static_cast<float*>(scratch().room(static_cast<size_t>(parts * values) * sizeof(float)));
+    parallel(
+        parts,
+        [=](int64_t begin, int64_t end) {
+            for (int64_t part = begin; part < end; ++part) {
+                AttentionJob own = job;
+                lay_out(own, memory + part * values);
+                run_units(own, units * part / parts, units * (part + 1) / parts);
+            }
+        },
+        units / parts * block_ * columns_ * (depth_ + width_) / 8);
+}
+
+// Blocks of rows, matrix by matrix.
+void AttentionProduct::run_units(AttentionJob& job, int64_t begin, int64_t end) const {
+    const AttentionJob all = job;
+    for (int64_t unit = begin; unit < end; ++unit) {
+        const auto i = static_cast<size_t>(unit / blocks_);
+        const int64_t block = unit % blocks_, first = rows_ * block / blocks_;
+        job.rows = rows_ * (block + 1) / blocks_ - first;
+        job.q = all.q + places_.q[i] + first * job.q_row;
+        job.y = all.y + places_.y[i] + first * job.y_row;
+        for (size_t t = 0; t < job.terms.size(); ++t)
+            job.terms[t].values =
+                all.terms[t].values + places_.terms[t][i] + first * job.terms[t].row_step;
+        if (unit == begin || block == 0) {
+            job.k = all.k + places_.k[i], job.v = all.v + places_.v[i];
+            loops_->pack(job);
+        }
+        loops_->run(job);
+    }
+}
+
+}  // namespace sn

@@ -1,0 +1,2 @@
+#define SN_TABLE attention_skylake
+#include "attention_blocks.hpp"
