@@ -20,6 +20,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "images": (("pillow",), "image files, encoded databases"),
     "video": (("opencv-python-headless",), "videos and cameras; folders of frames need nothing"),
     "parquet": (("pyarrow",), "data in Parquet files"),
+    "mlflow": (("mlflow",), "models and trainings in MLflow"),
     "onnx": (("onnx",), "ONNX models"),
     "text": (("tokenizers",), "columns of text on Spark"),
     "draw": (("pydot",), "pycaffe's draw module"),

@@ -88,7 +88,7 @@ def test_every_extra_is_looked_for() -> None:
     text = (ROOT / "pyproject.toml").read_text()
     section = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     declared = dict(re.findall(r"^(\w+) = \[(.*?)\]$", section, re.MULTILINE | re.DOTALL))
-    assert set(declared) - {"dev", "bench", "docs"} == set(doctor.EXTRAS)
+    assert set(declared) - {"all", "dev", "bench", "docs"} == set(doctor.EXTRAS)
     for extra, (packages, _) in doctor.EXTRAS.items():
         for package in packages:
             assert f'"{package}>=' in declared[extra]

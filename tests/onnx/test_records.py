@@ -19,7 +19,8 @@ def refused(model: Any, folder: Path, says: str, **options: Any) -> None:
     path.write_bytes(model.SerializeToString())
     with pytest.raises(FileError, match=says) as caught:
         read_model(path, **options)
-    assert not any(str(number) in str(caught.value) for number in (101, 103, 107, 303))
+    said = str(caught.value).replace(str(folder), "")
+    assert not any(str(number) in said for number in (101, 103, 107, 303))
 
 
 SIZE = [
@@ -91,7 +92,8 @@ def test_what_does_not_grow_evenly(op: str, tmp_path: Path) -> None:
     constants = {"h": np.float32(0.5)}
     model = graph(nodes, {"x": ["n", 6, 6]}, constants=constants)
     refused(model, tmp_path, "the number of records")
-    agree(graph(nodes, {"x": [5, 6, 6]}, constants=constants), {"x": draw(5, 6, 6)}, tmp_path)
+    if op != "ReduceMean":  # of whole numbers, which not every ONNX Runtime has
+        agree(graph(nodes, {"x": [5, 6, 6]}, constants=constants), {"x": draw(5, 6, 6)}, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_windows_over_the_records(made: Any, says: str, tmp_path: Path) -> None:
     nodes = [node("Transpose", "x", "t", perm=[1, 2, 0]), made]
     constants = {"w": draw(2, 4, 2)} if made.op_type == "Conv" else {}
     refused(graph(nodes, {"x": X}, constants=constants), tmp_path, says)
-    agree(graph(nodes, {"x": [3, 3, 4]}, constants=constants), {"x": draw(3, 3, 4)}, tmp_path)
+    agree(graph(nodes, {"x": [5, 3, 4]}, constants=constants), {"x": draw(5, 3, 4)}, tmp_path)
 
 
 def test_all_of_the_records(tmp_path: Path) -> None:

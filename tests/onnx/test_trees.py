@@ -122,6 +122,9 @@ def test_classifiers(after: str, labels: list[int], tmp_path: Path) -> None:
 @pytest.mark.parametrize("after", ["NONE", "LOGISTIC", "SOFTMAX"])
 def test_two_classes_of_one_score(after: str, low: float, tmp_path: Path) -> None:
     """As XGBoost (LOGISTIC) and forests of scikit-learn (shares, none below 0) write them."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    if after == "LOGISTIC" and not low and onnxruntime.__version__.startswith("1.18."):
+        pytest.skip("ONNX Runtime 1.18 gives these scores otherwise than 1.32")
     trees = grown(5)
     made = learned(
         "TreeEnsembleClassifier",
