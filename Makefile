@@ -80,7 +80,7 @@ test-mlflow: setup
 		> "$$(build/mlflow/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/all.pth"
 	@$(PY) .ci/requirements.py --extra mlflow | grep -v sparknet \
 		| xargs build/mlflow/bin/python -m pip install --quiet --disable-pip-version-check
-	@OMP_NUM_THREADS=$(THREADS) build/mlflow/bin/python -m pytest tests/mlflow
+	@MLFLOW_DISABLE_TELEMETRY=true OMP_NUM_THREADS=$(THREADS) build/mlflow/bin/python -m pytest tests/mlflow
 
 # The last step of CI: what no step has collected.
 collected:

@@ -139,6 +139,7 @@ def served(model: Path, threads: int) -> Iterator[int]:
     words += ["--env-manager", "local", "-p", str(port), "-h", "127.0.0.1", "--workers", "1"]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": str(threads)}
+    environment["MLFLOW_DISABLE_TELEMETRY"] = "true"
     server = subprocess.Popen(
         words,
         env=environment,
