@@ -175,7 +175,7 @@ def get_pydot_graph(
 ) -> Any:
     """The same picture as a pydot graph, where pydot is installed."""
     with extra("pydot", "draw", "get_pydot_graph"):
-        import pydot  # type: ignore[import-not-found, unused-ignore]
+        import pydot
     return pydot.graph_from_dot_data(to_dot(caffe_net, rankdir, label_edges, phase, display_lrm))[0]
 
 

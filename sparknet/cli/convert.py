@@ -30,16 +30,10 @@ def named(words: Sequence[str]) -> list[str]:
     if list(words[:1]) != [VERB.name]:
         return list(words)
     first = next((word for word in words[1:] if not word.startswith("-")), "")
-    is_told = first in _KINDS
-    for kind in () if is_told else ("safetensors", "onnx"):
+    for kind in ("safetensors", "onnx") if "." in first else ():  # no kind has a dot
         if any(word.endswith(f".{kind}") for word in words[1:]):
             return [*words[:1], kind, *words[1:]]
     return list(words)
-
-
-_KINDS = (
-    *("mnist", "cifar10", "images", "tars", "records", "snapshot", "onnx", "safetensors", "mean"),
-)
 
 
 def _arguments(parser: ArgumentParser) -> None:

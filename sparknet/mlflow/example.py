@@ -31,7 +31,8 @@ def _value(entry: Entry, texts: bool) -> Any:
     if texts:
         return "a text"
     if entry.pictures is not None:
-        return _png(*(size or 64 for size in entry.stored[-2:]))
+        sides = zip(entry.stored[-2:], entry.record[-2:], strict=True)
+        return _png(*(stored or seen for stored, seen in sides))
     if not entry.record:
         return 0.0
     return np.zeros(entry.record)

@@ -46,6 +46,8 @@ def save_model(
     with extra("mlflow", "mlflow", "MLflow's format"):
         import mlflow
         from mlflow.models import Model, infer_signature
+    if Path(path).is_file():
+        raise FileError(path, "is a file: MLflow writes a model into a new folder")
     if Path(path).exists() and any(Path(path).iterdir()):
         raise FileError(
             path, "is a folder with files already: MLflow writes a model into a new one"

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from sparknet.training.trained import Trained
 
-_PARAMS = ("net", "strategy", "workers", "steps", "seconds", "records", "batch_size", "resumed")
+_PARAMS = ("net", "strategy", "workers", "steps", "seconds", "records", "batch_size")
+"""What stays as it is when a run goes on after a loss: MLflow takes no other value for a param."""
 _LONGEST = 500
 """Characters that MLflow takes for a param."""
 _OFTEN, _MOST = 1.0, 900

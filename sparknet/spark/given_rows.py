@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from math import prod
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,14 +73,16 @@ def arrow(values: Any, what: str, entry: Entry, texts: bool) -> pa.Array:
         values = [values]
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return _numbers(values, what, entry)
-    cells = list(values) if isinstance(values, Sequence) else _cells(values, what)
-    first = next((cell for cell in cells if cell is not None), None)
+    cells = _cells(values, what)
+    first = next((cell for cell in cells if not _is_missing(cell)), None)
+    if not isinstance(first, Number):
+        cells = [None if _is_missing(cell) else cell for cell in cells]
     if isinstance(first, np.ndarray) and first.dtype.kind in "biuf":
         return _arrays(cells, what, entry)
     if isinstance(first, (str, os.PathLike)) and not texts:
         cells = [None if cell is None else _content(cell, what) for cell in cells]
     try:
-        return pa.array(cells, from_pandas=first is None or np.isscalar(first))
+        return pa.array(cells)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(f"{what} holds values of no one kind: {reason}") from error
@@ -93,6 +96,11 @@ def _cells(values: Any, what: str) -> list[Any]:
         raise DataError(
             f"{what} is {kind}: an array, a list or a column of a data frame is needed"
         ) from error
+
+
+def _is_missing(cell: Any) -> bool:
+    """Whether a row has no value: pandas has NaN for one beside arrays and texts, too."""
+    return cell is None or (isinstance(cell, float) and cell != cell)
 
 
 def _arrays(cells: Sequence[Any], what: str, entry: Entry) -> pa.Array:
@@ -164,7 +172,7 @@ def listed(column: pa.ChunkedArray) -> list[Any]:
 def numbers(column: pa.ChunkedArray, record: Sequence[int] | None = None) -> Array | None:
     """A column of numbers, or of lists as long as each other, as an array; None of others.
 
-    Rows that are null become NaN.  ``record`` is the shape of a row.
+    It is the caller's own; rows that are null become NaN.  ``record`` is the shape of a row.
     """
     import pyarrow as pa
 
@@ -172,7 +180,7 @@ def numbers(column: pa.ChunkedArray, record: Sequence[int] | None = None) -> Arr
     if isinstance(whole, pa.ChunkedArray):  # of no rows, in some versions
         whole = pa.concat_arrays(whole.chunks) if whole.chunks else pa.array([], column.type)
     if pa.types.is_floating(whole.type):
-        return np.asarray(whole.to_numpy(zero_copy_only=False))
+        return np.array(whole.to_numpy(zero_copy_only=False))
     if not pa.types.is_list(whole.type) or not pa.types.is_floating(whole.type.value_type):
         return None
     valid = np.asarray(whole.is_valid())
@@ -181,8 +189,6 @@ def numbers(column: pa.ChunkedArray, record: Sequence[int] | None = None) -> Arr
     shape = tuple(record or ())
     if count and flat.size != count * prod(shape):  # as many as the batch's own shape has
         shape = (len(flat) // count,)
-    if count == len(whole):
-        return flat.reshape(len(whole), *shape)
     made = np.full((len(whole), *shape), np.nan, flat.dtype)
     made[valid] = flat.reshape(count, *shape)
     return made

@@ -91,12 +91,7 @@ class LoadedModel:
         """The columns that are asked for, and the index of their rows."""
         plan = self._plan(model, ask)
         task = plan.task
-        given = batch_of(
-            rows,
-            task.mapping,
-            plan.entries,
-            model.tokens is not None,
-        )
+        given = batch_of(rows, task.mapping, plan.entries, model.tokens is not None)
         task = _told(task, given)
         made, valid = _predicted(given, task, WorkerNet(model.net))
         found: dict[str, Any] = {}
@@ -246,7 +241,11 @@ class _NetModel(_Stage):
         found, index = loaded._asked(model, rows, ask)
         prefix = self.given("prefix") or ""
         made = {prefix + blob: found[blob] for blob in blobs}
-        return {**made, **{one.name: _made(one, found[one.blob]) for one in wanted}}, index
+        for one in wanted:
+            if one.name in made:
+                raise SparkError(f"the stage makes two columns '{one.name}': give another name")
+            made[one.name] = _made(one, found[one.blob])
+        return made, index
 
 
 class _NetFeaturizer(_Stage):

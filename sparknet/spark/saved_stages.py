@@ -13,7 +13,7 @@ from sparknet.errors import FileError
 
 FILES = "files"
 """What metadata call the sizes and check sums of the other files."""
-_NAME = re.compile(r"[\w.-]+")
+_NAME = re.compile(r"\w[\w.-]*")
 _AT_ONCE = 1 << 20
 _LARGEST = 1 << 28
 

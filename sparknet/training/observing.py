@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from sparknet.summary.events import Event
@@ -29,6 +31,17 @@ class Observer(ABC):
 
 
 _makers: list[Callable[[], Observer]] = []
+_unheard = ContextVar("unheard", default=False)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """For trainings that only measure something: no observer is told of them."""
+    before = _unheard.set(True)
+    try:
+        yield
+    finally:
+        _unheard.reset(before)
 
 
 def observe(make: Callable[[], Observer]) -> None:
@@ -44,4 +57,4 @@ def forget(make: Callable[[], Observer]) -> None:
 
 def observers() -> list[Observer]:
     """Those of a training that begins now."""
-    return [make() for make in _makers]
+    return [] if _unheard.get() else [make() for make in _makers]

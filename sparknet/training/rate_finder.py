@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import Diverged, SettingError, SpecError
+from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.recipe import Recipe
 from sparknet.proto import caffe_pb2
@@ -21,6 +22,7 @@ from sparknet.proto.suggest import did_you_mean
 from sparknet.summary.plot import draw
 from sparknet.summary.svg import Panel, Series, svg
 from sparknet.training.local_training import ProcessSettings, train
+from sparknet.training.observing import unheard
 from sparknet.training.strategies import Averaging
 from sparknet.training.training_net import settings as solver_of
 from sparknet.training.training_net import training_net
@@ -30,7 +32,7 @@ FEWEST = 10
 _KEPT = 0.85
 """What the smoothed loss keeps of the one before."""
 _RISEN = 3.0
-"""The loss has risen for good where it is as many times the least one."""
+"""The loss has risen for good where it is as many times the first one, or 1 if that is larger."""
 _OWN = (
     "strategy",
     "epochs",
@@ -45,8 +47,14 @@ _OWN = (
     "diverged",
 )
 """Settings of `train` that have no meaning here."""
-_KEPT_ON = frozenset({"workers", "threads", "seed", "shuffle", "invalid", "deadline", "protection"})
-"""Settings of the training; the others are the net's."""
+_OF_THE_NET = frozenset(
+    {
+        *("weights", "precision", "backend", "dialect"),
+        *(field.name for field in fields(ImageKeywords)),
+        *(field.name for field in fields(Recipe)),
+    }
+)
+"""Settings that the net is made with, before it is trained."""
 _RATES = (
     "warmup_iter",
     "warmup_start_lr",
@@ -163,13 +171,13 @@ def find_lr(
     net = made.with_solver(_rising(solver_of(made), low, factor))
     losses: list[float] = []
     rising = replace(
-        ProcessSettings(net, data, **{name: settings[name] for name in settings.keys() & _KEPT_ON}),
+        ProcessSettings(net, data, **{n: settings[n] for n in settings.keys() - _OF_THE_NET}),
         strategy=Averaging(steps=1),
         steps=steps,
         diverged=_RISEN,
         on_event=lambda event: losses.append(event["loss"]) if event["event"] == "round" else None,
     )
-    with suppress(Diverged):
+    with suppress(Diverged), unheard():
         unwrap(train)(rising)
     if len(losses) < FEWEST:
         raise Diverged(

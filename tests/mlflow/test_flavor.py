@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -30,7 +31,7 @@ import sparknet
 import sparknet.mlflow
 from sparknet import Net
 from sparknet.errors import FileError, SettingError
-from sparknet.mlflow.tracking import MlflowWarning
+from sparknet.mlflow.tracking import MlflowWarning, _Tracked
 from sparknet.spark import SparkModel
 from sparknet.spark.pipeline import NetFeaturizer, NetModel
 
@@ -206,11 +207,21 @@ def test_the_example_and_the_signature_of_others(tmp_path: Path) -> None:
     )
 
 
+def test_the_example_is_as_large_as_the_crop(tmp_path: Path) -> None:
+    large = PICTURES.replace("12, 12", "96, 96")
+    model = SparkModel(large, Net(large, seed=1).get_weights(), crop=96)
+    sparknet.mlflow.save_model(model, tmp_path / "model")
+    assert mlflow.models.Model.load(str(tmp_path / "model")).signature is not None
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"takes a SparkModel, a stage, a Net, .* not dict"):
         sparknet.mlflow.save_model({}, tmp_path / "a")
     assert not (tmp_path / "a").exists()
     sparknet.mlflow.save_model(MODELS["stage"][0](), tmp_path / "a")
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match="is a file: MLflow writes a model into a new folder"):
+        sparknet.mlflow.save_model(Net(POINTS, seed=1), tmp_path / "file")
     with pytest.raises(FileError, match="is a folder with files already"):
         sparknet.mlflow.save_model(Net(POINTS, seed=1), tmp_path / "a")
     loaded = sparknet.mlflow.load_model(str(tmp_path / "a"))
@@ -303,6 +314,22 @@ def test_autolog_in_a_run_of_ones_own_and_a_training_that_fails(store: Path) -> 
     assert found[mine.info.run_id].data.metrics["training_loss"] > 0
     (other,) = (run for key, run in found.items() if key != mine.info.run_id)
     assert other.info.status == "FAILED"
+
+
+def test_a_training_that_goes_on_from_a_snapshot_and_a_measurement(store: Path) -> None:
+    sparknet.mlflow.autolog(log_models=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MlflowWarning)
+        sparknet.find_lr(SOLVER, DATA, steps=10)
+        assert not mlflow.search_runs(output_format="list")
+        run = _Tracked()
+        start = {"event": "start", "strategy": "averaging", "settings": {}, "iteration": 0}
+        for snapshot in (None, "a", "b"):  # as after two losses
+            run.hear({**start, "resumed": snapshot})
+            run.hear({"event": "round", "iteration": 3, "loss": 0.5})
+        run.failed()
+    (found,) = mlflow.search_runs(output_format="list")
+    assert (found.info.status, found.data.metrics["training_loss"]) == ("FAILED", 0.5)
 
 
 def test_a_server_that_is_not_there(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

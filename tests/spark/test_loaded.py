@@ -120,6 +120,13 @@ def test_rows_that_cannot_be_read_as_the_stage_says(points: Any, tmp_path: Path)
     assert skipped["prediction"].tolist() == kept["prediction"][[0, 3]].tolist()
 
 
+def test_a_stage_that_makes_a_column_twice(tmp_path: Path) -> None:
+    stage = NetModel(SparkModel(Net(PHOTOGRAPHS, seed=1)), predictionCol="prob")
+    stage.save_here(tmp_path / "stage")
+    with pytest.raises(SparkError, match="the stage makes two columns 'prob'"):
+        sparknet.load(tmp_path / "stage").predict(np.zeros((1, 3, 12, 12)))
+
+
 def test_a_stage_that_was_changed(points: Any, tmp_path: Path) -> None:
     NetModel(SparkModel(Net(PHOTOGRAPHS, seed=1))).write().save(str(tmp_path / "stage"))
     weights = tmp_path / "stage" / "weights.caffemodel"
@@ -132,7 +139,8 @@ def test_a_stage_that_was_changed(points: Any, tmp_path: Path) -> None:
         sparknet.load(tmp_path / "stage")
     (metadata,) = (tmp_path / "stage" / "metadata").glob("part-*")
     said = json.loads(metadata.read_text())
-    for text in (json.dumps({**said, "files": {"../x": {}}}), "{", "[]", ""):
+    odd = [json.dumps({**said, "files": {name: {}}}) for name in ("../x", "..", ".")]
+    for text in (*odd, "{", "[]", ""):
         metadata.write_text(text)
         with pytest.raises(FileError, match="is no saved stage"):
             sparknet.load(tmp_path / "stage")
@@ -196,6 +204,21 @@ def test_arrays(saved: Path) -> None:
         np.testing.assert_allclose(found, np.stack(wanted), rtol=1e-5)
     assert loaded.predict(values[:0])["prob"].shape == (0, 5, 1, 1)
     assert loaded.predict(values, ["prob", "conv"])["conv"].shape == (9, 5, 10, 10)
+
+
+def test_rows_without_a_value_and_results_of_ones_own() -> None:
+    text = HEAD.removeprefix("net_param { ") + scores("ip", 3)
+    loaded = sparknet.load(Net(text, seed=1))
+    rows = [np.ones(2), float("nan"), None, np.zeros(2)]  # pandas has NaN beside arrays
+    for given in (rows, pd.DataFrame({"data": rows}), [[1.0, 1.0], None, float("nan"), [0.0, 0.0]]):
+        with pytest.raises(SparkError, match=r"column 'data' is null: .* \(row 1\)"):
+            loaded.predict(given)
+        found = np.stack(list(loaded.predict(given, invalid="null")["ip"]))
+        assert np.isnan(found).all(1).tolist() == [False, True, True, False]
+    made = loaded.predict(np.ones((2, 2)))["ip"]
+    kept = made.copy()
+    made *= 2  # not the net's memory, and not read-only
+    assert np.array_equal(loaded.predict(np.ones((2, 2)))["ip"], kept)
 
 
 WRONG: dict[str, tuple[Any, str]] = {

@@ -11,6 +11,7 @@ import pytest
 import sparknet
 from sparknet import Net, SolverParams
 from sparknet.errors import Diverged, FileError, SettingError, SpecError
+from sparknet.training import observing
 
 LINE = """
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: [64, 6] } } }
@@ -77,6 +78,27 @@ def test_a_net_that_is_given_stays(data: dict[str, Any]) -> None:
     solver = SolverParams.from_text(SOLVER)
     sparknet.find_lr(solver, data, low=1e-4, high=1e-3, steps=10)
     assert solver.lr_policy == "step"
+
+
+def test_settings_are_those_of_train_and_no_observer_hears(data: dict[str, Any]) -> None:
+    class Ear(observing.Observer):
+        def __init__(self) -> None:
+            raise AssertionError("a measurement is no training")
+
+        hear = done = failed = None  # type: ignore[assignment]
+
+    observing.observe(Ear)
+    try:
+        fast: dict[str, Any] = {"low": 1e-4, "high": 1e-3, "steps": 10, "seed": 1}
+        plain = sparknet.find_lr(SOLVER, data, **fast)
+        scaled = sparknet.find_lr(SOLVER, data, shuffle=False, precision="float32", **fast)
+        assert plain.losses != scaled.losses  # in the stored order
+        with pytest.raises(SettingError, match="deadline"):
+            sparknet.find_lr(SOLVER, data, deadline=-1, **fast)
+        with pytest.raises(SettingError, match="ports"):
+            sparknet.find_lr(SOLVER, data, ports=[99999999], **fast)
+    finally:
+        observing.forget(Ear)
 
 
 WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
