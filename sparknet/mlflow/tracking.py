@@ -31,7 +31,7 @@ _OFTEN, _MOST = 1.0, 900
 
 
 class MlflowWarning(UserWarning):
-    """Something that MLflow did not take; the training goes on."""
+    """MLflow refused something; the training goes on."""
 
 
 def autolog(*, log_models: bool = True, disable: bool = False) -> None:
@@ -92,13 +92,13 @@ class _Tracked(observing.Observer):
 
     @contextmanager
     def _forgiven(self) -> Iterator[None]:
-        """What MLflow refuses becomes a warning, and it is told no more."""
+        """Whatever MLflow refuses becomes a warning, and nothing more is logged."""
         try:
             yield
         except Exception as error:
             self._is_taking = False
             first = (str(error).splitlines() or [type(error).__name__])[0]
-            said = f"MLflow did not take it, and the training goes on without: {first}"
+            said = f"MLflow refused what was logged, and the training goes on without it: {first}"
             warnings.warn(said, MlflowWarning, stacklevel=4)
 
     def _tell(self, event: Event) -> None:

@@ -136,7 +136,7 @@ def find_lr(
     """The loss over the learning rate, which rises from ``low`` to ``high`` in ``steps`` steps.
 
     ``solver``, ``data`` and the other settings are those of `train`; the solver's own rate and
-    policy count for nothing, and neither it nor a `Net` that is given changes.  The training ends
+    policy are ignored, and neither it nor a `Net` that is given changes.  The training ends
     early where the loss rises for good.  ``suggestion`` is a rate to begin with, ``plot("lr.svg")``
     draws the curve, and a notebook shows it.
 

@@ -336,6 +336,8 @@ def test_a_server_that_is_not_there(store: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     sparknet.mlflow.autolog()
     mlflow.set_tracking_uri(f"http://127.0.0.1:{free_port()}")
-    with pytest.warns(MlflowWarning, match="MLflow did not take it, and the training goes on"):
+    with pytest.warns(
+        MlflowWarning, match="MLflow refused what was logged, and the training goes on"
+    ):
         trained = sparknet.train(SOLVER, DATA, steps=20)
     assert trained.outcome.iteration == 20
