@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, ref
 
 import numpy as np
 
+from sparknet.graph.plots import Raster
+from sparknet.graph.tiles import MOST, Channels, tiles
 from sparknet.layers import Shape
 from sparknet.layers.layer import count
 from sparknet.layers.sizes import Sizes, blob_shape
@@ -33,6 +36,21 @@ class Blob(Sizes):
 
     @abstractmethod
     def reshape(self, *shape: int) -> None: ...
+
+    def plot(
+        self,
+        out: str | os.PathLike[str] | None = None,
+        *,
+        diff: bool = False,
+        most: int = MOST,
+        channels: Channels = "bgr",
+    ) -> Raster:
+        """Its values, or gradient, as a picture of `sparknet.summary.tiles` (ours, not pycaffe's).
+
+        A notebook shows it; it is written to ``out``, a file named .png, if that is given.
+        """
+        values = self.diff if diff else self.data
+        return tiles(values, most=most, channels=channels).saved(out)
 
     def __repr__(self) -> str:
         return f"<Blob {tuple(self.shape)} float32>"

@@ -23,7 +23,10 @@ from sparknet.caffe.runtime import Runtime
 from sparknet.caffe.vectors import DtypeVec, IntVec, LayerVec, StringVec
 from sparknet.errors import IndexOutOfRange, LayerError, SpecError, shown
 from sparknet.graph import Graph, Node, build, build_in_state, html_summary
+from sparknet.graph.boxes import plotted
 from sparknet.graph.budget import check_budget
+from sparknet.graph.outline import outline_of
+from sparknet.graph.plots import Drawing
 from sparknet.layers.user_layer import BlobVec, UserLayer
 from sparknet.native import NDArray
 from sparknet.onnx import is_onnx, open_model
@@ -204,6 +207,10 @@ class Net:
     def _repr_html_(self) -> str:
         """Its layers, in a notebook."""
         return html_summary(self.graph)
+
+    def plot(self, out: StrPath | None = None) -> Drawing:
+        """Its layers as a picture, which a notebook shows; ``out`` is a file named .svg (ours)."""
+        return plotted(outline_of(self.graph), self.name).saved(out)
 
     @property
     def name(self) -> str:

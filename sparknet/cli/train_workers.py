@@ -64,7 +64,7 @@ def is_wanted(chosen: Namespace) -> bool:
 
 def train(chosen: Namespace) -> int:
     """Train; returns the exit status.  At a signal sparknet.train writes a snapshot and raises."""
-    from sparknet.summary.plot import check_format
+    from sparknet.summary.curves import Curves
 
     if chosen.snapshot:
         raise WrongUse("-snapshot is for training by the solver alone", "give --resume")
@@ -73,7 +73,7 @@ def train(chosen: Namespace) -> int:
     for path in (chosen.out or f"{prefix}_iter_0", chosen.log, chosen.plot):
         check_folder(path)
     if chosen.plot:
-        check_format(chosen.plot)
+        Curves.check(chosen.plot)
     with ExitStack() as stack:
         trained = _train(chosen, settings, listener(chosen, settings, stack))
     outcome = trained.outcome

@@ -14,6 +14,9 @@ from sparknet.dsl.layer_spec import Content, LayerSpec, clear_empty
 from sparknet.dsl.source_code import net_source
 from sparknet.errors import FileError, LayerError, SparkNetError, SpecError
 from sparknet.graph import Graph, build, html_summary, render, summary, to_dot
+from sparknet.graph.boxes import plotted
+from sparknet.graph.outline import outline_of
+from sparknet.graph.plots import Drawing
 from sparknet.proto import caffe_pb2, parse_net, read_model, read_net, upgrade_net, write_text
 from sparknet.proto.suggest import did_you_mean
 
@@ -130,6 +133,14 @@ class NetParams(Content):
     def draw(self, path: str | os.PathLike[str], phase: Phase = None) -> None:
         """Draw to a .dot, .svg, .png or .pdf file; all but .dot need Graphviz."""
         render(self.to_dot(phase), Path(path))
+
+    def plot(self, out: str | os.PathLike[str] | None = None, phase: Phase = None) -> Drawing:
+        """Its layers as a picture, which a notebook shows; no Graphviz is needed.
+
+        It is written to ``out``, a file named .svg, if that is given.
+        """
+        drawn = plotted(outline_of(self.graph(phase)), self.name)
+        return drawn.saved(out)
 
     def _phase(self, phase: Phase) -> int:
         if phase is None:

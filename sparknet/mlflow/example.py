@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from sparknet.graph.plots import png
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,20 +32,8 @@ def _value(entry: Entry, texts: bool) -> Any:
         return "a text"
     if entry.pictures is not None:
         sides = zip(entry.stored[-2:], entry.record[-2:], strict=True)
-        return _png(*(stored or seen for stored, seen in sides))
+        height, width = (stored or seen for stored, seen in sides)
+        return png(np.zeros((height, width, 3), np.uint8))  # a black one
     if not entry.record:
         return 0.0
     return np.zeros(entry.record)
-
-
-def _png(height: int, width: int) -> bytes:
-    """A black picture."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        check = struct.pack(">I", zlib.crc32(kind + data))
-        return struct.pack(">I", len(data)) + kind + data + check
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    rows = zlib.compress(bytes(height * (1 + 3 * width)))
-    parts = chunk(b"IHDR", head), chunk(b"IDAT", rows), chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)

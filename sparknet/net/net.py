@@ -17,7 +17,10 @@ from sparknet.caffe.idle import warn_of_idle
 from sparknet.caffe.solvers.nets import weight_files
 from sparknet.errors import DataError, SolverError, SparkNetError, SpecError, shown
 from sparknet.graph import html_summary
+from sparknet.graph.boxes import plotted
 from sparknet.graph.build import build_in_state
+from sparknet.graph.outline import outline
+from sparknet.graph.plots import Drawing
 from sparknet.layers import TEST, TRAIN, Shape
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray
@@ -507,6 +510,11 @@ class Net:
             return html_summary(build_in_state(self._main.described))
         except SparkNetError:
             return escape(repr(self))  # its shapes are not known yet
+
+    def plot(self, out: StrPath | None = None) -> Drawing:
+        """Its layers as a picture, which a notebook shows; ``out`` is a file named .svg."""
+        main = self._main.described
+        return plotted(outline(main), main.name).saved(out)
 
     def __getstate__(self) -> Any:
         raise TypeError("a Net cannot be pickled: send what it was made from, and get_weights()")

@@ -6,6 +6,8 @@ A listener is called with a plain dict for each event; `events` lists the fields
 
 from __future__ import annotations
 
+from sparknet.graph.plots import Plot
+from sparknet.graph.tiles import tiles
 from sparknet.summary.events import Event, Listener, together
 from sparknet.summary.history import History
 from sparknet.summary.json_lines import JsonLines
@@ -20,10 +22,12 @@ __all__ = [
     "History",
     "JsonLines",
     "Listener",
+    "Plot",
     "Progress",
     "RunFolder",
     "TensorBoard",
     "plot",
     "report",
+    "tiles",
     "together",
 ]

@@ -10,7 +10,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from sparknet.errors import FileError, extra
+from sparknet.errors import DataError, FileError, extra
+from sparknet.summary.curves import Curves
 from sparknet.summary.events import KINDS, Event, blob_name, number, seconds, single
 from sparknet.summary.svg import Panel, Series, svg
 from sparknet.summary.thinning import Thinned
@@ -150,7 +151,7 @@ class History(Sequence[dict[str, Any]]):
         return pandas.DataFrame(rows).drop(columns=list(hidden), errors="ignore")
 
     def panels(self) -> list[Panel]:
-        """Losses on one axis, all other metrics on another."""
+        """Losses on one axis, all other metrics on another, the learning rate on a third."""
         losses = {"training": self.loss}
         others: dict[str, Series] = {}
         for name, series in single(self.metrics).items():
@@ -159,14 +160,25 @@ class History(Sequence[dict[str, Any]]):
             else:
                 others[name] = series
         found = [Panel("loss", losses), Panel(" and ".join(others) or "accuracy", others)]
+        found.append(Panel("learning rate", {"rate": self.rate}))
         kept = (
             Panel(panel.title, {name: curve for name, curve in panel.curves.items() if curve[0]})
             for panel in found
         )
         return [panel for panel in kept if panel.curves]
 
+    def plot(self, out: str | os.PathLike[str] | None = None) -> Curves:
+        """Loss, metrics and learning rate as a picture, which a notebook shows.
+
+        It is written to ``out``, a file named .svg, .png or .pdf, if that is given.
+        """
+        drawn = self.panels()
+        if not drawn:
+            raise DataError("there is nothing to plot: no round and no validation was recorded")
+        return Curves(drawn).saved(out)
+
     def _repr_html_(self) -> str:
-        """Loss and metrics, in a notebook."""
+        """The same picture, in a notebook."""
         drawn = self.panels()
         return svg(drawn) if drawn else "no round was recorded"
 

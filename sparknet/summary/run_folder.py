@@ -11,8 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from sparknet.errors import FileError, SparkNetError
-from sparknet.graph.build import build_in_state
+from sparknet.errors import FileError
+from sparknet.graph.outline import outline
 from sparknet.proto import caffe_pb2, format_text, solver_nets
 from sparknet.summary.events import Event
 from sparknet.summary.json_lines import JsonLines
@@ -58,53 +58,18 @@ def described(solver: Any) -> dict[str, Any]:
 
     message = solver.settings if isinstance(solver, Net) else _settings(solver)
     if message is None:  # a net alone
-        return {"layers": layers(solver.described)}
+        return {"layers": outline(solver.described)}
     plain = caffe_pb2.SolverParameter()
     plain.CopyFrom(message)
     for field in ("net_param", "train_net_param", "test_net_param"):
         plain.ClearField(field)
-    return {"solver": format_text(plain), "layers": layers(solver_nets(message).train)}
+    return {"solver": format_text(plain), "layers": outline(solver_nets(message).train)}
 
 
 def _settings(solver: Any) -> Any:
     from sparknet.caffe.solvers.settings import settings
 
     return settings(solver)
-
-
-def layers(net: Any) -> list[dict[str, Any]]:
-    """Name, type, bottoms, tops, output shape and parameters of each layer."""
-    try:
-        graph = build_in_state(net)
-    except SparkNetError:  # data will decide its shapes
-        return [
-            {"name": one.name, "type": one.type, "bottoms": [*one.bottom], "tops": [*one.top]}
-            for one in net.layer
-        ]
-    return [
-        {
-            "name": node.name,
-            "type": node.type,
-            "bottoms": [_plain(name) for name in node.bottoms],
-            "tops": list(node.tops),
-            "shape": [list(graph.blob_shapes[blob]) for blob in node.top_ids[:1]],
-            "parameters": sum(_count(ref.shape) for ref in node.params if ref.owned),
-        }
-        for node in graph.nodes
-        if not node.layer.splits
-    ]
-
-
-def _plain(blob: str) -> str:
-    """A blob's own name, where a split copies it."""
-    return blob.partition("_split_")[0] if "_split_" in blob else blob
-
-
-def _count(shape: Any) -> int:
-    total = 1
-    for size in shape:
-        total *= int(size)
-    return total
 
 
 def machine() -> dict[str, Any]:

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from inspect import unwrap
 from math import inf, log10
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.recipe import Recipe
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
-from sparknet.summary.plot import draw
+from sparknet.summary.curves import Curves
 from sparknet.summary.svg import Panel, Series, svg
 from sparknet.training.local_training import ProcessSettings, train
 from sparknet.training.observing import unheard
@@ -111,9 +110,9 @@ class RateCurve:
         told = "" if found is None else f", which falls fastest at {found:.2g}"
         return Panel(f"loss{told}", curves, "learning rate, power of ten")
 
-    def plot(self, out: str | os.PathLike[str]) -> None:
-        """Draw it to a file named .svg, .png or .pdf."""
-        draw([self.panel()], Path(out))
+    def plot(self, out: str | os.PathLike[str] | None = None) -> Curves:
+        """A picture, written to ``out``, a file named .svg, .png or .pdf, if that is given."""
+        return Curves([self.panel()]).saved(out)
 
     def __repr__(self) -> str:
         found = self.suggestion

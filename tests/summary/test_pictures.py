@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 import pytest
 
 from sparknet.errors import FileError
+from sparknet.graph.boxes import drawing
 from sparknet.summary import TensorBoard, plot, report
 from sparknet.summary.report import chart
 from sparknet.summary.report.chart import Curve, lines, stacks
 from sparknet.summary.report.documents import sections
-from sparknet.summary.report.drawing import drawing
 from sparknet.summary.svg import svg
 from tests.summary.events import layers, round_event, validation
 
@@ -154,6 +154,12 @@ def test_edges_go_from_border_to_border() -> None:
     ]
 
 
+def test_a_shortcut_goes_around_what_it_skips() -> None:
+    chain = [*NET[:2], {"name": "sum", "type": "B", "bottoms": ["l", "x"], "tops": ["y"]}]
+    paths = [one["d"] for one in parsed(drawing(chain), "path")]
+    assert paths[1:] == ["M89 56C199 56 199 134 89 134", "M89 112C89 123 89 123 89 134"]
+
+
 @pytest.mark.parametrize(("length", "shown"), [(24, "x" * 24), (25, "x" * 23 + "…")])
 def test_long_names_are_cut(length: int, shown: str) -> None:
     drawn = drawing([{"name": "x" * length, "type": "T", "bottoms": [], "tops": []}])
@@ -202,7 +208,7 @@ def test_what_matplotlib_is_given(
         made.append(figure(*args, **options))
         return made[-1]
 
-    module = importlib.import_module("sparknet.summary.plot")
+    module = importlib.import_module("sparknet.summary.curves")
     monkeypatch.setattr(module, "_figure", lambda kind: kept)
     plot(
         [*(round_event(n) for n in range(1, count + 1)), validation(1, loss=1.0)],

@@ -13,11 +13,11 @@ import pytest
 from sparknet import models
 from sparknet.cli import main
 from sparknet.errors import FileError, SettingError
+from sparknet.graph.boxes import drawing
+from sparknet.graph.outline import outline
 from sparknet.proto import write_text
 from sparknet.summary import RunFolder, report
-from sparknet.summary.report.drawing import drawing
 from sparknet.summary.report.reading import ReportedRun, read
-from sparknet.summary.run_folder import layers
 from sparknet.training import Averaging, Cluster, simulate
 from sparknet.training.planning import plan
 from tests.summary import browser
@@ -157,7 +157,7 @@ def test_norms_and_histograms_of_layers_are_shown(runs: tuple[Path, Path], tmp_p
 
 @pytest.mark.parametrize("name", ["lenet", "googlenet", "resnet50"])
 def test_nets_of_the_zoo_are_drawn(name: str) -> None:
-    found = layers(models.net(name).to_proto())
+    found = outline(models.net(name).to_proto())
     drawn = drawing(found)
     own = [one for one in found if not (one["bottoms"] and one["bottoms"] == one["tops"])]
     assert drawn.count('class="layer ') == len(own)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Any
 
+from sparknet.graph.boxes import drawing
 from sparknet.summary.events import single, standstill
 from sparknet.summary.progress import ENDS, clock_time
 from sparknet.summary.report.chart import Curve, Points, lines, short, stacks, table
-from sparknet.summary.report.drawing import drawing
 from sparknet.summary.report.layer_charts import layer_charts
 from sparknet.summary.report.reading import AXES, Json, ReportedRun
 
@@ -309,7 +309,9 @@ def _nets(runs: Runs) -> str:
         if picture and picture not in drawn.values():
             drawn[str(run.start.get("net") or run.name)] = picture
     body = "".join(
-        (f"<p>{escape(name)}</p>" if len(drawn) > 1 else "") + svg for name, svg in drawn.items()
+        (f"<p>{escape(name)}</p>" if len(drawn) > 1 else "")
+        + f'<div class="scroll net">{svg}</div>'
+        for name, svg in drawn.items()
     )
     return _section("The net", body)
 

@@ -6,14 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from sparknet.graph.plots import Drawing
+from sparknet.graph.table import cell
+
 WIDE, HIGH, GAP, SKIP = 150, 34, 14, 22
+_BOW = 110
+_STYLE = (
+    ".drawn text{font:11px sans-serif;fill:#222}.drawn .layer .kind{fill:#666;font-size:9.5px}"
+    ".drawn .layer rect{fill:#fff;stroke:#888}.drawn .learns rect{stroke:#1f77b4;stroke-width:2}"
+    ".drawn .source rect{stroke:#2ca02c;stroke-width:2}.drawn .edge{fill:none;stroke:#888}"
+)
 _MOST = 600
 """The most layers that are drawn."""
 
 Layer = Mapping[str, Any]
 
 
-def drawing(layers: Sequence[Layer]) -> str:
+def plotted(layers: Sequence[Layer], name: str) -> Drawing:
+    """A picture of a net's layers, which needs no style sheet around it."""
+    return Drawing(drawing(layers, "net drawn", f"<style>{_STYLE}</style>"), f"net '{name}'")
+
+
+def drawing(layers: Sequence[Layer], kind: str = "net", style: str = "") -> str:
     """An SVG of a net's layers; layers that work in place share a box with the one before."""
     boxes, edges = _boxes(layers[:_MOST])
     if not boxes:
@@ -35,8 +49,8 @@ def drawing(layers: Sequence[Layer]) -> str:
     parts = [*_edges(edges, places), *_drawn(boxes, places)]
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     return (
-        f'<div class="scroll net"><svg class="net" role="img" aria-label="the net" {size}>'
-        f"{''.join(parts)}</svg></div>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" role="img" aria-label="the net" '
+        f"{size}>{style}{''.join(parts)}</svg>"
     )
 
 
@@ -87,6 +101,9 @@ def _edges(edges: set[tuple[int, int]], places: Mapping[int, tuple[float, float]
         y1, y2 = y1 + HIGH / 2, y2 - HIGH / 2
         bend = max(8.0, (y2 - y1) / 2)
         curve = f"C{x1:.0f} {y1 + bend:.0f} {x2:.0f} {y2 - bend:.0f} {x2:.0f} {y2:.0f}"
+        if x1 == x2 and y2 - y1 > SKIP:  # around the boxes between, which would hide it
+            out = x1 + _BOW
+            curve = f"C{out:.0f} {y1:.0f} {out:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"
         yield f'<path class="edge" d="M{x1:.0f} {y1:.0f}{curve}"/>'
 
 
@@ -114,9 +131,9 @@ def _told(layer: Layer) -> str:
     shapes = "".join(f" {' x '.join(map(str, shape))}" for shape in layer.get("shape", ()))
     count = layer.get("parameters")
     parameters = f", {count:,} parameters" if count else ""
-    return f"{layer.get('name')} ({layer.get('type')}){shapes}{parameters}"
+    words = f"{layer.get('name')} ({layer.get('type')}){shapes}{parameters}"
+    return "".join(char if char.isprintable() else "?" for char in words)
 
 
 def _cut(text: Any) -> str:
-    words = str(text)
-    return words if len(words) <= 24 else f"{words[:23]}…"
+    return cell(str(text), 24)

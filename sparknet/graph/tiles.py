@@ -1,0 +1,88 @@
+"""tiles: filters and activations as a picture, a tile for each plane."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sparknet.errors import ArrayError, shown
+from sparknet.graph.plots import Pixels, Raster
+from sparknet.layers.layer import shape_text
+
+WIDTH = 480
+"""Pixels; a narrower picture is enlarged by a whole number."""
+MOST = 400
+"""Tiles."""
+Channels = Literal["bgr", "rgb"]
+
+_SIDE = 1024
+"""The most values in a row or a column of a tile."""
+_NO_NUMBER = (255, 0, 255)
+
+
+def tiles(values: ArrayLike, *, most: int = MOST, channels: Channels = "bgr") -> Raster:
+    """An array as a picture: the last two axes are a tile, the others count tiles.
+
+    (n, 3, height, width) gives n tiles in colour, whose channels have Caffe's order unless
+    ``channels`` is "rgb"; one axis gives a row.  Of all values the least is black and the largest
+    white; what is no finite number is magenta.  The first ``most`` tiles are drawn, in a square.
+    Of a matrix of more than 1024 rows or columns every second, third, ... one is drawn.
+    """
+    array = np.asarray(values)
+    if array.size == 0 or array.dtype.kind not in "biuf":
+        raise ArrayError(
+            f"there is nothing to draw in an array of {shape_text(array.shape)} {array.dtype}"
+        )
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ArrayError(f"most is {shown(repr(most))}: a whole number of tiles is needed")
+    if channels not in ("bgr", "rgb"):
+        raise ArrayError(f"channels is {shown(repr(channels))}: 'bgr' or 'rgb' is needed")
+    planes = _planes(array, channels)
+    number = len(planes)
+    planes = planes[:most]
+    pixels = _grid(_bytes(planes))
+    left_out = f" of {number}" if number > len(planes) else ""
+    count = f"{len(planes)}{left_out} tiles" if number > 1 else "one tile"
+    return Raster(pixels, f"{shape_text(array.shape)} values as {count}")
+
+
+def _planes(array: np.ndarray[Any, Any], channels: str) -> np.ndarray[Any, Any]:
+    """Tiles x height x width x 1 or 3."""
+    if array.ndim < 2:
+        array = array.reshape(1, -1)
+    down, across = (-(-size // _SIDE) for size in array.shape[-2:])
+    array = array[..., ::down, ::across]
+    if array.ndim == 4 and array.shape[1] == 3:
+        return np.moveaxis(array if channels == "rgb" else array[:, ::-1], 1, 3)
+    return array.reshape(-1, *array.shape[-2:], 1)
+
+
+def _bytes(planes: np.ndarray[Any, Any]) -> Pixels:
+    finite = np.isfinite(planes)
+    known = planes[finite].astype(np.float64)
+    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
+    scaled = np.where(finite, planes, low).astype(np.float64) - low
+    if high > low:
+        scaled *= 255 / (high - low)
+    grey = np.rint(scaled).astype(np.uint8)
+    shown: Pixels = np.broadcast_to(grey, (*grey.shape[:-1], 3)).copy()
+    shown[~finite.all(axis=-1)] = _NO_NUMBER
+    return shown
+
+
+def _grid(drawn: Pixels) -> Pixels:
+    """The tiles row by row in a square, a white line between them."""
+    number, height, width, _ = drawn.shape
+    columns = math.ceil(math.sqrt(number))
+    rows = -(-number // columns)
+    times = max(1, WIDTH // (columns * width))
+    drawn = drawn.repeat(times, axis=1).repeat(times, axis=2)
+    high, wide = height * times + 1, width * times + 1
+    grid = np.full((rows * high - 1, columns * wide - 1, 3), 255, np.uint8)
+    for place, tile in enumerate(drawn):
+        top, left = place // columns * high, place % columns * wide
+        grid[top : top + high - 1, left : left + wide - 1] = tile
+    return grid
