@@ -45,11 +45,11 @@ CURVE = Curve("a", [(0, 0), (5, 1), (10, 4)], 1)
 def test_a_curve_goes_from_corner_to_corner() -> None:
     drawn = lines("Loss", [CURVE], "round")
     [line] = parsed(drawn, "polyline")
-    assert line["points"] == "54.0,210.0 250.0,160.5 446.0,12.0"
+    assert line["points"] == "62.0,210.0 254.0,160.5 446.0,12.0"
     assert line["class"] == "line c1"
     assert [(one["cx"], one["cy"]) for one in parsed(drawn, "circle")] == [
-        ("54.0", "210.0"),
-        ("250.0", "160.5"),
+        ("62.0", "210.0"),
+        ("254.0", "160.5"),
         ("446.0", "12.0"),
     ]
     assert parsed(drawn, "title")[1]["said"] == "a: 1 at 5 round"
@@ -60,13 +60,13 @@ def test_each_tick_has_its_number_and_its_line() -> None:
     drawn = lines("Loss", [CURVE], "round")
     texts = parsed(drawn, "text")
     across = [(one["said"], float(one["x"])) for one in texts if one["y"] == "225.0"]
-    assert across == [(str(2 * i), round(54 + 78.4 * i, 1)) for i in range(6)]
+    assert across == [(str(2 * i), round(62 + 76.8 * i, 1)) for i in range(6)]
     down = [(one["said"], float(one["y"])) for one in texts if one["text-anchor"] == "end"]
     assert down == [(str(i), 214 - 49.5 * i) for i in range(5)]
-    assert {one["x"] for one in texts if one["text-anchor"] == "end"} == {"48.0"}
+    assert {one["x"] for one in texts if one["text-anchor"] == "end"} == {"56.0"}
     grid = [(one["x1"], one["x2"], float(one["y1"])) for one in parsed(drawn, "line")]
-    assert grid == [("54", "446", 210 - 49.5 * i) for i in range(5)]
-    assert where(texts)["round"] == (250.0, 244.0)
+    assert grid == [("62", "446", 210 - 49.5 * i) for i in range(5)]
+    assert where(texts)["round"] == (254.0, 244.0)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_a_long_curve_is_thinned_and_keeps_its_end(count: int, kept: int, last: 
     [line] = parsed(lines("Loss", [Curve("a", [(i, i) for i in range(count)], 0)], ""), "polyline")
     points = line["points"].split()
     assert len(points) == kept
-    assert points[0].startswith("54.0,")
-    assert float(points[-1].split(",")[0]) == pytest.approx(54 + 392 * last, abs=0.06)
+    assert points[0].startswith("62.0,")
+    assert float(points[-1].split(",")[0]) == pytest.approx(62 + 384 * last, abs=0.06)
 
 
 @pytest.mark.parametrize(("count", "dots"), [(60, 60), (61, 0)])
@@ -94,12 +94,12 @@ def test_bars_stand_on_each_other() -> None:
         for one in parsed(drawn, "rect")
     ]
     assert boxes == [
-        (65.8, 172.5, 160.5, 49.5),
-        (65.8, 172.5, 12.0, 148.5),
-        (261.8, 172.5, 111.0, 99.0),
+        (73.5, 169.0, 160.5, 49.5),
+        (73.5, 169.0, 12.0, 148.5),
+        (265.5, 169.0, 111.0, 99.0),
     ]
     texts = where(parsed(drawn, "text"))
-    assert (texts["p"], texts["q"], texts["worker"]) == ((152, 225), (348, 225), (250, 244))
+    assert (texts["p"], texts["q"], texts["worker"]) == ((158, 225), (350, 225), (254, 244))
     assert parsed(drawn, "title")[1]["said"] == "worker p: two 3 s"
     assert stacks("Seconds", ["one"], [("p", [0.0])], "worker", "s") == ""
 
@@ -258,8 +258,8 @@ def test_a_page_of_one_run_has_no_part_that_is_empty(tmp_path: Path) -> None:
 def test_small_tables_of_classes_are_shown(side: int, tmp_path: Path) -> None:
     counts = {f"confusion[{i}]": 1.0 for i in range(side * side)}
     text = said(tmp_path, a_round(1), {"event": "validation", "iteration": 5, "metrics": counts})
-    assert f"<td>{side - 1}</td><td>{1 / side:.1%}</td>" in text
-    assert f"<td>{side}</td><td>" not in text
+    assert f"<th>{side - 1}</th><td>{1 / side:.1%}</td>" in text
+    assert f"<th>{side}</th><td>" not in text
 
 
 def test_each_rounds_seconds_are_told_in_turn(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_documents_words_stand_above_its_tables() -> None:
     text = "".join(sections(content))
     assert text.count("<p>") == 1
     assert text.index("<p>a &lt; b</p>") < text.index("<th>h</th>")
-    assert re.findall("<td>([^<]*)</td>", text) == ["0.25", "", "7"] * 2
+    assert re.findall("<td>([^<]*)</td>", text) == ["0.25", "–", "7"] * 2
 
 
 # -- TensorBoard -----------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +135,44 @@ def test_classes_are_told_apart(tmp_path: Path) -> None:
     event = {"event": "validation", "iteration": 5, "metrics": metrics}
     (tmp_path / "log.jsonl").write_text(json.dumps(event) + "\n", encoding="utf-8")
     text = page(tmp_path / "page.html", tmp_path / "log.jsonl")
-    assert "<td>0</td><td>75.0%</td><td>6</td><td>2</td>" in text
-    assert "<td>1</td><td>50.0%</td><td>1</td><td>1</td>" in text
+    cells = '<td style="--share:{}%">{}</td><td style="--share:{}%">{}</td>'
+    assert f"<th>0</th><td>75.0%</td>{cells.format(75, 6, 25, 2)}" in text
+    assert f"<th>1</th><td>50.0%</td>{cells.format(50, 1, 50, 1)}" in text
+    assert "predicted class" in text
+    assert "true class" in text
+
+
+def test_tiles_of_two_runs_say_whose_they_are(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    text = page(tmp_path / "page.html", *runs)
+    [samples] = re.findall(r"<small>samples</small>(.*?)</div>", text)
+    told = re.findall(r'<i class="f(\d)"></i>([a-z ]+)</span> ([\d,]+)<', samples)
+    assert [(shade, name) for shade, name, _ in told] == [
+        ("0", "short rounds"),
+        ("1", "long rounds"),
+    ]
+    assert '<span class="of">' not in page(tmp_path / "one.html", runs[0])
+
+
+def test_a_resumed_run_is_marked(tmp_path: Path) -> None:
+    begun = {"event": "start", "iteration": 0, "net": "LeNet", "workers": 2, "steps": 10}
+    again = {**begun, "iteration": 10, "steps": 20, "resumed": "/snapshots/run-1/round-10"}
+    first = {"event": "round", "iteration": 10, "loss": 2.0, "samples": 640}
+    second = {**first, "iteration": 20, "loss": 1.0}
+    lines = "\n".join(json.dumps(one) for one in (begun, first, again, second))
+    (tmp_path / "log.jsonl").write_text(lines + "\n", encoding="utf-8")
+    text = page(tmp_path / "page.html", tmp_path / "log.jsonl")
+    assert "resumed at iteration 10</p>" in text
+    assert "<td>10</td><td>resumed</td><td>from /snapshots/run-1/round-10</td>" in text
+    assert "<td>steps</td><td>20</td>" in text
+
+
+def test_one_worker_has_nothing_to_send(tmp_path: Path) -> None:
+    with closing(RunFolder(tmp_path / "alone", small.settings())) as listener:
+        simulate(small.settings(), small.records(), workers=1, steps=20, on_event=listener)
+    text = page(tmp_path / "page.html", tmp_path / "alone")
+    assert "1 worker, averaging" in text
+    for said in ("Bytes sent by all workers", "Divergence of the workers", "0 bytes"):
+        assert said not in text
 
 
 def test_norms_and_histograms_of_layers_are_shown(runs: tuple[Path, Path], tmp_path: Path) -> None:
@@ -189,7 +226,7 @@ def test_a_browser_shows_a_run(runs: tuple[Path, Path], tmp_path: Path) -> None:
     for words in (
         "Loss and accuracy",
         "Where the time went",
-        "Stragglers and failures",
+        "Restarts, stragglers and failures",
         "Learning",
         "Weights and gradients",
     ):
@@ -235,10 +272,15 @@ def test_a_browser_shows_a_plan(tmp_path: Path) -> None:
     found = browser.seen(tmp_path / "plan.html", 360, tmp_path)["before"]
     assert "Advice:" in found["text"]
     assert [chart["name"] for chart in found["charts"]] == [
-        "Seconds of an iteration",
-        "Share of communication",
+        "Milliseconds of an iteration",
+        "Communication, % of the time",
     ]
     assert found["wide"] <= 360
+    page = (tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert "<th>iteration, ms</th>" in page
+    [row] = re.findall(r"<tr[^>]*><td>Averaging\(steps=1\)</td><td>4</td>(.*?)</tr>", page)
+    step = next(row for row in made.rows if str(row.workers) == "4").iteration
+    assert f"<td>{1e3 * step:.4g}</td>" in row
 
 
 # -- files -----------------------------------------------------------------------------------
@@ -312,4 +354,4 @@ def test_events_of_earlier_versions_are_shown(tmp_path: Path) -> None:
     (tmp_path / "old.jsonl").write_text(lines, encoding="utf-8")
     text = page(tmp_path / "page.html", tmp_path / "old.jsonl")
     assert "<b>24</b>" in text
-    assert "0:06" in text
+    assert "<b>6 s</b>" in text

@@ -10,7 +10,7 @@ from math import isfinite
 from sparknet.summary.svg import Axis, ticks
 
 WIDTH, HEIGHT = 460, 250
-LEFT, RIGHT, TOP, BOTTOM = 54, 14, 12, 40
+LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 40
 MARKED = 60
 """The most points that are marked one by one."""
 MOST = 600

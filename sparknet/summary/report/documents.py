@@ -9,11 +9,38 @@ from typing import Any
 from sparknet.summary.report.chart import Curve, lines, table
 from sparknet.summary.report.reading import Json
 
-_MEASURED = ("workers", "batch", "step", "sync", "latency", "transfer", "rounds", "error")
-_PREDICTED = ("strategy", "workers", "batch", "iteration", "epoch", "share", "megabytes", "error")
-_TRIED = (
-    *("strategy", "workers", "seeds", "iterations", "iterations_error"),
-    *("seconds", "seconds_error", "accuracy", "reached"),
+_Column = tuple[str, str, float]
+"""What a plan calls it, what the page calls it, and what it is multiplied by for that."""
+
+_COUNTS: tuple[_Column, ...] = (("workers", "workers", 1), ("batch", "batch", 1))
+_MEASURED: tuple[_Column, ...] = (
+    *_COUNTS,
+    ("step", "step, ms", 1e3),
+    ("sync", "synchronisation, ms", 1e3),
+    ("latency", "latency, ms", 1e3),
+    ("transfer", "transfer, ms", 1e3),
+    ("rounds", "rounds", 1),
+    ("error", "± %", 100),
+)
+_PREDICTED: tuple[_Column, ...] = (
+    ("strategy", "strategy", 1),
+    *_COUNTS,
+    ("epoch", "epoch, s", 1),
+    ("iteration", "iteration, ms", 1e3),
+    ("share", "communication, %", 100),
+    ("megabytes", "MB in 1,000 iterations", 1),
+    ("error", "± %", 100),
+)
+_TRIED: tuple[_Column, ...] = (
+    ("strategy", "strategy", 1),
+    ("workers", "workers", 1),
+    ("seeds", "seeds", 1),
+    ("iterations", "iterations", 1),
+    ("iterations_error", "± iterations", 1),
+    ("seconds", "simulated time, s", 1),
+    ("seconds_error", "± s", 1),
+    ("accuracy", "accuracy, %", 100),
+    ("reached", "reached", 1),
 )
 
 
@@ -35,14 +62,14 @@ def _plan(plan: Json) -> Iterator[str]:
         lines(
             title,
             [
-                Curve(f"{size} workers", _of(found, name), shade)
+                Curve(f"{size} workers", _of(found, name, factor), shade)
                 for shade, (size, found) in enumerate(lengths.items())
             ],
             "steps in a round",
         )
-        for title, name in (
-            ("Seconds of an iteration", "iteration"),
-            ("Share of communication", "share"),
+        for title, name, factor in (
+            ("Milliseconds of an iteration", "iteration", 1e3),
+            ("Communication, % of the time", "share", 100),
         )
     ]
     yield f'<h2>Rounds of averaging</h2><div class="charts">{"".join(charts)}</div>'
@@ -64,17 +91,22 @@ def _by_length(rows: list[Json], size: int) -> dict[int, Json]:
     return found
 
 
-def _of(found: dict[int, Json], name: str) -> list[tuple[float, float]]:
-    return [(float(length), float(row[name])) for length, row in sorted(found.items())]
+def _of(found: dict[int, Json], name: str, factor: float) -> list[tuple[float, float]]:
+    return [(float(length), factor * float(row[name])) for length, row in sorted(found.items())]
 
 
-def _table(names: tuple[str, ...], rows: list[Json]) -> str:
-    return table(names, [[_cell(row.get(name)) for name in names] for row in rows])
+def _table(columns: tuple[_Column, ...], rows: list[Json]) -> str:
+    cells = [[_cell(row.get(name), factor) for name, _, factor in columns] for row in rows]
+    return table([head for _, head, _ in columns], cells)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, factor: float = 1) -> str:
     if value is None:
-        return ""
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if factor != 1:
+        value *= factor
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -21,8 +21,10 @@ def layer_charts(run: ReportedRun) -> Iterator[str]:
     if not looks:
         return
     names = [blob_name(one) for one in looks[-1]["parameters"]]
-    charts = "".join(_norms(looks, kind) for kind in KINDS)
-    yield f'<div class="charts">{charts}</div>{_table(looks, names)}'
+    if len(looks) > 1:
+        charts = "".join(_norms(looks, kind) for kind in KINDS)
+        yield f'<div class="charts">{charts}</div>'
+    yield _table(looks if len(looks) == 1 else (looks[0], looks[-1]), names)
     drawn = "".join(_histogram(looks, name, kind) for name in names[:_HISTOGRAMS] for kind in KINDS)
     told = "Histograms" if len(names) <= _HISTOGRAMS else f"Histograms of {_HISTOGRAMS} parameters"
     yield f'<details><summary>{told}</summary><div class="charts">{drawn}</div></details>'
@@ -51,12 +53,11 @@ def _named(look: Json, name: str) -> Json | None:
 def _table(looks: Sequence[Json], names: Sequence[str]) -> str:
     rows = []
     for name in names:
-        first, last = _named(looks[0], name), _named(looks[-1], name)
-        if last is not None:
-            told = [_norm(one, kind) for kind in KINDS for one in (first, last)]
+        found = [_named(look, name) for look in looks]
+        if (last := found[-1]) is not None:
+            told = [_norm(one, kind) for kind in KINDS for one in found]
             rows.append([name, f"{last['size']:,}", *told])
-    begin, end = looks[0]["iteration"], looks[-1]["iteration"]
-    heads = [f"{kind} at {at}" for kind in KINDS for at in (begin, end)]
+    heads = [f"{kind} at {look['iteration']}" for kind in KINDS for look in looks]
     return table(["norms", "size", *heads], rows)
 
 

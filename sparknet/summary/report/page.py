@@ -98,8 +98,12 @@ def _about(run: ReportedRun) -> str:
     start = run.start
     words = [str(start["net"])] if start.get("net") else []
     if start.get("workers"):
-        words.append(f"{start['workers']} workers, {start.get('strategy', '')}")
+        many = "worker" if start["workers"] == 1 else "workers"
+        words.append(f"{start['workers']} {many}, {start.get('strategy', '')}")
     began = start.get("time") or run.about.get("begun")
     if isinstance(began, (int, float)):
         words.append(datetime.fromtimestamp(began, timezone.utc).strftime("%Y-%m-%d %H:%M UTC"))
+    at = [str(one["iteration"]) for one in run.of_kind("start") if one.get("resumed")]
+    if at:
+        words.append(f"resumed at iteration {', '.join(at)}")
     return ", ".join(words) or Path(run.name).name

@@ -52,6 +52,16 @@ class ReportedRun:
         return next(iter(self.of_kind("start")), {})
 
     @property
+    def last_start(self) -> Json:
+        """That of the last training, where the run was resumed."""
+        return next(iter(self.of_kind("start")[-1:]), {})
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it has a single worker, which sends nothing to others."""
+        return bool(self.last_start.get("workers") == 1)
+
+    @property
     def stop(self) -> Json:
         return next(iter(self.of_kind("stop")[-1:]), {})
 

@@ -19,6 +19,7 @@ _COLUMNS = 60
 """The most bars of a chart over rounds."""
 _CLASSES = 40
 """The most classes whose confusions are shown."""
+_HAPPENINGS = "Restarts, stragglers and failures"
 _WORKERS = 4
 """The most workers of a run that have a chart of their own."""
 
@@ -46,10 +47,19 @@ def _tiles(runs: Runs) -> str:
     names = list(dict.fromkeys(name for facts in columns for name in facts))
     tiles = []
     for name in names:
-        values = [facts.get(name, "–") for facts in columns]
-        shown = "".join(f"<b>{escape(value)}</b>" for value in values)
+        shown = "".join(
+            f"<b>{_whose(runs, shade)}{escape(facts.get(name, '–'))}</b>"
+            for shade, facts in enumerate(columns)
+        )
         tiles.append(f'<div class="tile"><small>{escape(name)}</small>{shown}</div>')
     return f'<div class="tiles">{"".join(tiles)}</div>'
+
+
+def _whose(runs: Runs, shade: int) -> str:
+    """The name and the colour of a run that stands beside another."""
+    if len(runs) == 1:
+        return ""
+    return f'<span class="of"><i class="f{shade % 8}"></i>{escape(runs[shade].name)}</span> '
 
 
 def _facts(run: ReportedRun) -> dict[str, str]:
@@ -64,13 +74,14 @@ def _facts(run: ReportedRun) -> dict[str, str]:
     if placed:
         last = placed[-1][0]
         facts["samples"] = f"{last.samples:,.0f}"
-        facts["time"] = clock_time(last.time)
+        facts["time"] = clock_time(last.time) if last.time >= 10 else f"{last.time:.2g} s"
         if last.time:
             facts["samples per second"] = f"{last.samples / last.time:,.0f}"
     spent = _spent(run)
-    if sum(spent):
+    if sum(spent) and not run.is_alone:
         facts["communicating"] = f"{(spent[2] + spent[3]) / sum(spent):.0%}"
-    facts["sent"] = size(sum(_float(event.get("bytes_sent")) for event in run.rounds))
+    if not run.is_alone:
+        facts["sent"] = size(sum(_float(event.get("bytes_sent")) for event in run.rounds))
     if "reason" in run.stop:
         facts["ended because"] = ENDS.get(run.stop["reason"], str(run.stop["reason"]))
     return facts
@@ -143,14 +154,30 @@ def _classes(runs: Runs) -> str:
         side = round(len(counts) ** 0.5)
         if not 0 < side <= _CLASSES:
             continue
-        rows = []
-        for label in range(side):
-            row = counts[label * side : (label + 1) * side]
-            right = f"{row[label] / sum(row):.1%}" if sum(row) else ""
-            rows.append([str(label), right, *(f"{value:.0f}" for value in row)])
-        head = ["class", "right", *(f"as {label}" for label in range(side))]
-        found.append(f"<p>{escape(_of(run, runs, ''))}</p>{table(head, rows)}")
+        name = f"<h3>{escape(run.name)}</h3>" if len(runs) > 1 else ""
+        rows = [counts[label * side : (label + 1) * side] for label in range(side)]
+        found.append(name + _confusion(rows))
+    if found:
+        found.append("<p>The darker a cell, the larger its share of its true class.</p>")
     return _section("Classes", "".join(found))
+
+
+def _confusion(rows: Sequence[Sequence[float]]) -> str:
+    """How often each class, a row, was taken for each, a column."""
+    above = f'<tr><th colspan="2"></th><th colspan="{len(rows)}">predicted class</th></tr>'
+    names = "".join(f"<th>{label}</th>" for label in range(len(rows)))
+    body = ""
+    for label, row in enumerate(rows):
+        count = sum(row)
+        right = f"{row[label] / count:.1%}" if count else "none seen"
+        cells = "".join(
+            f'<td style="--share:{round(100 * value / (count or 1))}%">{value:.0f}</td>'
+            for value in row
+        )
+        body += f"<tr><th>{label}</th><td>{right}</td>{cells}</tr>"
+    head = f"<thead>{above}<tr><th>true class</th><th>right</th>{names}</tr></thead>"
+    inner = f"{head}<tbody>{body}</tbody>"
+    return f'<div class="scroll"><table class="confusion">{inner}</table></div>'
 
 
 # -- time ------------------------------------------------------------------------------------
@@ -218,10 +245,14 @@ def _sum(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _others(runs: Runs) -> str:
-    def curves(value: Callable[[Json], float | None], running: bool = False) -> list[Curve]:
+    def curves(
+        value: Callable[[Json], float | None], running: bool = False, among: bool = False
+    ) -> list[Curve]:
+        """``among`` workers there is nothing to draw of a run with one."""
         return [
             Curve(_of(run, runs, ""), _by_round(run, value, running), shade)
             for shade, run in enumerate(runs)
+            if not (among and run.is_alone)
         ]
 
     def of(name: str) -> Callable[[Json], float | None]:
@@ -230,8 +261,8 @@ def _others(runs: Runs) -> str:
     found = [
         lines("Samples per second", curves(_speed), "iteration"),
         lines("Learning rate", curves(of("rate")), "iteration"),
-        lines("Bytes sent by all workers", curves(of("bytes_sent"), running=True), "iteration"),
-        lines("Divergence of the workers", curves(of("divergence")), "iteration"),
+        lines("Bytes sent by all workers", curves(of("bytes_sent"), True, among=True), "iteration"),
+        lines("Divergence of the workers", curves(of("divergence"), among=True), "iteration"),
     ]
     return _section("Speed, rate and traffic", "".join(found), "charts")
 
@@ -270,9 +301,9 @@ def _happenings(runs: Runs) -> str:
         [*([run.name] if len(runs) > 1 else []), *row] for run in runs for row in _happened(run)
     ]
     if not rows:
-        return _section("Stragglers and failures", "<p>There were none.</p>")
+        return _section(_HAPPENINGS, "<p>There were none.</p>")
     head = [*(["run"] if len(runs) > 1 else []), "iteration", "what", "details"]
-    return _section("Stragglers and failures", table(head, rows))
+    return _section(_HAPPENINGS, table(head, rows))
 
 
 def _happened(run: ReportedRun) -> Iterator[list[str]]:
@@ -287,6 +318,8 @@ def _happened(run: ReportedRun) -> Iterator[list[str]]:
             told += f"others {event['median']:.3g} s"
         elif kind == "failure":
             told = f"worker {event['worker']}: {event['type']}: {event['message']}"
+        elif kind == "start" and event.get("resumed"):
+            kind, told = "resumed", f"from {event['resumed']}"
         elif kind == "workers" and event.get("attempt", 1) > 1:
             kind, told = "restart", f"attempt {event['attempt']}"
         elif kind == "waiting":
@@ -333,9 +366,9 @@ def _settings(runs: Runs) -> str:
 
 def _small_print(run: ReportedRun) -> Iterator[tuple[str, str]]:
     for name in ("net", "workers", "strategy", "steps", "seconds", "records", "batch_size"):
-        if run.start.get(name) is not None:
-            yield name.replace("_", " "), str(run.start[name])
-    for name, value in run.start.get("settings", {}).items():
+        if run.last_start.get(name) is not None:
+            yield name.replace("_", " "), str(run.last_start[name])
+    for name, value in run.last_start.get("settings", {}).items():
         if name != "name":
             yield f"strategy: {name}", str(value)
     for name, value in run.about.get("settings", {}).items():

@@ -20,6 +20,8 @@ h1{font-size:1.5rem;margin:.2em 0}h2{font-size:1.1rem;margin:1.6em 0 .5em}
 .tile,figure{background:var(--panel);border-radius:8px;padding:10px 12px;margin:0;min-width:0}
 .tile b{display:block;font-size:1.2rem;overflow-wrap:anywhere}
 .tile small{display:block}
+.tile .of{display:block;font-size:.8rem;font-weight:400;color:var(--soft)}
+.of i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}
 figcaption{font-weight:600}
 svg.chart{width:100%;height:auto;display:block}
 svg text{font:11px system-ui,sans-serif;fill:var(--soft)}
@@ -39,6 +41,9 @@ table{border-collapse:collapse;font-size:.88rem;min-width:100%}
 th,td{text-align:left;padding:3px 12px 3px 0;border-bottom:1px solid var(--rule);white-space:nowrap}
 td:last-child{white-space:normal;overflow-wrap:anywhere;min-width:8em}
 td{font-variant-numeric:tabular-nums}tr.differs td{background:var(--mark)}
+.confusion{min-width:0}.confusion td,.confusion th{padding:3px 9px;text-align:center}
+.confusion td:last-child{min-width:0}
+.confusion td[style]{background:color-mix(in srgb,var(--c0) calc(var(--share)*.7),transparent)}
 pre{overflow-x:auto;background:var(--panel);padding:10px;border-radius:8px;font-size:.82rem}
 details{margin:.6em 0}summary{cursor:pointer}
 .axes input{position:absolute;opacity:0}
