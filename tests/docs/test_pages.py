@@ -29,6 +29,10 @@ SLOW = {
     "predicting",
     "reports",
     "spark",
+    "tutorial-caffe",
+    "tutorial-photographs",
+    "tutorial-pytorch",
+    "tutorial-table",
 }
 """Pages that start Spark, or take long."""
 
@@ -38,6 +42,10 @@ LEFT = {
     "training": ["lines.caffemodel", "snapshots/run-*/round-00000010/manifest.json"],
     "spark": ["points.prototxt"],
     "pipelines": ["models/side-net/weights.caffemodel"],
+    "tutorial-caffe": ["new.prototxt", "tuned.caffemodel"],
+    "tutorial-photographs": ["shapes.caffemodel"],
+    "tutorial-pytorch": ["trained.onnx"],
+    "tutorial-table": ["biopsies/metadata", "predicted/_SUCCESS"],
     "README": ["small.caffemodel", "lenet/solver.prototxt"],
 }
 """Files that a page's program leaves."""
