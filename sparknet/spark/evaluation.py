@@ -16,6 +16,7 @@ from sparknet.spark.by_value import by_value
 from sparknet.spark.column_types import plain, quoted
 from sparknet.spark.columns import check_finite, column
 from sparknet.spark.places import BAD, in_one_line
+from sparknet.spark.pooling import EMBEDDINGS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -177,7 +178,11 @@ def _judged(
     heads: Sequence[Head] | None,
 ) -> list[_Judged]:
     net = model.net
-    found = find_heads(net) if heads is None else list(heads)
+    found = (
+        [one for one in find_heads(net) if one.blob not in EMBEDDINGS]
+        if heads is None
+        else list(heads)
+    )
     if not found:
         raise SparkError("the net has no prediction with one row per record to evaluate")
     stored = {one.name: one.stored for one in (*net.tested.entries, *net.inputs.values())}

@@ -26,6 +26,7 @@ from sparknet.proto import Model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean, one_of
 from sparknet.spark.address import no_data, session_of
 from sparknet.spark.ask import Ask, FunctionOptions, TransformOptions, find_outputs
+from sparknet.spark.background_job import is_classic
 from sparknet.spark.batch import batch_for, largest_results
 from sparknet.spark.column_function import ColumnFunction
 from sparknet.spark.column_types import check_types, named, told_shapes
@@ -170,6 +171,12 @@ class SparkModel:
         """
         if not hasattr(data, "mapInArrow"):
             raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
+        session = session_of(data, "the data")
+        if data.isStreaming and not is_classic(session):
+            raise SparkError(
+                "under Spark Connect a stream's tasks get no files, so no weights: predict streams "
+                "in a classic session"
+            )
         ask = Ask(
             outputs=outputs,
             columns=columns,
@@ -184,7 +191,7 @@ class SparkModel:
             mask=mask,
             vectors=vectors,
         )
-        return transformed(data, self.prediction(session_of(data, "the data"), ask, data))
+        return transformed(data, self.prediction(session, ask, data))
 
     def evaluate(
         self,

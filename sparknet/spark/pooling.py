@@ -8,6 +8,7 @@ from sparknet.net.fed import FedNet
 from sparknet.proto import parse_net
 
 POOLED, NORMALIZED = "pooled", "normalized"
+EMBEDDINGS = (POOLED, NORMALIZED)
 KINDS = ("mean", "cls", "max")
 _USUAL = ("last_hidden_state", "token_embeddings", "hidden_states")
 _AXES = 3
@@ -65,7 +66,7 @@ def pooled(tested: FedNet, kind: str, of: str | None, mask: str | None) -> NetMe
     if kind not in KINDS:
         raise SpecError(f"pooling is {kind!r}: one of {', '.join(KINDS)} is needed")
     shapes, _ = tested.layout()
-    taken = {POOLED, NORMALIZED}.intersection(shapes)
+    taken = set(EMBEDDINGS).intersection(shapes)
     if taken:
         raise SpecError(f"the net has a blob '{min(taken)}' already: leave pooling out")
     if of is None:

@@ -27,6 +27,7 @@ FILES = [
     "test_column_function.py",
     "test_box_frames.py",
     "test_cutouts.py",
+    "test_texts.py",
 ]
 
 

@@ -13,7 +13,9 @@ import pytest
 from sparknet import load
 from sparknet.errors import FileError, MissingExtra, SparkError, SpecError
 from sparknet.spark import SparkModel
+from sparknet.spark.evaluation import Classified
 from tests.onnx.graphs import draw, graph, node, onnx, run
+from tests.spark.conftest import CONNECT
 
 tokenizers = pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
 
@@ -142,6 +144,39 @@ def test_scores_in_sql(tokenizer: Path, model: Path, frame: Any, session: Any) -
     np.testing.assert_allclose(collected(made, "logits"), want, rtol=1e-4, atol=1e-5)
 
 
+def test_evaluated(tokenizer: Path, model: Path, session: Any) -> None:
+    labels = [number % 3 for number in range(len(TEXTS))]
+    rows = list(zip(TEXTS, labels, strict=True))
+    data = session.createDataFrame(rows, "words string, label int")
+    want = np.zeros((3, 3), int)
+    for text, label in rows:
+        want[label, by_hand(tokenizer, model, text)["logits"].argmax()] += 1
+    for pooling in (None, "mean"):
+        scores = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS, pooling=pooling)
+        got = scores.evaluate(data, "label", columns={"input_ids": "words"}, batch=3)
+        assert isinstance(got, Classified)
+        assert got.confusion.tolist() == want.tolist()
+        assert not got.others
+    odd = session.createDataFrame([*rows, (None, 1)], "words string, label int")
+    scores = SparkModel(model, tokenizer=tokenizer, columns={"input_ids": "words"})
+    left = scores.evaluate(odd, "label", invalid="drop")
+    assert (left.rows, left.dropped) == (len(TEXTS), 1)
+
+
+def test_embeddings_alone_are_not_evaluated(
+    tokenizer: Path, model: Path, session: Any, tmp_path: Path
+) -> None:
+    made = onnx.load(str(model))
+    del made.graph.node[-2:], made.graph.output[1]
+    onnx.save(made, str(tmp_path / "encoder.onnx"))
+    data = session.createDataFrame([("a", 1)], "text string, label int")
+    embed = SparkModel(
+        tmp_path / "encoder.onnx", tokenizer=tokenizer, columns=COLUMNS, pooling="mean"
+    )
+    with pytest.raises(SparkError, match="the net has no prediction with one row per record"):
+        embed.evaluate(data, "label")
+
+
 def test_saved_and_read_again(tokenizer: Path, model: Path, frame: Any, tmp_path: Path) -> None:
     embed = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS, pooling="mean")
     embed.save(tmp_path / "net.caffemodel")
@@ -188,6 +223,10 @@ def test_a_stream(tokenizer: Path, model: Path, frame: Any, session: Any, tmp_pa
     frame.write.parquet(str(tmp_path / "in"))
     arriving = session.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
     embed = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS, pooling="cls")
+    if CONNECT:
+        with pytest.raises(SparkError, match="under Spark Connect a stream's tasks get no files"):
+            embed.transform(arriving)
+        return
     stream = embed.transform(arriving).writeStream.format("parquet")
     stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = stream.trigger(availableNow=True).start(str(tmp_path / "out"))
