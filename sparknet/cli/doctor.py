@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
 from argparse import ArgumentParser, Namespace
@@ -13,7 +12,7 @@ from importlib import import_module, metadata
 from importlib.util import find_spec
 
 from sparknet.cli import flags
-from sparknet.cli.verb import Verb
+from sparknet.cli.verb import Verb, WrongUse
 
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "hdf5": (("h5py",), "models, states and data in HDF5"),
@@ -34,6 +33,8 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
 }
 """The packages and the purpose of each extra."""
+PATIENCE = 60
+"""Seconds that a cluster may take to answer."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,25 @@ class Finding:
 
 def _arguments(parser: ArgumentParser) -> None:
     flags.add_json(parser)
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="say what this cluster's executors have, too: spark://…, yarn, k8s://…, sc://…",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=flags.positive,
+        metavar="SECONDS",
+        help=f"how long the cluster may take to answer (default: {PATIENCE})",
+    )
 
 
 def _execute(chosen: Namespace) -> int:
+    if chosen.timeout and not chosen.master:
+        raise WrongUse("--timeout is for a cluster", "give --master URL")
     findings = list(examine())
+    if chosen.master:
+        findings += cluster(chosen.master, chosen.timeout or PATIENCE)
     healthy = all(one.found for one in findings if one.needed)
     if chosen.json:
         print(json.dumps({"healthy": healthy, "findings": [*map(asdict, findings)]}, indent=1))
@@ -69,6 +85,31 @@ def examine() -> Iterator[Finding]:
     yield from _machine()
     yield from _spark()
     yield from _extras()
+
+
+def cluster(master: str, seconds: float) -> Iterator[Finding]:
+    """Yields the findings about a cluster's executors, and where they differ from this machine."""
+    from sparknet.errors import SparkNetError
+    from sparknet.spark import executors
+
+    try:
+        found = executors.examine(master, seconds)
+    except SparkNetError as error:
+        yield Finding("executors", "master", str(error), False, True)
+        return
+    here = executors.driver()
+    for there in found:
+        parts = [
+            f"Python {there.python}",
+            f"sparknet {there.sparknet or 'missing'}",
+            there.instructions or "",
+            f"{there.processors} processors",
+            executors.gibibytes(there.memory) if there.memory else "",
+            f"ran {there.tasks} task{'s' * (there.tasks > 1)}",
+        ]
+        yield Finding("executors", there.host, ", ".join(filter(None, parts)))
+        for sentence, stops in executors.differences(there, here):
+            yield Finding("executors", there.host, sentence, False, stops)
 
 
 def table(findings: list[Finding]) -> Iterator[str]:
@@ -113,31 +154,16 @@ def _engine() -> Iterator[Finding]:
 
 
 def _machine() -> Iterator[Finding]:
+    from sparknet.spark import executors
+
     yield Finding("machine", "system", f"{platform.system()} {platform.release()}")
-    yield Finding("machine", "processor", f"{platform.machine()}, {_processors()} to run on")
-    if memory := _memory():
-        yield Finding("machine", "memory", f"{memory / 2**30:.1f} GiB")
+    mine = f"{platform.machine()}, {executors.processors()} processors to run on"
+    yield Finding("machine", "processor", mine)
+    if memory := executors.memory():
+        yield Finding("machine", "memory", executors.gibibytes(memory))
     dot = shutil.which("dot")
     advice = "install Graphviz: 'sparknet draw' needs it for SVG, PNG and PDF"
     yield Finding("machine", "Graphviz", "found" if dot else "missing", bool(dot), hint=advice)
-
-
-def _processors() -> str:
-    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{mine} processors"
-
-
-def _memory() -> int | None:
-    """The memory in bytes: the container's limit, if it is less than the machine's."""
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
-    try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:  # noqa: PTH123
-            return min(total, int(file.read()))
-    except (OSError, ValueError):
-        return total
 
 
 def _spark() -> Iterator[Finding]:
