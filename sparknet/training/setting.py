@@ -88,9 +88,35 @@ def described(kind: type[Settings]) -> type[Settings]:
     return kind
 
 
+GROUPS = {
+    "Workers": ("strategy", "workers", "cluster", "threads", "precision", "backend"),
+    "The end": ("steps", "epochs", "seconds", "patience", "diverged"),
+    "Validation and events": (
+        *("validation", "validate_every", "metric", "metrics", "goal"),
+        *("histograms_every", "on_event"),
+    ),
+    "Snapshots": ("snapshots", "snapshot_every", "keep", "resume"),
+    "The net": ("weights", "head", "lr_mult", "shapes", "batch_axis", "dialect"),
+    "Records": (
+        *("columns", "weight_column", "class_weights", "invalid"),
+        *("shuffle", "seed"),
+    ),
+    "The network between workers": ("ports", "deadline", "protection", "start_timeout"),
+}
+"""Heading in a docstring → the settings below it."""
+
+
 def documented(text: str, kind: type) -> str:
-    listed = "\n\n".join(told.line(name) for name, told in settings_of(kind).items())
-    return f"{text}\n\nThe settings:\n\n{listed}\n"
+    """A docstring with the settings below their headings."""
+    known = settings_of(kind)
+    parts = [text]
+    grouped = {name for names in GROUPS.values() for name in names}
+    others = tuple(name for name in known if name not in grouped)
+    for heading, names in {**GROUPS, "Other settings": others}.items():
+        lines = [known[name].line(name) for name in names if name in known]
+        if lines:
+            parts += [f"{heading}:", *lines]
+    return "\n\n".join(parts) + "\n"
 
 
 def called_with(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import sparknet
+import sparknet.spark
 from sparknet.errors import SettingError, SpecError
 from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
@@ -28,7 +29,14 @@ from sparknet.training.kinds import (
 )
 from sparknet.training.local_training import LocalSettings, ProcessSettings
 from sparknet.training.plan import Schedule
-from sparknet.training.setting import called_with, described, setting, settings_of, values_of
+from sparknet.training.setting import (
+    called_with,
+    described,
+    documented,
+    setting,
+    settings_of,
+    values_of,
+)
 from sparknet.training.training_settings import RunSettings, TrainingSettings
 from sparknet.training.virtual.simulation import SimulationSettings
 
@@ -60,6 +68,16 @@ def test_a_new_setting_is_declared_in_one_place() -> None:
     with pytest.raises(SettingError, match="rest_every must be at least 0, not -1"):
         train_more("solver", "data", rest_every=-1)
     assert "rest_every" in str(described(More).__doc__)
+
+
+@pytest.mark.parametrize("kind", [ProcessSettings, SimulationSettings, sparknet.spark.Trainer])
+def test_each_setting_stands_below_one_heading_of_the_docstring(kind: type) -> None:
+    told = documented("It trains.", kind)
+    assert told.startswith("It trains.\n\nWorkers:\n\n``strategy``")
+    assert "Other settings" not in told
+    for name in settings_of(kind):
+        assert told.count(f"\n``{name}``") == 1, name
+    assert "Other settings:\n\n``rest_every``" in documented("", More)
 
 
 @pytest.mark.parametrize(

@@ -156,28 +156,10 @@ def _classes(runs: Runs) -> str:
             continue
         name = f"<h3>{escape(run.name)}</h3>" if len(runs) > 1 else ""
         rows = [counts[label * side : (label + 1) * side] for label in range(side)]
-        found.append(name + _confusion(rows))
+        found.append(name + confusion(rows))
     if found:
         found.append("<p>The darker a cell, the larger its share of its true class.</p>")
     return _section("Classes", "".join(found))
-
-
-def _confusion(rows: Sequence[Sequence[float]]) -> str:
-    """How often each class, a row, was taken for each, a column."""
-    above = f'<tr><th colspan="2"></th><th colspan="{len(rows)}">predicted class</th></tr>'
-    names = "".join(f"<th>{label}</th>" for label in range(len(rows)))
-    body = ""
-    for label, row in enumerate(rows):
-        count = sum(row)
-        right = f"{row[label] / count:.1%}" if count else "none seen"
-        cells = "".join(
-            f'<td style="--share:{round(100 * value / (count or 1))}%">{value:.0f}</td>'
-            for value in row
-        )
-        body += f"<tr><th>{label}</th><td>{right}</td>{cells}</tr>"
-    head = f"<thead>{above}<tr><th>true class</th><th>right</th>{names}</tr></thead>"
-    inner = f"{head}<tbody>{body}</tbody>"
-    return f'<div class="scroll"><table class="confusion">{inner}</table></div>'
 
 
 # -- time ------------------------------------------------------------------------------------
