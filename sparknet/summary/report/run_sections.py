@@ -10,6 +10,7 @@ from sparknet.graph.boxes import drawing
 from sparknet.summary.events import single, standstill
 from sparknet.summary.progress import ENDS, clock_time
 from sparknet.summary.report.chart import Curve, Points, lines, short, stacks, table
+from sparknet.summary.report.confusion import confusion
 from sparknet.summary.report.layer_charts import layer_charts
 from sparknet.summary.report.reading import AXES, Json, ReportedRun
 
