@@ -22,6 +22,7 @@ MOST_FRAGMENTS = 13
 SLOW = {
     "README",
     "cli",
+    "cookbook",
     "images",
     "measuring",
     "pipelines",
@@ -42,6 +43,7 @@ LEFT = {
     "training": ["lines.caffemodel", "snapshots/run-*/round-00000010/manifest.json"],
     "spark": ["points.prototxt"],
     "pipelines": ["models/side-net/weights.caffemodel"],
+    "cookbook": ["model.sparknet.json", "snapshots/run-*/round-*/manifest.json"],
     "tutorial-caffe": ["new.prototxt", "tuned.caffemodel"],
     "tutorial-photographs": ["shapes.caffemodel"],
     "tutorial-pytorch": ["trained.onnx"],
