@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 from typing import Any
 
 from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, InclusionLevel
 
 from docs import settings_page
 from docs.__main__ import PAGE
 from docs.__main__ import page as layers_page
+
+ROOT = Path(__file__).parent.parent
+TREE = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+)([^)#]+)[^)]*\)")
+"""A link upwards: to another folder of docs/, or out of it."""
 
 
 def on_pre_build(config: Any) -> None:
@@ -19,7 +26,54 @@ def on_pre_build(config: Any) -> None:
         raise PluginError(f"{settings_page.PAGE} is not what the settings say: run make layers")
 
 
+def on_files(files: Any, config: Any) -> Any:
+    """Programs to which a page links become pages, which no menu has."""
+    for page in list(files.documentation_pages()):
+        for program in re.finditer(TREE, page.content_string):
+            name = out_of_docs(page.src_uri, program)
+            if is_program(name) and files.get_file_from_path(page_of(name)) is None:
+                code = (ROOT / name).read_text(encoding="utf-8")
+                files.append(
+                    File.generated(
+                        config,
+                        page_of(name),
+                        content=listing(name, code),
+                        inclusion=InclusionLevel.NOT_IN_NAV,
+                    )
+                )
+    return files
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links to files of the source tree become plain text: the site does not have them."""
-    up = "../" * (page.file.src_uri.count("/") + 1)
-    return re.sub(rf"\[([^\]]+)\]\({re.escape(up)}[^)]*\)", r"\1", markdown)
+    """Links to programs lead to their pages; the site has no other files of the source tree."""
+    uri = page.file.src_uri
+
+    def link(found: re.Match[str]) -> str:
+        name = out_of_docs(uri, found)
+        if name is None:
+            return found[0]
+        return (
+            f"[{found[1]}]({'../' * uri.count('/')}{page_of(name)})"
+            if is_program(name)
+            else found[1]
+        )
+
+    return re.sub(TREE, link, markdown)
+
+
+def out_of_docs(uri: str, link: re.Match[str]) -> str | None:
+    """What file of the source tree a page links to, if it is none of docs/."""
+    return link[3] if link[2].count("../") == uri.count("/") + 1 else None
+
+
+def is_program(name: str | None) -> bool:
+    return name is not None and name.endswith(".py") and (ROOT / name).is_file()
+
+
+def page_of(name: str) -> str:
+    return f"{name.removesuffix('.py')}.md"
+
+
+def listing(name: str, code: str) -> str:
+    says = (ast.get_docstring(ast.parse(code)) or name).splitlines()[0]
+    return f"# {name}\n\n{says}\n\n````python\n{code}````\n"

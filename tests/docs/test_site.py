@@ -21,7 +21,8 @@ def tree(tmp_path: Path) -> Path:
     """A copy of the documentation beside the package."""
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
-    (tmp_path / "sparknet").symlink_to(ROOT / "sparknet")
+    for name in ("examples", "sparknet", "tests"):
+        (tmp_path / name).symlink_to(ROOT / name)
     return tmp_path
 
 
@@ -43,7 +44,10 @@ def test_the_site_is_whole_and_asks_nothing_of_the_network(tree: Path) -> None:
         assert not re.search(r'<(?:script|img)[^>]* src="http|<link[^>]* href="http', text), name
     spark = (site / "reference" / "spark.html").read_text(encoding="utf-8")
     assert 'id="sparknet.spark.Trainer.fit"' in spark
-    assert "../examples/" not in (site / "spark.html").read_text(encoding="utf-8")
+    assert 'href="examples/tables.html"' in (site / "spark.html").read_text(encoding="utf-8")
+    tables = (site / "examples" / "tables.html").read_text(encoding="utf-8")
+    assert "Train on tables as TensorSpark did" in tables
+    assert "NetFeaturizer" in tables
 
 
 def test_a_link_that_leads_nowhere(tree: Path) -> None:
