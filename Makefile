@@ -24,6 +24,9 @@ export SPARKNET_TOOLS := $(TOOLS)
 DEPS := $(VENV)/.deps
 BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
+# Around a step: how long it took.
+BEGIN = date +%s > $(VENV)/.began
+TOOK = echo "    $$(($$(date +%s) - $$(cat $(VENV)/.began))) s"
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
 # Of each process of tests: more would wait for the cores that the other processes have.  sanitize-python takes as many as
@@ -34,7 +37,10 @@ THREADS ?= 1
 .DELETE_ON_ERROR:
 
 demo: setup
+	@$(BEGIN)
+	@echo '==> training LeNet on handwritten digits by two workers of a local Spark'
 	@$(PY) examples/digits_spark.py
+	@$(TOOK)
 
 # ROOM=training: one room's; TESTS='tests/dsl tests/net': what is named.
 test: setup
@@ -213,16 +219,20 @@ $(DEPS): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo 'sparknet needs Python 3.10 or newer and $(PYTHON) is older: run make PYTHON=/path/to/python3' >&2; exit 1; }
 	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
 	@test -x $(PY) || { echo '==> creating $(VENV)'; $(PYTHON) -m venv $(VENV); } || { rm -rf $(VENV); echo 'sparknet could not create $(VENV): install the venv module of your Python (Debian and Ubuntu: apt-get install python3-venv)' >&2; exit 1; }
-	@echo '==> installing dependencies into $(VENV) (once)'
+	@$(BEGIN)
+	@echo '==> installing packages for the build, the demo and the tests into $(VENV) (once)'
 	@$(PY) .ci/requirements.py $(VERSIONS) > $(VENV)/requirements.txt
 	@$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements.txt \
 		|| { echo 'sparknet could not download its dependencies: check the network, or point pip at a mirror with PIP_INDEX_URL, and run make again' >&2; exit 1; }
+	@$(TOOK)
 	@touch $@
 
 $(BUILT): $(DEPS) $(SOURCES)
 	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
-	@echo '==> building the native core'
+	@$(BEGIN)
+	@echo '==> compiling the native core and installing sparknet (again when its sources change)'
 	@mkdir -p build
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . > build/install.log 2>&1 \
 		|| { cat build/install.log >&2; echo 'sparknet did not build: the message above says where' >&2; exit 1; }
+	@$(TOOK)
 	@touch $@
