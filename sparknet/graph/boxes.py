@@ -12,6 +12,7 @@ from sparknet.graph.table import cell
 WIDE, HIGH, GAP, SKIP = 150, 34, 14, 22
 _BOW = 110
 _STYLE = (
+    ".drawn{background:#fff}"
     ".drawn text{font:11px sans-serif;fill:#222}.drawn .layer .kind{fill:#666;font-size:9.5px}"
     ".drawn .layer rect{fill:#fff;stroke:#888}.drawn .learns rect{stroke:#1f77b4;stroke-width:2}"
     ".drawn .source rect{stroke:#2ca02c;stroke-width:2}.drawn .edge{fill:none;stroke:#888}"

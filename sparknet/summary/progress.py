@@ -1,4 +1,4 @@
-"""Progress: shows a bar on a terminal, plain lines elsewhere."""
+"""Progress: shows a bar on a terminal and in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TextIO
+from typing import Any, TextIO
 
 from sparknet.errors import shown
 from sparknet.summary.events import Event, single, standstill
 from sparknet.summary.meter import Meter
+from sparknet.summary.notebook import Cell, kernel_display
 
 BAR = 24
 CLEAR = "\r\x1b[K"
@@ -21,14 +22,17 @@ ENDS = {
     "interrupted": "interrupted",
 }
 """The reasons of a stop, in words."""
+_LINES = 20
+"""The most lines below a notebook's bar."""
+_RENEWED = ("validation", "snapshot", "waiting")
 
 
 class Progress:
     """A listener that shows loss, accuracy, samples/s, communication and the time left.
 
-    On a terminal it redraws one line.  Elsewhere it prints a line for the first round and then at
-    most one in ``every`` seconds.  Lines about single events (a validation, a snapshot) stay on
-    the screen.
+    On a terminal it redraws one line, in a notebook a bar in the cell.  Elsewhere it prints a line
+    for the first round and then at most one in ``every`` seconds.  Lines about single events (a
+    validation, a snapshot) stay on the screen.
     """
 
     def __init__(
@@ -40,7 +44,11 @@ class Progress:
     ) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._terminal = self._stream.isatty() if terminal is None else terminal
-        self._clock, self._every = clock, 0.1 if self._terminal else every
+        display = kernel_display() if stream is None and terminal is None else None
+        self._display = display
+        self._cell: Cell | None = None
+        self._lines: dict[str, str] = {}
+        self._clock, self._every = clock, 0.1 if self._terminal or display else every
         self._meter = Meter(clock)
         self._shown: float | None = None
         self._drawn = False
@@ -55,7 +63,9 @@ class Progress:
         elif kind == "stop":
             self.close()
         if line := _line(kind, event):
-            self._say(line)
+            self._say(line, kind)
+        if kind == "stop":
+            self._cell, self._lines = None, {}
 
     def close(self) -> None:
         """Show the last state, and leave the cursor on a line of its own."""
@@ -74,6 +84,9 @@ class Progress:
 
     def _show(self) -> None:
         self._stale = False
+        if self._display:
+            self._redraw(self._display)
+            return
         if not self._terminal:
             self._say(", ".join(_parts(self._meter)))
             return
@@ -82,8 +95,17 @@ class Progress:
         self._stream.flush()
         self._drawn = True
 
-    def _say(self, line: str) -> None:
-        """Print a line that stays."""
+    def _redraw(self, display: Callable[..., Any]) -> None:
+        self._cell = self._cell or Cell(display)
+        words = ", ".join(_parts(self._meter))
+        self._cell.show(self._meter.fraction, words, [*self._lines.values()][-_LINES:])
+
+    def _say(self, line: str, kind: str = "") -> None:
+        """Print a line that stays; in a notebook a newer one of some kinds takes its place."""
+        if self._display:
+            self._lines[kind if kind in _RENEWED else f"{kind} {len(self._lines)}"] = line
+            self._redraw(self._display)
+            return
         self._stream.write(f"{CLEAR if self._drawn else ''}{line}\n")
         self._stream.flush()
         self._drawn = False

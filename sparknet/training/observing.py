@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sparknet.summary.events import Event
 
 if TYPE_CHECKING:
+    from sparknet.training.events import OnEvent
     from sparknet.training.trained import Trained
 
 
@@ -30,6 +31,9 @@ class Observer(ABC):
         """The training ended in an error, or was interrupted."""
 
 
+_shown: list[Callable[[], OnEvent]] = []
+"""What makes the listener of a training that has none; the last one counts."""
+
 _makers: list[Callable[[], Observer]] = []
 _unheard = ContextVar("unheard", default=False)
 
@@ -42,6 +46,18 @@ def unheard() -> Iterator[None]:
         yield
     finally:
         _unheard.reset(before)
+
+
+def show_by(make: Callable[[], OnEvent]) -> None:
+    """Let each training without an ``on_event`` have such a listener from now on."""
+    _shown[:] = [make]
+
+
+def listener(given: OnEvent | None) -> OnEvent | None:
+    """The listener of a training that begins now."""
+    if given is not None or not _shown or _unheard.get():
+        return given
+    return _shown[0]()
 
 
 def observe(make: Callable[[], Observer]) -> None:

@@ -47,7 +47,7 @@ from sparknet.training.events import Event, OnEvent, tell
 from sparknet.training.failure import Failure, first_cause
 from sparknet.training.handshake import make_secret
 from sparknet.training.line import Link
-from sparknet.training.observing import observers
+from sparknet.training.observing import listener, observers
 from sparknet.training.store import Store
 from sparknet.training.stragglers import Stragglers
 from sparknet.training.waiting import FIRST, Standing, Waiting
@@ -120,7 +120,7 @@ class Run:
     ) -> None:
         self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
         self._history = History()
-        self._on_event, self._foreign = on_event, foreign
+        self._on_event, self._foreign = listener(on_event), foreign
         self._observers = observers()
         self._stragglers = Stragglers()
         self._deadline = deadline
