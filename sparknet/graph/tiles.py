@@ -74,15 +74,16 @@ def _bytes(planes: np.ndarray[Any, Any]) -> Pixels:
 
 
 def _grid(drawn: Pixels) -> Pixels:
-    """The tiles row by row in a square, a white line between them."""
+    """The tiles row by row in a square, white lines between them."""
     number, height, width, _ = drawn.shape
     columns = math.ceil(math.sqrt(number))
     rows = -(-number // columns)
     times = max(1, WIDTH // (columns * width))
     drawn = drawn.repeat(times, axis=1).repeat(times, axis=2)
-    high, wide = height * times + 1, width * times + 1
-    grid = np.full((rows * high - 1, columns * wide - 1, 3), 255, np.uint8)
+    gap = 1 + times // 4
+    high, wide = height * times + gap, width * times + gap
+    grid = np.full((rows * high - gap, columns * wide - gap, 3), 255, np.uint8)
     for place, tile in enumerate(drawn):
         top, left = place // columns * high, place % columns * wide
-        grid[top : top + high - 1, left : left + wide - 1] = tile
+        grid[top : top + high - gap, left : left + wide - gap] = tile
     return grid

@@ -43,7 +43,8 @@ def svg(panels: Sequence[Panel]) -> str:
     width = WIDTH * len(panels)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" '
-        f'width="{width}" height="{HEIGHT}" font-family="sans-serif" font-size="11">'
+        f'width="{width}" height="{HEIGHT}" font-family="sans-serif" font-size="11" '
+        'style="max-width:100%;height:auto">'
     )
     parts = [head, f'<rect width="{width}" height="{HEIGHT}" fill="white"/>']
     for number, panel in enumerate(panels):

@@ -34,15 +34,16 @@ def looped(planes: Any, times: int) -> Any:
     columns = math.ceil(math.sqrt(len(planes)))
     rows = math.ceil(len(planes) / columns)
     height, width = planes.shape[1] * times, planes.shape[2] * times
-    shape = (rows * (height + 1) - 1, columns * (width + 1) - 1, 3)
+    gap = 1 + times // 4
+    shape = (rows * (height + gap) - gap, columns * (width + gap) - gap, 3)
     picture = np.full(shape, 255, np.uint8)
     for number, plane in enumerate(planes):
         for y in range(height):
             for x in range(width):
                 for color in range(3):
                     value = float(plane[y // times, x // times, color])
-                    down = number // columns * (height + 1) + y
-                    across = number % columns * (width + 1) + x
+                    down = number // columns * (height + gap) + y
+                    across = number % columns * (width + gap) + x
                     share = (value - float(low)) / (float(high) - float(low))
                     picture[down, across, color] = round(255 * share)
     return picture
@@ -70,7 +71,7 @@ def test_filters_are_tiles_in_colour(tmp_path: Path) -> None:
     assert (read(drawn._repr_png_()) == expected).all()
     rgb = weights.plot(channels="rgb").pixels
     assert (rgb == looped(weights.data.transpose(0, 2, 3, 1), 480 // 9)).all()
-    assert repr(drawn) == "<Picture of 5 x 3 x 3 x 3 values as 5 tiles, 479 x 319 pixels>"
+    assert repr(drawn) == "<Picture of 5 x 3 x 3 x 3 values as 5 tiles, 505 x 332 pixels>"
 
 
 def test_activations_are_grey_tiles(tmp_path: Path) -> None:
