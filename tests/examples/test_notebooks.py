@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,15 @@ def executed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[A
     client(notebook, timeout=240, resources={"metadata": {"path": str(folder)}}).execute()
     shown = [one for cell in notebook.cells for one in cell.get("outputs", [])]
     assert not list(folder.iterdir()), "a notebook leaves files beside itself"
-    return [one["data"] for one in shown if one["output_type"] == "execute_result"]
+    return [
+        one.get("data", {"text/plain": one.get("text")})
+        for one in shown
+        if one["output_type"] == "execute_result" or one.get("name") == "stdout"
+    ]
 
 
 def share(shown: list[Any], what: str) -> float:
-    """The share that a cell shows with these words."""
+    """The share that a cell shows or prints with these words."""
     said = "\n".join(str(data["text/plain"]) for data in shown)
     (found,) = re.findall(rf"([0-9.]+)% {what}", said)
     return float(found) / 100
@@ -52,3 +57,30 @@ def test_train_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "<NetParams 'digits': 8 layers" in shown[1]["text/plain"]
     assert "20 rounds, 5 validations" in shown[2]["text/plain"]
     assert "<svg" in shown[2]["text/html"]
+
+
+@pytest.mark.slow
+def test_fine_tune_a_caffemodel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = executed("fine_tune_a_caffemodel.ipynb", tmp_path, monkeypatch)
+    assert "<caffe.Net 'old', TRAIN: 9 layers, 8,714 parameters" in shown[0]["text/plain"]
+    assert "16 tiles" in shown[1]["text/plain"]
+    assert base64.b64decode(shown[1]["image/png"]).startswith(b"\x89PNG")
+    old, anew = share(shown, "with the old weights"), share(shown, "without them")
+    assert old >= 0.85
+    assert old >= anew + 0.01, "the old weights are of no use"
+    assert shown[-1]["text/plain"] == "['odd.caffemodel', 'old.caffemodel']"
+
+
+@pytest.mark.slow
+def test_embeddings_and_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = executed("embeddings_and_search.ipynb", tmp_path, monkeypatch)
+    assert shown[1]["image/svg+xml"].count("<rect") >= 8
+    assert share(shown, "have a nearest one of the same digit") >= 0.9
+    assert share(shown, "would by chance") == pytest.approx(1 / 3, abs=0.01)
+    rows = [line.split() for line in shown[-1]["text/plain"].splitlines()[1:]]
+    assert len(rows) == 5
+    assert [row[2] for row in rows] == ["7"] * 5, "the nearest of a 7 are not all 7"
+    distances = [float(row[3]) for row in rows]
+    assert distances[0] == 0
+    assert distances == sorted(distances)
+    assert distances[-1] < 1
