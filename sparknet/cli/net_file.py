@@ -89,6 +89,12 @@ def add_solver(parser: ArgumentParser) -> None:
     flags.add(parser, "model", metavar="FILE", help="a net in place of the one the solver names")
 
 
+def take_learned(chosen: Namespace) -> None:
+    """Have ``model`` be a net that has learned, if one stands in the solver's place."""
+    if chosen.file and Path(chosen.file).suffix in MODELS and not chosen.model:
+        chosen.model, chosen.file = chosen.file, None
+
+
 def take_solver(chosen: Namespace) -> None:
     """Have ``solver`` be the one that was given by position, if it was."""
     if chosen.file and chosen.solver:

@@ -51,6 +51,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.cli import train_plain
 
+    net_file.take_learned(chosen)
     if not settings.is_recipe(chosen):
         net_file.take_solver(chosen)
     if chosen.snapshot and chosen.weights:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -115,6 +115,39 @@ class Subset:
 
     def take(self, indices: Indices) -> Batch:
         return self.records.take(self.indices[rows_of(indices, len(self))])
+
+
+class NamedFor:
+    """Records whose column `data` has the name of a net's input."""
+
+    def __init__(self, records: Records, name: str) -> None:
+        self.records, self.name = records, name
+
+    @classmethod
+    def inputs(cls, records: Records, names: Collection[str]) -> Records:
+        """A reader's records: `data` is the column of the only input that has none.
+
+        Readers of images and LMDBs call it so, as Caffe's nets do; those of other files call it
+        `input` or `x`.
+        """
+        columns = records.columns
+        missing = [name for name in names if name not in columns]
+        if len(missing) != 1 or "data" not in columns or isinstance(records, ArrayRecords):
+            return records
+        return records if "data" in names else cls(records, missing[0])
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return {self._name(name): column for name, column in self.records.columns.items()}
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def take(self, indices: Indices) -> Batch:
+        return {self._name(name): rows for name, rows in self.records.take(indices).items()}
+
+    def _name(self, name: str) -> str:
+        return self.name if name == "data" else name
 
 
 class Chain:

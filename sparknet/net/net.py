@@ -190,8 +190,12 @@ class Net:
     def inputs(self) -> dict[str, Entry]:
         """The places where records enter, by name, in the order of a tuple's parts."""
         entries = {entry.name: entry for entry in self._main.entries}
-        names = default_columns(self._main.places)
-        return {name: entries[name] for name in names if name in entries}
+        return {name: entries[name] for name in self.places if name in entries}
+
+    @property
+    def places(self) -> list[str]:
+        """The names of the places where records may enter, also while shapes are not known."""
+        return default_columns(self._main.places)
 
     @property
     def backend(self) -> Backend:

@@ -15,7 +15,7 @@ from sparknet.layers import Shape
 from sparknet.layers.layer import shape_text
 from sparknet.loaders.opening import open_images
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.records import ArrayRecords, Records
+from sparknet.loaders.records import ArrayRecords, NamedFor, Records
 from sparknet.net.entries import DataTop, Entry
 from sparknet.net.feed import ENCODED, Array, fits, fits_as_list, fits_loosely
 from sparknet.proto.byte_source import StrPath
@@ -70,7 +70,7 @@ def open_rows(
     if isinstance(data, (str, os.PathLike)):
         data = open_images(os.fspath(data), how)
     if isinstance(getattr(data, "columns", None), Mapping) and hasattr(data, "take"):
-        return _of_records(data)
+        return _of_records(NamedFor.inputs(data, names))
     if isinstance(data, (Mapping, tuple)) or _is_array(data):
         columns = columns_of(data, names)
         _refuse_empty(rows_of(columns))

@@ -13,7 +13,7 @@ import numpy as np
 from sparknet.errors import DataError, SettingError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_images
-from sparknet.loaders.records import ArrayRecords, Records
+from sparknet.loaders.records import ArrayRecords, NamedFor, Records
 from sparknet.net import Net
 from sparknet.net.feed import check_numbers
 from sparknet.net.rows import frame_columns, is_frame
@@ -27,12 +27,12 @@ LARGEST_PICKLE = 1 << 20
 def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
     """A user's data as records: from Records, a path, arrays by name or in order, or batches."""
     if isinstance(data, (str, os.PathLike)):
-        return open_images(os.fspath(data), net.preprocessing)
+        data = open_images(os.fspath(data), net.preprocessing)
     if is_frame(data):
         net.check_columns([str(name) for name in data.columns])
         return ArrayRecords(**frame_columns(data, list(net.inputs)))
     if isinstance(data, Records):
-        return data
+        return NamedFor.inputs(data, net.places)
     if hasattr(data, "mapInArrow"):
         raise SettingError("this is a DataFrame of Spark: sparknet.spark.Trainer trains on it")
     if isinstance(data, Mapping):

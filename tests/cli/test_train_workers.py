@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sparknet import Net
 from sparknet.cli import main
 from sparknet.cli.train_workers import parse_strategy
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import SettingError
+from sparknet.onnx import write_model
 from sparknet.summary import History
 from sparknet.training import STRATEGIES
 from tests.cli.conftest import ROOT, Run, Task, make_task
@@ -160,3 +162,36 @@ def test_refusals(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
 def _array(task: Task) -> str:
     np.save(task.path("images.npy"), task.images)
     return f"data={task.path('images.npy')}"
+
+
+@pytest.mark.parametrize("words", [["{net}"], ["-model", "{net}"]])
+def test_a_folder_of_images_and_an_input_of_another_name(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The only input without a column gets the images, and predictions know what became of them."""
+    image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("onnx")
+    for label, grey in enumerate((30, 220)):
+        (tmp_path / "train" / str(label)).mkdir(parents=True)
+        for number in range(8):
+            pixels = np.full((9, 10, 3), grey + number, np.uint8)
+            image.fromarray(pixels).save(tmp_path / "train" / str(label) / f"{number}.png")
+    net = Net(
+        'layer { name: "pixels" type: "Input" top: "pixels" '
+        "input_param { shape { dim: 4 dim: 3 dim: 8 dim: 8 } } } "
+        'layer { name: "in" type: "InnerProduct" bottom: "pixels" top: "in" '
+        'inner_product_param { num_output: 6 weight_filler { type: "xavier" } } }'
+        'layer { name: "ip" type: "InnerProduct" bottom: "in" top: "ip" '
+        'inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }'
+    )
+    write_model(tmp_path / "net.onnx", net)
+    out, data = str(tmp_path / "tuned.caffemodel"), str(tmp_path / "train")
+    command = [word.format(net=tmp_path / "net.onnx") for word in words]
+    command += ["--head", "2", "--lr-mult", "head=100", "--epochs", "40", "--seed", "1"]
+    command += ["--data", data, "--resize", "8", "--mean-value", "128", "--scale", "0.01"]
+    assert main(["train", *command, "--out", out]) == 0
+    capsys.readouterr()
+    assert main(["predict", out, data, "--top", "1", "--format", "json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    best = [next(iter(row["outputs"].values()))[0]["class"] for row in found]
+    assert best == [0] * 8 + [1] * 8
