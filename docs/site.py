@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -27,25 +28,24 @@ def on_pre_build(config: Any) -> None:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Programs to which a page links become pages, which no menu has."""
+    """Programs and notebooks to which a page links become pages, which no menu has."""
     for page in list(files.documentation_pages()):
         for program in re.finditer(TREE, page.content_string):
             name = out_of_docs(page.src_uri, program)
             if is_program(name) and files.get_file_from_path(page_of(name)) is None:
                 code = (ROOT / name).read_text(encoding="utf-8")
+                hidden = InclusionLevel.NOT_IN_NAV
+                content = listing(name, code)
                 files.append(
-                    File.generated(
-                        config,
-                        page_of(name),
-                        content=listing(name, code),
-                        inclusion=InclusionLevel.NOT_IN_NAV,
-                    )
+                    File.generated(config, page_of(name), content=content, inclusion=hidden)
                 )
+                if name.endswith(".ipynb"):
+                    files.append(File.generated(config, name, content=code))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links to programs lead to their pages; the site has no other files of the source tree."""
+    """Links to programs and notebooks lead to their pages; others of the tree have none."""
     uri = page.file.src_uri
 
     def link(found: re.Match[str]) -> str:
@@ -67,13 +67,18 @@ def out_of_docs(uri: str, link: re.Match[str]) -> str | None:
 
 
 def is_program(name: str | None) -> bool:
-    return name is not None and name.endswith(".py") and (ROOT / name).is_file()
+    return name is not None and name.endswith((".py", ".ipynb")) and (ROOT / name).is_file()
 
 
 def page_of(name: str) -> str:
-    return f"{name.removesuffix('.py')}.md"
+    return f"{name.rpartition('.')[0]}.md"
 
 
 def listing(name: str, code: str) -> str:
+    if name.endswith(".ipynb"):
+        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(code)["cells"]]
+        shown = [f"````python\n{text}\n````" if kind == "code" else text for kind, text in cells]
+        file = Path(name).name
+        return "\n\n".join([*shown, f"The notebook: [{file}]({file})."]) + "\n"
     says = (ast.get_docstring(ast.parse(code)) or name).splitlines()[0]
     return f"# {name}\n\n{says}\n\n````python\n{code}````\n"

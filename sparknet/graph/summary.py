@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from sparknet.graph.graph import Graph
@@ -30,12 +31,20 @@ def summary(graph: Graph, splits: bool = False) -> str:
 def html_summary(graph: Graph) -> str:
     """The same table as HTML, for notebooks."""
     rows = [_row(graph, node) for node in graph.nodes if not node.layer.splits]
-    head = "".join(f"<th>{escape(name)}</th>" for name in HEAD)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows
-    )
+    head = _html_row(HEAD, "th")
+    body = "".join(_html_row(row, "td") for row in rows)
     name = f"<b>{escape(graph.name)}</b>, {escape(_total(graph))}"
-    return f"{name}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"{name}<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _html_row(row: Sequence[str], tag: str) -> str:
+    """Words begin at the left, where notebooks set all at the right; the last column is numbers."""
+    sides = (*["left"] * (len(row) - 1), "right")
+    cells = (
+        f'<{tag} style="text-align:{side}">{escape(text)}</{tag}>'
+        for side, text in zip(sides, row, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _left_out(layer: LeftOut) -> str:

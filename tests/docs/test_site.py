@@ -48,6 +48,14 @@ def test_the_site_is_whole_and_asks_nothing_of_the_network(tree: Path) -> None:
     tables = (site / "examples" / "tables.html").read_text(encoding="utf-8")
     assert "Train on tables as TensorSpark did" in tables
     assert "NetFeaturizer" in tables
+    linked = "examples/notebooks/fine_tune_a_caffemodel.html"
+    assert f'href="{linked}"' in (site / "notebooks.html").read_text(encoding="utf-8")
+    notebook = (site / linked).read_text(encoding="utf-8")
+    assert "<h1" in notebook
+    assert "SGDSolver" in notebook
+    assert 'href="fine_tune_a_caffemodel.ipynb"' in notebook
+    given = (ROOT / linked).with_suffix(".ipynb")
+    assert (site / linked).with_suffix(".ipynb").read_bytes() == given.read_bytes()
 
 
 def test_a_link_that_leads_nowhere(tree: Path) -> None:

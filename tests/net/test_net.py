@@ -354,5 +354,7 @@ def test_notebooks_show_the_layers() -> None:
     described = models.net("lenet")
     assert isinstance(described, NetParams)
     for shown in (described._repr_html_(), Net(models.solver("lenet"), seed=1)._repr_html_()):
-        assert "<td>conv1</td><td>Convolution</td>" in shown
+        left = '<td style="text-align:left">'
+        assert f"{left}conv1</td>{left}Convolution</td>" in shown
+        assert '<td style="text-align:right">25,050</td>' in shown
         assert "431,080 parameters" in shown
