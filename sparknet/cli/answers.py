@@ -45,9 +45,14 @@ class Answer:
 
 
 def answers(
-    net: Net, inputs: Inputs, wanted: Sequence[str] | None, top: int, labels: list[str] | None
+    net: Net,
+    inputs: Inputs,
+    wanted: Sequence[str] | None,
+    top: int,
+    labels: list[str] | None,
+    known: Sequence[str] = (),
 ) -> Iterator[list[Answer]]:
-    """The answers for each input in turn."""
+    """The answers for each input in turn; ``known`` names the classes of outputs of as many."""
     for names, batch in inputs:
         made = {
             output: values
@@ -58,13 +63,18 @@ def answers(
             raise DataError("the net has no output for each input: name blobs by --outputs")
         for row, name in enumerate(names):
             yield [
-                Answer(name, output, _best(name, output, values[row], top, labels), values[row])
+                Answer(name, output, _best(name, output, values[row], top, named), values[row])
                 for output, values in made.items()
+                for named in [known if labels is None and _fit(known, values[row]) else labels]
             ]
 
 
+def _fit(known: Sequence[str], values: Array) -> bool:
+    return len(known) == values.size
+
+
 def _best(
-    name: str, output: str, values: Array, top: int, labels: list[str] | None
+    name: str, output: str, values: Array, top: int, labels: Sequence[str] | None
 ) -> tuple[Class, ...] | None:
     """The classes with the highest scores; of equal ones the lower index comes first."""
     if not top:

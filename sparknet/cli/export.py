@@ -75,6 +75,7 @@ def _execute(chosen: Namespace) -> int:
         dynamic_batch=chosen.batch is None,
         preprocessing=transform,
         images=images,
+        labels=_labels(chosen.model, source),
     )
     print(f"{chosen.out}: opset {chosen.opset}", file=sys.stderr)
     return _check(chosen, net, transform) if chosen.check else 0
@@ -92,6 +93,14 @@ def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
         if layer.HasField("transform_param") and not layer.transform_param.HasField("mean_file"):
             return Preprocessing.of_param(layer.transform_param, None)
     return Preprocessing.of(described(Path(path).with_suffix(".sparknet.json")))
+
+
+def _labels(path: str, model: Model | None) -> tuple[str, ...]:
+    """The names of classes, by a .onnx or the file beside the net."""
+    from sparknet.cli.image_flags import labels
+    from sparknet.onnx.opening import labels_of
+
+    return (() if model is None else labels_of(model, path)) or labels(path)
 
 
 def _transform(net: Any) -> Any:

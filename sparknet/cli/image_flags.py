@@ -14,6 +14,7 @@ from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
     from sparknet.loaders.preprocessing import Preprocessing
+    from sparknet.spark.model_inputs import ModelInputs
 
 NAMES = (
     "resize",
@@ -129,30 +130,41 @@ def _beside(chosen: Namespace) -> dict[str, Any]:
 @cache
 def described(file: Path) -> dict[str, Any]:
     """The settings in such a file, of which a line tells; none where there is no file."""
-    from sparknet.spark.model_inputs import ModelInputs
-
-    if not file.is_file():
+    how = _inputs(file).preprocessing
+    if how is None:
         return {}
-    how = ModelInputs.from_json(file.read_text(encoding="utf-8", errors="replace"), str(file))
-    if how.preprocessing is None:
-        return {}
-    said = how.preprocessing.said()
+    said = how.said()
     told = ", ".join(f"{name} {_short(value)}" for name, value in said.items())
     print(f"sparknet: images as {file} says: {told or 'as they are'}", file=sys.stderr)
     return said
 
 
-def describe(model: str, how: Preprocessing | None) -> None:
-    """Write what happens to images into the file beside a model, where the verbs find it; also
-    that nothing does, where the file tells of an earlier model."""
+def labels(net: str) -> tuple[str, ...]:
+    """The names of the classes in the file beside a net; none where it says none."""
+    return _inputs(Path(net).with_suffix(".sparknet.json")).labels
+
+
+def _inputs(file: Path) -> ModelInputs:
+    from sparknet.spark.model_inputs import ModelInputs
+
+    if not file.is_file():
+        return ModelInputs()
+    return ModelInputs.from_json(file.read_text(encoding="utf-8", errors="replace"), str(file))
+
+
+def describe(model: str, how: Preprocessing | None, labels: tuple[str, ...] = ()) -> None:
+    """Write what happens to images, and the names of classes, into the file beside a model, where
+    the verbs find it; also that nothing does, where the file tells of an earlier model."""
     from sparknet.proto.byte_source import replacing
     from sparknet.spark.model_inputs import ModelInputs
 
     before = ModelInputs.beside(model)
-    if how == before.preprocessing:
+    if (how, labels) == (before.preprocessing, before.labels):
         return
     with replacing(Path(model).with_suffix(ModelInputs.SUFFIX)) as file:
-        file.write_text(replace(before, preprocessing=how).to_json(), encoding="utf-8")
+        file.write_text(
+            replace(before, preprocessing=how, labels=labels).to_json(), encoding="utf-8"
+        )
 
 
 def _short(value: Any) -> str:

@@ -80,7 +80,7 @@ def train(chosen: Namespace) -> int:
     made = outcome.iteration if outcome.best is None else outcome.best
     out = chosen.out or f"{prefix}_iter_{made}.caffemodel"
     trained.net.save(out)
-    image_flags.describe(out, trained.net.preprocessing)
+    image_flags.describe(out, trained.net.preprocessing, trained.net.labels)
     print(f"sparknet train: wrote {out}", file=sys.stderr)
     if not chosen.json:
         for line in metric_lines(outcome.metrics):

@@ -146,8 +146,17 @@ class NamedFor:
     def take(self, indices: Indices) -> Batch:
         return {self._name(name): rows for name, rows in self.records.take(indices).items()}
 
+    @property
+    def classes(self) -> Sequence[str]:
+        return class_names(self.records)
+
     def _name(self, name: str) -> str:
         return self.name if name == "data" else name
+
+
+def class_names(records: object) -> tuple[str, ...]:
+    """The names of the classes by number, where the records know them, as folders' do."""
+    return tuple(getattr(records, "classes", ()))
 
 
 class Chain:
@@ -164,6 +173,8 @@ class Chain:
                     f"the first {described(self.parts[0].columns)}"
                 )
         self._ends = np.cumsum([len(part) for part in self.parts])
+        told = {class_names(part) for part in self.parts}
+        self.classes = told.pop() if len(told) == 1 else ()
 
     @property
     def columns(self) -> Mapping[str, Column]:

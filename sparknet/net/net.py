@@ -35,7 +35,7 @@ from sparknet.net.rows import Data, Record, default_columns
 from sparknet.net.scores import Scores, check_names, finished, judged_blobs
 from sparknet.onnx import is_onnx, open_model
 from sparknet.onnx.inputs import Axes, Shapes
-from sparknet.onnx.opening import preprocessing_of, refuse_axes
+from sparknet.onnx.opening import labels_of, preprocessing_of, refuse_axes
 from sparknet.proto import Model
 from sparknet.weights import (
     WeightCollection,
@@ -104,18 +104,22 @@ class Net:
         Preprocessing.check_keywords(images, Net.__init__)
         self.preprocessing = Preprocessing.given(preprocessing, images)
         """What was asked for images; a net's own transform_param is not in it."""
+        self.labels: tuple[str, ...] = ()
+        """The names of the classes by number, where a folder of images or a .onnx told them."""
         self._opened: dict[str, Model] = {}
         """Models that have been read, by path, until the net is built."""
         if _is_model(source):
             model = open_model(source, shapes=shapes, batch_axis=batch_axis, trusted=trusted)
             self._opened[os.fspath(source)] = model
             self.preprocessing = self.preprocessing or preprocessing_of(model, source)
+            self.labels = labels_of(model, source)
         elif not _is_model(weights):
             refuse_axes("the net", shapes, batch_axis)
         else:
             path = os.fspath(weights)
             model = self._opened[path] = open_model(path, shapes=shapes, batch_axis=batch_axis)
             self.preprocessing = self.preprocessing or preprocessing_of(model, path)
+            self.labels = labels_of(model, path)
         self._description = describe(
             self._opened[os.fspath(source)].net if _is_model(source) else source,
             phase,

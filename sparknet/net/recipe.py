@@ -67,7 +67,9 @@ class Recipe:
             raise SettingError("the solver names no net")
         for net in nets:
             if self.head is not None:
-                replace_head(net, self.head)
+                old = replace_head(net, self.head)
+                if weights is not None or source is not None or made.weights:
+                    _check_kept(net, old)
             for pattern, factor in self._rates():
                 multiply(net, pattern, factor)
         return made, source if weights is None else weights
@@ -155,8 +157,19 @@ def usual(net: NetMessage | None = None) -> SolverMessage:
     return made
 
 
-def replace_head(net: NetMessage, classes: int) -> None:
-    """Give a net a new last layer of so many outputs, and a loss if it has none."""
+def _check_kept(net: NetMessage, old: str) -> None:
+    """Refuse a head in place of all that has learned."""
+    if not any(node.params for node in build(net, TRAIN).nodes if node.name != HEAD):
+        raise SettingError(
+            f"a new head in place of '{shown(old)}' leaves nothing of what the net has learned: "
+            "no other layer has weights"
+        )
+
+
+def replace_head(net: NetMessage, classes: int) -> str:
+    """Give a net a new last layer of so many outputs, and a loss if it has none; returns the name
+    of the old one.
+    """
     sized = [layer for layer in net.layer if _outputs_of(layer) is not None]
     if not sized:
         raise SettingError(f"net '{shown(net.name)}' has no layer of num_output for a new head")
@@ -167,10 +180,10 @@ def replace_head(net: NetMessage, classes: int) -> None:
     options.weight_filler.CopyFrom(caffe_pb2.FillerParameter(type="xavier"))
     for spec in last.param:
         spec.ClearField("name")
-    if any(LAYERS[layer.type].loss for layer in net.layer if layer.type in LAYERS):
-        return
-    _drop_probabilities(net)
-    _add_loss(net, classes, old)
+    if not any(LAYERS[layer.type].loss for layer in net.layer if layer.type in LAYERS):
+        _drop_probabilities(net)
+        _add_loss(net, classes, old)
+    return old
 
 
 def _outputs_of(layer: caffe_pb2.LayerParameter) -> Any:

@@ -20,6 +20,7 @@ MOST_AXES = 32
 SUFFIX = ".onnx"
 PRODUCER = "sparknet"
 PREPROCESSING = "sparknet.preprocessing"
+LABELS = "sparknet.labels"
 """The entry of a file's metadata that says what happens to pictures, as JSON."""
 _STANDARD = ("", "ai.onnx")
 _WHOLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

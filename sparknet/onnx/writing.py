@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from sparknet.layers import TEST, Shape
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.onnx.results import blobs_of_records, is_source, needed
 from sparknet.onnx.rounding import Rounding
-from sparknet.onnx.source import PREPROCESSING, PRODUCER, Array, StrPath, onnx_package
+from sparknet.onnx.source import LABELS, PREPROCESSING, PRODUCER, Array, StrPath, onnx_package
 from sparknet.proto import Model, caffe_pb2
 from sparknet.proto.byte_source import replacing
 
@@ -49,13 +50,15 @@ def write_model(
     dynamic_batch: bool = True,
     preprocessing: caffe_pb2.TransformationParameter | None = None,
     images: Preprocessing | None = None,
+    labels: Sequence[str] = (),
 ) -> None:
     """Write a net for testing, with its weights, as an ONNX model.
 
     `net` is a `Model`, as `sparknet.read_model` gives it, or a `sparknet.Net`.  Layers that only
     train or judge are left out.  ``dynamic_batch=False`` fixes the number of records.
     `preprocessing` puts the mean and the scale of a transform_param before the first input.
-    `images`, else what a Net does to its images, stands in the metadata, where `Net` finds it.
+    `images`, else what a Net does to its images, stands in the metadata, where `Net` finds it, as
+    do `labels`, else a Net's names of classes.
     """
     if not OPSETS[0] <= opset <= OPSETS[1]:
         raise SettingError(f"opset {opset} is none of {OPSETS[0]} to {OPSETS[1]}")
@@ -65,11 +68,14 @@ def write_model(
     writers.load()
     model = net if isinstance(net, Model) else _model_of(net)
     written = Writing(onnx, model, opset, dynamic_batch).proto(preprocessing)
+    labels = labels or getattr(net, "labels", ())
+    told = {LABELS: json.dumps(list(labels))} if labels else {}
     images = images or _images(net)
     if images is not None:
         if preprocessing is not None:  # These are inside.
             images = replace(images, mean=None, scale=1.0)
-        onnx.helper.set_model_props(written, {PREPROCESSING: images.to_json()})
+        told[PREPROCESSING] = images.to_json()
+    onnx.helper.set_model_props(written, told)
     try:
         onnx.checker.check_model(written)
     except ValueError as error:  # protobuf's own limit

@@ -111,8 +111,12 @@ def _are(kind: type, *values: object) -> list[bool]:
     return [isinstance(value, kind) for value in values]
 
 
-def find_outputs(tested: FedNet, columns: dict[str, str], ask: Ask | None = None) -> list[Output]:
-    """The outputs for these blobs and columns, by the net's description."""
+def find_outputs(
+    tested: FedNet, columns: dict[str, str], ask: Ask | None = None, known: tuple[str, ...] = ()
+) -> list[Output]:
+    """The outputs for these blobs and columns, by the net's description; ``known`` are names of
+    classes for the output that has as many.
+    """
     ask = ask or Ask()
     shapes, axes = tested.layout()
     names = ask.names()
@@ -123,7 +127,8 @@ def find_outputs(tested: FedNet, columns: dict[str, str], ask: Ask | None = None
         else:
             axis = _axis(tested, blob, shapes, axes)
             record = shapes[blob][:axis] + shapes[blob][axis + 1 :]
-            found.append(_output(blob, column, axis, record, ask, names))
+            fitting = known if prod(record) == len(known) else None
+            found.append(_output(blob, column, axis, record, ask, names or fitting))
     _check_used(found, ask)
     if ask.best is not None and found:
         if found[0].is_list:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 IMAGE = frozenset({"height", "width", "nChannels", "data"})
 """The fields of Spark's image struct."""
 SHAPE = "sparknet_shape"
+CLASSES = "sparknet_classes"
+"""In the metadata of a column of class numbers: the names of the classes."""
 """The name of a column's metadata that hold the shape of its raw records."""
 VECTOR = frozenset({"type", "size", "indices", "values"})
 """The fields of pyspark.ml's vectors."""

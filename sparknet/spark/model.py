@@ -114,6 +114,9 @@ class SparkModel:
             )
         )
         """The net, with the weights for prediction."""
+        self.labels = saved.labels or self.net.labels
+        """The names of the classes of `top`, where they are known; a file's or others may be
+        given to `transform`."""
         if net is self.net and weights is not None:
             raise SpecError("this Net has weights already: give weights with what it was made from")
         if net is self.net and precision not in ("float32", net.precision):
@@ -254,7 +257,7 @@ class SparkModel:
                     f"columns names '{name}', but the net's inputs are {entries}{near}"
                 )
         chosen = self._outputs(tested, ask.outputs)
-        return find_outputs(tested, {name: ask.prefix + name for name in chosen}, ask)
+        return find_outputs(tested, {name: ask.prefix + name for name in chosen}, ask, self.labels)
 
     def prediction(
         self, session: SparkSession, ask: Ask, data: DataFrame | None = None
@@ -308,7 +311,8 @@ class SparkModel:
         with written(f"{name}.prototxt") as file:
             write_text(file, self.net.tested.described)
         with written(f"{name}{ModelInputs.SUFFIX}") as file:
-            file.write_text(ModelInputs(self.columns, self.net.preprocessing).to_json())
+            said = ModelInputs(self.columns, self.net.preprocessing, labels=self.labels)
+            file.write_text(said.to_json())
         if self.tokens is not None:
             with written(f"{name}{ModelInputs.TOKENIZER}") as file:
                 file.write_bytes(self.tokens.text)

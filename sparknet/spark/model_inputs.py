@@ -27,6 +27,8 @@ class ModelInputs:
     columns: dict[str, str] = field(default_factory=dict)
     preprocessing: Preprocessing | None = None
     tokens: TokenizerFile | None = None
+    labels: tuple[str, ...] = ()
+    """The names of the classes, where they are known."""
 
     @classmethod
     def beside(cls, model: Any) -> ModelInputs:
@@ -49,13 +51,18 @@ class ModelInputs:
 
     def to_json(self) -> str:
         how = None if self.preprocessing is None else json.loads(self.preprocessing.to_json())
-        return json.dumps({"columns": self.columns, "preprocessing": how}, indent=1)
+        said = {"columns": self.columns, "preprocessing": how}
+        return json.dumps(said | ({"labels": self.labels} if self.labels else {}), indent=1)
 
     @classmethod
     def from_json(cls, text: str, name: str) -> ModelInputs:
         try:
             said = json.loads(text)
             columns, how = named(said["columns"]), said["preprocessing"]
+            labels = tuple(said.get("labels", ()))
+            if not all(isinstance(label, str) for label in labels):
+                raise ValueError("labels are no names")
         except (ValueError, TypeError, KeyError, RecursionError, SparkError) as error:
             raise FileError(name, f"is no description of a model: {error}") from error
-        return cls(columns, None if how is None else Preprocessing.from_json(json.dumps(how), name))
+        images = None if how is None else Preprocessing.from_json(json.dumps(how), name)
+        return cls(columns, images, labels=labels)

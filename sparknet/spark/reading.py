@@ -13,10 +13,10 @@ import numpy as np
 from sparknet.errors import FileError, SparkError
 from sparknet.loaders import Records, open_records, tars
 from sparknet.loaders.image_files import image_paths
-from sparknet.loaders.records import Array, Column
+from sparknet.loaders.records import Array, Column, class_names
 from sparknet.proto.byte_source import StrPath
 from sparknet.spark.by_value import by_value
-from sparknet.spark.column_types import SHAPE
+from sparknet.spark.column_types import CLASSES, SHAPE
 from sparknet.spark.places import in_one_line
 
 if TYPE_CHECKING:
@@ -44,16 +44,19 @@ def read_records(
 
     records = data if isinstance(data, Records) else open_records(data)
     numbers = session.range(0, len(records), 1, parts)
-    schema = StructType([_field(name, column) for name, column in records.columns.items()])
+    names = class_names(records)
+    schema = StructType([_field(name, column, names) for name, column in records.columns.items()])
     return numbers.mapInArrow(by_value(partial(_read, records=records)), schema)
 
 
-def _field(name: str, column: Column) -> StructField:
+def _field(name: str, column: Column, classes: Sequence[str]) -> StructField:
     from pyspark.sql.types import BinaryType, DoubleType, LongType, StructField
 
     if column.shape:
         return StructField(name, BinaryType(), metadata={SHAPE: list(column.shape)})
-    return StructField(name, DoubleType() if column.dtype.kind == "f" else LongType())
+    told = {CLASSES: list(classes)} if name == "label" and classes else None
+    kind = DoubleType() if column.dtype.kind == "f" else LongType()
+    return StructField(name, kind, metadata=told)
 
 
 def _read(batches: Iterable[pa.RecordBatch], records: Records) -> Iterator[pa.RecordBatch]:

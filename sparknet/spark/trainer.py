@@ -21,7 +21,7 @@ from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import weighted
 from sparknet.spark import preflight
 from sparknet.spark.address import bind_address, driver_address, is_encrypted, session_of
-from sparknet.spark.column_types import named, told_shapes
+from sparknet.spark.column_types import CLASSES, named, told_shapes
 from sparknet.spark.columns import wanted
 from sparknet.spark.footprint import footprint
 from sparknet.spark.frame import frame, mapped, numbered
@@ -180,6 +180,7 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
             outcome, trained = run.supervise(workers)
         nets.plain.set_weights(WeightCollection(initial.layout, trained))
         net = nets.plain
+        net.labels = rows.labels() or net.labels
         result = SparkTrained(net.get_weights(), run.history, net, outcome, self.columns)
         return run.done(result)
 
@@ -259,6 +260,12 @@ class _Rows:
         """What the workers read for the net that is trained."""
         classes = class_numbers(self._plain)
         return Columns(self.mapping, wanted(net.inputs.values(), True, self._told, classes), drops)
+
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes, where `read_records` knew them."""
+        read = [self.training.schema[column] for column in self.mapping.values()]
+        told = [(field.metadata or {}).get(CLASSES, ()) for field in read]
+        return tuple(next(filter(None, told), ()))
 
     def _weigh(self, nets: _Nets, weights: RowWeights) -> None:
         self.training = weights.added(self.training, label_column(nets.plain, self.mapping))

@@ -9,6 +9,7 @@ from typing import Any
 
 from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.loaders.records import class_names
 from sparknet.net import Net
 from sparknet.net.first_look import look_at_first
 from sparknet.net.recipe import Recipe
@@ -21,7 +22,7 @@ from sparknet.training.local_launcher import LocalWorkers, Place
 from sparknet.training.run import Run
 from sparknet.training.runs import FolderRuns, save_weights
 from sparknet.training.setting import called_with, setting, values_of
-from sparknet.training.shared_data import open_shared, share_records
+from sparknet.training.shared_data import as_records, open_shared, share_records, write_shared
 from sparknet.training.trained import Trained
 from sparknet.training.training_net import settings, training_net
 from sparknet.training.training_settings import (
@@ -161,7 +162,9 @@ def usable_cores() -> int:
 
 def share_data(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]:
     """Writes the files that workers map, in a folder that all of them reach."""
-    records = share_records(data, net, folder / "records")
+    given = as_records(data, net)
+    net.labels = class_names(given) or net.labels
+    records = write_shared(given, folder / "records")
     net.set_training_data(open_shared(records))  # the data may decide the net's shapes
     held_out = None
     if validation is not None:

@@ -57,7 +57,10 @@ def _batch(given: Any) -> Mapping[str, Any]:
 
 def share_records(data: Any, net: Net, path: Path) -> str:
     """Write a file from which every process reads the records: blocks, or a pickled reader."""
-    records = as_records(data, net)
+    return write_shared(as_records(data, net), path)
+
+
+def write_shared(records: Records | Iterable[Mapping[str, Any]], path: Path) -> str:
     if type(records) is ArrayRecords:
         for name, values in records.arrays.items():
             check_numbers(name, values)

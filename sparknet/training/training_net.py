@@ -50,6 +50,8 @@ def training_net(
                 dialect=dialect,
             )
         settings(net)
+        if recipe.head is not None:  # of other classes
+            net.labels = ()
         return net
     settings(solver)
     if weights is not None:

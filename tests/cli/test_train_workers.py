@@ -18,6 +18,7 @@ from sparknet.cli.train_workers import parse_strategy
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import SettingError
 from sparknet.onnx import write_model
+from sparknet.spark import SparkModel
 from sparknet.summary import History
 from sparknet.training import STRATEGIES
 from tests.cli.conftest import ROOT, Run, Task, make_task
@@ -171,11 +172,11 @@ def test_a_folder_of_images_and_an_input_of_another_name(
     """The only input without a column gets the images, and predictions know what became of them."""
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("onnx")
-    for label, grey in enumerate((30, 220)):
-        (tmp_path / "train" / str(label)).mkdir(parents=True)
+    for name, grey in (("dark", 30), ("light", 220)):
+        (tmp_path / "train" / name).mkdir(parents=True)
         for number in range(8):
             pixels = np.full((9, 10, 3), grey + number, np.uint8)
-            image.fromarray(pixels).save(tmp_path / "train" / str(label) / f"{number}.png")
+            image.fromarray(pixels).save(tmp_path / "train" / name / f"{number}.png")
     net = Net(
         'layer { name: "pixels" type: "Input" top: "pixels" '
         "input_param { shape { dim: 4 dim: 3 dim: 8 dim: 8 } } } "
@@ -193,5 +194,12 @@ def test_a_folder_of_images_and_an_input_of_another_name(
     capsys.readouterr()
     assert main(["predict", out, data, "--top", "1", "--format", "json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    best = [next(iter(row["outputs"].values()))[0]["class"] for row in found]
-    assert best == [0] * 8 + [1] * 8
+    best = [next(iter(row["outputs"].values()))[0] for row in found]
+    assert [one["class"] for one in best] == [0] * 8 + [1] * 8
+    assert [one["label"] for one in best] == ["dark"] * 8 + ["light"] * 8
+    exported = str(tmp_path / "tuned.onnx")
+    assert main(["export", out, exported]) == 0
+    assert Net(exported).labels == SparkModel(out).labels == ("dark", "light")
+    assert main(["predict", exported, data, "--top", "1"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert f": dark {best[0]['score']:.4f}" in first

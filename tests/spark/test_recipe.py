@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet.onnx import read_model
-from sparknet.spark import Trainer
+from sparknet.spark import Trainer, read_records
 from sparknet.spark.pipeline import NetEstimator
 from tests.training.test_recipe import rows, written
 
@@ -28,6 +28,17 @@ def test_a_trainer_gives_a_net_a_new_head(frame: Any, tmp_path: Path) -> None:
     assert trained.net.net.params["head"][0].data.shape == (3, 4)
     before = read_model(model).by_name()["conv"][0]
     np.testing.assert_array_equal(trained.net.net.params["conv"][0].data, before)
+
+
+def test_the_names_of_a_folders_classes_come_along(session: Any, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    for number, name in enumerate(("high", "low")):
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        pixels = np.full((6, 6, 3), 100 * number, np.uint8)
+        image.fromarray(pixels).save(tmp_path / "pictures" / name / "1.png")
+    trainer = Trainer(str(written(tmp_path)), workers=1, steps=1, head=2, columns={"x": "data"})
+    trained = trainer.fit(read_records(session, tmp_path / "pictures"))
+    assert trained.net.labels == trained.model.labels == ("high", "low")
 
 
 def test_an_estimator_has_the_same_settings(frame: Any, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from sparknet.loaders import Preprocessing
 from sparknet.net.recipe import Recipe, multiply, replace_head
 from sparknet.onnx import read_model, write_model
 from sparknet.proto import read_model as read_weights
+from sparknet.spark import SparkModel
 from sparknet.spark.model_inputs import ModelInputs
 from tests.onnx.graphs import Array, draw, graph, node, onnx
 
@@ -121,6 +122,41 @@ def test_what_does_not_fit_is_refused(model: Path) -> None:
         sparknet.train(model, rows(), head=2, lr_mult={"conv": -1})
     with pytest.raises(SettingError, match="this Net is made already: give head"):
         Recipe(head=2).applied(Net("models/lenet/net.prototxt"), None)
+
+
+def test_a_head_in_place_of_all_that_has_learned_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "one.onnx"
+    constants = {"fc.weight": draw(7, 4), "fc.bias": draw(7)}
+    gemm = node("Gemm", "x fc.weight fc.bias", "y", transB=1)
+    onnx.save(graph([gemm], {"x": ["n", 4]}, constants=constants), str(path))
+    with pytest.raises(SettingError, match="in place of 'fc' leaves nothing of what the net has"):
+        sparknet.train(path, (draw(8, 4), np.arange(8) % 3), head=3)
+
+
+def test_the_names_of_a_folders_classes_are_kept(tmp_path: Path) -> None:
+    """In the net, in a .onnx and in a saved model; another head has other classes."""
+    image = pytest.importorskip("PIL.Image")
+    pictures, labels = rows(12)
+    names = ("blue", "green", "red")
+    for number, (picture, label) in enumerate(zip(pictures, labels, strict=True)):
+        folder = tmp_path / "pictures" / names[label]
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = np.uint8(np.clip(picture.transpose(1, 2, 0) * 100, 0, 255))
+        image.fromarray(pixels[:, :, ::-1].copy()).save(folder / f"{number}.png")
+    how: Any = {"head": 3, "scale": 0.01, "steps": 60, "seed": 1}
+    trained = sparknet.train(written(tmp_path), tmp_path / "pictures", lr_mult={"conv": 0}, **how)
+    assert trained.net.labels == names
+    write_model(tmp_path / "tuned.onnx", trained.net)
+    SparkModel(trained.net).save(tmp_path / "tuned.caffemodel")
+    for suffix in ("onnx", "caffemodel"):
+        model = sparknet.load(tmp_path / f"tuned.{suffix}")
+        (found,) = model.predict(np.float32(pictures[:3] * 100), top=1).values()
+        assert [best[0]["label"] for best in found] == [0, 1, 2]
+        assert [best[0]["name"] for best in found] == list(names)
+        other = model.predict(np.float32(pictures[:1] * 100), top=1, labels=["a", "b", "c"])
+        assert next(iter(other.values()))[0][0]["name"] == "a"
+    again = sparknet.train(tmp_path / "tuned.onnx", rows(), head=3, steps=1)
+    assert again.net.labels == ()
 
 
 def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
