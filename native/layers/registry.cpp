@@ -36,6 +36,7 @@ std::unique_ptr<Kernel> make_flatten();
 std::unique_ptr<Kernel> make_flip();
 std::unique_ptr<Kernel> make_gather();
 std::unique_ptr<Kernel> make_gelu();
+std::unique_ptr<Kernel> make_grid_sample();
 std::unique_ptr<Kernel> make_gru();
 std::unique_ptr<Kernel> make_hard_swish();
 std::unique_ptr<Kernel> make_hinge_loss();
@@ -138,6 +139,7 @@ const std::map<std::string, Factory>& kernels() {
         {"Flip", make_flip},
         {"Gather", make_gather},
         {"GELU", make_gelu},
+        {"GridSample", make_grid_sample},
         {"GRU", make_gru},
         {"HardSwish", make_hard_swish},
         {"HingeLoss", make_hinge_loss},

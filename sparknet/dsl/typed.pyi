@@ -31,6 +31,7 @@ __all__ = [
     "Embed",
     "Flatten",
     "Gather",
+    "GridSample",
     "HardSwish",
     "Im2col",
     "InnerProduct",
@@ -634,6 +635,14 @@ class GatherOptions(LayerOptions, total=False):
     index: SupportsIndex | Iterable[SupportsIndex] | None
 
 def Gather(name: str, bottoms: Blobs = (), **options: Unpack[GatherOptions]) -> LayerSpec: ...
+
+class GridSampleOptions(LayerOptions, total=False):
+    grid_sample_param: Dict | caffe_pb2.GridSampleParameter | None
+    mode: str | SupportsIndex | None
+    padding_mode: str | SupportsIndex | None
+    align_corners: bool | None
+
+def GridSample(name: str, bottoms: Blobs = (), **options: Unpack[GridSampleOptions]) -> LayerSpec: ...
 
 def HardSwish(name: str, bottoms: Blobs = (), **options: Unpack[LayerOptions]) -> LayerSpec: ...
 

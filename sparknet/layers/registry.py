@@ -34,6 +34,7 @@ _OWN = {
     "Embed": "embed",
     "Flatten": "flatten",
     "Gather": "gather",
+    "GridSample": "grid_sample",
     "HardSwish": "hard_swish",
     "Im2col": "im2col",
     "InnerProduct": "inner_product",

@@ -39,6 +39,8 @@ def _is_steep(node: OnnxNode) -> bool:
     if node.op == "Cast":
         to: Any = TYPES.get(node.attributes.get("to", 0))
         return to is not None and to not in (_FLOATS)
+    if node.op == "GridSample":
+        return node.attributes.get("mode") == "nearest"
     return node.op in _STEEP
 
 

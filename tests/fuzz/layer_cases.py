@@ -278,6 +278,12 @@ CASES: dict[str, tuple[Case, ...]] = {
     + _one(f"region_loss_param {{ {REGION} }}", *GRID, (1, 1, 3, 8)),
     "Reorg": _one("reorg_param { stride: 2 }", (2, 4, 4, 6)),
     "Reshape": _one("reshape_param { shape { dim: 0 dim: -1 } }", IMAGE),
+    "GridSample": _one("", IMAGE, (2, 5, 3, 2))
+    + _one("grid_sample_param { mode: BICUBIC padding_mode: BORDER }", IMAGE, (2, 1, 4, 2))
+    + _one(
+        "grid_sample_param { mode: NEAREST padding_mode: REFLECTION align_corners: true }",
+        *(IMAGE, (2, 2, 2, 2)),
+    ),
     "Resize": _one("resize_image_param { height: 5 width: 13 mode: LINEAR }", IMAGE),
     "Reverse": _one("reverse_param { axis: 1 }", IMAGE),
     "SPP": _one("spp_param { pyramid_height: 2 }", IMAGE),

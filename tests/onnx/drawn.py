@@ -652,6 +652,27 @@ def resized(d: Drawing, x: str) -> Parts | None:
 
 
 @makes()
+def looked_up(d: Drawing, x: str) -> Parts | None:
+    value = d.values[x]
+    if value.ndim != 4 or value.dtype.kind != "f" or d.opset < 16:
+        return None
+    names = ("linear", "nearest", "cubic") if d.opset >= 20 else ("bilinear", "nearest", "bicubic")
+    attributes: dict[str, Any] = {
+        "mode": d.choice(*names),
+        "padding_mode": d.choice("zeros", "border", "reflection"),
+        "align_corners": d.integer(0, 1),
+    }
+    grids = [
+        name
+        for name, grid in d.values.items()
+        if grid.dtype.kind == "f" and grid.ndim == 4 and grid.shape[::3] == (value.shape[0], 2)
+    ]
+    if not grids:
+        return None
+    return "GridSample", [x, d.choice(*grids)], attributes
+
+
+@makes()
 def blocks(d: Drawing, x: str) -> Parts | None:
     if d.random.random() < 0.5:
         return "SpaceToDepth", [x], {"blocksize": 2}

@@ -141,6 +141,44 @@ def test_volumes_of_other_sizes(mode: str, scales: tuple[float, ...], tmp_path: 
     agree(model, {"x": draw(2, 2, 4, 3, 4)}, tmp_path)
 
 
+LOOKS = [
+    (mode, padding, corners)
+    for mode in ("nearest", "linear", "cubic")
+    for padding in ("zeros", "border", "reflection")
+    for corners in (0, 1)
+]
+
+
+@pytest.mark.parametrize(("mode", "padding", "corners"), LOOKS)
+def test_places_in_images(mode: str, padding: str, corners: int, tmp_path: Path) -> None:
+    """Names of opset 20 and of opset 16; a grid for all records."""
+    how: dict[str, Any] = {"mode": mode, "padding_mode": padding, "align_corners": corners}
+    inputs = {"x": draw(2, 3, 5, 4), "g": 1.5 * draw(2, 3, 6, 2, seed=1)}
+    shapes = {"x": ["n", 3, 5, 4], "g": ["n", 3, 6, 2]}
+    agree(graph([node("GridSample", "x g", **how)], shapes, opset=20), inputs, tmp_path)
+    how["mode"] = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
+    agree(graph([node("GridSample", "x g", **how)], shapes, opset=16), inputs, tmp_path)
+
+
+def test_places_that_are_the_same_for_each_record(tmp_path: Path) -> None:
+    nodes = [node("Shape", "x", "s"), node("Slice", "s zero one", "n")]
+    nodes += [node("Concat", "n rest", "sizes", axis=0), node("Expand", "grid sizes", "g")]
+    constants = {
+        "zero": np.array([0]),
+        "one": np.array([1]),
+        "rest": np.array([2, 3, 2]),
+        "grid": draw(1, 2, 3, 2),
+    }
+    model = graph([*nodes, node("GridSample", "x g")], {"x": ["n", 3, 5, 4]}, constants=constants)
+    agree(model, {"x": draw(3, 3, 5, 4)}, tmp_path)
+
+
+def test_places_in_volumes_are_refused(tmp_path: Path) -> None:
+    shapes = {"x": ["n", 1, 2, 3, 4], "g": ["n", 2, 2, 2, 3]}
+    model = graph([node("GridSample", "x g")], shapes, opset=20)
+    refused(model, tmp_path, r"\(GridSample\): it looks up along 3 axes; a layer takes 2")
+
+
 def test_image_scaler(tmp_path: Path) -> None:
     """onnxruntime knows it no more: of opset 1, by its description."""
     made = node("ImageScaler", "x", scale=0.5, bias=[1.0, 2.0, 3.0])

@@ -200,6 +200,21 @@ def test_places_of_each_record(tmp_path: Path) -> None:
     agree(net, tmp_path, {"x": draw(*IMAGE), "p": places})
 
 
+@pytest.mark.parametrize("opset", [16, 21])
+@pytest.mark.parametrize("mode", ["NEAREST", "BILINEAR", "BICUBIC"])
+def test_places_in_images(mode: str, opset: int, tmp_path: Path) -> None:
+    options = f"mode: {mode} padding_mode: REFLECTION align_corners: true"
+    text = (
+        'layer { name: "l" type: "GridSample" bottom: "x" bottom: "g" top: "y" '
+        f"grid_sample_param {{ {options} }} }}"
+    )
+    grid = 1.5 * draw(IMAGE[0], 2, 3, 2, seed=1)
+    net = net_of(text, {"x": IMAGE, "g": grid.shape})
+    agree(net, tmp_path, {"x": draw(*IMAGE), "g": grid}, opset=opset)
+    with pytest.raises(LayerError, match="GridSample is an operator of opset 16 and later"):
+        write_model(tmp_path / "old.onnx", as_model(net._runtime), opset=13)
+
+
 def test_choices(tmp_path: Path) -> None:
     text = """layer { name: "t" type: "Threshold" bottom: "x" top: "t" }
         layer { name: "e" type: "Log" bottom: "x" top: "e" }

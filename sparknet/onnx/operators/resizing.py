@@ -189,3 +189,31 @@ def _repeated(step: Step, x: Computed, times: tuple[int, int], part: str | None)
         bias_term=False,
         **sizes,
     )
+
+
+_LOOKED_UP = {
+    "linear": "BILINEAR",
+    "bilinear": "BILINEAR",
+    "nearest": "NEAREST",
+    "cubic": "BICUBIC",
+    "bicubic": "BICUBIC",
+}
+"""Modes of GridSample, as opset 16 and opset 20 call them."""
+
+
+@reads("GridSample")
+def grid_sample(step: Step) -> Outputs:
+    mode = step.attribute("mode", "linear")
+    padding = step.attribute("padding_mode", "zeros")
+    if mode not in _LOOKED_UP or padding not in ("zeros", "border", "reflection"):
+        step.refuse(f"it looks up by '{mode}' and '{padding}'")
+    image, grid = step.blob(0), step.blob(1)
+    if len(image.shape) != 4:
+        step.refuse(f"it looks up along {len(image.shape) - 2} axes; a layer takes 2")
+    return step.layer(
+        "GridSample",
+        [image, grid],
+        mode=_LOOKED_UP[mode],
+        padding_mode=padding.upper(),
+        align_corners=bool(step.attribute("align_corners", 0)),
+    )

@@ -219,6 +219,22 @@ def resize(place: LayerExport) -> None:
     _resize(place, [1, 1, *scales], **attributes)
 
 
+@writes("GridSample")
+def grid_sample(place: LayerExport) -> None:
+    if place.opset < 16:
+        place.refuse("GridSample is an operator of opset 16 and later")
+    values, mode = place.values, place.values["mode"]
+    if place.opset >= 20:
+        mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    place.last(
+        "GridSample",
+        place.inputs,
+        mode=mode,
+        padding_mode=values["padding_mode"],
+        align_corners=int(values["align_corners"]),
+    )
+
+
 @writes("Parameter")
 def parameter(place: LayerExport) -> None:
     place.last("Identity", [place.constant(place.arrays[0])])

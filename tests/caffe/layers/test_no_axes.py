@@ -34,7 +34,7 @@ WANT_AXES = {
     "MultiStageMeanfield", "Pooling3D", "Proposal", "ProposalTarget", "PSROIPooling",
     "RegionLoss", "Reorg", "ROIAlign", "ROIPooling", "ScaleRoute", "YoloDetectionOutput",
     "Yolov3", "Yolov3DetectionOutput",
-    "TrueBoxes",
+    "GridSample", "TrueBoxes",
 }  # fmt: skip
 """Types for which none of these blobs has the axes that they need."""
 FILLER = "weight_filler { type: 'constant' value: 0.5 }"
