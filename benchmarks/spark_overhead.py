@@ -21,12 +21,13 @@ import numpy as np
 
 from benchmarks.digits import TRAINED
 from benchmarks.spark_strategies import frame
-from benchmarks.strategies import records, solver
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import Records
 from sparknet.native import set_threads
 from sparknet.net import Net
+from sparknet.papers.digits import records
+from sparknet.papers.dynamic import solver
 from sparknet.spark import Trainer, local_session
 
 Weights = np.ndarray[Any, Any]

@@ -2,9 +2,9 @@
 
     python -m benchmarks.strategies [--workers 2] [--steps 2400] [--only NAME …] [--write]
 
-The data are those of benchmarks/digits.py: 8,500 to train on, 1,500 to test on. Every run sees as
-many samples as one worker in so many steps. --write puts the table into docs/strategies.md; it is
-for the real digits only.
+The data are those of sparknet/papers/digits.py: 8,500 to train on, 1,500 to test on. Every run sees
+as many samples as one worker in so many steps. --write puts the table into docs/strategies.md; it
+is for the real digits only.
 """
 
 from __future__ import annotations
@@ -13,15 +13,12 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks.digits import TRAINED, digits, real
-from sparknet.loaders import ArrayRecords
-from sparknet.loaders.mnist import MNIST
-from sparknet.proto import read_solver
+from benchmarks.digits import ROOT, TRAINED, real
+from sparknet.papers.digits import records
+from sparknet.papers.dynamic import BATCH, solver
+from sparknet.papers.trainings import synchronisations
 from sparknet.training import (
     BMUF,
     AllReduce,
@@ -36,11 +33,9 @@ from sparknet.training import (
     train,
 )
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "strategies.md"
 COMMAND = "python -m benchmarks.strategies --write"
 END = "<!-- end of the table -->"
-BATCH = 64
 
 STRATEGIES: dict[str, Strategy] = {
     "Averaging(steps=10)": Averaging(10),
@@ -78,19 +73,6 @@ class Row:
     seconds: float
 
 
-def records(part: slice) -> ArrayRecords:
-    """Digits with values 0 … 1, as the zoo's LeNet needs them."""
-    batch = MNIST(*digits()).take(part)
-    return ArrayRecords(data=batch["data"].astype(np.float32) / 256, label=batch["label"])
-
-
-def solver() -> Any:
-    chosen = read_solver(ROOT / "models" / "lenet" / "solver.prototxt")
-    chosen.net = str(ROOT / "models" / "lenet" / "net.prototxt")
-    chosen.random_seed = 1
-    return chosen
-
-
 def here(strategy: Strategy, workers: int, steps: int) -> Any:
     """Train in processes of this machine."""
     return train(
@@ -118,14 +100,6 @@ def measure(name: str, strategy: Strategy, workers: int, steps: int, run: Run = 
         stop["communication"],
         stop["total_seconds"],
     )
-
-
-def synchronisations(nbytes: int, strategy: Strategy, rounds: list[Any], workers: int) -> int:
-    """The number of synchronisations of weights or gradients of so many bytes."""
-    if isinstance(strategy, AllReduce | Downpour):
-        return sum(event["steps"] for event in rounds)
-    least = nbytes // 8
-    return sum(event["bytes_sent"] / workers > least for event in rounds)
 
 
 def table(rows: list[Row], workers: int, steps: int) -> str:

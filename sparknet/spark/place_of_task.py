@@ -26,3 +26,11 @@ def task_host() -> str:
     context = BarrierTaskContext.get()
     address: str = context.getTaskInfos()[context.partitionId()].address
     return address.rsplit(":", 1)[0].strip("[]")
+
+
+def gathered(message: str) -> tuple[int, list[str]]:
+    """The number of this task of a barrier stage, and what each task said, in their order."""
+    from pyspark import BarrierTaskContext
+
+    context = BarrierTaskContext.get()
+    return context.partitionId(), context.allGather(message)

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from functools import cache, partial
 from statistics import median
 from threading import Thread
+from typing import Any
 
-from benchmarks.papers.cells import Cell, Curves, Item, Panel, Part, Said, Table
-from benchmarks.papers.fits import Fit, fits
-from benchmarks.papers.trainings import Arm, apart, averaging, mean_curve, round_of, run, spread
-from benchmarks.strategies import BATCH, solver
-from benchmarks.strategies import records as digits
+from sparknet import models
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.papers.cells import CurvePanel, Curves, Item, MarkdownTable, Part, Said, TableCell
+from sparknet.papers.digits import records as digits
+from sparknet.papers.fits import Fit, fits
+from sparknet.papers.trainings import Arm, apart, averaging, mean_curve, round_of, run, spread
 from sparknet.summary.spread import Difference, Spread
 from sparknet.training import Averaging, DynamicAveraging, Strategy
 from sparknet.training.mesh import Listener
@@ -59,9 +60,9 @@ def table1() -> Part:
         one = arm(strategy)
         return [
             name,
-            Cell(lambda: spread(one, lambda run: run.accuracy), 100, unit=" %"),
-            Cell(lambda: spread(one, lambda run: run.synchronisations), digits=1),
-            Cell(lambda: spread(one, lambda run: run.sent * WORKERS), 1e-6),
+            TableCell(lambda: spread(one, lambda run: run.accuracy), 100, unit=" %"),
+            TableCell(lambda: spread(one, lambda run: run.synchronisations), digits=1),
+            TableCell(lambda: spread(one, lambda run: run.sent * WORKERS), 1e-6),
             *(more or ("", "", "")),
         ]
 
@@ -71,7 +72,7 @@ def table1() -> Part:
             f"dynamic, {threshold:g}",
             dynamic(threshold),
             Said(partial(_length, threshold)),
-            Cell(partial(_apart, threshold), 100, signed=True),
+            TableCell(partial(_apart, threshold), 100, signed=True),
             Said(partial(_verdict, threshold)),
         )
         for threshold in THRESHOLDS
@@ -127,15 +128,15 @@ def table1() -> Part:
         "dynamic",
         f"Dynamic averaging, Table I and Figures 3 to 5: K = {WORKERS}, {STEPS} steps each",
         text,
-        [Table(head, rows)],
+        [MarkdownTable(head, rows)],
         [
-            Panel(
+            CurvePanel(
                 "Accuracy",
                 "iteration",
                 lambda: {name: mean_curve(arm(one)) for name, one in drawn.items()},
             ),
-            Panel("MB sent in all", "iteration", traffic),
-            Panel("Synchronisations (one row each)", "iteration", moments),
+            CurvePanel("MB sent in all", "iteration", traffic),
+            CurvePanel("Synchronisations (one row each)", "iteration", moments),
         ],
     )
 
@@ -146,6 +147,15 @@ SIZES = (2, 4, 6, 8, 12, 16)
 TOTAL = 2400
 """Steps of all workers together."""
 FEW = (0.05, 0.1)
+BATCH = 64
+"""Of the zoo's LeNet."""
+
+
+def solver() -> Any:
+    """The zoo's LeNet, which begins with the same weights each time."""
+    chosen = models.solver("lenet").to_proto()
+    chosen.random_seed = 1
+    return chosen
 
 
 @cache
@@ -223,8 +233,8 @@ def fitted(name: str, on: str) -> tuple[Fit, Fit]:
 
 
 def table2() -> Part:
-    def timed(number: float, digits: int, scale: float = 1.0, unit: str = "") -> Cell:
-        return Cell(lambda: Spread.of([number]), scale, digits, unit, is_timed=True)
+    def timed(number: float, digits: int, scale: float = 1.0, unit: str = "") -> TableCell:
+        return TableCell(lambda: Spread.of([number]), scale, digits, unit, is_timed=True)
 
     def row(name: str, on: str) -> list[Item]:
         amdahl, usl = fitted(name, on)
@@ -243,7 +253,7 @@ def table2() -> Part:
             [
                 str(size),
                 *(timed(one, 2, 1e3) for one in network(size)),
-                *(Cell(partial(_share, threshold, size), 100, 0, " %") for threshold in FEW),
+                *(TableCell(partial(_share, threshold, size), 100, 0, " %") for threshold in FEW),
             ]
             for size in SIZES
         ]
@@ -280,15 +290,15 @@ def table2() -> Part:
         "Dynamic averaging, Table II: fits of Amdahl's law and of the USL",
         text,
         [
-            Table(
+            MarkdownTable(
                 ("K", "S, ms", "message, ms", *shares), costs(), "**What the times are made of**"
             ),
             *(
-                Table(head, [row(name, on) for name in NAMES], f"**{title}**")
+                MarkdownTable(head, [row(name, on) for name in NAMES], f"**{title}**")
                 for on, title in titles.items()
             ),
         ],
-        [Panel("Seconds, S measured", "workers", curves)],
+        [CurvePanel("Seconds, S measured", "workers", curves)],
     )
 
 

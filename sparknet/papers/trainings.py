@@ -1,9 +1,10 @@
-"""Virtual trainings of small nets, one for each arm and seed; kept in build/papers."""
+"""Virtual trainings of small nets, one for each arm and seed, kept in a folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -13,9 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.digits import TRAINED
-from benchmarks.strategies import records as digits
-from benchmarks.strategies import synchronisations
 from sparknet import (
     Accuracy,
     LinearLayer,
@@ -25,15 +23,16 @@ from sparknet import (
     SoftmaxWithLoss,
     SolverParams,
 )
-from sparknet.errors import Diverged, ListenerError
+from sparknet.errors import Diverged, ListenerError, extra
 from sparknet.loaders import ArrayRecords
+from sparknet.papers.digits import TRAINED
+from sparknet.papers.digits import records as digits
 from sparknet.summary.spread import Difference, Spread, difference
-from sparknet.training import Averaging, Cluster, Strategy, simulate
+from sparknet.training import AllReduce, Averaging, Cluster, Downpour, Strategy, simulate
 
-KEPT = Path(__file__).resolve().parents[2] / "build" / "papers"
 SEEDS = 5
-folder = KEPT
-"""Where trainings are kept; --check takes an empty one."""
+folder = Path("papers") / "trainings"
+"""Where trainings are kept, and what was measured; drawing cells again takes an empty one."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Run:
+class ArmRun:
     points: list[tuple[int, float]]
     """Iterations, and the accuracy at each."""
     accuracy: float
@@ -81,28 +80,31 @@ class _Reached(Exception):
     """Ends a training from its listener."""
 
 
-def run(arm: Arm, seed: int) -> Run:
+def run(arm: Arm, seed: int) -> ArmRun:
     """One training, from the folder if it is there."""
     name = hashlib.blake2b(repr((arm, seed)).encode(), digest_size=12).hexdigest()
     path = folder / f"{name}.json"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(_trained(arm, seed).__dict__))
+        made = len(list(path.parent.iterdir()))
+        if made % 25 == 0:
+            print(f"{made} trainings in {path.parent}", file=sys.stderr)
     found = json.loads(path.read_text())
     for name in ("points", "traffic"):
         found[name] = [tuple(one) for one in found[name]]
-    return Run(**found)
+    return ArmRun(**found)
 
 
-def over_seeds(arm: Arm, number: Callable[[Run], float]) -> dict[int, float]:
+def over_seeds(arm: Arm, number: Callable[[ArmRun], float]) -> dict[int, float]:
     return {seed: number(run(arm, seed)) for seed in range(1, SEEDS + 1)}
 
 
-def spread(arm: Arm, number: Callable[[Run], float]) -> Spread:
+def spread(arm: Arm, number: Callable[[ArmRun], float]) -> Spread:
     return Spread.of(over_seeds(arm, number).values())
 
 
-def apart(arm: Arm, control: Arm, number: Callable[[Run], float]) -> Difference:
+def apart(arm: Arm, control: Arm, number: Callable[[ArmRun], float]) -> Difference:
     """How much larger the arm's number is than the control's, paired by seed."""
     return difference(over_seeds(control, number), over_seeds(arm, number))
 
@@ -128,7 +130,7 @@ def averaging(steps: float, most: int) -> Averaging:
     return Averaging(int(min(max(round(steps), 1), most)))
 
 
-def _trained(arm: Arm, seed: int) -> Run:
+def _trained(arm: Arm, seed: int) -> ArmRun:
     train, held_out = _data(arm.task, arm.records, seed)
     points: list[tuple[int, float]] = []
     events: list[Any] = []
@@ -167,7 +169,7 @@ def _trained(arm: Arm, seed: int) -> Run:
         )
         weights = made.weights
     except Diverged:
-        return Run([], 0.0, 1e9, inf, 0.0, 0.0, 0.0, [])
+        return ArmRun([], 0.0, 1e9, inf, 0.0, 0.0, 0.0, [])
     except ListenerError as error:
         if not isinstance(error.__cause__, _Reached):
             raise
@@ -179,7 +181,7 @@ def _trained(arm: Arm, seed: int) -> Run:
         so_far += synchronisations(size, arm.strategy, [event], arm.workers)
         traffic.append((event["iteration"], event["total_bytes_sent"], so_far))
     missed = arm.until is not None and points[-1][1] < arm.until
-    return Run(
+    return ArmRun(
         points=points,
         accuracy=last["metrics"]["accuracy"],
         loss=last["metrics"]["loss"],
@@ -189,6 +191,14 @@ def _trained(arm: Arm, seed: int) -> Run:
         seconds=rounds[-1]["total_seconds"],
         traffic=traffic,
     )
+
+
+def synchronisations(nbytes: int, strategy: Strategy, rounds: list[Any], workers: int) -> int:
+    """The number of synchronisations of weights or gradients of so many bytes."""
+    if isinstance(strategy, AllReduce | Downpour):
+        return sum(event["steps"] for event in rounds)
+    least = nbytes // 8
+    return sum(event["bytes_sent"] / workers > least for event in rounds)
 
 
 def _size(arm: Arm) -> int:
@@ -245,8 +255,9 @@ def _flat(given: ArrayRecords) -> ArrayRecords:
 @cache
 def _cancer(seed: int) -> tuple[ArrayRecords, ArrayRecords]:
     """scikit-learn's 569 records of breast cancer; each seed holds out another 30 %."""
-    from sklearn.datasets import load_breast_cancer
-    from sklearn.model_selection import train_test_split
+    with extra("scikit-learn", "papers", "the records of breast cancer"):
+        from sklearn.datasets import load_breast_cancer
+        from sklearn.model_selection import train_test_split
 
     values, labels = load_breast_cancer(return_X_y=True)
     parts = train_test_split(values, labels, test_size=0.3, random_state=seed, stratify=labels)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from benchmarks.papers.cells import Cell, Item, Part, Said, Table
-from benchmarks.papers.trainings import Arm, Run, apart, averaging, round_of, run, spread
+from sparknet.papers.cells import Item, MarkdownTable, Part, Said, TableCell
+from sparknet.papers.trainings import Arm, ArmRun, apart, averaging, round_of, run, spread
 from sparknet.summary.spread import Difference, Spread
 from sparknet.training import (
     BMUF,
@@ -90,7 +90,7 @@ class Task:
             hidden=self.hidden,
         )
 
-    def number(self, one: Run) -> float:
+    def number(self, one: ArmRun) -> float:
         return one.accuracy if self.measure == "accuracy" else one.loss
 
     @property
@@ -157,7 +157,7 @@ def _row(task: Task, strategy: Strategy, workers: int) -> list[Item]:
 
         row += [
             Said(length),
-            Cell(partial(_spread, *given), task.scale, task.digits, signed=True),
+            TableCell(partial(_spread, *given), task.scale, task.digits, signed=True),
             Said(partial(_verdict, *given)),
         ]
     return row
@@ -178,9 +178,9 @@ def _numbers(task: Task, name: str, strategy: Strategy, workers: int) -> list[It
     return [
         name,
         Said(lambda: f"{arm().rate:g}"),
-        Cell(lambda: spread(arm(), task.number), task.scale, task.digits),
-        Cell(lambda: spread(arm(), lambda one: one.sent), 1e-6),
-        Cell(lambda: spread(arm(), lambda one: one.synchronisations), digits=0),
+        TableCell(lambda: spread(arm(), task.number), task.scale, task.digits),
+        TableCell(lambda: spread(arm(), lambda one: one.sent), 1e-6),
+        TableCell(lambda: spread(arm(), lambda one: one.synchronisations), digits=0),
     ]
 
 
@@ -194,7 +194,7 @@ HEAD = (
 def controls(task: Task) -> Part:
     head = [one.format(task.measure) for one in HEAD]
     tables = [
-        Table(
+        MarkdownTable(
             head,
             [
                 [*_numbers(task, "one worker", Averaging(10), 1), *[""] * 6],

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.papers.cells import Cell, Curves, Item, Panel, Part, Said, Table
-from benchmarks.papers.trainings import SEEDS, Arm, Run, mean_curve, over_seeds, run, spread
+from sparknet.papers.cells import CurvePanel, Curves, Item, MarkdownTable, Part, Said, TableCell
+from sparknet.papers.trainings import SEEDS, Arm, ArmRun, mean_curve, over_seeds, run, spread
 from sparknet.summary.spread import Spread
 from sparknet.training import AllReduce, Averaging
 
@@ -74,7 +74,7 @@ def _best(waited: Waited, workers: int, cost: float) -> str:
     return str(waited.best(workers, cost))
 
 
-def _accuracy(one: Run) -> float:
+def _accuracy(one: ArmRun) -> float:
     return one.accuracy
 
 
@@ -86,7 +86,7 @@ def divided(workers: int, cost: float) -> float:
 def figure3() -> Part:
     sizes = (2, 3, 5, 10)
     rows: list[list[Item]] = [
-        [str(size), *(Cell(partial(SHORT.speedup, steps, size)) for steps in SHORT.lengths)]
+        [str(size), *(TableCell(partial(SHORT.speedup, steps, size)) for steps in SHORT.lengths)]
         for size in sizes
     ]
 
@@ -105,7 +105,10 @@ def figure3() -> Part:
 
     head = ["K", *(f"τ = {steps}" for steps in SHORT.lengths)]
     return Part(
-        "figure3", "SparkNet, Figure 3: speed-up over K and τ, S = 0", text, [Table(head, rows)]
+        "figure3",
+        "SparkNet, Figure 3: speed-up over K and τ, S = 0",
+        text,
+        [MarkdownTable(head, rows)],
     )
 
 
@@ -114,8 +117,8 @@ def figure4(waited: Waited, workers: int = 5) -> Part:
         [
             f"{cost:g}",
             f"{divided(workers, cost):.2f}",
-            Cell(partial(waited.larger_batch, workers, cost)),
-            Cell(partial(waited.at_best, workers, cost)),
+            TableCell(partial(waited.larger_batch, workers, cost)),
+            TableCell(partial(waited.at_best, workers, cost)),
             Said(partial(_best, waited, workers, cost)),
         ]
         for cost in COSTS
@@ -154,8 +157,8 @@ def figure4(waited: Waited, workers: int = 5) -> Part:
         waited.name,
         f"SparkNet, Figure 4: speed-up over S, K = {workers}, until {waited.accuracy:.1%}",
         text,
-        [Table(head, rows)],
-        [Panel("Speed-up", "S / C", curves)],
+        [MarkdownTable(head, rows)],
+        [CurvePanel("Speed-up", "S / C", curves)],
     )
 
 
@@ -193,12 +196,12 @@ def figures5and6(cost: float = 5.0, steps: int = 1000) -> Part:
             for size, length in chosen
         }
 
-    def rows() -> Iterator[list[str | Cell]]:
+    def rows() -> Iterator[list[str | TableCell]]:
         for name, (size, length) in cases.items():
             yield [
                 name,
-                Cell(partial(until, size, length), digits=0),
-                Cell(partial(spread, arm(size, length), _accuracy), 100, unit=" %"),
+                TableCell(partial(until, size, length), digits=0),
+                TableCell(partial(spread, arm(size, length), _accuracy), 100, unit=" %"),
             ]
 
     def text() -> str:
@@ -218,9 +221,9 @@ def figures5and6(cost: float = 5.0, steps: int = 1000) -> Part:
         "figures5and6",
         f"SparkNet, Figures 5 and 6: accuracy over simulated time, S = {cost:g} C",
         text,
-        [Table(head, list(rows()))],
+        [MarkdownTable(head, list(rows()))],
         [
-            Panel("Accuracy, τ = 25", "time / C", lambda: curves(names[:4])),
-            Panel("Accuracy, K = 5", "time / C", lambda: curves([*names[4:], (5, 25)])),
+            CurvePanel("Accuracy, τ = 25", "time / C", lambda: curves(names[:4])),
+            CurvePanel("Accuracy, K = 5", "time / C", lambda: curves([*names[4:], (5, 25)])),
         ],
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from benchmarks.papers.cells import Cell, Item, Part, Said, Table
-from benchmarks.papers.trainings import Arm, Run, apart, spread
+from sparknet.papers.cells import Item, MarkdownTable, Part, Said, TableCell
+from sparknet.papers.trainings import Arm, ArmRun, apart, spread
 from sparknet.summary.spread import Difference, Spread
 from sparknet.training import Averaging, Downpour
 
@@ -19,7 +19,7 @@ _WIDE = 2e5
 """Bytes in the time of a step, of the study of model sizes."""
 
 
-def accuracy(run: Run) -> float:
+def accuracy(run: ArmRun) -> float:
     return run.accuracy
 
 
@@ -33,11 +33,11 @@ def alone(**more: Any) -> Arm:
     return Arm(Averaging(10), 1, SAMPLES // BATCH, batch=BATCH, **more)
 
 
-def _sent(run: Run) -> float:
+def _sent(run: ArmRun) -> float:
     return run.sent
 
 
-def _speedup(run: Run) -> float:
+def _speedup(run: ArmRun) -> float:
     return SAMPLES / BATCH / run.seconds
 
 
@@ -53,8 +53,8 @@ def _verdict(one: Arm, several: Arm) -> str:
     return _apart(one, several).verdict
 
 
-def _percent(arm: Arm) -> Cell:
-    return Cell(lambda: spread(arm, accuracy), 100, unit=" %")
+def _percent(arm: Arm) -> TableCell:
+    return TableCell(lambda: spread(arm, accuracy), 100, unit=" %")
 
 
 def _sizes(name: str) -> list[list[Item]]:
@@ -67,27 +67,29 @@ def _sizes(name: str) -> list[list[Item]]:
             f"{value:,}",
             _percent(one),
             _percent(several),
-            Cell(partial(_spread, one, several), 100, signed=True),
+            TableCell(partial(_spread, one, several), 100, signed=True),
             Said(partial(_verdict, one, several)),
         ]
         if name == "hidden":
             row += [
-                Cell(partial(spread, several, _sent), 1e-6, 1),
-                Cell(partial(spread, several, _speedup)),
+                TableCell(partial(spread, several, _sent), 1e-6, 1),
+                TableCell(partial(spread, several, _speedup)),
             ]
         rows.append(row)
     return rows
 
 
 def tensorspark() -> Part:
-    stale = Table(
+    stale = MarkdownTable(
         ("batch", *(f"staleness {WORKERS * pull - 1}" for pull in PULLS)),
         [[str(batch), *(_percent(together(batch, pull)) for pull in PULLS)] for batch in BATCHES],
         "**Staleness**: the usual number of contributions between a worker's pull and its push",
     )
     head = ("one worker", f"Downpour, K = {WORKERS}", "difference, points", "verdict")
-    data = Table(("records", *head), _sizes("records"), f"**Size of the data**, batches of {BATCH}")
-    model = Table(
+    data = MarkdownTable(
+        ("records", *head), _sizes("records"), f"**Size of the data**, batches of {BATCH}"
+    )
+    model = MarkdownTable(
         ("hidden units", *head, "MB sent by each", "speed-up"),
         _sizes("hidden"),
         f"**Size of the model**, batches of {BATCH}; the speed-up is the simulated one where a "

@@ -8,16 +8,18 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.digits import ROOT
-from benchmarks.papers import trainings
-from benchmarks.papers.cells import Cell, Curves, Item, Panel, Part, Table
+import sparknet
 from sparknet import models
 from sparknet.graph.build import build_in_state
 from sparknet.native import NDArray
+from sparknet.papers import trainings
+from sparknet.papers.cells import CurvePanel, Curves, Item, MarkdownTable, Part, TableCell
+from sparknet.spark.place_of_task import gathered
 from sparknet.summary.spread import Spread
 from sparknet.training import Cluster
 from sparknet.training.mesh import Listener
@@ -53,7 +55,7 @@ def _count(shape: Any) -> int:
 
 def measured(tasks: int) -> dict[str, list[float]]:
     """Seconds of an empty iteration, in each turn; kept beside the trainings."""
-    path = trainings.KEPT / "scheduling.json"
+    path = trainings.folder / "scheduling.json"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(_measure()))
@@ -71,7 +73,7 @@ def _measure() -> dict[int, dict[str, list[float]]]:
         config={
             "spark.master": f"local-cluster[{EXECUTORS},{TASKS[-1] // EXECUTORS},1024]",
             "spark.executor.memory": "1g",
-            "spark.executorEnv.PYTHONPATH": str(ROOT),
+            "spark.executorEnv.PYTHONPATH": str(Path(sparknet.__file__).parents[1]),
         },
     )
     try:
@@ -109,17 +111,15 @@ def _met(session: Any, tasks: int) -> list[float]:
 def _stage(batches: Any, secret: bytes) -> Iterator[Any]:
     """One worker of the stage: iterations without a step, each with a mean of one number."""
     import pyarrow as pa
-    from pyspark import BarrierTaskContext
 
     for _ in batches:
         pass
     os.environ[SWITCH] = "0"  # over TCP, as on several machines
-    context = BarrierTaskContext.get()
     listener = Listener()
-    told = context.allGather(json.dumps(listener.address))
+    rank, told = gathered(json.dumps(listener.address))
     addresses = [tuple(json.loads(text)) for text in told]
     buffer, times = NDArray.zeros((len(addresses),)), []
-    with TcpComm.connect(listener, context.partitionId(), addresses, secret, 120.0) as comm:
+    with TcpComm.connect(listener, rank, addresses, secret, 120.0) as comm:
         comm.mean(buffer)
         for _ in range(TURNS):
             begun = time.perf_counter()
@@ -136,8 +136,8 @@ def _winner(job: float, stage: float) -> str:
 
 
 def scheduling() -> Part:
-    def cell(tasks: int, way: str) -> Cell:
-        return Cell(lambda: Spread.of(measured(tasks)[way]), 1e3, 1, is_timed=True)
+    def cell(tasks: int, way: str) -> TableCell:
+        return TableCell(lambda: Spread.of(measured(tasks)[way]), 1e3, 1, is_timed=True)
 
     def jobs(tasks: int) -> Spread:
         return Spread.of(measured(tasks)["jobs"])
@@ -153,8 +153,8 @@ def scheduling() -> Part:
             str(tasks),
             cell(tasks, "jobs"),
             cell(tasks, "stage"),
-            Cell(partial(ratio, tasks), digits=1, is_timed=True),
-            Cell(partial(jobs, tasks), 100 / STEP, 1, " %", is_timed=True),
+            TableCell(partial(ratio, tasks), digits=1, is_timed=True),
+            TableCell(partial(jobs, tasks), 100 / STEP, 1, " %", is_timed=True),
         ]
         for tasks in TASKS
     ]
@@ -181,7 +181,7 @@ def scheduling() -> Part:
         "bigdl8",
         "BigDL, Figure 8: scheduling an iteration of empty steps",
         text,
-        [Table(head, rows)],
+        [MarkdownTable(head, rows)],
     )
 
 
@@ -224,9 +224,9 @@ def throughput() -> Part:
             str(nodes),
             f"{nodes / 16:g}",
             paper.get(nodes, ""),
-            Cell(partial(single, ours, nodes)),
-            Cell(partial(single, scheduled, nodes), is_timed=True),
-            Cell(partial(single, share, nodes), 100, 1, " %"),
+            TableCell(partial(single, ours, nodes)),
+            TableCell(partial(single, scheduled, nodes), is_timed=True),
+            TableCell(partial(single, share, nodes), 100, 1, " %"),
         ]
         for nodes in NODES
     ]
@@ -260,6 +260,6 @@ def throughput() -> Part:
         "bigdl67",
         "BigDL, Figures 6 and 7: synchronisation, and throughput up to 256 nodes",
         text,
-        [Table(head, rows)],
-        [Panel("Speed-up over 16 nodes", "nodes", curves)],
+        [MarkdownTable(head, rows)],
+        [CurvePanel("Speed-up over 16 nodes", "nodes", curves)],
     )

@@ -1,0 +1,126 @@
+"""`sparknet papers`: the page, its pictures and the report that a run leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparknet.cli import main
+from sparknet.errors import MissingExtra
+from sparknet.papers import PARTS, digits, page, trainings
+from sparknet.papers.cells import CurvePanel, MarkdownTable, Part, TableCell
+from sparknet.summary.spread import Spread
+
+
+def part(name: str = "figure3", value: float = 0.951) -> Part:
+    cell = TableCell(lambda: Spread(value, 0.004, 5), 100, unit=" %")
+    return Part(
+        name,
+        f"Of {name}",
+        lambda: "Words.",
+        [MarkdownTable(("K", "accuracy"), [["2", cell]])],
+        [CurvePanel("Accuracy", "iteration", lambda: {"static": [(0.0, 0.5), (10.0, value)]})],
+    )
+
+
+def maker(name: str) -> Callable[[], Part]:
+    return lambda: part(name)
+
+
+@pytest.fixture
+def makers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "makers", lambda: {name: maker(name) for name in PARTS})
+    monkeypatch.setattr(trainings, "folder", trainings.folder)
+
+
+def test_every_part_has_a_maker() -> None:
+    assert list(page.makers()) == list(PARTS)
+
+
+@pytest.mark.usefixtures("makers")
+def test_a_run_leaves_a_page_pictures_and_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["papers", "--only", "dynamic", "figure3", "--out", "found"]) == 0
+    out, err = capsys.readouterr()
+    assert out.index("## Of figure3") < out.index("## Of dynamic")
+    assert "| 2 | 95.10 ± 0.40 % |" in out
+    assert "digits: " in err
+    assert "wrote found/experiments.md and found/experiments.json" in err
+    written = Path("found/experiments.md").read_text()
+    assert "![Of figure3](experiments/figure3.svg)" in written
+    assert "`sparknet papers --only dynamic`, made on " in written
+    assert Path("found/experiments/figure3.svg").read_text().startswith("<svg")
+    assert [one["name"] for one in json.loads(Path("found/experiments.json").read_text())["parts"]]
+    assert trainings.folder == Path("found/trainings")
+    assert main(["report", "found/experiments.json"]) == 0
+    assert "95.10 ± 0.40 %" in Path("found/experiments.html").read_text()
+
+
+@pytest.mark.usefixtures("makers")
+def test_a_part_that_is_none_and_a_folder_that_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        main(["papers", "--only", "figure33"])
+    assert caught.value.code == 2
+    assert "'figure33'" in capsys.readouterr().err
+    Path("taken").write_text("")
+    assert main(["papers", "--only", "figure3", "--out", "taken"]) == 1
+    err = capsys.readouterr().err
+    assert err == "sparknet papers: taken: is no folder for the papers: Not a directory\n"
+
+
+def test_other_parts_of_the_page_stay(tmp_path: Path) -> None:
+    path = tmp_path / "experiments.md"
+    names = ("figure3", "figure4", "dynamic")
+    parts = {name: part(name) for name in names}
+
+    def write(*chosen: Part) -> str:
+        page.write(chosen, path, page.head(), "from commit abc")
+        return path.read_text()
+
+    both = write(parts["dynamic"], parts["figure3"])
+    assert both.index("## Of figure3") < both.index("## Of dynamic")
+    assert both.count("`, made on ") == both.count("from commit abc\n") == 2
+    changed = write(replace(part(value=0.5), title="Of figure3"))
+    assert changed == both.replace("95.10 ± 0.40 %", "50.00 ± 0.40 %", 1)
+    more = write(parts["figure4"])
+    assert more.count("95.10") == 2
+    assert [more.index(f"## Of {name}") for name in names] == sorted(
+        more.index(f"## Of {name}") for name in names
+    )
+
+
+def test_digits_without_scikit_learn_and_without_mnist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.datasets", None)
+    with pytest.raises(MissingExtra, match=r"'scikit-learn': run pip install 'sparknet\[papers\]'"):
+        digits.draw()
+
+
+def test_records_are_those_of_the_files(
+    mnist: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sparknet.loaders.mnist import MNIST
+
+    wanted = MNIST(*mnist).take(slice(8498, 8503))
+    monkeypatch.setattr(digits, "_all", digits._all.__wrapped__)
+    for folder in (str(mnist[0].parent), ""):
+        monkeypatch.setenv("SPARKNET_MNIST", folder)
+        found = digits.records(slice(8498, 8503)).take(slice(None))
+        assert found["data"].dtype == np.float32
+        assert found["label"].dtype == wanted["label"].dtype
+        if folder:
+            assert (found["data"] * 256 == wanted["data"]).all()
+            assert (found["label"] == wanted["label"]).all()
+        else:
+            images, labels = digits.draw()
+            assert (found["data"][:, 0] * 256 == images[8498:8503]).all()
+            assert (found["label"] == labels[8498:8503]).all()
