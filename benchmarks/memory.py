@@ -73,7 +73,7 @@ def measure(contest: Contest, mode: str, passes: int = 3) -> dict[str, int]:
         else:
             net._forward(0, len(net.layers) - 1)
     process = peak() - before
-    return {**floor(net, phase == "train"), **net._runtime.native.memory(), "process": process}
+    return {**floor(net, phase == "train"), **net._runtime.engine.memory(), "process": process}
 
 
 def peak() -> int:

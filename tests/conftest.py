@@ -20,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 from benchmarks.digits import digits, source
+from tests.engines import leave_out
 from tests.goldens import SUITES, index
 
 PROPERTY, DATA = "golden", "data"
@@ -47,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_out(items)
     for item in items:
         for mark in item.iter_markers("golden"):
             suite, *names = mark.args

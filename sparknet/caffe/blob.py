@@ -16,6 +16,7 @@ from sparknet.layers.layer import count
 from sparknet.layers.sizes import Sizes, blob_shape
 from sparknet.layers.user_layer import ShapeBlob
 from sparknet.native import NDArray
+from sparknet.native.engine import NetEngine
 
 if TYPE_CHECKING:
     from sparknet.caffe.runtime import Runtime
@@ -77,8 +78,8 @@ class EngineBlob(Blob):
             self._views.clear()
             self._generation = self._runtime.generation
         view = self._views.get(diff)
-        if view is None:
-            view = np.asarray(self._runtime.native.blob_array(self._number, diff))
+        if view is None or not self._runtime.engine.views_stay:
+            view = np.asarray(self._runtime.engine.blob_array(self._number, diff))
             self._views[diff] = view
         return view
 
@@ -92,11 +93,11 @@ class EngineBlob(Blob):
 
     @property
     def shape(self) -> Shape:
-        return self._runtime.native.blob_shape(self._number)
+        return self._runtime.engine.blob_shape(self._number)
 
     def adopt(self, values: Array) -> bool:
         """Uses `values` as storage; where views exist, copies and returns False."""
-        return self._runtime.native.adopt(self._number, NDArray.view(values))
+        return self._runtime.engine.adopt(self._number, NDArray.view(values))
 
     def reshape(self, *shape: int) -> None:
         self._runtime.touch(self._number, blob_shape(shape))
@@ -109,7 +110,11 @@ class ParamBlob(Blob):
     ``apart``: it can be filled and saved, but the net does not compute with it.
     """
 
-    def __init__(self, data: NDArray, diff: NDArray, apart: set[ParamBlob]) -> None:
+    def __init__(
+        self, data: NDArray, diff: NDArray, apart: set[ParamBlob], engine: NetEngine
+    ) -> None:
+        self._engine = engine
+        self._built_array = diff
         self.array = self._built = data
         self._diff = self._built_diff = np.asarray(diff)
         self._view: ReferenceType[Array] | None = None
@@ -128,6 +133,7 @@ class ParamBlob(Blob):
     def data(self) -> Array:
         """A view that is not kept alive here: while one exists, the engine assumes that the values
         may change at any time."""
+        self._at_host(self.array)
         view = self._view() if self._view is not None else None
         if view is None:
             view = self.array.numpy()
@@ -136,13 +142,19 @@ class ParamBlob(Blob):
 
     @property
     def diff(self) -> Array:
+        self._at_host(self._built_array)
         return self._diff
+
+    def _at_host(self, array: NDArray) -> None:
+        if self not in self._apart:
+            self._engine.at_host(array)
 
     @property
     def shape(self) -> Shape:
         return self.array.shape
 
     def __repr__(self) -> str:
+        self._at_host(self.array)
         values = self.array.numpy()
         told = f", {values.min():.4g} to {values.max():.4g}" if values.size else ""
         return f"<Blob {tuple(self.shape)} float32{told}>"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sparknet.errors import SpecError
 from sparknet.graph import Graph, Node
 from sparknet.layers.layer import TEST
-from sparknet.native.net import NativeNet
+from sparknet.native.engine import NetEngine
 from sparknet.proto import caffe_pb2
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -109,7 +109,7 @@ class Calibration:
         return made
 
 
-def use(native: NativeNet, graph: Graph, given: caffe_pb2.Int8Parameter) -> None:
+def use(engine: NetEngine, graph: Graph, given: caffe_pb2.Int8Parameter) -> None:
     """Tell the engine; it prepares its layers again afterwards."""
     if graph.phase != TEST:
         raise SpecError("precision='int8' is for the test phase: train in float32 or bf16")
@@ -118,11 +118,11 @@ def use(native: NativeNet, graph: Graph, given: caffe_pb2.Int8Parameter) -> None
     on = multiplying(graph, given)
     stored = _stored(graph, on)
     for number in on:
-        native.use_int8(number)
+        engine.use_int8(number)
     for number, name in enumerate(graph.blob_names):
         if name in known:
             step, is_signed = known[name]
-            native.set_step(number, step, is_signed, name in stored)
+            engine.set_step(number, step, is_signed, name in stored)
 
 
 def multiplying(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:

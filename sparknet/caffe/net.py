@@ -312,13 +312,13 @@ class Net:
     def random_state(self) -> tuple[int, list[int]]:
         """The state of its layers' random numbers: set it in another net, and both draw the same
         numbers from there on (ours, not pycaffe's)."""
-        return self._runtime.seed, self._runtime.native.draws()
+        return self._runtime.seed, self._runtime.engine.draws()
 
     @random_state.setter
     def random_state(self, state: tuple[int, Sequence[int]]) -> None:
         seed, draws = state
         self._runtime.reseed(seed)
-        self._runtime.native.set_draws(draws)
+        self._runtime.engine.set_draws(draws)
 
     def _layer_number(self, name: str) -> int:
         if arguments.text("a layer", name) not in self._layer_names:
@@ -373,7 +373,7 @@ class Net:
         """Keep these blobs' values after the pass that follows."""
         if not self.keep_blobs:
             for name in names:
-                self._runtime.native.want_blob(self._blob_names.index(name))
+                self._runtime.engine.want_blob(self._blob_names.index(name))
 
     def _blob(self, name: str) -> Blob:
         if name not in self.blobs:
@@ -447,7 +447,7 @@ class Net:
 
     def trim(self) -> None:
         """Give the system the memory that no blob holds between passes (ours, not pycaffe's)."""
-        self._runtime.native.trim()
+        self._runtime.engine.trim()
 
     def close(self) -> None:
         """End the threads and close the files of data layers; a later pass opens them again

@@ -8,8 +8,8 @@ from typing import Literal
 from sparknet.errors import SpecError
 from sparknet.native import has_bf16, has_int8
 
-Precision = Literal["float32", "bf16", "int8"]
-PRECISIONS = ("float32", "bf16", "int8")
+Precision = Literal["float32", "tf32", "bf16", "int8"]
+PRECISIONS = ("float32", "tf32", "bf16", "int8")
 
 _NEEDS = {
     "bf16": (has_bf16, "AVX512_BF16 or AMX"),
@@ -17,10 +17,18 @@ _NEEDS = {
 }
 
 
-def available(precision: Precision) -> Precision:
-    """The precision that a net gets; where the processor lacks it, float32, with a warning."""
+def available(precision: Precision, device: str | None = None) -> Precision:
+    """The precision that a net gets; where the processor lacks it, float32, with a warning.
+
+    A ``device`` is one of PyTorch's, which has its own ways to multiply."""
     if precision not in PRECISIONS:
-        raise SpecError(f"precision must be 'float32', 'bf16' or 'int8'; it is {precision!r}")
+        raise SpecError(
+            f"precision must be 'float32', 'tf32', 'bf16' or 'int8'; it is {precision!r}"
+        )
+    if device is not None:
+        return precision
+    if precision == "tf32":
+        raise SpecError("precision='tf32' is for NVIDIA's GPUs: give device='cuda:0' as well")
     has, needed = _NEEDS.get(precision, (bool, ""))
     if needed and not has():
         warnings.warn(

@@ -31,8 +31,8 @@ from sparknet.layers import Shape
 from sparknet.layers.layer import TRAIN
 from sparknet.layers.user_layer import BlobVec, RawBlobVec
 from sparknet.native import NDArray
-from sparknet.native.net import NativeNet
 from sparknet.proto import caffe_pb2
+from sparknet.torch import chosen_device, engine_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,9 +62,11 @@ class Runtime:
         keep_blobs: bool = True,
         params: NDArray | None = None,
         fills: bool = True,
+        device: str | None = None,
     ) -> None:
         """``params`` are the parameters' values, which are used where they lie; else the fillers
-        make them, or where ``fills`` is false they are 0."""
+        make them, or where ``fills`` is false they are 0.  ``device`` is one of PyTorch's; None is
+        the native engine, unless SPARKNET_ENGINE says otherwise."""
         self._lock = RLock()
         self.nodes = list(graph.nodes)
         self._graph: Graph | None = graph
@@ -73,9 +75,10 @@ class Runtime:
         self.seed = seed
         self.generation = 0
         self._clocks = HostClocks()
-        self.precision = available(precision)
-        self.native = NativeNet(graph.phase == TRAIN, seed, self.precision == "bf16")
-        self.parameters = EngineParameters(graph, self.native, params)
+        self.device = chosen_device(device)
+        self.precision = available(precision, self.device)
+        self.engine = engine_of(self.device, graph.phase == TRAIN, seed, self.precision)
+        self.parameters = EngineParameters(graph, self.engine, params)
         if fills:
             self.parameters.fill(seed)
         self._make_blobs()
@@ -89,7 +92,7 @@ class Runtime:
         learns = any(host.params for host in self._hosts.values())
         self._clears_unseen = runs == 1 and not self.user_layers() and not learns
         if self.nodes:
-            self.native.prepare(0, len(self.nodes) - 1)
+            self.engine.prepare(0, len(self.nodes) - 1)
         for number in self._hosts:
             self._reshape_host(number)
         self.int8_param: caffe_pb2.Int8Parameter | None = None
@@ -121,7 +124,7 @@ class Runtime:
     def _make_blobs(self) -> None:
         self.blobs: list[Blob] = []
         for name, shape in zip(self.graph.blob_names, self.graph.blob_shapes, strict=True):
-            self.blobs.append(EngineBlob(self, self.native.add_blob(name, shape)))
+            self.blobs.append(EngineBlob(self, self.engine.add_blob(name, shape)))
 
     def _make_layers(self) -> None:
         self.params: list[BlobVec] = []
@@ -131,7 +134,7 @@ class Runtime:
             self.params.append(own)
             ids = [self.parameters.number(ref) for ref in node.params]
             kind = "Host" if node.type in HOSTS else node.type
-            self.native.add_layer(kind, node.name, node.bottom_ids, node.top_ids, ids)
+            self.engine.add_layer(kind, node.name, node.bottom_ids, node.top_ids, ids)
             self._describe(number, node)
             if node.type in HOSTS:
                 self._hosts[number] = make_host(node, own, self.seed + number)
@@ -140,13 +143,13 @@ class Runtime:
 
     def _share_blobs(self) -> None:
         """Inputs, outputs and losses keep their memory; the other blobs share theirs."""
-        self.native.share_blobs()
+        self.engine.share_blobs()
         sources = {top for node in self.nodes if not node.bottom_ids for top in node.top_ids}
         names = self.graph.blob_names
         for blob in sources.union(
             map(names.index, [*self.graph.outputs, *self.graph.loss_weights])
         ):
-            self.native.want_blob(blob)
+            self.engine.want_blob(blob)
 
     @property
     def has_backward(self) -> bool:
@@ -155,12 +158,12 @@ class Runtime:
 
     def _describe(self, number: int, node: Node) -> None:
         if node.type not in HOSTS:
-            self.native.set_options(number, node.plan.values)
+            self.engine.set_options(number, node.plan.values)
         back = self.has_backward
         learns = [back and ref.needs_gradient for ref in node.params]
         propagate = [back and down for down in node.propagate_down]
-        self.native.set_gradients(number, back and node.needs_backward, propagate, learns)
-        self.native.set_loss_weights(number, node.loss_weights)
+        self.engine.set_gradients(number, back and node.needs_backward, propagate, learns)
+        self.engine.set_loss_weights(number, node.loss_weights)
 
     def user_layers(self) -> dict[int, Any]:
         """The users' own objects, by layer number."""
@@ -179,9 +182,9 @@ class Runtime:
         if self.precision != "int8":
             return
         self._ran.clear()
-        int8.use(self.native, self.graph, given)
+        int8.use(self.engine, self.graph, given)
         if self.nodes:
-            self.native.prepare(0, len(self.nodes) - 1)
+            self.engine.prepare(0, len(self.nodes) - 1)
 
     def _check_int8(self) -> None:
         if self.precision != "int8" or self.int8_param is not None:
@@ -219,7 +222,7 @@ class Runtime:
     def touch(self, blob: int, shape: Shape) -> None:
         """Give a blob another shape, as its owner or from outside."""
         if shape != self._shapes[blob]:
-            self.native.extend_blob(blob, shape)
+            self.engine.extend_blob(blob, shape)
             self._changed(blob, shape)
 
     def _changed(self, blob: int, shape: Shape) -> None:
@@ -249,17 +252,17 @@ class Runtime:
         for number in range(first, last + 1):
             if number in self._stale:
                 self._follow_layer(number)
-                self.native.set_options(number, self.nodes[number].plan.values)
+                self.engine.set_options(number, self.nodes[number].plan.values)
                 followed.append(number)
         if followed:
-            self.native.prepare(followed[0], followed[-1])
+            self.engine.prepare(followed[0], followed[-1])
             self._stale.difference_update(followed)
 
     def _follow_layer(self, number: int) -> None:
         node = self.nodes[number] = follow(self.nodes[number], self._shapes)
         for blob, shape in zip(node.top_ids, node.plan.tops, strict=True):
             if shape != self._shapes[blob]:
-                self.native.reshape_blob(blob, shape)
+                self.engine.reshape_blob(blob, shape)
                 self._changed(blob, shape)
 
     def _reshape_host(self, number: int) -> None:
@@ -281,12 +284,12 @@ class Runtime:
         if number in self._stale:
             self._stale.discard(number)
             if any(self.nodes[number].loss_weights):
-                self.native.prepare(number, number)
+                self.engine.prepare(number, number)
 
     def _look_at_tops(self, number: int) -> None:
         """The engine may have given a layer's tops other shapes."""
         for blob in self.nodes[number].top_ids:
-            shape = self.native.blob_shape(blob)
+            shape = self.engine.blob_shape(blob)
             if shape != self._shapes[blob]:
                 self._changed(blob, shape)
                 self._stale.discard(number)
@@ -308,7 +311,7 @@ class Runtime:
                     loss += self._forward_host(segment.host, begin)
                 continue
             self._follow(begin, end)
-            loss += self.native.forward(begin, end)
+            loss += self.engine.forward(begin, end)
             self._ran.update(range(begin, end + 1))
             if self.nodes[end].layer.reshapes:
                 self._look_at_tops(end)
@@ -348,7 +351,7 @@ class Runtime:
             if begin < end:
                 continue
             if segment.host is None:
-                self.native.backward(begin, end, overwrite)
+                self.engine.backward(begin, end, overwrite)
             elif self.nodes[begin].needs_backward:
                 with self._clocks.timed(BACKWARD, begin):
                     self._backward_host(segment.host, begin)
@@ -376,18 +379,18 @@ class Runtime:
 
     def time(self, on: bool) -> None:
         """Start the clocks of all layers from 0, or stop them.  They stand still at first."""
-        self.native.time(on)
+        self.engine.time(on)
         self._clocks.run(on)
 
     def times(self) -> tuple[list[float], list[float]]:
         """Nanoseconds forward and backward, one number a layer, since the clocks were started."""
-        passes = self.native.times()
+        passes = self.engine.times()
         self._clocks.put_into(passes)
         return passes
 
     def reseed(self, seed: int) -> None:
         self.seed = seed
-        self.native.seed(seed)
+        self.engine.seed(seed)
         for number, host in self._hosts.items():
             host.reseed(seed + number)
 
@@ -397,4 +400,4 @@ class Runtime:
             host.close()
 
     def clear_param_diffs(self) -> None:
-        self.parameters.diffs.fill(0)
+        self.parameters.clear_diffs()

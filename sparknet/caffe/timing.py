@@ -81,7 +81,7 @@ def measure(net: Net, iterations: int, backward: bool, update: Callable[[], Any]
                 done.append(_iteration(net, marks, origin))
     finally:
         net.time_layers(False)
-    methods = [net._runtime.native.methods(layer) for layer in range(last + 1)]
+    methods = [net._runtime.engine.methods(layer) for layer in range(last + 1)]
     return Timing(net.graph, done, methods)
 
 

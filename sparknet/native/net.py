@@ -53,6 +53,22 @@ class NativeNet:
         """Keep a blob's values from the next pass on."""
         check(lib.sn_net_want_blob(self._net, blob))
 
+    views_stay = True
+
+    def hold(self, *arrays: NDArray) -> None:
+        """Parameters lie where they are."""
+
+    def at_host(self, array: NDArray) -> NDArray:
+        """The same: nothing lies elsewhere."""
+        return array
+
+    def clear(self, array: NDArray) -> None:
+        array.fill(0)
+
+    def fallbacks(self) -> dict[str, str]:
+        """None: what it does not compute is no layer type, or lives in Python."""
+        return {}
+
     def _check(self, status: int) -> None:
         if status == lib.SN_ERROR_LAYER:
             message = ffi.string(lib.sn_message()).decode(errors="replace")

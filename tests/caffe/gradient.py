@@ -104,16 +104,15 @@ def _compare(
     tolerance: float,
     kinks: Sequence[float],
 ) -> None:
-    values = blob.data
-    for place in np.ndindex(values.shape):
-        kept = float(values[place])
+    for place in np.ndindex(blob.data.shape):
+        kept = float(blob.data[place])
         if any(abs(kept - kink) < 2 * step for kink in kinks):
             continue
-        values[place] = kept + step
+        blob.data[place] = kept + step
         above = _objective(net, weights)
-        values[place] = kept - step
+        blob.data[place] = kept - step
         below = _objective(net, weights)
-        values[place] = kept
+        blob.data[place] = kept
         want = (above - below) / (2 * step)
         scale = max(abs(want), abs(float(got[place])), 1.0)
         assert abs(float(got[place]) - want) <= tolerance * scale, (

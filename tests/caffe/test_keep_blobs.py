@@ -86,7 +86,7 @@ def test_less_memory_is_taken() -> None:
         net = made(keep)
         for _ in range(2):
             net._forward(0, len(net.layers) - 1)
-        memory = net._runtime.native.memory()
+        memory = net._runtime.engine.memory()
         taken.append(memory["rows"] + memory["layouts"] - net.flat_params.nbytes)
     assert taken[1] < 0.6 * taken[0]
 

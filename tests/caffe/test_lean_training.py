@@ -110,7 +110,7 @@ def test_less_memory_is_taken() -> None:
         solver = solver_of(parse_net(NET), keep)
         for _ in trace(solver):
             pass
-        taken.append(solver.net._runtime.native.memory())
+        taken.append(solver.net._runtime.engine.memory())
     kept, lean = taken
     assert lean["pages"] < 0.7 * kept["pages"]
     assert lean["rows"] + lean["layouts"] < 0.2 * (kept["rows"] + kept["layouts"])
@@ -130,7 +130,7 @@ def test_copies_of_weights_last_for_a_layer() -> None:
         net.forward()
         net.backward()
     weights = net.params["c0"][0].data.nbytes
-    assert weights < net._runtime.native.memory()["pages"] < 4 * weights
+    assert weights < net._runtime.engine.memory()["pages"] < 4 * weights
 
 
 @pytest.mark.parametrize("name", ["first", "sum", "pool"])
@@ -326,5 +326,5 @@ def test_models(name: str) -> None:
     set_batch(net, 2)
     kept, lean = (solver_of(net, keep) for keep in (True, False))
     check_same(kept, lean, steps=2)
-    used = [solver.net._runtime.native.memory()["pages"] for solver in (kept, lean)]
+    used = [solver.net._runtime.engine.memory()["pages"] for solver in (kept, lean)]
     assert used[1] <= used[0]

@@ -380,7 +380,7 @@ def test_other_precisions_are_refused(make: Any, tmp_path: Path) -> None:
     solver.write_text(f'net: "{net}" base_lr: 1 lr_policy: "fixed"')
     words = {caffe.Net.from_proto: (parse_net(net.read_text()),), SGDSolver: (str(solver),)}
     with pytest.raises(
-        SpecError, match="precision must be 'float32', 'bf16' or 'int8'; it is 'half'"
+        SpecError, match="precision must be 'float32', 'tf32', 'bf16' or 'int8'; it is 'half'"
     ):
         make(*words.get(make, (str(net), caffe.TEST)), precision="half")
 

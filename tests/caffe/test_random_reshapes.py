@@ -34,11 +34,11 @@ def _message(d: Draft) -> caffe_pb2.NetParameter:
 
 def _look(net: Any, name: str) -> Any:
     """A blob's values, without a view that stays."""
-    return np.array(net._runtime.native.blob_array(net._blob_names.index(name)))
+    return np.array(net._runtime.engine.blob_array(net._blob_names.index(name)))
 
 
 def _put(net: Any, name: str, values: Any) -> None:
-    np.asarray(net._runtime.native.blob_array(net._blob_names.index(name)))[...] = values
+    np.asarray(net._runtime.engine.blob_array(net._blob_names.index(name)))[...] = values
 
 
 class Alone:

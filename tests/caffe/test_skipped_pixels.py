@@ -197,4 +197,4 @@ def test_what_nobody_reads_takes_no_memory() -> None:
     net.forward()
     # Of the 24 channels of `sum` and the 16 of `middle` one pixel in sixteen.
     whole = 4 * 4 * 160 * 160
-    assert net._runtime.native.memory()["pages"] < whole * (6 + 24 + 8 + (24 + 16) // 4)
+    assert net._runtime.engine.memory()["pages"] < whole * (6 + 24 + 8 + (24 + 16) // 4)

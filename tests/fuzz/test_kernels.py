@@ -224,7 +224,7 @@ def test_pixels_are_gathered_where_there_is_room(channels: int) -> None:
     case = strided(channels, (2, 1))
     net = caffe.Net.from_proto(message(case, {}), caffe.TRAIN, seed=1)
     net.forward()
-    found = [net._runtime.native.methods(layer) for layer in range(len(net.layers))]
+    found = [net._runtime.engine.methods(layer) for layer in range(len(net.layers))]
     said = [name for methods in found for name in methods.values()]
     assert len(said) >= 3
     assert not any("jit_1x1" in name for name in said), said

@@ -62,7 +62,7 @@ def test_workers_train_in_it() -> None:
 
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(
-        SpecError, match="precision must be 'float32', 'bf16' or 'int8'; it is 'half'"
+        SpecError, match="precision must be 'float32', 'tf32', 'bf16' or 'int8'; it is 'half'"
     ):
         Net(NET, precision="half")
     with pytest.raises(SpecError, match="precision='bf16' needs the embedded backend, not"):

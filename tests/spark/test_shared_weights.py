@@ -46,8 +46,8 @@ def test_a_net_computes_with_mapped_weights(tmp_path: Path, net: Net) -> None:
         one, two = (n.forward({"x": records[:count]})["ip"] for n in (net, other))
         np.testing.assert_array_equal(one, two)
     # No copies of them in other layouts are kept: each pass makes them anew.
-    assert net.net._runtime.native.memory()["layouts"] > 0
-    assert other.net._runtime.native.memory()["layouts"] == 0
+    assert net.net._runtime.engine.memory()["layouts"] > 0
+    assert other.net._runtime.engine.memory()["layouts"] == 0
     other.net.trim()
     np.testing.assert_array_equal(
         other.forward({"x": records})["ip"], net.forward({"x": records})["ip"]

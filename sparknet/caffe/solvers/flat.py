@@ -86,6 +86,7 @@ class Flat:
         self._slice[2].take(rule, settings, **numbers)
 
     def _check_bound(self) -> None:
+        self._runtime.parameters.to_host()
         now = [owner.array for owner in self._owners]
         if any(one is not other for one, other in zip(now, self._bound, strict=True)):
             self._bind()

@@ -78,7 +78,7 @@ def test_a_window_for_each_channel(sizes: tuple[int, ...], function: str, summed
     net.time_layers(True)
     net.forward()
     names = [node.name for node in net.graph.nodes]
-    methods = net._runtime.native.methods(names.index("y"))
+    methods = net._runtime.engine.methods(names.index("y"))
     assert methods["forward"].startswith("planes: ")
     times = net._runtime.times()[0]
     assert all(times[names.index(name)] == 0 for name in ("sum", "f") if name in names)
@@ -106,7 +106,7 @@ def test_points_before_them(sizes: tuple[int, ...], inputs: int, ends: tuple[str
     net = caffe.Net.from_proto(message(case, {}), caffe.TEST, keep_blobs=False)
     net.forward()
     number = [node.name for node in net.graph.nodes].index("wide")
-    is_joined = net._runtime.native.methods(number)["forward"].startswith("expanded: ")
+    is_joined = net._runtime.engine.methods(number)["forward"].startswith("expanded: ")
     assert is_joined == (height * width >= 100)
 
 
@@ -142,7 +142,7 @@ def test_groups_of_few_channels(
     net = caffe.Net.from_proto(message(case, {}), caffe.TEST, keep_blobs=False, precision=precision)
     net.forward()
     number = [node.name for node in net.graph.nodes].index("y")
-    assert net._runtime.native.methods(number)["forward"].startswith("groups: ")
+    assert net._runtime.engine.methods(number)["forward"].startswith("groups: ")
 
 
 def test_the_mean_of_each_channel() -> None:

@@ -1,0 +1,468 @@
+"""TorchNet: a net's passes by PyTorch, with the methods of `sparknet.native.net.NativeNet`.
+
+Layers have numbers, blobs have memory (`sparknet.torch.memory`), and each type is a function from
+tensors to tensors (`sparknet.torch.translations`).  The gradient of a layer is torch's own, of
+that layer alone, so that every blob has one, passes may begin and end anywhere, and blobs may be
+changed between layers.  A type without a function is computed by the native engine, as a net of
+one layer (`sparknet.torch.native_layer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from time import perf_counter_ns
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparknet.errors import SpecError
+from sparknet.native import NDArray
+from sparknet.torch.layer import TorchBlob, TorchLayer, TorchParam, flat_of, hold
+from sparknet.torch.memory import Buffer, DevicePlace
+from sparknet.torch.native_layer import NativeLayer
+from sparknet.torch.random import Random
+from sparknet.torch.translations.table import wide
+
+Shape = tuple[int, ...]
+
+HOST = "Host"
+"""Layers that live in Python, between passes; their tops are filled from outside."""
+SOURCES = {HOST, "Input"}
+PRODUCTS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+
+
+class TorchNet:
+    """The memory and the passes of one net, on one device."""
+
+    views_stay = True
+    """Whether an array that was handed out shows what later passes compute."""
+
+    def __init__(
+        self, train: bool, seed: int, precision: str, device: str, apart: bool = False
+    ) -> None:
+        self.place = DevicePlace.named(device, apart)
+        self.views_stay = not self.place.apart
+        self.train, self.seed_now = train, seed
+        self.precision, self.product = precision, PRODUCTS[precision]
+        self._blobs: list[TorchBlob] = []
+        self._params: list[TorchParam] = []
+        self._flats: dict[int, Buffer] = {}
+        self._layers: list[TorchLayer] = []
+        self._shares = False
+        self._last_readers: list[list[TorchBlob]] = []
+        self._timed = False
+        self._checks: list[tuple[TorchLayer, Tensor, Callable[[], str]]] = []
+
+    # -- building ------------------------------------------------------------------------
+
+    def use_int8(self, layer: int, on: bool = True) -> None:
+        if on:
+            raise SpecError("the engine torch has no precision='int8': use the native engine")
+
+    def set_step(self, blob: int, step: float, is_signed: bool, may_be_int8: bool) -> None:
+        """Steps are for eight bits, which this engine does not have."""
+
+    def share_blobs(self) -> None:
+        """Let go of blobs once their last reader has run."""
+        self._shares = True
+
+    def want_blob(self, blob: int) -> None:
+        self._blobs[blob].wanted = True
+
+    def add_blob(self, name: str, shape: Sequence[int]) -> int:
+        self._blobs.append(TorchBlob(name, self.place))
+        self.reshape_blob(len(self._blobs) - 1, shape)
+        return len(self._blobs) - 1
+
+    def reshape_blob(self, blob: int, shape: Sequence[int]) -> None:
+        self._blobs[blob].reshape(tuple(shape), keep=False)
+
+    def extend_blob(self, blob: int, shape: Sequence[int]) -> None:
+        self._blobs[blob].reshape(tuple(shape), keep=True)
+
+    def hold(self, *arrays: NDArray) -> None:
+        """Buffers that parameters will be parts of."""
+        for array in arrays:
+            self._flats[array.address] = hold(array, self.place)
+
+    def add_param(self, data: NDArray, diff: NDArray) -> int:
+        self._params.append(TorchParam(data, diff, self.place))
+        return len(self._params) - 1
+
+    def share_param(self, param: int, data: NDArray) -> None:
+        self._params[param].share(data, self.place)
+
+    def add_layer(
+        self,
+        type_name: str,
+        name: str,
+        bottoms: Sequence[int],
+        tops: Sequence[int],
+        params: Sequence[int],
+    ) -> int:
+        layer = TorchLayer(
+            len(self._layers),
+            type_name,
+            name,
+            train=self.train,
+            product=self.product,
+            seed=self.seed_now,
+            place=self.place,
+            check=self.check,
+        )
+        layer.bottoms = [self._blobs[blob] for blob in bottoms]
+        layer.tops = [self._blobs[blob] for blob in tops]
+        layer.params = [self._params[param] for param in params]
+        layer.propagate = [False] * len(bottoms)
+        layer.learns = [False] * len(params)
+        layer.loss_weights = [0.0] * len(tops)
+        self._layers.append(layer)
+        return layer.number
+
+    def set_options(self, layer: int, values: Mapping[str, Any]) -> None:
+        one = self._layers[layer]
+        one.options = dict(values)
+        one.native = None
+
+    def set_gradients(
+        self, layer: int, backward: bool, propagate: Sequence[bool], learns: Sequence[bool]
+    ) -> None:
+        one = self._layers[layer]
+        one.backward, one.propagate, one.learns = backward, list(propagate), list(learns)
+        one.native = None
+
+    def set_loss_weights(self, layer: int, weights: Sequence[float]) -> None:
+        self._layers[layer].loss_weights = list(weights)
+        self._layers[layer].native = None
+
+    def prepare(self, first: int, last: int) -> None:
+        for layer in self._layers[first : last + 1]:
+            layer.record = None
+            if layer.is_view:
+                self._bind(layer)
+            for top, weight in zip(layer.tops, layer.loss_weights, strict=True):
+                if weight:
+                    top.diff.fill(weight, top.shape)
+            if self._needs_native(layer):
+                self._prepare_native(layer)
+        self._find_last_readers()
+
+    @staticmethod
+    def _bind(layer: TorchLayer) -> None:
+        bottom = layer.bottoms[0]
+        for top in layer.tops:
+            top.data = bottom.data
+            if layer.type not in ("Split", "RecordWeights"):
+                top.diff = bottom.diff
+        if layer.type == "RecordWeights":
+            layer.tops[0].weights = layer.bottoms[1]
+
+    def _needs_native(self, layer: TorchLayer) -> bool:
+        return layer.translation is None and layer.type not in SOURCES and not layer.is_view
+
+    def _prepare_native(self, layer: TorchLayer) -> None:
+        if layer.native is None:
+            layer.native = NativeLayer(layer, self.train, self.seed_now)
+        layer.native.prepare()
+
+    def fallbacks(self) -> dict[str, str]:
+        """Layers that the native engine computes, and their types."""
+        return {layer.name: layer.type for layer in self._layers if self._needs_native(layer)}
+
+    def _find_last_readers(self) -> None:
+        """After which layer each blob's memory may go."""
+        last: dict[int, int] = {}
+        memories: dict[int, list[TorchBlob]] = {}
+        for blob in self._blobs:
+            memories.setdefault(id(blob.data), []).append(blob)
+        for layer in self._layers:
+            for blob in (*layer.bottoms, *layer.tops):
+                last[id(blob.data)] = layer.number
+        self._last_readers = [[] for _ in self._layers]
+        for key, number in last.items():
+            if not any(blob.wanted for blob in memories[key]):
+                self._last_readers[number].append(memories[key][0])
+
+    # -- passes --------------------------------------------------------------------------
+
+    def check(self, layer: TorchLayer, fine: Tensor, message: Callable[[], str]) -> None:
+        """At once on the CPU; elsewhere at the end of the pass, which is not held up."""
+        if self.place.device.type != "cpu":
+            self._checks.append((layer, fine, message))
+        elif not bool(fine):
+            layer.refuse(message())
+
+    def _settle_checks(self) -> None:
+        checks, self._checks = self._checks, []
+        for layer, fine, message in checks:
+            if not bool(fine):
+                layer.refuse(message())
+
+    def _precisely(self) -> AbstractContextManager[Any]:
+        """The process's switches of TensorFloat-32, as this net wants them."""
+        stack = ExitStack()
+        if self.place.device.type == "cuda":
+            wanted = self.precision == "tf32"
+            for switches in (torch.backends.cuda.matmul, torch.backends.cudnn):
+                stack.callback(setattr, switches, "allow_tf32", switches.allow_tf32)
+                switches.allow_tf32 = wanted
+        return stack
+
+    def forward(self, first: int, last: int) -> float:
+        loss: Tensor | None = None
+        for flat in self._used_flats():
+            flat.to_device()
+        with self._precisely():
+            for layer in self._layers[first : last + 1]:
+                began = perf_counter_ns() if self._timed else 0
+                self._forward(layer)
+                for top, weight in zip(layer.tops, layer.loss_weights, strict=True):
+                    if weight:
+                        part = torch.vdot(
+                            top.values().reshape(-1).to(wide(top.values())),
+                            top.gradient().reshape(-1).to(wide(top.values())),
+                        )
+                        loss = part if loss is None else loss + part
+                if self._shares:
+                    for blob in self._last_readers[layer.number]:
+                        if not any(one.wanted for one in self._blobs if one.data is blob.data):
+                            blob.data.drop()
+                if self._timed:
+                    self._wait()
+                    layer.forward_ns += perf_counter_ns() - began
+        found = 0.0 if loss is None else float(loss)
+        self._settle_checks()
+        return found
+
+    def _used_flats(self) -> list[Buffer]:
+        flats = {id(flat): flat for param in self._params for flat in (param.flat, param.flat_diff)}
+        return list(flats.values())
+
+    def _forward(self, layer: TorchLayer) -> None:
+        if layer.type in SOURCES or layer.is_view:
+            return
+        if layer.native is not None:
+            layer.native.forward()
+            return
+        assert layer.translation is not None
+        layer.record = None
+        notes = layer.backward
+        in_place = notes and any(top.data.is_fixed for top in layer.tops)
+        with torch.set_grad_enabled(notes):
+            bottoms = []
+            for number, bottom in enumerate(layer.bottoms):
+                values = bottom.values().detach()
+                if in_place and any(top.data is bottom.data for top in layer.tops):
+                    values = values.clone()  # the gradient needs what will be overwritten
+                propagates = notes and layer.propagate[number]
+                bottoms.append(values.requires_grad_() if propagates else values)
+            params = [
+                param.values.data.requires_grad_(notes and learns)
+                for param, learns in zip(layer.params, layer.learns, strict=True)
+            ]
+            made = layer.translation.compute(layer, bottoms, params)
+        tops: list[Tensor] = list(made) if isinstance(made, tuple) else [made]
+        if layer.translation.writes_params:
+            for param in layer.params:
+                param.flat.changed()
+        theirs = {
+            id(blob.data): values for blob, values in zip(layer.bottoms, bottoms, strict=True)
+        }
+        for top, values in zip(layer.tops, tops, strict=True):
+            if tuple(values.shape) != top.shape:
+                top.reshape(tuple(values.shape), keep=False)
+            top.data.write(_own(values.detach(), theirs.values()))
+        if notes:
+            layer.record = (tops, bottoms, params)
+
+    def backward(self, first: int, last: int, overwrite: bool = False) -> None:
+        """Run layers first down to last; with ``overwrite`` parameter gradients start from zero."""
+        for flat in self._used_flats():
+            flat.to_device()
+        if overwrite:
+            for flat in {id(param.flat_diff): param.flat_diff for param in self._params}.values():
+                flat.clear()
+        with self._precisely():
+            for layer in reversed(self._layers[last : first + 1]):
+                if not layer.backward:
+                    continue
+                began = perf_counter_ns() if self._timed else 0
+                self._backward(layer)
+                if self._timed:
+                    self._wait()
+                    layer.backward_ns += perf_counter_ns() - began
+        self._settle_checks()
+
+    def _backward(self, layer: TorchLayer) -> None:
+        if layer.type in SOURCES:
+            return
+        if layer.is_view:
+            self._backward_view(layer)
+        elif layer.native is not None:
+            layer.native.backward()
+        else:
+            self._backward_translated(layer)
+
+    @staticmethod
+    def _backward_view(layer: TorchLayer) -> None:
+        bottom = layer.bottoms[0]
+        if layer.type == "RecordWeights":
+            if layer.propagate[1]:
+                layer.refuse("the weights of records take no gradient")
+            weights = layer.bottoms[1].values().reshape(-1)
+            sizes = [layer.options[name] for name in ("before", "records", "after")]
+            spread = layer.tops[0].gradient().reshape(sizes)
+            if layer.propagate[0]:
+                bottom.diff.write((spread * weights[:, None]).reshape(bottom.shape))
+        elif layer.type == "Split" and layer.propagate[0]:
+            total, *more = [top.gradient() for top in layer.tops]
+            for one in more:
+                total = total + one
+            bottom.diff.write(total if more else total.clone())
+
+    def _backward_translated(self, layer: TorchLayer) -> None:
+        assert layer.translation is not None
+        _refuse_gradients(layer)
+        if layer.record is None:  # the forward pass has ended early
+            self._forward(layer)
+            assert layer.record is not None
+        tops, bottoms, params = layer.record
+        wanted = [one for one in (*bottoms, *params) if one.requires_grad]
+        pairs = [
+            (made, top.gradient())
+            for made, top in zip(tops, layer.tops, strict=True)
+            if made.requires_grad
+        ]
+        found: list[Tensor | None] = [None] * len(wanted)
+        if pairs and wanted:
+            made, given = zip(*pairs, strict=True)
+            found = list(
+                torch.autograd.grad(made, wanted, given, retain_graph=True, allow_unused=True)
+            )
+        gradients = dict(zip(map(id, wanted), found, strict=True))
+        sources = [gradient for _, gradient in pairs]
+        for param, values in zip(layer.params, params, strict=True):
+            gradient = gradients.get(id(values))
+            if gradient is not None:
+                param.gradient.add_(gradient)
+                param.flat_diff.changed()
+        for blob, values in zip(layer.bottoms, bottoms, strict=True):
+            if not values.requires_grad:
+                continue
+            gradient = gradients.get(id(values))
+            if gradient is None:
+                blob.diff.fill(0.0, blob.shape)
+            else:
+                blob.diff.write(_own(gradient, sources))
+
+    # -- random numbers ------------------------------------------------------------------
+
+    def seed(self, seed: int) -> None:
+        self.seed_now = seed
+        for layer in self._layers:
+            layer.random = Random(seed, layer.number)
+            if layer.native is not None:
+                layer.native.seed(seed)
+
+    def draws(self) -> list[int]:
+        return [
+            layer.native.draws() if layer.native is not None else layer.random.draws
+            for layer in self._layers
+        ]
+
+    def set_draws(self, draws: Sequence[int]) -> None:
+        if len(draws) != len(self._layers):
+            raise SpecError(f"{len(draws)} draws do not fit {len(self._layers)} layers")
+        for layer, count in zip(self._layers, draws, strict=True):
+            layer.random.draws = int(count)
+            if layer.native is not None:
+                layer.native.set_draws(int(count))
+
+    # -- clocks and memory ---------------------------------------------------------------
+
+    def _wait(self) -> None:
+        if self.place.device.type == "cuda":
+            torch.cuda.synchronize(self.place.device)
+
+    def time(self, on: bool) -> None:
+        self._timed = on
+        for layer in self._layers:
+            layer.forward_ns = layer.backward_ns = 0
+
+    def times(self) -> tuple[list[float], list[float]]:
+        return (
+            [float(layer.forward_ns) for layer in self._layers],
+            [float(layer.backward_ns) for layer in self._layers],
+        )
+
+    def methods(self, layer: int) -> dict[str, str]:
+        one = self._layers[layer]
+        if one.native is not None:
+            return {name: f"native: {how}" for name, how in one.native.methods().items()}
+        return {}
+
+    def blob_shape(self, blob: int) -> Shape:
+        return self._blobs[blob].shape
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of blobs; what torch keeps besides is torch's to tell."""
+        memories = {id(one): one for blob in self._blobs for one in (blob.data, blob.diff)}
+        rows = sum(one.bytes() for one in memories.values())
+        return {"rows": rows, "layouts": 0, "scratch": 0, "pages": rows}
+
+    def trim(self) -> None:
+        """Let go of what only a backward pass would read."""
+        for layer in self._layers:
+            layer.record = None
+
+    # -- what programs see ---------------------------------------------------------------
+
+    def adopt(self, blob: int, values: NDArray) -> bool:
+        one = self._blobs[blob]
+        one.data.on_host(one.shape).copy_from(values)
+        return False
+
+    def blob_array(self, blob: int, diff: bool = False) -> NDArray:
+        one = self._blobs[blob]
+        one.wanted = True
+        return (one.diff if diff else one.data).on_host(one.shape)
+
+    def at_host(self, array: NDArray) -> NDArray:
+        """The newest parameters lie in the array now, and what is written there counts."""
+        if self.place.apart:
+            flat_of(array, self.place).to_host()
+        return array
+
+    def clear(self, array: NDArray) -> None:
+        """Parameters' gradients become zeros."""
+        flat_of(array, self.place).clear()
+
+
+def _own(values: Tensor, others: Any) -> Tensor:
+    """The values in memory that is none of the others'."""
+    memory = values.untyped_storage().data_ptr()
+    if any(one.untyped_storage().data_ptr() == memory for one in others):
+        return values.clone(memory_format=torch.contiguous_format)
+    return values
+
+
+def _refuse_gradients(layer: TorchLayer) -> None:
+    """Caffe: NOT_IMPLEMENTED."""
+    assert layer.translation is not None
+    for number, propagates in enumerate(layer.propagate):
+        if not propagates:
+            continue
+        name = layer.bottoms[number].name
+        if layer.translation.no_gradient:
+            layer.refuse(
+                f"has no gradient, but one is asked for bottom '{name}'; leave force_backward out, "
+                "or set propagate_down: false"
+            )
+        what = layer.translation.without_gradient(len(layer.bottoms)).get(number)
+        if what is not None:
+            layer.refuse(
+                f"has no gradient for the {what}, bottom '{name}'; leave force_backward out, or "
+                "set propagate_down: false for it"
+            )

@@ -1,0 +1,147 @@
+"""Blobs, parameters and layers of a net that torch computes."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, TypeAlias
+
+import torch
+from torch import Tensor
+
+from sparknet.errors import LayerError, SpecError
+from sparknet.native import NDArray
+from sparknet.torch.memory import Buffer, DevicePlace, Memory
+from sparknet.torch.random import Draw, Random
+from sparknet.torch.translations import TABLE
+
+Shape = tuple[int, ...]
+Check: TypeAlias = Callable[["TorchLayer", Tensor, Callable[[], str]], None]
+
+VIEWS = {"Split", "Reshape", "Flatten", "RecordWeights"}
+"""Their tops are their first bottom; of all but Split so are the gradients."""
+
+_FLATS: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()
+"""Parameters that engines hold, by where they lie: nets that share values share the copy on the
+device too."""
+
+
+class TorchBlob:
+    """Values and gradient."""
+
+    def __init__(self, name: str, place: DevicePlace) -> None:
+        self.name = name
+        self.shape: Shape = ()
+        self.data, self.diff = Memory(place, 1), Memory(place, 1)
+        self.wanted = False
+        self.weights: TorchBlob | None = None
+
+    def reshape(self, shape: Shape, keep: bool) -> None:
+        size = 1
+        for one in shape:
+            size *= one
+        self.shape = shape
+        self.data.resize(size, keep)
+        self.diff.resize(size, keep)
+
+    def values(self) -> Tensor:
+        return self.data.read(self.shape)
+
+    def gradient(self) -> Tensor:
+        return self.diff.read(self.shape)
+
+
+class TorchParam:
+    """A parameter under one of its shapes."""
+
+    def __init__(self, data: NDArray, diff: NDArray, place: DevicePlace) -> None:
+        self.data, self.diff = data, diff
+        self.flat, self.flat_diff = flat_of(data, place), flat_of(diff, place)
+        self.values, self.gradient = self.flat.part(data), self.flat_diff.part(diff)
+
+    def share(self, data: NDArray, place: DevicePlace) -> None:
+        self.data, self.flat = data, flat_of(data, place)
+        self.values = self.flat.part(data)
+
+
+def flat_of(array: NDArray, place: DevicePlace) -> Buffer:
+    """The buffer that an array is a part of; one of its own, if nobody holds such a buffer."""
+    found = _FLATS.get(array.address)
+    if found is None:
+        found = next(
+            (flat for flat in list(_FLATS.values()) if flat.begin <= array.address < flat.end), None
+        )
+    if found is None:
+        return hold(array, place)
+    if found.place != place:
+        raise SpecError(
+            f"a net on {place.device} cannot share the weights of a net on {found.place.device}"
+        )
+    return found
+
+
+def hold(array: NDArray, place: DevicePlace) -> Buffer:
+    """Keep a whole buffer on the device."""
+    flat = Buffer(place, array)
+    _FLATS[flat.begin] = flat
+    return flat
+
+
+class TorchLayer:
+    """A layer in its place, as translations see it (`translations.table.Layer`)."""
+
+    def __init__(
+        self,
+        number: int,
+        type_name: str,
+        name: str,
+        *,
+        train: bool,
+        product: torch.dtype,
+        seed: int,
+        place: DevicePlace,
+        check: Check,
+    ) -> None:
+        self.number, self.type, self.name = number, type_name, name
+        self.train, self.product, self.place = train, product, place
+        self._check = check
+        self.bottoms: list[TorchBlob] = []
+        self.tops: list[TorchBlob] = []
+        self.params: list[TorchParam] = []
+        self.options: Mapping[str, Any] = {}
+        self.backward = False
+        self.propagate: list[bool] = []
+        self.learns: list[bool] = []
+        self.loss_weights: list[float] = []
+        self.state: dict[str, Any] = {}
+        self.random = Random(seed, number)
+        self.translation = TABLE.get(type_name)
+        self.native: Any = None
+        """The layer in the native engine, where torch does not compute it."""
+        self.record: tuple[list[Tensor], list[Tensor], list[Tensor]] | None = None
+        """Tops, bottoms and parameters of the last forward pass, with torch's own notes."""
+        self.forward_ns = self.backward_ns = 0
+
+    @property
+    def top_shapes(self) -> list[Shape]:
+        return [top.shape for top in self.tops]
+
+    @property
+    def record_weights(self) -> Tensor | None:
+        weights = self.bottoms[0].weights
+        return None if weights is None else weights.values()
+
+    def draw(self) -> Draw:
+        return self.random.draw()
+
+    def check(self, fine: Tensor, message: Callable[[], str]) -> None:
+        self._check(self, fine, message)
+
+    def refuse(self, message: str) -> NoReturn:
+        raise LayerError(self.name, f"{self.type}: {message}")
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the tops are the first bottom (Caffe: ShareData)."""
+        one = len(self.bottoms) == len(self.tops) == 1
+        return self.type in VIEWS or (one and self.type in ("Concat", "Slice"))

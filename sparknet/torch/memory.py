@@ -1,0 +1,185 @@
+"""The values of a blob: on a device, and on the host where a program looks at them.
+
+On the CPU both are the same memory.  Elsewhere, or where a test asks for it, they are kept apart
+and follow the rule of Caffe's syncedmem.cpp: whoever asks for one side gets the newest values
+there, and may have changed them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparknet.native import NDArray
+
+
+@dataclass(frozen=True)
+class DevicePlace:
+    """Where an engine computes."""
+
+    device: torch.device
+    apart: bool
+    """Whether values on the host are copies."""
+
+    @staticmethod
+    def named(name: str, apart: bool = False) -> DevicePlace:
+        device = torch.device(name)
+        return DevicePlace(device, apart or device.type != "cpu")
+
+    def zeros(self, count: int) -> Tensor:
+        return torch.zeros(count, dtype=torch.float32, device=self.device)
+
+    def copy_of(self, values: Tensor) -> Tensor:
+        """Values of the host, on the device."""
+        return values.to(self.device, copy=True)
+
+
+class Newest(Enum):
+    HOST = auto()
+    DEVICE = auto()
+    BOTH = auto()
+
+
+class Memory:
+    """The values of one blob, or of several that share them."""
+
+    def __init__(self, place: DevicePlace, count: int) -> None:
+        self._place = place
+        self._values: Tensor | None = None
+        """On the device, in any shape; at least as many as the blob has.  None: zeros."""
+        self._host: Tensor | None = None
+        self._newest = Newest.DEVICE
+        self._capacity = count
+        self._looked_at = False
+
+    def resize(self, count: int, keep: bool) -> None:
+        """Room for so many values; ``keep`` leaves those that there are in their places."""
+        if count <= self._capacity:
+            return
+        before = (
+            self._flat() if keep and (self._values is not None or self._host is not None) else None
+        )
+        self._values = self._host = None
+        self._newest, self._looked_at = Newest.DEVICE, False
+        self._capacity = count
+        if before is not None:
+            self._values = self._place.zeros(count)
+            self._values[: before.numel()] = before
+
+    def read(self, shape: Sequence[int]) -> Tensor:
+        """The newest values, on the device."""
+        if self._newest is Newest.HOST:
+            assert self._host is not None
+            self._values = self._place.copy_of(self._host)
+            self._newest = Newest.BOTH
+        if self._values is None:
+            self._values = self._place.zeros(self._capacity)
+        values = self._values
+        if values.shape == tuple(shape):
+            return values
+        flat = values.reshape(-1)
+        count = int(np.prod(shape, dtype=np.int64))
+        return (flat if flat.numel() == count else flat[:count]).view(tuple(shape))
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether a program holds a view of the very memory that layers compute with."""
+        return self._looked_at and not self._place.apart
+
+    def write(self, values: Tensor) -> None:
+        """New values, which this may keep."""
+        values = values.detach()
+        if self.is_fixed:
+            assert self._values is not None
+            flat = self._values.view(-1)[: values.numel()]
+            flat.copy_(values.reshape(-1))
+            return
+        self._values = values if self._place.apart else values.contiguous()
+        self._capacity = values.numel()
+        self._newest = Newest.DEVICE
+
+    def _flat(self) -> Tensor:
+        """All values on the device, in a row."""
+        self.read((self._capacity,))
+        assert self._values is not None
+        self._values = self._values.reshape(-1)
+        return self._values
+
+    def drop(self) -> None:
+        """Forget values that nobody reads again."""
+        if not self.is_fixed:
+            self._values = self._host = None
+            self._newest = Newest.DEVICE
+
+    def on_host(self, shape: Sequence[int]) -> NDArray:
+        """The newest values as an array, which a program may write to."""
+        flat = self._flat() if self._newest is not Newest.HOST else None
+        self._looked_at = True
+        if self._place.apart:
+            if flat is not None:
+                if self._host is None or self._host.numel() != flat.numel():
+                    self._host = torch.empty(flat.numel(), dtype=torch.float32)
+                    self._newest = Newest.DEVICE
+                if self._newest is Newest.DEVICE:
+                    self._host.copy_(flat)
+            self._newest = Newest.HOST
+            flat = self._host
+        assert flat is not None
+        count = int(np.prod(shape, dtype=np.int64))
+        return NDArray.view(flat.numpy()[:count].reshape(tuple(shape)))
+
+    def fill(self, value: float, shape: Sequence[int]) -> None:
+        self.write(torch.full(tuple(shape), value, device=self._place.device))
+
+    def bytes(self) -> int:
+        sides = (self._values, self._host)
+        return sum(4 * side.numel() for side in sides if side is not None)
+
+
+class Buffer:
+    """Numbers that somebody gave, a net's parameters or their gradients, and their copy on the
+    device."""
+
+    def __init__(self, place: DevicePlace, values: NDArray) -> None:
+        self._array = values  # keeps the memory, and so the address
+        self._place = place
+        self._host = torch.from_numpy(np.asarray(values).reshape(-1))
+        self._values = place.zeros(self._host.numel()) if place.apart else self._host
+        self._newest = Newest.HOST if place.apart else Newest.BOTH
+        self.begin = values.address
+        self.end = self.begin + max(values.nbytes, 1)
+
+    @property
+    def place(self) -> DevicePlace:
+        return self._place
+
+    def part(self, array: NDArray) -> Tensor:
+        """The same values as the array, on the device."""
+        first = (array.address - self.begin) // 4
+        return self._values[first : first + array.size].view(tuple(array.shape))
+
+    def to_device(self) -> None:
+        if self._newest is Newest.HOST:
+            self._values.copy_(self._host)
+            self._newest = Newest.BOTH
+
+    def changed(self) -> None:
+        """The device has written to it."""
+        if self._place.apart:
+            self._newest = Newest.DEVICE
+
+    def to_host(self) -> None:
+        """The newest values lie in the array, and what is written there counts."""
+        if self._newest is Newest.DEVICE:
+            self._host.copy_(self._values)
+        if self._place.apart:
+            self._newest = Newest.HOST
+
+    def clear(self) -> None:
+        self._values.zero_()
+        self.changed()

@@ -1,0 +1,176 @@
+"""Convolution, Deconvolution and Im2col, over any number of axes."""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sparknet.torch.translations.table import Tensors, Tops, Translatable, translates
+
+_CONVOLVE = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
+_SPREAD = {
+    1: functional.conv_transpose1d,
+    2: functional.conv_transpose2d,
+    3: functional.conv_transpose3d,
+}
+
+
+def _narrow(layer: Translatable, *values: Tensor | None) -> list[Tensor | None]:
+    return [None if one is None else one.to(layer.product) for one in values]
+
+
+def _is_plain(layer: Translatable) -> bool:
+    """Whether torch has it: one to three axes, all of them positive."""
+    return len(layer.options["kernel"]) in _CONVOLVE
+
+
+@translates("Convolution", "Convolution3D", "ConvolutionDepthwise", "DepthwiseConvolution")
+def convolution(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return tuple(_convolved(layer, x, params) for x in bottoms)
+
+
+def _convolved(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
+    options = layer.options
+    axis, group = options["axis"], options["group"]
+    outer = x.shape[:axis]
+    bias = params[1] if options["bias_term"] else None
+    x = x.reshape(prod(outer), *x.shape[axis:])
+    if x.numel() == 0 or 0 in layer.top_shapes[0]:
+        return _nothing(layer, x, params)
+    x = _reached(layer, x)
+    if not _is_plain(layer):
+        y = _by_patches(layer, x, params[0], bias)
+    else:
+        convolve = _CONVOLVE[len(options["kernel"])]
+        x, weights, bias = _narrow(layer, x, params[0], bias)
+        y = convolve(
+            x,
+            weights,
+            bias,
+            stride=options["stride"],
+            padding=options["pad"],
+            dilation=options["dilation"],
+            groups=group,
+        ).to(torch.float32)
+    return y if len(outer) == 1 else y.reshape(*outer, *y.shape[1:])
+
+
+def _nothing(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
+    """A top without values, or one that no value reaches."""
+    y = x.new_zeros(layer.top_shapes[0])
+    for one in (x, *params):
+        y = y + one.sum() * 0
+    return y
+
+
+def _reached(layer: Translatable, x: Tensor) -> Tensor:
+    """Zeros behind an image that is smaller than the window: Caffe has one output there."""
+    options = layer.options
+    lacks = [
+        max(0, dilation * (kernel - 1) + 1 - size - 2 * pad)
+        for size, kernel, pad, dilation in zip(
+            x.shape[2:], options["kernel"], options["pad"], options["dilation"], strict=True
+        )
+    ]
+    if not any(lacks):
+        return x
+    return functional.pad(x, [pad for lack in reversed(lacks) for pad in (0, lack)])
+
+
+def _windows(layer: Translatable, x: Tensor) -> Tensor:
+    """x (N, C, sizes) as (N, C, kernel, outputs), by one axis after the other."""
+    options = layer.options
+    axes = len(options["kernel"])
+    pads = [pad for pad in reversed(options["pad"]) for _ in range(2)]
+    x = functional.pad(x, pads)
+    for number in range(axes):
+        kernel, stride = options["kernel"][number], options["stride"][number]
+        dilation = options["dilation"][number]
+        axis = 2 + number
+        reach = dilation * (kernel - 1) + 1
+        x = x.unfold(axis, reach, stride)[..., ::dilation]
+    kernels = range(2 + axes, 2 + 2 * axes)
+    return x.permute(0, 1, *kernels, *range(2, 2 + axes))
+
+
+def _by_patches(layer: Translatable, x: Tensor, weights: Tensor, bias: Tensor | None) -> Tensor:
+    group = layer.options["group"]
+    axes = len(layer.options["kernel"])
+    windows = _windows(layer, x)
+    sizes = windows.shape[2 + axes :]
+    windows = windows.reshape(x.shape[0], group, -1, prod(sizes))
+    y = weights.reshape(group, weights.shape[0] // group, -1) @ windows
+    y = y.reshape(x.shape[0], weights.shape[0], *sizes)
+    return y if bias is None else y + bias.reshape(-1, *(1,) * axes)
+
+
+@translates("Im2col")
+def im2col(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x = bottoms[0]
+    shape = layer.top_shapes[0]
+    if 0 in shape or x.numel() == 0:
+        return _nothing(layer, x, ())
+    x = _reached(
+        layer, x.flatten(0, layer.options["axis"] - 1) if layer.options["axis"] else x[None]
+    )
+    return _windows(layer, x).reshape(shape)
+
+
+@translates("Deconvolution", "Deconvolution3D")
+def deconvolution(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return tuple(_spread(layer, x, params) for x in bottoms)
+
+
+def _spread(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
+    options = layer.options
+    axis = options["axis"]
+    outer = x.shape[:axis]
+    bias = params[1] if options["bias_term"] else None
+    x = x.reshape(prod(outer), *x.shape[axis:])
+    if x.numel() == 0 or 0 in layer.top_shapes[0]:
+        return _nothing(layer, x, params)
+    axes = len(options["kernel"])
+    if axes not in _SPREAD:
+        y = _by_gradient(layer, x, params[0])
+        y = y if bias is None else y + bias.reshape(-1, *(1,) * axes)
+    else:
+        x, weights, bias = _narrow(layer, x, params[0], bias)
+        y = _SPREAD[axes](
+            x,
+            weights,
+            bias,
+            stride=options["stride"],
+            padding=options["pad"],
+            dilation=options["dilation"],
+            groups=options["group"],
+        ).to(torch.float32)
+    return y if len(outer) == 1 else y.reshape(*outer, *y.shape[1:])
+
+
+def _by_gradient(layer: Translatable, x: Tensor, weights: Tensor) -> Tensor:
+    """Over more axes than torch has: what each value adds to the places of its window."""
+    options = layer.options
+    group, axes = options["group"], len(options["kernel"])
+    top = layer.top_shapes[0][options["axis"] :]
+    rows = weights.reshape(group, weights.shape[0] // group, -1).transpose(1, 2)
+    patches = rows @ x.reshape(x.shape[0], group, x.shape[1] // group, -1)
+    patches = patches.reshape(x.shape[0], top[0], *options["kernel"], *x.shape[2:])
+    padded = [size + 2 * pad for size, pad in zip(top[1:], options["pad"], strict=True)]
+    y = x.new_zeros(x.shape[0], top[0], prod(padded))
+    places = torch.zeros([1] * (2 * axes), dtype=torch.int64)
+    for number in range(axes):
+        steps = torch.arange(options["kernel"][number]) * options["dilation"][number]
+        starts = torch.arange(x.shape[2 + number]) * options["stride"][number]
+        shape = [1] * (2 * axes)
+        shape[number], shape[axes + number] = len(steps), len(starts)
+        places = places * padded[number] + (steps[:, None] + starts).reshape(shape)
+    places = places.to(x.device)
+    flat = places.reshape(-1).expand(x.shape[0], top[0], -1)
+    y = y.scatter_add(2, flat, patches.reshape(x.shape[0], top[0], -1))
+    y = y.reshape(x.shape[0], top[0], *padded)
+    for number, pad in enumerate(options["pad"]):
+        y = y.narrow(2 + number, pad, top[1 + number])
+    return y

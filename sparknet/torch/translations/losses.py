@@ -1,0 +1,218 @@
+"""The losses, with Caffe's divisors, ignored labels and gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sparknet.torch.translations.table import Tensors, Tops, Translatable, translates, wide
+
+_LEAST = 1.1754943508222875e-38
+_TINY = 1e-20
+
+
+def labels_of(layer: Translatable, given: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+    """Class numbers, and which of them count; fractions are cut off, as Caffe does.
+
+    One that does not count, or is refused, is 0.
+    """
+    numbers = given.detach().trunc()
+    ignored = layer.options.get("ignore_label")
+    counted = torch.ones_like(numbers, dtype=torch.bool)
+    if ignored is not None:
+        counted = numbers != ignored
+    fine = (numbers >= 0) & (numbers < classes)
+    bad = counted & ~fine
+    layer.check(
+        ~bad.any(),
+        lambda: f"label {given[bad][0]:g} is out of range: there are {classes} classes",
+    )
+    chosen = torch.where(counted & fine, numbers, torch.zeros_like(numbers)).to(torch.int64)
+    return chosen, counted
+
+
+def divisor(layer: Translatable, outer: int, inner: int, counted: Tensor | None) -> Tensor | float:
+    """At least 1 (Caffe: loss_layer.cpp, GetNormalizer)."""
+    mode = layer.options["normalization"]
+    if mode == "valid":
+        if counted is None:
+            return float(max(1, outer * inner))
+        return counted.sum().clamp(min=1).to(torch.float32)
+    if mode == "pre_fixed":
+        return float(max(1.0, layer.options["pre_fixed_normalizer"]))
+    return float(max(1, {"full": outer * inner, "batch_size": outer}.get(mode, 1)))
+
+
+def _weighed(layer: Translatable, items: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Each item times the weight of its record; items lie as the first bottom's axes do."""
+    weights = layer.record_weights
+    if weights is None:
+        return items
+    axis = weights.dim() - 1
+    rows = 1
+    for size in shape[: axis + 1]:
+        rows *= size
+    each = max(1, items.numel() // rows) if rows else 1
+    spread = weights.reshape(-1).repeat(max(1, rows // max(1, weights.numel())))
+    return items.reshape(-1) * spread.repeat_interleave(each)
+
+
+@translates("SoftmaxWithLoss", without_gradient={1: "labels"})
+def softmax_with_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    options = layer.options
+    outer, channels, inner = options["outer"], options["channels"], options["inner"]
+    x = bottoms[0].reshape(outer, channels, inner)
+    if x.numel() == 0:
+        return tuple(x.new_zeros(shape) + x.sum() * 0 for shape in layer.top_shapes)
+    labels, counted = labels_of(layer, bottoms[1], channels)
+    labels, counted = labels.reshape(outer, inner), counted.reshape(outer, inner)
+    logs = torch.log_softmax(x, 1)
+    own = logs.gather(1, labels.unsqueeze(1)).squeeze(1)
+    # Caffe's probabilities are at least FLT_MIN; its gradient is not cut off there.
+    losses = -(own + (own.detach().clamp(min=-87.3365447505531) - own.detach()))
+    if "class_weights" in options:
+        by_class = torch.tensor(options["class_weights"], dtype=torch.float32, device=x.device)
+        losses = losses * by_class[labels]
+    losses = torch.where(counted, losses, torch.zeros_like(losses))
+    total = _weighed_sum(layer, losses, bottoms[0])
+    loss = (total / divisor(layer, outer, inner, counted)).to(torch.float32)
+    more = (
+        logs.detach().exp().reshape(bottoms[0].shape),
+        losses.detach().reshape(bottoms[1].shape),
+    )
+    return (loss, *more[: len(layer.top_shapes) - 1])
+
+
+@translates("InfogainLoss", without_gradient={1: "labels", 2: "infogain matrix"})
+def infogain_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    options = layer.options
+    outer, channels, inner = options["outer"], options["channels"], options["inner"]
+    x = bottoms[0].reshape(outer, channels, inner)
+    labels, counted = labels_of(layer, bottoms[1], channels)
+    labels, counted = labels.reshape(outer, inner), counted.reshape(outer, inner)
+    if len(bottoms) > 2:
+        matrix = bottoms[2]
+    else:
+        matrix = torch.as_tensor(options["matrix"], dtype=torch.float32, device=x.device)
+    rows = matrix.reshape(channels, channels)[labels].movedim(-1, 1)
+    logs = torch.log_softmax(x, 1)
+    floor = torch.log(torch.tensor(_TINY, device=x.device))
+    cut = logs + (logs.detach().clamp(min=floor) - logs.detach())
+    losses = -(rows * cut).sum(1)
+    losses = torch.where(counted, losses, torch.zeros_like(losses))
+    total = _weighed_sum(layer, losses, bottoms[0])
+    loss = (total / divisor(layer, outer, inner, counted)).to(torch.float32)
+    if len(layer.top_shapes) == 1:
+        return loss
+    return loss, logs.detach().exp().reshape(bottoms[0].shape)
+
+
+def _weighed_sum(layer: Translatable, losses: Tensor, data: Tensor) -> Tensor:
+    """The sum, with records' weights in its value: the gradient gets them where they join the
+    net."""
+    total = losses.sum(dtype=wide(losses))
+    if layer.record_weights is None:
+        return total
+    shown = _weighed(layer, losses.detach(), tuple(data.shape)).sum(dtype=wide(losses))
+    return total + (shown - total.detach())
+
+
+@translates("SigmoidCrossEntropyLoss", without_gradient={1: "targets"})
+def sigmoid_cross_entropy_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    options = layer.options
+    outer, inner = options["outer"], options["inner"]
+    x = bottoms[0].reshape(outer, inner)
+    targets = bottoms[1].detach().reshape(outer, inner)
+    losses = functional.binary_cross_entropy_with_logits(x, targets, reduction="none")
+    counted = None
+    if options["class_balanced"]:
+        zeros, ones = (targets == 0).sum(1, True), (targets == 1).sum(1, True)
+        share = zeros / (zeros + ones).clamp(min=1)
+        losses = losses * torch.where(
+            targets == 1, share, torch.where(targets == 0, 1 - share, torch.zeros_like(share))
+        )
+    if options["ignore_label"] is not None:
+        counted = targets.trunc() != options["ignore_label"]
+        losses = torch.where(counted, losses, torch.zeros_like(losses))
+    total = _weighed_sum(layer, losses, bottoms[0])
+    return (total / divisor(layer, outer, inner, counted)).to(torch.float32)
+
+
+def _items(layer: Translatable) -> int:
+    return max(1, int(layer.options["num"]))
+
+
+@translates("EuclideanLoss")
+def euclidean_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    distance = bottoms[0].reshape(-1) - bottoms[1].reshape(-1)
+    total = _weighed_sum(layer, distance * distance, bottoms[0])
+    return (total / _items(layer) / 2).to(torch.float32)
+
+
+@translates("HingeLoss", without_gradient={1: "labels"})
+def hinge_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    num, channels = layer.options["num"], layer.options["channels"]
+    labels, _ = labels_of(layer, bottoms[1], channels)
+    sign = torch.ones(num, channels, device=bottoms[0].device)
+    sign = sign.scatter(1, labels.reshape(-1, 1), -1.0)
+    margin = functional.relu(1 + sign * bottoms[0].reshape(num, channels))
+    if layer.options["norm"] == "l2":
+        margin = margin * margin
+    total = _weighed_sum(layer, margin, bottoms[0])
+    return (total / _items(layer)).to(torch.float32)
+
+
+@translates("MultinomialLogisticLoss", without_gradient={1: "labels"})
+def multinomial_logistic_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    num, channels = layer.options["num"], layer.options["channels"]
+    labels, _ = labels_of(layer, bottoms[1], channels)
+    own = bottoms[0].reshape(num, channels).gather(1, labels.reshape(-1, 1))
+    # Below the least probability the slope is that at it.
+    own = own + (own.detach().clamp(min=_TINY) - own.detach())
+    losses = -torch.log(own)
+    total = _weighed_sum(layer, losses, bottoms[0])
+    return (total / _items(layer)).to(torch.float32)
+
+
+class _Apart(torch.autograd.Function):
+    """What unlike pairs lack: the loss by the distance, and Caffe's gradient, which adds 1e-4 to
+    the distance that it divides by."""
+
+    @staticmethod
+    def forward(ctx: Any, difference: Tensor, margin: float, legacy: bool) -> Tensor:
+        squared = (difference * difference).sum(1, dtype=wide(difference)).to(torch.float32)
+        distance = squared.sqrt()
+        if legacy:
+            lack = (margin - squared).clamp(min=0)
+            factor = torch.where(
+                margin - squared > 0, -torch.ones_like(lack), torch.zeros_like(lack)
+            )
+            loss = lack
+        else:
+            lack = margin - distance
+            factor = torch.where(lack > 0, -lack / (distance + 1e-4), torch.zeros_like(lack))
+            loss = lack.clamp(min=0) ** 2
+        ctx.save_for_backward(2 * factor[:, None] * difference)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, None, None]:
+        return given[:, None] * ctx.saved_tensors[0], None, None
+
+
+@translates("ContrastiveLoss")
+def contrastive_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    options = layer.options
+    num, channels = options["num"], options["channels"]
+    same = bottoms[2].detach().reshape(-1)
+    fine = torch.isfinite(same)
+    layer.check(fine.all(), lambda: f"label {same[~fine][0]:f} is neither 0 nor 1")
+    difference = bottoms[0].reshape(num, channels) - bottoms[1].reshape(num, channels)
+    together = (difference * difference).sum(1)
+    apart = _Apart.apply(difference, options["margin"], options["legacy_version"])
+    losses = torch.where(same.trunc() != 0, together, apart)
+    total = _weighed_sum(layer, losses, bottoms[0])
+    return (total / _items(layer) / 2).to(torch.float32)

@@ -1,0 +1,182 @@
+"""Pooling and SPP, with Caffe's windows: rounded up, and averages over the padding as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sparknet.torch.random import Draw
+from sparknet.torch.translations.table import Tensors, Tops, Translatable, translates
+
+_LEAST = -3.4028234663852886e38
+"""-FLT_MAX: what an empty window has for a maximum."""
+_TINY = 1.1754943508222875e-38
+
+Pair = tuple[int, int]
+
+
+@translates("Pooling")
+def pooling(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    options = layer.options
+    size = layer.top_shapes[0][2:]
+    draw = layer.draw() if options["method"] == "stochastic" and layer.train else None
+    return pooled(layer, bottoms[0], options, (size[0], size[1]), draw)
+
+
+@translates("SPP")
+def spp(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, made, number = bottoms[0], [], 0
+    method = layer.options["method"]
+    draw = layer.draw() if method == "stochastic" and layer.train else None
+    for level in layer.options["levels"]:
+        size = level["output"]
+        made.append(pooled(layer, x, level, size, draw, number)[0])
+        number += x.shape[0] * x.shape[1] * size[0] * size[1]
+    if len(made) == 1:
+        return made[0]
+    return torch.cat([one.flatten(1) for one in made], 1)
+
+
+def pooled(
+    layer: Translatable,
+    x: Tensor,
+    options: Mapping[str, Any],
+    size: Pair,
+    draw: Draw | None,
+    number: int = 0,
+) -> tuple[Tensor, ...]:
+    method = options["method"]
+    if x.shape[0] * x.shape[1] * size[0] * size[1] == 0 or x.numel() == 0:
+        y = x.new_zeros(*x.shape[:2], *size) + x.sum() * 0
+        return (y, y) if len(layer.top_shapes) > 1 else (y,)
+    if max(_reach(options, size)) > 4 * max(x.shape[2:]) + 1024 and len(layer.top_shapes) == 1:
+        return (_by_slices(x, options, size),)
+    if method == "max":
+        return _largest(layer, x, options, size)
+    if method == "ave":
+        return (_mean(x, options, size),)
+    return (_picked(layer, x, options, size, draw, number),)
+
+
+def _by_slices(x: Tensor, options: Mapping[str, Any], size: Pair) -> Tensor:
+    """Where the padding would fill a memory: window by window."""
+    spans = [
+        [(max(o * stride - pad, 0), min(o * stride - pad + kernel, length)) for o in range(outputs)]
+        for outputs, stride, pad, kernel, length in zip(
+            size, options["stride"], options["pad"], options["kernel"], x.shape[2:], strict=True
+        )
+    ]
+    made = []
+    for top, bottom in spans[0]:
+        for left, right in spans[1]:
+            part = x[:, :, top:bottom, left:right].flatten(2)
+            if options["method"] == "max":
+                made.append(part.max(2)[0] if part.shape[2] else part.sum(2) + _LEAST)
+            else:
+                made.append(part.sum(2))
+    y = torch.stack(made, 2).reshape(*x.shape[:2], *size)
+    return y / _areas(x, options, size) if options["method"] == "ave" else y
+
+
+def _reach(options: Mapping[str, Any], size: Pair) -> Pair:
+    """How far the windows reach into the padded image."""
+    ends = [
+        (outputs - 1) * stride + kernel
+        for outputs, stride, kernel in zip(size, options["stride"], options["kernel"], strict=True)
+    ]
+    return (ends[0], ends[1])
+
+
+def _padded(x: Tensor, options: Mapping[str, Any], size: Pair, value: float) -> Tensor:
+    """The image with its padding, as far as windows reach: no more, no less."""
+    high, wide = _reach(options, size)
+    up, left = options["pad"]
+    below, right = high - up - x.shape[2], wide - left - x.shape[3]
+    if (up, below, left, right) == (0, 0, 0, 0):
+        return x
+    return functional.pad(x, (left, right, up, below), value=value)
+
+
+def _fits(x: Tensor, options: Mapping[str, Any], size: Pair) -> bool:
+    """Whether no window reaches past the padding: then torch's windows are Caffe's."""
+    return all(
+        reach <= length + 2 * pad
+        for reach, length, pad in zip(
+            _reach(options, size), x.shape[2:], options["pad"], strict=True
+        )
+    ) and all(
+        2 * pad <= kernel for pad, kernel in zip(options["pad"], options["kernel"], strict=True)
+    )
+
+
+def _largest(
+    layer: Translatable, x: Tensor, options: Mapping[str, Any], size: Pair
+) -> tuple[Tensor, ...]:
+    kernel, stride, pad = options["kernel"], options["stride"], options["pad"]
+    wants_mask = len(layer.top_shapes) > 1
+    if _fits(x, options, size) and not wants_mask:
+        y = functional.max_pool2d(x, kernel, stride, pad)
+        if tuple(y.shape[2:]) != size:
+            y = y[:, :, : size[0], : size[1]]
+        return (y,)
+    padded = _padded(x, options, size, _LEAST)
+    y, places = functional.max_pool2d(padded, kernel, stride, return_indices=True)
+    if not wants_mask:
+        return (y,)
+    rows = torch.div(places, padded.shape[3], rounding_mode="floor") - pad[0]
+    columns = places % padded.shape[3] - pad[1]
+    inside = (rows >= 0) & (rows < x.shape[2]) & (columns >= 0) & (columns < x.shape[3])
+    mask = torch.where(inside, rows * x.shape[3] + columns, -1)
+    return (y, mask.to(torch.float32))
+
+
+def _divisors(length: int, outputs: int, kernel: int, stride: int, pad: int) -> Tensor:
+    """The part of each window that lies in the image or its padding, up to its far edge."""
+    begin = torch.arange(outputs) * stride - pad
+    return torch.clamp(begin + kernel, max=length + pad) - begin
+
+
+def _areas(x: Tensor, options: Mapping[str, Any], size: Pair) -> Tensor:
+    kernel, stride, pad = options["kernel"], options["stride"], options["pad"]
+    rows, columns = (
+        _divisors(x.shape[2 + i], size[i], kernel[i], stride[i], pad[i]) for i in range(2)
+    )
+    return (rows[:, None] * columns).to(x)
+
+
+def _mean(x: Tensor, options: Mapping[str, Any], size: Pair) -> Tensor:
+    kernel, stride, pad = options["kernel"], options["stride"], options["pad"]
+    if _fits(x, options, size):
+        y = functional.avg_pool2d(x, kernel, stride, pad)
+        return y[:, :, : size[0], : size[1]] if tuple(y.shape[2:]) != size else y
+    sums = functional.avg_pool2d(_padded(x, options, size, 0.0), kernel, stride, divisor_override=1)
+    return sums / _areas(x, options, size)
+
+
+def _picked(
+    layer: Translatable,
+    x: Tensor,
+    options: Mapping[str, Any],
+    size: Pair,
+    draw: Draw | None,
+    number: int,
+) -> Tensor:
+    """STOCHASTIC: a value with a probability in proportion to it, or the mean of that."""
+    kernel, stride = options["kernel"], options["stride"]
+    marks = _padded(torch.ones_like(x[:1, :1]), options, size, 0.0)
+    windows, inside = (
+        one.unfold(2, kernel[0], stride[0]).unfold(3, kernel[1], stride[1]).flatten(4)
+        for one in (_padded(x, options, size, 0.0), marks)
+    )
+    if draw is None:
+        return (windows * windows).sum(4) / (windows.sum(4) + _TINY)
+    sums = windows.detach().double().cumsum(4)
+    wanted = draw.uniform(number + sums[..., 0].numel(), x.device)[number:]
+    goal = sums[..., -1:] * wanted.double().reshape(*sums.shape[:-1], 1)
+    found = (sums > goal) & (inside > 0)
+    first = found.to(torch.int8).argmax(4, keepdim=True)
+    return windows.gather(4, first).squeeze(4)

@@ -1,0 +1,112 @@
+"""LSTM, RNN and LSTMUnit, step by step (Caffe unrolls them into nets)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparknet.torch.translations.table import (
+    Tensors,
+    Tops,
+    Translatable,
+    matrix_product,
+    translates,
+)
+
+
+def _sums(layer: Translatable, bottoms: Tensors, params: Tensors) -> tuple[Tensor, list[Tensor]]:
+    """What the inputs add to each step's gates, (steps, streams, width), and the weights left."""
+    options = layer.options
+    steps, streams = options["steps"], options["streams"]
+    weights, bias, *rest = params
+    x = bottoms[0].reshape(steps * streams, options["inputs"])
+    sums = (matrix_product(layer, x, weights.t()) + bias).reshape(steps, streams, len(bias))
+    if options["static_inputs"]:
+        fixed, *rest = rest
+        static = bottoms[2].reshape(streams, options["static_inputs"])
+        sums = sums + static @ fixed.t()
+    return sums, rest
+
+
+def _first(layer: Translatable, bottoms: Tensors) -> list[Tensor]:
+    """The states before the first step: given, or those after the last step of the pass before.
+    No gradient reaches them."""
+    options = layer.options
+    shape = (options["streams"], options["num_output"])
+    many = options["states"]
+    if options["expose_hidden"]:
+        return [one.detach().reshape(shape) for one in bottoms[len(bottoms) - many :]]
+    kept: list[Tensor] | None = layer.state.get("states")
+    size = shape[0] * shape[1]
+    if kept is None or kept[0].numel() < size:  # a larger memory begins with zeros, as Caffe's
+        kept = layer.state["states"] = [bottoms[0].new_zeros(size) for _ in range(many)]
+    return [one[:size].reshape(shape) for one in kept]
+
+
+def _last(layer: Translatable, states: list[Tensor]) -> tuple[Tensor, ...]:
+    if layer.options["expose_hidden"]:
+        return tuple(one.detach().unsqueeze(0) for one in states)
+    layer.state["states"] = [
+        torch.cat((now.detach().reshape(-1), before[now.numel() :]))
+        for now, before in zip(states, layer.state["states"], strict=True)
+    ]
+    return ()
+
+
+def _stacked(layer: Translatable, made: list[Tensor], x: Tensor) -> Tensor:
+    return torch.stack(made) if made else x.new_zeros(layer.top_shapes[0]) + x.sum()
+
+
+def lstm_cell(cont: Tensor, cell: Tensor, gates: Tensor) -> tuple[Tensor, Tensor]:
+    """Gates in the order input, forget, output, candidate; forget counts where cont does."""
+    i, f, o, g = gates.chunk(4, -1)
+    cell = _Forget.apply(cont, f) * cell + torch.sigmoid(i) * torch.tanh(g)
+    return cell, torch.sigmoid(o) * torch.tanh(cell)
+
+
+class _Forget(torch.autograd.Function):
+    """cont times the gate; the gradient is Caffe's, who takes that for the gate itself
+    (lstm_unit_layer.cpp): another one where cont is a fraction."""
+
+    @staticmethod
+    def forward(ctx: Any, cont: Tensor, sums: Tensor) -> Tensor:
+        gate = torch.where(cont == 0, torch.zeros_like(sums), cont * torch.sigmoid(sums))
+        ctx.save_for_backward(gate)
+        return gate
+
+    @staticmethod
+    def backward(ctx: Any, given: Tensor) -> tuple[None, Tensor]:
+        (gate,) = ctx.saved_tensors
+        return None, given * gate * (1 - gate)
+
+
+@translates("LSTM", without_gradient={1: "sequence indicators"})
+def lstm(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    sums, (recur,) = _sums(layer, bottoms, params)
+    hidden, cell = _first(layer, bottoms)
+    made = []
+    for step, marks in zip(sums, bottoms[1].unsqueeze(-1), strict=True):
+        gates = step + matrix_product(layer, marks * hidden, recur.t())
+        cell, hidden = lstm_cell(marks, cell, gates)
+        made.append(hidden)
+    return (_stacked(layer, made, bottoms[0]), *_last(layer, [hidden, cell]))
+
+
+@translates("RNN", without_gradient={1: "sequence indicators"})
+def rnn(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    sums, (recur, out, bias) = _sums(layer, bottoms, params)
+    (hidden,) = _first(layer, bottoms)
+    made = []
+    for step, marks in zip(sums, bottoms[1].unsqueeze(-1), strict=True):
+        hidden = torch.tanh(step + matrix_product(layer, marks * hidden, recur.t()))
+        made.append(hidden)
+    y = torch.tanh(matrix_product(layer, _stacked(layer, made, bottoms[0]), out.t()) + bias)
+    return (y, *_last(layer, [hidden]))
+
+
+@translates("LSTMUnit", without_gradient={2: "sequence indicators"})
+def lstm_unit(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    cell, gates, cont = bottoms
+    return lstm_cell(cont.unsqueeze(-1), cell, gates)

@@ -1,0 +1,91 @@
+"""The layer types that torch computes: a function each, from tensors to tensors.
+
+A function gets the layer, its bottoms and its parameters, and returns its tops.  Gradients are
+torch's own (`torch.autograd`), except where the function says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import torch
+from torch import Tensor
+
+from sparknet.torch.random import Draw
+
+Shape = tuple[int, ...]
+Tensors = Sequence[Tensor]
+Tops: TypeAlias = Tensor | tuple[Tensor, ...]
+
+
+class Translatable(Protocol):
+    """What a translation knows of its layer."""
+
+    name: str
+    train: bool
+    options: Mapping[str, Any]
+    """What the shape rule worked out (`sparknet.layers.Plan.values`)."""
+    product: torch.dtype
+    """What numbers are multiplied in by convolutions and matrix products."""
+    state: dict[str, Any]
+    """What stays from pass to pass."""
+
+    @property
+    def top_shapes(self) -> Sequence[Shape]: ...
+
+    @property
+    def record_weights(self) -> Tensor | None:
+        """What each record of the first bottom counts for in a loss; None: 1 each."""
+
+    def draw(self) -> Draw: ...
+
+    def check(self, fine: Tensor, message: Callable[[], str]) -> None:
+        """Refuse the pass unless ``fine``."""
+
+
+Function = Callable[[Translatable, Tensors, Tensors], Tops]
+
+
+@dataclass(frozen=True)
+class Translation:
+    compute: Function
+    without_gradient: Callable[[int], Mapping[int, str]]
+    """Of so many bottoms those that get no gradient, and what they are called."""
+    writes_params: bool = False
+    """The forward pass changes the parameters' values."""
+    no_gradient: bool = False
+    """The type has no backward pass at all."""
+
+
+TABLE: dict[str, Translation] = {}
+
+
+def translates(
+    *types: str,
+    without_gradient: Mapping[int, str] | Callable[[int], Mapping[int, str]] | None = None,
+    writes_params: bool = False,
+    no_gradient: bool = False,
+) -> Callable[[Function], Function]:
+    def named(bottoms: int) -> Mapping[int, str]:
+        given = without_gradient
+        return (given(bottoms) if callable(given) else given) or {}
+
+    def register(function: Function) -> Function:
+        for name in types:
+            TABLE[name] = Translation(function, named, writes_params, no_gradient)
+        return function
+
+    return register
+
+
+def wide(x: Tensor) -> torch.dtype:
+    """What long sums are added up in: Apple's GPUs have no float64."""
+    return torch.float32 if x.device.type == "mps" else torch.float64
+
+
+def matrix_product(layer: Translatable, a: Tensor, b: Tensor) -> Tensor:
+    if layer.product is torch.float32:
+        return a @ b
+    return (a.to(layer.product) @ b.to(layer.product)).to(torch.float32)

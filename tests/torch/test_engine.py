@@ -1,0 +1,154 @@
+"""The engine of PyTorch beside the native one, on the CPU and with memory kept apart."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet.caffe as caffe
+from sparknet.errors import LayerError, SpecError
+from sparknet.proto import parse_net
+from sparknet.torch.chosen import APART, chosen_device
+from tests.caffe.gradient import input_layer
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+NET = (
+    input_layer("data", (4, 3, 12, 12))
+    + input_layer("label", (4,))
+    + """
+    layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param {
+      num_output: 6 kernel_size: 3 weight_filler { type: "xavier" } } }
+    layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool"
+      pooling_param { kernel_size: 3 stride: 2 } }
+    layer { name: "relu" type: "ReLU" bottom: "pool" top: "pool" }
+    layer { name: "wide" type: "InnerProduct" bottom: "pool" top: "wide" inner_product_param {
+      num_output: 50 weight_filler { type: "xavier" } } }
+    layer { name: "drop" type: "Dropout" bottom: "wide" top: "wide" }
+    layer { name: "ip" type: "InnerProduct" bottom: "wide" top: "ip" inner_product_param {
+      num_output: 5 weight_filler { type: "xavier" } } }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+)
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    monkeypatch.delenv("SPARKNET_ENGINE", raising=False)
+    monkeypatch.delenv("SPARKNET_DEVICE", raising=False)
+
+
+def made(
+    monkeypatch: pytest.MonkeyPatch, device: str | None, text: str = NET, **kwargs: Any
+) -> Any:
+    for name in ("SPARKNET_ENGINE", "SPARKNET_DEVICE"):
+        monkeypatch.delenv(name, raising=False)
+    if device is not None:
+        monkeypatch.setenv("SPARKNET_ENGINE", "torch")
+        monkeypatch.setenv("SPARKNET_DEVICE", device)
+    return caffe.Net.from_proto(parse_net(text), caffe.TRAIN, seed=7, **kwargs)
+
+
+def passes(net: Any) -> dict[str, Any]:
+    """Two passes of the same net: what they leave."""
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        net.blobs["data"].data[...] = rng.normal(size=net.blobs["data"].shape)
+        net.blobs["label"].data[...] = rng.integers(0, 5, 4)
+        net.clear_param_diffs()
+        net.forward()
+        net.backward()
+    found = {name: np.array(blob.data) for name, blob in net.blobs.items()}
+    found |= {f"{name} diff": np.array(blob.diff) for name, blob in net.blobs.items()}
+    found["diffs"] = np.array(net.flat_diffs)
+    return found
+
+
+@pytest.mark.parametrize("device", ["cpu", APART])
+def test_both_engines_leave_the_same(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropout's masks as well: values in rows draw the same random numbers."""
+    want = passes(made(monkeypatch, None))
+    got = passes(made(monkeypatch, device))
+    assert 50 < np.count_nonzero(want["wide"] == 0) < 150
+    for name, values in want.items():
+        np.testing.assert_allclose(got[name], values, rtol=2e-4, atol=2e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("device", ["cpu", APART])
+def test_reruns_leave_the_same_bits(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (passes(made(monkeypatch, device)) for _ in range(2))
+    for name, values in one.items():
+        assert np.array_equal(values, other[name]), name
+
+
+def test_views_follow_the_passes_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = made(monkeypatch, "cpu")
+    seen = {name: blob.data for name, blob in net.blobs.items()}
+    diffs = {name: blob.diff for name, blob in net.blobs.items()}
+    passes(net)
+    for name, blob in net.blobs.items():
+        assert seen[name] is blob.data
+        assert diffs[name] is blob.diff
+    assert seen["conv"].any()
+    assert diffs["conv"].any()
+
+
+def test_a_view_of_another_device_is_brought_up_to_date_when_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Caffe: syncedmem.cpp."""
+    net = made(monkeypatch, APART)
+    before = np.array(net.blobs["ip"].data)
+    net.blobs["data"].data[...] = 1
+    net.forward()
+    first = np.array(net.blobs["ip"].data)
+    net.params["ip"][1].data[...] += 2
+    net.forward(start="ip")
+    assert not before.any()
+    np.testing.assert_allclose(net.blobs["ip"].data, first + 2, rtol=1e-5)
+
+
+def test_a_layer_without_a_translation_runs_in_the_native_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = input_layer("x", (2, 4)) + (
+        'layer { name: "l" type: "Mish" bottom: "x" top: "y" }'
+        'layer { name: "m" type: "Power" bottom: "y" top: "z" power_param { scale: 2 } }'
+    )
+    x = np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4)
+    for device in ("cpu", APART):
+        net = made(monkeypatch, device, "force_backward: true\n" + text)
+        assert net._runtime.engine.fallbacks() == {"l": "Mish"}
+        net.forward(x=x)
+        np.testing.assert_allclose(
+            net.blobs["z"].data, 2 * x * np.tanh(np.log1p(np.exp(x))), rtol=1e-5
+        )
+        net.blobs["z"].diff[...] = 1
+        net.backward()
+        assert np.isclose(net.blobs["x"].diff[1, 3], 2 * 1.0693, atol=1e-3)
+
+
+def test_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARKNET_ENGINE", "tf")
+    with pytest.raises(SpecError, match=r"SPARKNET_ENGINE must be 'native' or 'torch'; it is 'tf'"):
+        chosen_device(None)
+    net = made(monkeypatch, "cpu")
+    net.blobs["label"].data[...] = 9
+    with pytest.raises(LayerError, match="SoftmaxWithLoss: label 9 is out of range: there are 5"):
+        net.forward()
+    with pytest.raises(SpecError, match="precision='int8' is the native engine's"):
+        made(monkeypatch, "cpu", precision="int8")
+    with pytest.raises(SpecError, match=r"device='cuda:9': PyTorch sees \d+ GPUs here"):
+        made(monkeypatch, "cuda:9")
+    with pytest.raises(SpecError, match=r"device must be .* it is 'toaster'"):
+        made(monkeypatch, "toaster")
+
+
+def test_sparknet_imports_no_torch() -> None:
+    code = "import sys, sparknet, sparknet.caffe as c; c.Net; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
