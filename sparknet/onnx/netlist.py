@@ -280,7 +280,16 @@ class Netlist:
 
 
 def _is_view(made: Made) -> bool:
-    return made.layer.is_view or made.layer.is_input or made.layer.splits
+    """Whether its top is another's memory: Concat of one blob and Slice into one, too."""
+    parameter = made.parameter
+    alone = len(parameter.bottom) == len(parameter.top) == 1
+    return (
+        made.layer.is_view
+        or made.layer.is_input
+        or made.layer.splits
+        or parameter.type == "Parameter"
+        or (alone and parameter.type in ("Concat", "Slice"))
+    )
 
 
 def _fail(message: str) -> NoReturn:

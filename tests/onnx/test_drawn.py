@@ -56,7 +56,7 @@ def _shaken(drawing: Drawing, seed: int, path: Path) -> dict[str, Array]:
     numbers = np.random.default_rng(seed)
 
     def near(value: Array) -> Array:
-        return np.asarray(numbers.uniform(1 - 3e-7, 1 + 3e-7, value.shape), np.float32)
+        return np.asarray(numbers.uniform(1 - 1e-6, 1 + 1e-6, value.shape), np.float32)
 
     model = drawing.model()
     nodes = list(model.graph.node)

@@ -141,6 +141,11 @@ def test_volumes_of_other_sizes(mode: str, scales: tuple[float, ...], tmp_path: 
     agree(model, {"x": draw(2, 2, 4, 3, 4)}, tmp_path)
 
 
+def test_one_blob_joined_to_nothing_is_not_written_over(tmp_path: Path) -> None:
+    nodes = [node("Transpose", "x", "t", perm=[0, 2, 1]), node("Concat", "t", "c", axis=2)]
+    agree(graph([*nodes, node("Min", "c t")], {"x": X}), {"x": draw(2, 3, 4)}, tmp_path)
+
+
 LOOKS = [
     (mode, padding, corners)
     for mode in ("nearest", "linear", "cubic")
