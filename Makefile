@@ -33,7 +33,7 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 # there are cores, so that both ways are tested.
 THREADS ?= 1
 
-.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
+.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -73,8 +73,19 @@ test-cluster: setup
 	@$(PY) -m tests.spark.java
 	@OMP_NUM_THREADS=$(THREADS) $(PY) -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=12 tests/spark tests/examples
 
-# What CI lacks PyTorch for.
+# PyTorch takes gigabytes, which stay out of the environment of all other tests.
 test-torch: setup
+	@echo '==> PyTorch: its modules trained by several workers, on Spark too'
+	@$(PY) -m venv build/torch
+	@$(PY) -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+		> "$$(build/torch/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/all.pth"
+	@$(PY) .ci/requirements.py --extra torch \
+		| xargs build/torch/bin/python -m pip install --quiet --disable-pip-version-check torchvision
+	@$(PY) -m tests.spark.java
+	@OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -n $(JOBS) tests/torch
+
+# What CI lacks the packages for.
+test-peers: setup
 	@$(PY) .ci/requirements.py --extra bench | xargs $(PY) -m pip install --quiet --disable-pip-version-check
 	@$(PY) -m pytest tests/onnx tests/benchmarks -k 'modules or torch or peers or choosing or guide or operators'
 

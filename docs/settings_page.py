@@ -6,7 +6,8 @@ from pathlib import Path
 
 from sparknet.cli import setting_flags
 from sparknet.spark import Trainer
-from sparknet.training.local_training import LocalSettings, ProcessSettings
+from sparknet.training.local_settings import LocalSettings, ProcessSettings
+from sparknet.training.modules.keywords import ModuleKeywords
 from sparknet.training.setting import Setting, settings_of
 from sparknet.training.training_settings import RunSettings, TrainingSettings
 from sparknet.training.virtual.simulation import SimulationSettings
@@ -25,9 +26,10 @@ are in [images.md](images.md#settings), and what nets of unknown origin may ask 
 GROUPS = {
     "Every training": (TrainingSettings, ()),
     "train and Trainer": (RunSettings, (TrainingSettings,)),
+    "train and Trainer, of a module of PyTorch": (ModuleKeywords, ()),
     "train and simulate": (LocalSettings, (TrainingSettings,)),
-    "train alone": (ProcessSettings, (RunSettings, LocalSettings)),
-    "Trainer alone": (Trainer, (RunSettings, LocalSettings)),
+    "train alone": (ProcessSettings, (RunSettings, LocalSettings, ModuleKeywords)),
+    "Trainer alone": (Trainer, (RunSettings, LocalSettings, ModuleKeywords)),
     "simulate alone": (SimulationSettings, (LocalSettings,)),
 }
 """Heading → the settings, without those of other groups."""

@@ -60,6 +60,8 @@ EXTRAS = {
     "tensorboard",
     "tokenizers",
     "torch",
+    "torchvision",
+    "cloudpickle",
 }
 APART = {"spark/pipeline"}
 """Packages that no other module imports, as their classes derive from an extra's."""

@@ -22,6 +22,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "mlflow": (("mlflow",), "models and trainings in MLflow"),
     "onnx": (("onnx",), "ONNX models"),
     "text": (("tokenizers",), "columns of text on Spark"),
+    "torch": (("torch", "cloudpickle"), "training of PyTorch's own modules"),
     "draw": (("pydot",), "pycaffe's draw module"),
     "plots": (("matplotlib",), "plots as PNG and PDF; SVG needs nothing"),
     "papers": (("scikit-learn",), "the papers' figures and tables again"),

@@ -16,7 +16,7 @@ FLAGS = {"steps": "iterations"}
 
 def of_train() -> dict[str, Setting]:
     """The settings of `sparknet.train`; imported here, as other verbs need none of it."""
-    from sparknet.training.local_training import ProcessSettings
+    from sparknet.training.local_settings import ProcessSettings
     from sparknet.training.setting import settings_of
 
     return settings_of(ProcessSettings)

@@ -16,7 +16,8 @@ from sparknet.spark.place_of_task import device_of, task_host
 from sparknet.spark.scratch import scratch
 from sparknet.training.line import Line
 from sparknet.training.run_spec import RunSpec
-from sparknet.training.worker import Seat, reporting, take_part
+from sparknet.training.seat import Seat
+from sparknet.training.worker import reporting, take_part
 
 if TYPE_CHECKING:
     import pyarrow as pa

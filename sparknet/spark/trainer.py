@@ -32,7 +32,7 @@ from sparknet.spark.remote import fetched, local_path
 from sparknet.spark.row_weights import COLUMN as WEIGHT
 from sparknet.spark.row_weights import RowWeights, label_column, without_weights
 from sparknet.spark.task import Columns
-from sparknet.training.beginning import Beginning
+from sparknet.training.beginning import NetBeginning
 from sparknet.training.kinds import Choice, ClassWeights, Kind, Name, Number, Pairs
 from sparknet.training.run import Run
 from sparknet.training.runs import save_weights
@@ -138,7 +138,7 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
         nets = _Nets(partial(self._training_net, session), weights.is_given)
-        begun = Beginning(given, runs, resume, validation is not None, nets.make)
+        begun = NetBeginning(given, runs, resume, validation is not None, nets.make)
         net = begun.net
         initial = begun.weights()
         begun.check(weights=initial.flat.size)
@@ -167,7 +167,7 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
                 say=run.say,
             )
             precision = net.precision if isinstance(self.solver, Net) else self.precision
-            spec = begun.spec(link, precision)
+            spec = begun.spec(link, precision=precision)
             workers = SparkWorkers(
                 session,
                 numbered(rows.training, rows.held, rows.mapping, self.workers),

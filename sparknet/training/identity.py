@@ -42,14 +42,11 @@ _FREE = (
 _PLACES = ("source", "root_folder", "mean_file")
 
 
-def identity(net: Net, seed: int, order_seed: int, shuffle: bool) -> Json:
-    """What is known before training begins; workers, strategy and data are added later."""
+def identity(net: Net) -> Json:
+    """What of a net is known before training begins."""
     how = net.preprocessing
     return {
         **({} if how is None else {"preprocessing": how.to_json()}),
-        "seed": seed,
-        "order_seed": order_seed,
-        "shuffle": shuffle,
         "net": _digest_of(net),
         "solver": _solver(settings(net)),
     }

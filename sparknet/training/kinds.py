@@ -245,6 +245,16 @@ class Unwritten(Kind):
 
 
 @dataclass(frozen=True)
+class InProgram(Unwritten):
+    """A value of some kind that only a program gives."""
+
+    kind: Kind
+
+    def fault(self, value: object) -> str | None:
+        return self.kind.fault(value)
+
+
+@dataclass(frozen=True)
 class Callback(Unwritten):
     """A function of an event."""
 

@@ -3,74 +3,32 @@
 from __future__ import annotations
 
 import os
-from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
-from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import class_names
 from sparknet.net import Net
 from sparknet.net.first_look import look_at_first
 from sparknet.net.recipe import Recipe
-from sparknet.net.rows import Data
 from sparknet.net.scratch import scratch_folder
-from sparknet.training.beginning import Beginning
+from sparknet.training.beginning import NetBeginning
+from sparknet.training.conducting import conduct
 from sparknet.training.identity import sampled
-from sparknet.training.kinds import Kind, Switch, Unwritten, Whole
-from sparknet.training.local_launcher import LocalWorkers, Place
-from sparknet.training.run import Run
+from sparknet.training.local_settings import ProcessSettings
+from sparknet.training.modules.training import train_module
 from sparknet.training.runs import FolderRuns, save_weights
-from sparknet.training.setting import called_with, setting, values_of
+from sparknet.training.setting import called_with, values_of
 from sparknet.training.shared_data import as_records, open_shared, share_records, write_shared
 from sparknet.training.trained import Trained
 from sparknet.training.training_net import settings, training_net
-from sparknet.training.training_settings import (
-    RunSettings,
-    StrPath,
-    TrainingSettings,
-    WithSolver,
-)
-from sparknet.training.wire import choose_seal
+from sparknet.training.training_settings import RunSettings
 from sparknet.weights import WeightCollection
-
-
-@dataclass(frozen=True)
-class LocalSettings(ImageKeywords, TrainingSettings, WithSolver):
-    """What trainings on this machine are given, by processes or by virtual workers."""
-
-    data: Data
-    _: KW_ONLY
-    validation: Data | None = setting(
-        None, Unwritten(), "Records to validate with, in any form that the training data may have."
-    )
-    weights: StrPath | WeightCollection | None = setting(
-        None,
-        Kind(),
-        "The initial weights: a caffemodel, a WeightCollection, or a path of snapshots, of which "
-        "the newest is used.",
-    )
-    threads: int | None = setting(
-        None,
-        Whole(1),
-        "Threads of each worker; an equal share of the cores unless given.",
-        "threads",
-    )
-
-
-@dataclass(frozen=True)
-class ProcessSettings(LocalSettings, RunSettings):
-    """What `train` is given."""
-
-    _: KW_ONLY
-    resume: bool = setting(
-        False, Switch(), "Whether to continue from the newest snapshot of the newest run, if any."
-    )
 
 
 @called_with(ProcessSettings)
 def train(given: ProcessSettings) -> Trained:
-    """Train the net of a solver (whatever `Net` takes) on this machine.
+    """Train the net of a solver (whatever `Net` takes) on this machine, or a PyTorch ``module``.
 
     Worker processes train on ``data`` (Records, their path, arrays by name or in the order of the
     net's inputs, or a pandas DataFrame) and synchronise by a strategy.  Training ends after
@@ -95,6 +53,8 @@ def train(given: ProcessSettings) -> Trained:
     >>> trained.outcome.iteration
     50
     """
+    if given.module is not None:
+        return train_module(given)
     how = Preprocessing.of(given)
     runs = None if given.snapshots is None else FolderRuns(given.snapshots)
     with scratch_folder() as folder:
@@ -116,7 +76,7 @@ def train(given: ProcessSettings) -> Trained:
 
         validates = given.validation is not None
         asked = RunSettings(**values_of(given, RunSettings))
-        begun = Beginning(asked, runs, given.resume, validates, make_net)
+        begun = NetBeginning(asked, runs, given.resume, validates, make_net)
         begun.check()
         net = begun.net
         shared = share_data(net, given.data, given.validation, Path(folder))
@@ -128,36 +88,11 @@ def train(given: ProcessSettings) -> Trained:
         begun.identity["data"] = sampled(records)
         batch_size = net.batch_size * int(settings(net).iter_size)
         begun.check(records=len(records), batch_size=batch_size)
-        store = begun.open_store()
-        seal = choose_seal(given.protection or "sealed")
-        with Run(
-            initial.flat,
-            store,
-            given.on_event,
-            resume=given.resume,
-            seal=seal,
-            deadline=given.deadline,
-        ) as run:
-            place = None if store is None else store.place
-            spec = begun.spec(run.link(), net.precision, place)
-            share = given.threads or share_of_cores(given.workers)
-            places = [
-                Place(spec, rank, given.workers, folder, **shared, threads=share)
-                for rank in range(given.workers)
-            ]
-            outcome, trained = run.supervise(LocalWorkers(places, store))
+        outcome, trained, run = conduct(
+            given, begun, initial.flat, shared, folder, precision=net.precision
+        )
         net.set_weights(WeightCollection(initial.layout, trained))
         return run.done(Trained(net.get_weights(), run.history, net, outcome))
-
-
-def share_of_cores(workers: int) -> int:
-    """The threads of each of so many workers."""
-    return max(1, usable_cores() // workers)
-
-
-def usable_cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def share_data(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 from sparknet.summary.curves import Curves
 from sparknet.summary.svg import Panel, Series, svg
-from sparknet.training.local_training import ProcessSettings, train
+from sparknet.training.local_settings import ProcessSettings
+from sparknet.training.local_training import train
 from sparknet.training.observing import unheard
 from sparknet.training.strategies import Averaging
 from sparknet.training.training_net import settings as solver_of

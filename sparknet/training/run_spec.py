@@ -7,6 +7,7 @@ from typing import Any
 
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.training.line import Link
+from sparknet.training.modules.portable import PortableModule
 from sparknet.training.plan import RunPlan
 from sparknet.training.portable import Portable
 from sparknet.training.training_settings import RunSettings
@@ -18,7 +19,7 @@ class RunSpec:
 
     link: Link
     """The link to the driver."""
-    solver: Portable
+    solver: Portable | PortableModule
     seed: int
     """The seed of the net's random numbers; that of the records' order is a setting."""
     net: str

@@ -97,6 +97,10 @@ GROUPS = {
     ),
     "Snapshots": ("snapshots", "snapshot_every", "keep", "resume"),
     "The net": ("weights", "head", "lr_mult", "shapes", "batch_axis", "dialect"),
+    "A module of PyTorch": (
+        *("module", "loss", "optimizer", "lr_schedule", "batch_size", "target", "buffers"),
+        "clip_gradients",
+    ),
     "Records": (
         *("columns", "weight_column", "class_weights", "invalid"),
         *("shuffle", "seed"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +33,30 @@ def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
         return ArrayRecords(**frame_columns(data, list(net.inputs)))
     if isinstance(data, Records):
         return NamedFor.inputs(data, net.places)
+    return records_of(data, lambda: list(net.inputs), "the net's inputs")
+
+
+def records_of(
+    data: Any, order: Callable[[], Sequence[str]], what: str
+) -> Records | Iterable[Mapping[str, Any]]:
+    """The same for what takes columns of these names in this order, which messages call ``what``.
+
+    Only a tuple is asked for them: data may decide what a net's inputs are.
+    """
+    if isinstance(data, (str, os.PathLike)):
+        data = open_images(os.fspath(data), None)
+    if isinstance(data, Records):
+        return data
     if hasattr(data, "mapInArrow"):
         raise SettingError("this is a DataFrame of Spark: sparknet.spark.Trainer trains on it")
     if isinstance(data, Mapping):
         return ArrayRecords(**data)
     if isinstance(data, tuple):
-        if len(data) != len(net.inputs):
-            wanted = ", ".join(f"'{name}'" for name in net.inputs)
-            raise DataError(f"the data is a tuple of {len(data)}, the net's inputs are {wanted}")
-        return ArrayRecords(**dict(zip(net.inputs, data, strict=True)))
+        names = order()
+        if len(data) != len(names):
+            wanted = ", ".join(f"'{name}'" for name in names)
+            raise DataError(f"the data is a tuple of {len(data)}, {what} are {wanted}")
+        return ArrayRecords(**dict(zip(names, data, strict=True)))
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes, np.ndarray)):
         return map(_batch, data)
     raise SettingError(f"this {type(data).__name__} is not data: give records, arrays or batches")

@@ -22,6 +22,8 @@ class Trained:
     net: Net
     """The net, with the trained weights."""
     outcome: Outcome
+    module: Any = field(default=None, kw_only=True, repr=False)
+    """The module of PyTorch with the trained weights, where one was trained in place of a net."""
 
     def _repr_html_(self) -> str:
         """The curves, the outcome and the net, in a notebook."""
@@ -32,4 +34,7 @@ class Trained:
         rows = "".join(
             f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in cells
         )
-        return f"{self.history._repr_html_()}<table>{rows}</table>{self.net._repr_html_()}"
+        return f"{self.history._repr_html_()}<table>{rows}</table>{self._described()}"
+
+    def _described(self) -> str:
+        return self.net._repr_html_()

@@ -13,9 +13,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
-from functools import partial
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,51 +22,31 @@ from sparknet.errors import CommError, Diverged, SparkNetError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
-from sparknet.net import Net
-from sparknet.net.backend import find_backend
 from sparknet.net.scores import finished
-from sparknet.proto import caffe_pb2, parse_solver
 from sparknet.training import snapshot
 from sparknet.training.comm import Comm
 from sparknet.training.driver import DriverStore
 from sparknet.training.failure import failure
 from sparknet.training.histograms import look
-from sparknet.training.learner import Learner, NetFeed, SolverLearner
+from sparknet.training.learner import Learner
 from sparknet.training.line import Line, Link
 from sparknet.training.mesh import Listener
 from sparknet.training.plan import ENDLESS, Hooks, RunPlan, Validate
-from sparknet.training.pycaffe_learner import PycaffeLearner
 from sparknet.training.rendezvous import Presence
 from sparknet.training.run_spec import RunSpec
+from sparknet.training.seat import Seat
 from sparknet.training.store import FolderStore, Store
 from sparknet.training.strategies import make_strategy
 from sparknet.training.strategies.strategy import Round, Strategy, follow_first, warm_up
 from sparknet.training.tally import Tally
 from sparknet.training.tcp import TcpComm
-from sparknet.training.worker_records import WorkerRecords, gathered, introduced, validation
-from sparknet.weights import layout_of
+from sparknet.training.trainee import Trainee, make_trainee
+from sparknet.training.worker_records import WorkerRecords, gathered, introduced
 
 Json = dict[str, Any]
 
 _LONGEST_TRACE = 1 << 16
 _BEST, _MODEL = "best weights", "model"
-
-
-@dataclass(frozen=True)
-class Seat:
-    """The rank and the place of one worker."""
-
-    rank: int
-    size: int
-    host: str
-    folder: Path
-    """The folder of its files."""
-    device: int | None = None
-    """The number of its GPU, or CPU, for a backend that can choose; None where nobody says."""
-
-    @property
-    def where(self) -> str:
-        return f"{self.host} (process {os.getpid()})"
 
 
 def reporting(link: Link, rank: int, work: Callable[[Line], None]) -> None:
@@ -158,8 +136,7 @@ class _Participant:
 
     def _train(self, comm: Comm, part: WorkerRecords, met: Json) -> tuple[Learner, Outcome]:
         spec = self.spec
-        net = self._net(part)
-        assert net.settings is not None
+        trainee = make_trainee(spec, self.seat, part)
         counts = [int(count) for count in comm.gather(len(part.training))]
         records, is_whole = part.training, part.is_whole
         if not min(counts):
@@ -167,49 +144,24 @@ class _Participant:
         total = len(records) if is_whole else sum(counts)
         place = (comm.rank, comm.size) if is_whole else (0, 1)
         order = Order(len(records), spec.settings.seed, spec.settings.shuffle, *place)
-        batches = Batches(records, net.batch_size, order, transforms=net.transforms)
+        batches = Batches(records, trainee.batch_size, order, transforms=trainee.transforms)
         with closing(batches):
-            learner = self._learner(net, batches, comm)
-            batch_size = net.batch_size * int(net.settings.iter_size)
-            plan = spec.plan(total, batch_size)
-            hooks = self._hooks(net, part, comm, met)
+            learner = self._learner(trainee, batches, comm)
+            plan = spec.plan(total, trainee.batch_size * trainee.iter_size)
+            hooks = self._hooks(trainee, part, comm, met)
             strategy = make_strategy(spec.settings.strategy)
             return learner, work(learner, strategy, comm, plan, hooks)
 
-    def _net(self, part: WorkerRecords) -> Net:
-        spec, seat = self.spec, self.seat
-        solver = parse_solver(spec.solver.unpacked(seat.folder))
-        solver.snapshot_prefix = str(seat.folder / "solver")
-        solver.snapshot_format = caffe_pb2.SolverParameter.BINARYPROTO
-        if seat.device is not None:
-            find_backend(spec.settings.backend, spec.settings.precision).use(seat.device)
-        net = Net(
-            solver,
-            seed=spec.seed,
-            precision=spec.settings.precision,
-            preprocessing=spec.preprocessing,
-            backend=spec.settings.backend,
-        )
-        if part.is_whole:
-            net.set_training_data(part.training)  # the data may decide the net's shapes
-        return net
-
-    def _learner(self, net: Net, batches: Batches, comm: Comm) -> Learner:
+    def _learner(self, trainee: Trainee, batches: Batches, comm: Comm) -> Learner:
         """The learner with the driver's weights, and a random seed of its own for each worker."""
-        feed, seed = NetFeed(net, batches), self.spec.seed
-        learner: Learner
-        if net.backend.is_embedded:
-            learner = SolverLearner(net.solver, feed)
-        else:
-            learner = PycaffeLearner(net, feed, seed + comm.rank)
-        net.backend.draw_apart(net.net, seed, comm.rank)
+        learner = trainee.learner(batches)
         if comm.rank == 0:
             initial = np.frombuffer(self.line.call("initial")[1], np.float32)
             learner.weights.copy_from(NDArray.view(initial))
         comm.broadcast(learner.weights)
         return learner
 
-    def _hooks(self, net: Net, part: WorkerRecords, comm: Comm, met: Json) -> Hooks:
+    def _hooks(self, trainee: Trainee, part: WorkerRecords, comm: Comm, met: Json) -> Hooks:
         spec, line = self.spec, self.line
         metrics = tuple(spec.settings.metrics)
         identity = dict(spec.identity)
@@ -217,7 +169,7 @@ class _Participant:
             identity["data"] = sum(comm.gather(part.check_sum))
         return Hooks(
             on_event=lambda event: void(line.call("event", event=event)),
-            validate=validation(net, part, comm, metrics) if spec.validates else None,
+            validate=trainee.validation(part, comm, metrics) if spec.validates else None,
             metrics=metrics,
             interrupted=(lambda: bool(line.call("interrupted")[0]["interrupted"]))
             if comm.rank == 0
@@ -226,8 +178,8 @@ class _Participant:
             resume=met["resume"],
             identity=identity,
             own=met["own"],
-            layout=layout_of(net.net),
-            inputs=partial(_ranges, net),
+            layout=trainee.layout,
+            inputs=trainee.ranges,
         )
 
     def _store(self) -> Store:
@@ -245,16 +197,6 @@ def _listener(host: str, ports: Sequence[int]) -> tuple[Listener, str]:
 
 def void(_: object) -> None:
     """Ignore the answer of a call."""
-
-
-def _ranges(net: Net) -> dict[str, tuple[float, float]]:
-    """The least and the largest value of each input's last batch, but of labels."""
-    found = {}
-    for name, entry in net.inputs.items():
-        values = np.asarray(net.net.blobs[name].data)
-        if not entry.is_label and values.size:
-            found[name] = float(values.min()), float(values.max())
-    return found
 
 
 def work(

@@ -72,23 +72,30 @@ def _share(part: WorkerRecords, records: Records | None, comm: Comm) -> int:
     return end - begin
 
 
+def share_of(part: WorkerRecords, records: Records | None, comm: Comm) -> Records | None:
+    """The records themselves of this worker's share; None if there are none."""
+    begin, end = _span(part, records, comm)
+    if records is None or begin == end:
+        return None
+    return Subset(records, slice(begin, end)) if part.is_whole else records
+
+
 def validation(net: Net, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate:
     """A function that validates on this worker's share of the validation records.
 
     What is no mean over records, as mean average precision, is computed of all workers' counts.
     """
-    begin, end = _span(part, part.validation, comm)
-    if part.validation is not None and begin < end:
-        mine = Subset(part.validation, slice(begin, end)) if part.is_whole else part.validation
+    mine = share_of(part, part.validation, comm)
+    if mine is not None:
         net.set_validation_data(mine)
 
     def measure() -> tuple[int, dict[str, float]]:
-        means, found = net.measure(metrics) if begin < end else (None, {})
+        means, found = (None, {}) if mine is None else net.measure(metrics)
         for name in net.tested.evaluated:
             counts = _all_rows(comm, means and means.judged(name))
             if means is not None and name in found:
                 found[name] = means.summary(name, [counts])
-        return end - begin, found
+        return 0 if mine is None else len(mine), found
 
     return measure
 

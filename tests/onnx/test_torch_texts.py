@@ -1,6 +1,6 @@
 """Encoders of the package transformers, with random weights, by both of PyTorch's exporters.
 
-Neither package is installed in CI; `make test-torch` runs these.
+Neither package is installed in CI; `make test-peers` runs these.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from sparknet.training.kinds import (
     Switch,
     Whole,
 )
-from sparknet.training.local_training import LocalSettings, ProcessSettings
+from sparknet.training.local_settings import LocalSettings, ProcessSettings
 from sparknet.training.plan import Schedule
 from sparknet.training.setting import (
     called_with,

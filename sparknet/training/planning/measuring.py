@@ -15,9 +15,9 @@ from sparknet.errors import SettingError
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.training.codecs import CODES, Coder
+from sparknet.training.conducting import usable_cores
 from sparknet.training.costs import Costs, added
 from sparknet.training.events import Event
-from sparknet.training.local_training import usable_cores
 from sparknet.training.planning.batches import with_batch
 from sparknet.training.strategies import Averaging, Strategy
 from sparknet.training.virtual.cluster import Cluster

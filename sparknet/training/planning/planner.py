@@ -14,10 +14,11 @@ from sparknet.loaders.records import Records
 from sparknet.net import Net
 from sparknet.net.rows import Data
 from sparknet.summary.spread import difference
+from sparknet.training.conducting import usable_cores
 from sparknet.training.costs import Costs
 from sparknet.training.events import Event
 from sparknet.training.kinds import Choice, Name, Number, Numbers, Unwritten, Whole
-from sparknet.training.local_training import train, usable_cores
+from sparknet.training.local_training import train
 from sparknet.training.planning.batches import made_up
 from sparknet.training.planning.measuring import Measured, Runner, coding_costs, measure, rough_pass
 from sparknet.training.planning.planned import Planned, Row, duration, short

@@ -12,10 +12,12 @@ from sparknet import native
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.recipe import Recipe
 from sparknet.net.scratch import scratch_folder
-from sparknet.training.beginning import Beginning
+from sparknet.training.beginning import NetBeginning
+from sparknet.training.conducting import share_of_cores
 from sparknet.training.identity import sampled
 from sparknet.training.kinds import Unwritten
-from sparknet.training.local_training import LocalSettings, share_data, share_of_cores
+from sparknet.training.local_settings import LocalSettings
+from sparknet.training.local_training import share_data
 from sparknet.training.setting import called_with, metadata_of, setting, values_of
 from sparknet.training.shared_data import open_shared
 from sparknet.training.strategies import make_strategy
@@ -64,7 +66,7 @@ def simulate(given: SimulationSettings) -> Trained:
             recipe=Recipe.of(given),
         )
 
-    begun = Beginning(RunSettings(**values), None, False, validates, make_net)
+    begun = NetBeginning(RunSettings(**values), None, False, validates, make_net)
     net = begun.net
     threads = given.threads or share_of_cores(given.workers)
     with scratch_folder() as folder, _computing_with(threads):

@@ -1,0 +1,62 @@
+"""LocalSettings and ProcessSettings: what trainings on this machine are given."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from sparknet.errors import ArgumentError
+from sparknet.loaders.image_keywords import ImageKeywords
+from sparknet.net import Net
+from sparknet.net.description import NetSource
+from sparknet.net.rows import Data
+from sparknet.training.kinds import Kind, Switch, Unwritten, Whole
+from sparknet.training.modules.keywords import ModuleKeywords, check_subject
+from sparknet.training.setting import setting
+from sparknet.training.training_settings import (
+    RunSettings,
+    StrPath,
+    TrainingSettings,
+    WithSolver,
+)
+from sparknet.weights import WeightCollection
+
+
+@dataclass(frozen=True)
+class LocalSettings(ImageKeywords, TrainingSettings, WithSolver):
+    """What trainings on this machine are given, by processes or by virtual workers."""
+
+    data: Data
+    _: KW_ONLY
+    validation: Data | None = setting(
+        None, Unwritten(), "Records to validate with, in any form that the training data may have."
+    )
+    weights: StrPath | WeightCollection | None = setting(
+        None,
+        Kind(),
+        "The initial weights: a caffemodel, a WeightCollection, or a path of snapshots, of which "
+        "the newest is used.",
+    )
+    threads: int | None = setting(
+        None,
+        Whole(1),
+        "Threads of each worker; an equal share of the cores unless given.",
+        "threads",
+    )
+
+
+@dataclass(frozen=True)
+class ProcessSettings(LocalSettings, RunSettings, ModuleKeywords):
+    """What `train` is given."""
+
+    solver: NetSource | Net | None = None  # type: ignore[assignment]
+    data: Data | None = None  # type: ignore[assignment]
+    _: KW_ONLY
+    resume: bool = setting(
+        False, Switch(), "Whether to continue from the newest snapshot of the newest run, if any."
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_subject(self)
+        if self.data is None:
+            raise ArgumentError("missing a required argument: 'data'")

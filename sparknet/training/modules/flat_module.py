@@ -1,0 +1,77 @@
+"""FlatModule: a module whose parameters and buffers are views of one flat buffer of weights."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from sparknet.native import NDArray
+from sparknet.training.modules.naming import check_parameters, is_carried, tensors_of
+from sparknet.weights import LayerBlobs, Layout, Span
+
+
+class FlatModule:
+    """Moves a module's values into one flat buffer: parameters first, then buffers.
+
+    A tied parameter lies there once.  A buffer of another type than float32 is copied: `push` lets
+    the module have it, `pull` takes it from the module.
+    """
+
+    def __init__(self, module: Any) -> None:
+        check_parameters(module)
+        self.module = module
+        named = tensors_of(module)
+        parameters = {id(one) for one in module.parameters()}
+        ordered = sorted(named.items(), key=lambda one: id(one[1]) not in parameters)
+        places: dict[int, Span] = {}
+        self._size = 0
+        for _, tensor in ordered:
+            if id(tensor) not in places and (id(tensor) in parameters or is_carried(tensor)):
+                places[id(tensor)] = self._size, self._size + tensor.numel()
+                self._size += tensor.numel()
+        kept = [(name, one) for name, one in named.items() if id(one) in places]
+        self.layout = Layout(
+            tuple(
+                LayerBlobs(name, (tuple(one.shape),), (places[id(one)][0],)) for name, one in kept
+            )
+        )
+        self.parameters = {name: (places[id(one)], one) for name, one in module.named_parameters()}
+        """Name → the place of a parameter, each one once."""
+        learned = sum(prod(one.shape) for one in module.parameters())
+        self.statistics = ((learned, self._size),) if learned < self._size else ()
+        """The place of the buffers."""
+        self.weights = NDArray.zeros((self._size,))
+        self.tensor = tensor_of(self.weights)
+        self._copied: list[tuple[Any, Any]] = []
+        for one in {id(one): one for _, one in kept}.values():
+            begin, end = places[id(one)]
+            self._move(one, self.tensor[begin:end].view(one.shape))
+
+    def _move(self, one: Any, view: Any) -> None:
+        import torch
+
+        with torch.no_grad():
+            view.copy_(one)
+        if one.dtype == torch.float32:
+            one.data = view
+        else:
+            self._copied.append((one, view))
+
+    def push(self) -> None:
+        """Let the module have the values that lie in the buffer."""
+        for one, view in self._copied:
+            one.copy_(view if one.dtype.is_floating_point else view.round())
+
+    def pull(self) -> None:
+        """Bring the buffer up to date after the module has computed."""
+        for one, view in self._copied:
+            view.copy_(one)
+
+
+def tensor_of(array: NDArray) -> Any:
+    """A tensor over the same memory."""
+    import torch
+
+    return torch.from_numpy(np.asarray(array))

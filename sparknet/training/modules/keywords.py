@@ -1,0 +1,99 @@
+"""ModuleKeywords: what a training of a module of PyTorch is told, in place of a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from sparknet.errors import ArgumentError, SettingError
+from sparknet.training.kinds import Choice, InProgram, Number, Unwritten, Whole
+from sparknet.training.setting import setting
+
+_OF_NETS = (
+    *("head", "lr_mult", "batch_axis", "dialect", "weight_column", "class_weights"),
+    *("resize", "resize_mode", "pad", "interpolation", "crop", "color", "upright", "mean"),
+    *("scale", "std", "mirror"),
+)
+"""Settings that a module does not have, all of them None unless given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModuleKeywords:
+    """The settings of a module: docs/pytorch-modules.md."""
+
+    module: Any = setting(
+        None,
+        Unwritten(),
+        "A module of PyTorch to train in place of a solver's net, or a function that makes one.",
+    )
+    loss: Any = setting(
+        None,
+        Unwritten(),
+        "The module's loss: one of torch.nn, or a function of the outputs and the targets.",
+    )
+    optimizer: Any = setting(
+        None,
+        Unwritten(),
+        "The module's optimizer, one of torch.optim, or a function that makes one of parameters.",
+    )
+    lr_schedule: Any = setting(
+        None,
+        Unwritten(),
+        "A function that makes a torch scheduler of the optimizer, or a dict of Caffe's lr_policy "
+        "and its settings; the rate is constant unless given.",
+    )
+    batch_size: int | None = setting(
+        None,
+        InProgram(Whole(1)),
+        "The records of each worker's batch for a module; 32 unless given.",
+        "records",
+    )
+    target: str | Sequence[str] = setting(
+        "label",
+        Unwritten(),
+        "The column of the targets that the module's loss is given, or several, or () for none.",
+    )
+    buffers: Literal["average", "keep"] = setting(
+        "average",
+        InProgram(Choice(("average", "keep"))),
+        "Whether workers average a module's buffers, such as running statistics, where they "
+        "synchronise, or each goes on with its own and only the result is their mean.",
+    )
+    clip_gradients: float | None = setting(
+        None,
+        InProgram(Number(above=0)),
+        "The norm to which larger gradients of a module are scaled down.",
+    )
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns of the targets."""
+        return (self.target,) if isinstance(self.target, str) else tuple(self.target)
+
+
+def check_subject(given: Any) -> None:
+    """Refuse settings that say of neither or of both what is to be trained."""
+    needed = ("loss", "optimizer")
+    if given.module is None:
+        if given.solver is None:
+            raise ArgumentError("missing a required argument: 'solver'")
+        for one in fields(ModuleKeywords):
+            if getattr(given, one.name) != one.default:
+                raise SettingError(
+                    f"{one.name}={getattr(given, one.name)!r} is for a module of PyTorch: give "
+                    "module, too"
+                )
+    else:
+        if given.solver is not None:
+            raise SettingError("give a solver or a module, not both")
+        for name in _OF_NETS:
+            if getattr(given, name, None) is not None:
+                raise SettingError(f"{name} is for nets, and a module was given")
+        if given.precision != "float32" or given.backend != "embedded":
+            raise SettingError("precision and backend are for nets, and a module was given")
+        for name in needed:
+            if getattr(given, name) is None:
+                raise SettingError(f"a module is trained with a loss and an optimizer: give {name}")
+        if not all(isinstance(one, str) for one in given.targets):
+            raise SettingError(f"target must name columns, not {given.target!r}")

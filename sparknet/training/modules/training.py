@@ -1,0 +1,68 @@
+"""Training of a module on this machine: what `sparknet.train` does of ``module=``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sparknet.errors import DataError
+from sparknet.loaders.records import ArrayRecords, Records
+from sparknet.net.rows import frame_columns, is_frame
+from sparknet.net.scratch import scratch_folder
+from sparknet.training.conducting import conduct
+from sparknet.training.identity import sampled
+from sparknet.training.local_settings import ProcessSettings
+from sparknet.training.modules.beginning import ModuleBeginning, parts_of, set_weights
+from sparknet.training.modules.calling import arguments, chosen_inputs
+from sparknet.training.modules.trained import TrainedModule
+from sparknet.training.runs import FolderRuns
+from sparknet.training.setting import values_of
+from sparknet.training.shared_data import open_shared, records_of, write_shared
+from sparknet.training.training_settings import RunSettings
+
+_FEW = 2
+"""Records that a module is tried with: one alone has no variance."""
+
+
+def train_module(given: ProcessSettings) -> TrainedModule:
+    """Train a module by processes of this machine."""
+    runs = None if given.snapshots is None else FolderRuns(given.snapshots)
+    parts = parts_of(given)
+    with scratch_folder() as folder:
+        shared: dict[str, str | None] = {"validation": None}
+        for name, data in (("records", given.data), ("validation", given.validation)):
+            if data is not None:
+                rows = as_columns(data, parts.module, given.targets)
+                shared[name] = write_shared(rows, Path(folder) / name)
+        records = open_shared(str(shared["records"]))
+        inputs = chosen_inputs(parts.module, list(records.columns), given.targets)
+        if shared["validation"] is not None:
+            held = open_shared(shared["validation"])
+            chosen_inputs(parts.module, list(held.columns), given.targets)
+        asked = RunSettings(**values_of(given, RunSettings))
+        validates, first = given.validation is not None, first_of(records)
+        begun = ModuleBeginning(asked, runs, given.resume, validates, given, parts, inputs, first)
+        begun.check()
+        set_weights(begun.flat, given.weights, FolderRuns)
+        begun.identity["data"] = sampled(records)
+        begun.check(records=len(records), batch_size=begun.batch_size)
+        initial = begun.weights()
+        outcome, weights, run = conduct(given, begun, initial.flat, shared, folder)
+    return run.done(begun.trained(outcome, weights, run.history))
+
+
+def first_of(records: Records) -> Mapping[str, Any]:
+    """A few records, of which the module's shapes follow."""
+    if not len(records):
+        raise DataError("the training data has no records")
+    return records.take([0] * _FEW if len(records) < _FEW else slice(0, _FEW))
+
+
+def as_columns(data: Any, module: Any, targets: tuple[str, ...]) -> Any:
+    """A user's data as records; a tuple has the module's arguments, then the targets."""
+    if is_frame(data):
+        return ArrayRecords(**frame_columns(data, [str(name) for name in data.columns]))
+    return records_of(
+        data, lambda: [*arguments(module)[0], *targets], "the module's arguments and targets"
+    )

@@ -1,0 +1,241 @@
+"""Updater: an optimizer of torch over pieces of flat buffers, with its state in flat histories."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import SettingError
+from sparknet.native import NDArray
+from sparknet.training.modules.flat_module import FlatModule, tensor_of
+from sparknet.training.modules.rates import Groups, settings_of_groups, with_groups
+from sparknet.weights import Span
+
+_STEP = "step"
+_ELEMENTWISE = (
+    *("SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax"),
+    *("Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD"),
+)
+"""Optimizers that compute each weight's update from its own gradient alone."""
+
+
+def made_optimizer(given: Any, module: Any) -> Any:
+    """The optimizer itself, or the one that a function makes of the module's parameters."""
+    import torch
+
+    made = given
+    if not isinstance(given, torch.optim.Optimizer):
+        if not callable(given):
+            raise SettingError(
+                "optimizer must be an optimizer of torch.optim, or a function that makes one of "
+                f"parameters, not {given!r}"
+            )
+        made = given([one for one in module.parameters() if one.requires_grad])
+    if not isinstance(made, torch.optim.Optimizer):
+        raise SettingError(f"optimizer must make an optimizer of torch.optim, not {made!r}")
+    if isinstance(made, torch.optim.LBFGS):
+        raise SettingError("optimizer LBFGS computes gradients itself: take another one")
+    own = {id(one) for one in module.parameters()}
+    if any(id(one) not in own for group in made.param_groups for one in group["params"]):
+        raise SettingError("the optimizer has parameters that are none of the module's")
+    return made
+
+
+def is_elementwise(optimizer: Any) -> bool:
+    kind = type(optimizer)
+    return kind.__name__ in _ELEMENTWISE and kind.__module__.startswith("torch.optim.")
+
+
+@dataclass(frozen=True)
+class FlatPiece:
+    """A part of the flat buffers that an optimizer takes for a parameter."""
+
+    group: int
+    begin: int
+    end: int
+    shape: tuple[int, ...]
+    owner: int
+    """The number of the parameter of which it is a part."""
+
+
+class FlatOptimizer:
+    """An optimizer's groups, and its state: histories as flat buffers, and what else there is."""
+
+    def __init__(self, optimizer: Any, flat: FlatModule, gradients: NDArray) -> None:
+        self.optimizer, self._size = optimizer, flat.weights.size
+        self.weights, self.gradients = flat.tensor, tensor_of(gradients)
+        places = {id(one): place for place, one in flat.parameters.values()}
+        self._all = [
+            FlatPiece(number, *places[id(one)], tuple(one.shape), owner)
+            for owner, (number, one) in enumerate(
+                (number, one)
+                for number, group in enumerate(optimizer.param_groups)
+                for one in group["params"]
+                if one.requires_grad
+            )
+        ]
+        self.names, self.other = self._state_of(optimizer)
+        """The histories, and initial values of the other entries of a parameter's state."""
+        self.histories = [NDArray.zeros((self._size,)) for _ in self.names]
+        self.tensors = dict(zip(self.names, map(tensor_of, self.histories), strict=True))
+        self.is_begun = bool(optimizer.state)
+        """Whether the histories hold more than what the first step makes of nothing."""
+        for group in optimizer.param_groups:
+            for one in group["params"]:
+                for name, values in optimizer.state.get(one, {}).items():
+                    if name in self.tensors and values is not None:
+                        begin, end = places[id(one)]
+                        self.tensors[name][begin:end].copy_(values.reshape(-1))
+        self.offset = max(
+            (int(one[_STEP]) for one in optimizer.state.values() if _STEP in one), default=0
+        )
+
+    def pieces(self, span: Span | None = None) -> list[FlatPiece]:
+        """Those of a slice, or whole parameters."""
+        if span is None:
+            return self._all
+        found = []
+        for one in self._all:
+            begin, end = max(one.begin, span[0]), min(one.end, span[1])
+            if begin < end:
+                found.append(FlatPiece(one.group, begin, end, (end - begin,), one.owner))
+        return found
+
+    def _state_of(self, optimizer: Any) -> tuple[list[str], dict[str, Any]]:
+        """The entries of the state of a parameter, by one step of parameters without meaning."""
+        import torch
+
+        states = [dict(one) for one in optimizer.state.values()]
+        sizes = [tuple(one.shape) for one in optimizer.state]
+        if not states:
+            shape = (2, 3)
+            groups = []
+            for settings in settings_of_groups(optimizer):
+                tried = torch.nn.Parameter(torch.zeros(shape))
+                tried.grad = torch.ones(shape)
+                groups.append({**settings, "params": [tried]})
+            clone = with_groups(optimizer, groups)
+            clone.step()
+            states, sizes = [dict(one) for one in clone.state.values()], [shape] * len(groups)
+        histories: dict[str, None] = {}
+        other: dict[str, Any] = {}
+        for state, size in zip(states, sizes, strict=False):
+            for name, value in state.items():
+                if isinstance(value, torch.Tensor) and tuple(value.shape) == size:
+                    histories[name] = None
+                elif value is not None:
+                    other.setdefault(name, value)
+        return list(histories), other
+
+
+class Updater:
+    """Steps of an optimizer on some pieces.  It keeps its state in the flat histories."""
+
+    def __init__(self, flat: FlatOptimizer, span: Span | None = None) -> None:
+        import torch
+
+        self._flat, self.span = flat, span
+        self._pieces = flat.pieces(span)
+        self._parameters = []
+        settings = settings_of_groups(flat.optimizer)
+        groups: list[dict[str, Any]] = [{**one, "params": []} for one in settings]
+        for piece in self._pieces:
+            values = flat.weights[piece.begin : piece.end].view(piece.shape)
+            one = torch.nn.Parameter(values)
+            one.grad = flat.gradients[piece.begin : piece.end].view(piece.shape)
+            self._parameters.append(one)
+            groups[piece.group]["params"].append(one)
+        groups_with = [group for group in groups if group["params"]]
+        self._used = [number for number, group in enumerate(groups) if group["params"]]
+        self._optimizer: Any = with_groups(flat.optimizer, groups_with) if groups_with else None
+        self._at: int | None = None
+
+    def step(self, iteration: int, settings: Groups) -> None:
+        """The update after so many others."""
+        if self._optimizer is None:
+            return
+        for group, number in zip(self._optimizer.param_groups, self._used, strict=True):
+            group.update(settings[number])
+        self._begin(iteration)
+        self._optimizer.step()
+        self._adopt()
+        self._at = iteration + 1
+
+    def _begin(self, iteration: int) -> None:
+        """Have the state of this iteration, which a strategy or a snapshot may have set."""
+        import torch
+
+        if self._at == iteration or (iteration == 0 and not self._flat.is_begun):
+            return
+        for one, piece in zip(self._parameters, self._pieces, strict=True):
+            state = self._optimizer.state[one]
+            for name, whole in self._flat.tensors.items():
+                state.setdefault(name, whole[piece.begin : piece.end].view(piece.shape))
+            for name, value in self._flat.other.items():
+                if name == _STEP:
+                    count = float(self._flat.offset + iteration)
+                    is_tensor = isinstance(value, torch.Tensor)
+                    state[name] = torch.full_like(value, count) if is_tensor else int(count)
+                elif name not in state:
+                    state[name] = value.clone() if isinstance(value, torch.Tensor) else value
+
+    def _adopt(self) -> None:
+        """Move what the optimizer made of its own into the histories."""
+        for one, piece in zip(self._parameters, self._pieces, strict=True):
+            state = self._optimizer.state[one]
+            for name, whole in self._flat.tensors.items():
+                made = state.get(name)
+                if made is None:
+                    continue
+                view = whole[piece.begin : piece.end].view(piece.shape)
+                if made.data_ptr() != view.data_ptr():
+                    view.copy_(made)
+                    state[name] = view
+
+    # -- what lies in no history ----------------------------------------------------------
+
+    def rest(self) -> dict[str, Any]:
+        """The state outside the histories, as JSON, by the number of the parameter."""
+        if self._optimizer is None:
+            return {}
+        found: dict[str, Any] = {}
+        for one, piece in zip(self._parameters, self._pieces, strict=True):
+            state = self._optimizer.state.get(one, {})
+            told = {
+                name: _told(value)
+                for name, value in state.items()
+                if name not in self._flat.tensors and name != _STEP and value is not None
+            }
+            if told:
+                found[str(piece.owner)] = told
+        return found
+
+    def restore(self, told: Mapping[str, Any]) -> None:
+        if self._optimizer is None:
+            return
+        for one, piece in zip(self._parameters, self._pieces, strict=True):
+            for name, value in told.get(str(piece.owner), {}).items():
+                self._optimizer.state[one][name] = _read(value)
+
+
+def _told(value: Any) -> Any:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    array = value.detach().cpu().numpy()
+    text = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "values": text}
+
+
+def _read(told: Any) -> Any:
+    import torch
+
+    if not isinstance(told, dict):
+        return told
+    array = np.frombuffer(base64.b64decode(told["values"]), np.dtype(told["dtype"]))
+    return torch.from_numpy(array.reshape(told["shape"]).copy())

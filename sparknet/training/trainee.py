@@ -1,0 +1,108 @@
+"""Trainee: what a worker trains, a net or a module of PyTorch, with what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from sparknet.loaders.batches import Batches, Transforms
+from sparknet.net import Net
+from sparknet.net.backend import find_backend
+from sparknet.proto import caffe_pb2, parse_solver
+from sparknet.training.comm import Comm
+from sparknet.training.learner import Learner, NetFeed, SolverLearner
+from sparknet.training.modules.trainee import ModuleTrainee
+from sparknet.training.plan import Validate
+from sparknet.training.portable import Portable
+from sparknet.training.pycaffe_learner import PycaffeLearner
+from sparknet.training.seat import Seat
+from sparknet.training.worker_records import WorkerRecords, validation
+from sparknet.weights import Layout, layout_of
+
+if TYPE_CHECKING:
+    from sparknet.training.run_spec import RunSpec
+
+
+class Trainee(Protocol):
+    """What a worker trains."""
+
+    batch_size: int
+    """Records of a batch."""
+    iter_size: int
+    """Batches of an iteration."""
+
+    @property
+    def transforms(self) -> Transforms: ...
+
+    @property
+    def layout(self) -> Layout: ...
+
+    def learner(self, batches: Batches) -> Learner:
+        """What trains it, with random numbers of this worker's own; the weights come later."""
+        ...
+
+    def validation(self, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate: ...
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The least and the largest value of each input's last batch, but of labels."""
+        ...
+
+
+def make_trainee(spec: RunSpec, seat: Seat, part: WorkerRecords) -> Trainee:
+    if isinstance(spec.solver, Portable):
+        return NetTrainee(spec, spec.solver, seat, part)
+    return ModuleTrainee(spec.solver, spec.seed, seat)
+
+
+class NetTrainee:
+    """A net with its solver."""
+
+    def __init__(self, spec: RunSpec, sent: Portable, seat: Seat, part: WorkerRecords) -> None:
+        solver = parse_solver(sent.unpacked(seat.folder))
+        solver.snapshot_prefix = str(seat.folder / "solver")
+        solver.snapshot_format = caffe_pb2.SolverParameter.BINARYPROTO
+        if seat.device is not None:
+            find_backend(spec.settings.backend, spec.settings.precision).use(seat.device)
+        self.net = Net(
+            solver,
+            seed=spec.seed,
+            precision=spec.settings.precision,
+            preprocessing=spec.preprocessing,
+            backend=spec.settings.backend,
+        )
+        self._seed, self._rank = spec.seed, seat.rank
+        if part.is_whole:
+            self.net.set_training_data(part.training)  # the data may decide the net's shapes
+        self.batch_size = self.net.batch_size
+        self.iter_size = int(solver.iter_size)
+
+    @property
+    def transforms(self) -> Transforms:
+        return self.net.transforms
+
+    @property
+    def layout(self) -> Layout:
+        return layout_of(self.net.net)
+
+    def learner(self, batches: Batches) -> Learner:
+        net, feed = self.net, NetFeed(self.net, batches)
+        learner: Learner
+        if net.backend.is_embedded:
+            learner = SolverLearner(net.solver, feed)
+        else:
+            learner = PycaffeLearner(net, feed, self._seed + self._rank)
+        net.backend.draw_apart(net.net, self._seed, self._rank)
+        return learner
+
+    def validation(self, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate:
+        return validation(self.net, part, comm, metrics)
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        found = {}
+        for name, entry in self.net.inputs.items():
+            values = np.asarray(self.net.net.blobs[name].data)
+            if not entry.is_label and values.size:
+                found[name] = float(values.min()), float(values.max())
+        return found
