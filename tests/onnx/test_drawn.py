@@ -55,8 +55,10 @@ def _shaken(drawing: Drawing, seed: int, path: Path) -> dict[str, Array]:
     """The outputs with other last digits of the feeds and behind every node that rounds."""
     numbers = np.random.default_rng(seed)
 
-    def near(value: Array) -> Array:
-        return np.asarray(numbers.uniform(1 - 1e-6, 1 + 1e-6, value.shape), np.float32)
+    def moved(value: Array) -> Array:
+        """As much as a sum of such values may be off; zeros stay."""
+        off = numbers.uniform(-1e-6, 1e-6, value.shape) * np.abs(value).max(initial=0)
+        return np.asarray(np.where(value == 0, 0, off), np.float32)
 
     model = drawing.model()
     nodes = list(model.graph.node)
@@ -69,12 +71,12 @@ def _shaken(drawing: Drawing, seed: int, path: Path) -> dict[str, Array]:
             if one.op_type in _EXACT or value is None or value.dtype != np.float32:
                 continue
             kept.output[place] = f"{name}_exact"
-            model.graph.initializer.append(numpy_helper.from_array(near(value), f"{name}_near"))
-            words = [f"{name}_exact", f"{name}_near"]
-            model.graph.node.append(helper.make_node("Mul", words, [name], name=f"near_{name}"))
+            model.graph.initializer.append(numpy_helper.from_array(moved(value), f"{name}_off"))
+            words = [f"{name}_exact", f"{name}_off"]
+            model.graph.node.append(helper.make_node("Add", words, [name], name=f"off_{name}"))
     onnx.save(model, str(path))
     feeds = {
-        name: value * near(value) if value.dtype == np.float32 else value
+        name: value + moved(value) if value.dtype == np.float32 else value
         for name, value in drawing.fed.items()
     }
     return run(path, feeds)
