@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from sparknet.errors import SparkError
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.background_job import is_classic
 
@@ -35,6 +36,19 @@ def send(session: SparkSession, name: str, write: Callable[[Path], object]) -> N
     else:
         session.addArtifacts(str(path), file=True)
     sent.add(name)
+
+
+def received(name: str) -> Path:
+    """In a task: the file of this name that was sent."""
+    from pyspark import SparkFiles
+
+    path = Path(SparkFiles.get(name))
+    if not path.exists():
+        raise SparkError(
+            f"this task was given no file {name} of the model, as the tasks of streams are given "
+            "none under Spark Connect: predict streams in a classic session"
+        )
+    return path
 
 
 @cache

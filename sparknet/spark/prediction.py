@@ -20,6 +20,7 @@ from sparknet.net.scratch import scratch_folder
 from sparknet.spark.box_frames import BoxFrames
 from sparknet.spark.column_types import plain
 from sparknet.spark.columns import Wanted
+from sparknet.spark.files import received
 from sparknet.spark.outputs import Array, At, Collected, Output
 from sparknet.spark.places import in_one_line
 from sparknet.spark.row_parts import RowPart, RowReader
@@ -70,10 +71,8 @@ class Prediction:
         return list(dict.fromkeys([*self.mapping.values(), *more]))
 
     def make_net(self) -> WorkerNet:
-        from pyspark import SparkFiles
-
         set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-        weights = SharedWeights(Path(SparkFiles.get(self.weights)))
+        weights = SharedWeights(received(self.weights))
         with scratch_folder() as folder:
             text = self.net.unpacked(Path(folder))
             net = Net(

@@ -19,7 +19,7 @@ import numpy as np
 from sparknet.errors import FileError, LayerError, SparkError, SpecError, extra, shown
 from sparknet.graph.records import Outline
 from sparknet.net.fed import FedNet
-from sparknet.spark.files import send
+from sparknet.spark.files import received, send
 from sparknet.spark.outputs import Array
 from sparknet.spark.remote import fetched
 from sparknet.spark.worker_cache import cached
@@ -101,9 +101,7 @@ class Texts:
     def _tokenizer(self) -> _Tokenizer:
         if self.content is not None:
             return _Tokenizer(self.content, self.file)
-        from pyspark import SparkFiles
-
-        path = Path(SparkFiles.get(self.file))
+        path = received(self.file)
         text = path.read_bytes()
         if _digest(text) != path.stem.rpartition("-")[2]:
             raise FileError(path, "is another tokenizer than the one that was sent")

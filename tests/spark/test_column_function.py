@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,3 +107,23 @@ def test_vectors_for_pyspark_ml(frame: Any, net: Net) -> None:
     wrong = frame.selectExpr("n", "if(n = 4, null, x) AS x", "`y.z`")
     made = model.transform(wrong, ["prob"], vectors=True, invalid="null").orderBy("n").collect()
     assert [row.n for row in made if row.prob is None] == [4]
+
+
+def test_a_function_on_a_stream(session: Any, frame: Any, net: Net, tmp_path: Path) -> None:
+    """Under Connect a stream's tasks get no files, which only they can tell."""
+    from pyspark.sql.functions import expr
+
+    frame.select("n", "x", "`y.z`").write.parquet(str(tmp_path / "rows"))
+    stored = session.read.parquet(str(tmp_path / "rows"))
+    arriving = session.readStream.schema(stored.schema).parquet(str(tmp_path / "rows"))
+    SparkModel(net).register(session, "of_a_stream", ["prob"])
+    made = arriving.select("n", expr("of_a_stream(x, `y.z`)").alias("prob"))
+    writer = made.writeStream.format("parquet").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path / "seen")).start(str(tmp_path / "out"))
+    if CONNECT:
+        with pytest.raises(Exception, match="predict streams in a classic session"):
+            query.awaitTermination(120)
+        return
+    assert query.awaitTermination(120)
+    found = session.read.parquet(str(tmp_path / "out")).orderBy("n").collect()
+    np.testing.assert_allclose([row.prob for row in found], wanted(net, "prob"), rtol=1e-5)
