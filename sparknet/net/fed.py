@@ -27,6 +27,7 @@ from sparknet.net.entries import (
 from sparknet.net.feed import Array, Feed, decoded, misfit, reshape
 from sparknet.net.flow import dependent, last_blobs
 from sparknet.net.metrics import Summary
+from sparknet.net.ranges import warn_of_range
 from sparknet.net.rows import (
     Block,
     Rows,
@@ -78,6 +79,7 @@ class FedNet:
         self._own_tops: Sequence[str] = ()
         self._entries: list[Entry] | None = None
         self._losses: list[tuple[str, float]] = []
+        self._looked_at: set[str] = set()
 
     # -- what it is ----------------------------------------------------------------------
 
@@ -189,6 +191,8 @@ class FedNet:
             if block is None:
                 return 0
             self.check_columns(block)
+            if self.phase == TRAIN and not self._transformed:
+                self._look(block)
             rows = self.feed(block, transformed=self._transformed)(block, self.taken)
         self.taken += rows
         return rows
@@ -197,6 +201,13 @@ class FedNet:
         """Restart the data from the beginning, where it can be read again."""
         if self.rows is not None and self.rows.again:
             self._stream = None
+
+    def _look(self, block: Block) -> None:
+        """Warn of a column's values, the first time."""
+        for entry in self.entries:
+            if entry.name in block and entry.name not in self._looked_at:
+                self._looked_at.add(entry.name)
+                warn_of_range(entry, block[entry.name])
 
     def _decoded(self, block: Mapping[str, Array]) -> Block:
         """The block with arrays in place of encoded images."""
@@ -290,6 +301,7 @@ class FedNet:
         wanted = self._outputs(columns, outputs)
         entries = [adapted(entry, columns.get(entry.name)) for entry in self.entries]
         self._check_sizes(entries)
+        self._look(columns)
         self.feed(columns, entries)(columns, self.taken)
         for place in self.places:
             if place.name not in columns and not place.is_optional:

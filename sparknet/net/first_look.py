@@ -10,10 +10,12 @@ from sparknet.loaders.records import Records
 from sparknet.net.class_numbers import class_numbers
 from sparknet.net.feed import ENCODED, Feed
 from sparknet.net.net import Net
+from sparknet.net.ranges import warn_of_range
 
 
 def look_at_first(net: Net, records: Records, what: str, training: bool = True) -> None:
-    """Refuse records of the wrong shape, labels that are no class, and NaN and infinity.
+    """Refuse records of the wrong shape, labels that are no class, and NaN and infinity; warn of
+    values that the preprocessing is not for.
 
     It looks at a batch, or at one record where images are to be decoded; workers check the rest as
     they read it.
@@ -36,5 +38,6 @@ def look_at_first(net: Net, records: Records, what: str, training: bool = True) 
                     f"column '{name}' of the {what} holds {value} in record {odd[0]}: fill or "
                     "leave out such records"
                 )
+        warn_of_range(next(entry for entry in entries if entry.name == name), rows)
         if name in classes:
             classes[name].check(rows, name)

@@ -1,0 +1,69 @@
+"""Numbers that are no pixels, given to preprocessing for pixels: a warning, once."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet import Net, train
+from sparknet.net.ranges import RangeWarning
+from tests.net.test_images import MEAN, deploy
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (2, 3, 24, 24)).astype(np.float32)
+SCALED: dict[str, Any] = {"scale": 1 / 255}
+TORCH: dict[str, Any] = {"mean": MEAN, "std": (58.0, 57.0, 57.5)}
+
+
+@pytest.mark.parametrize(
+    ("how", "values", "says"),
+    [
+        (SCALED, PIXELS / 255, r"values from 0 to 1, .*\(scale 0.003922\) .*multiply it by 255"),
+        ({"mean": MEAN}, PIXELS / 256, r"\(mean 104, 117, 123\) is for pixels from 0 to 255: mul"),
+        ({"mean": np.full((3, 24, 24), 9.0)}, PIXELS / 256, r"\(mean a picture\) is for pixels"),
+        (TORCH, PIXELS / 64 - 2, r"from -2 to 1.98.*std 58, 57, 57.5.*another preprocessing"),
+        (SCALED, PIXELS * 257, r"from 0 to 6.554e\+04.* divide it by 257, or give another scale"),
+    ],
+)
+def test_a_column_is_named_once(how: Any, values: Any, says: str) -> None:
+    net = Net(deploy(), **how)
+    with pytest.warns(RangeWarning, match=says) as told:
+        net.forward({"data": values})
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        net.forward({"data": values})
+
+
+@pytest.mark.parametrize(
+    ("how", "values"),
+    [
+        (SCALED, PIXELS),
+        (SCALED, np.zeros_like(PIXELS)),
+        (SCALED, (PIXELS > 99).astype(np.uint8)),
+        (TORCH, PIXELS),
+        ({"mean": MEAN}, PIXELS - 100),
+        ({"scale": 1 / 65535}, PIXELS * 257),
+        ({"mean": 0.5, "std": 0.25}, PIXELS / 255),
+        ({"mean": -30.0, "scale": 0.02}, PIXELS / 255 - 1),
+        ({}, PIXELS / 255),
+    ],
+)
+def test_what_may_well_be_meant(how: Any, values: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Net(deploy(), **how).forward({"data": values})
+
+
+def test_before_training() -> None:
+    """The one who starts the training is told, not every worker."""
+    text = f"""base_lr: 0.01 lr_policy: "fixed" net_param {{ {deploy()}
+        layer {{ name: "label" type: "Input" top: "label" input_param {{ shape {{ dim: 1 }} }} }}
+        layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }}
+        }}"""
+    given = {"data": np.repeat(PIXELS, 4, 0) / 255, "label": np.arange(8) % 5}
+    with pytest.warns(RangeWarning, match="from 0 to 1, and its preprocessing") as told:
+        train(text, given, steps=1, **SCALED)
+    assert sum(one.category is RangeWarning for one in told) == 1
