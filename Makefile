@@ -33,7 +33,7 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 # there are cores, so that both ways are tested.
 THREADS ?= 1
 
-.PHONY: demo test check test-slow test-lowest test-cluster test-applications test-torch test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
+.PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-applications test-torch test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -72,6 +72,29 @@ test-cluster: setup
 	@echo '==> slow tests on Spark: killed executors and drivers, Connect, spark-submit, examples'
 	@$(PY) -m tests.spark.java
 	@OMP_NUM_THREADS=$(THREADS) $(PY) -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=12 tests/spark tests/examples
+
+# The rooms that compute, and those that speak with them.
+PORTABLE := tests/native tests/weights tests/loaders tests/net tests/caffe tests/training
+
+test-portable: setup
+	@echo '==> C and Python tests of the core without oneDNN, in a copy of the tree'
+	$(call own_extension,build/portable,-DSPARKNET_ONEDNN=OFF -DSPARKNET_TESTS=ON -DSPARKNET_WERROR=ON)
+	@PATH="$(TOOLS):$$PATH" ctest --test-dir build/portable/native --output-on-failure
+	@cd build/portable/tree && OMP_NUM_THREADS=$(THREADS) PYTHONPATH=.ci $(abspath $(PY)) .ci/sanitized.py pytest \
+		-m 'not slow' -p sanitized -n $(JOBS) $(or $(TESTS),$(PORTABLE))
+
+# By Debian's cross compiler (g++-aarch64-linux-gnu) in its emulator (qemu-user).
+test-aarch64: setup
+	@echo '==> C tests of the core for aarch64, in an emulator'
+	@command -v aarch64-linux-gnu-g++ > /dev/null && command -v qemu-aarch64 > /dev/null \
+		|| { echo 'no cross compiler or no emulator: apt-get install g++-aarch64-linux-gnu qemu-user' >&2; exit 1; }
+	@mkdir -p build
+	@PATH="$(TOOLS):$$PATH" cmake -S . -B build/aarch64 -G Ninja -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+		-DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
+		'-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64;-L;/usr/aarch64-linux-gnu' -DSPARKNET_EXTENSION=OFF -DSPARKNET_TESTS=ON \
+		-DSPARKNET_WERROR=ON > build/aarch64.log 2>&1 || { cat build/aarch64.log; exit 1; }
+	@PATH="$(TOOLS):$$PATH" cmake --build build/aarch64
+	@PATH="$(TOOLS):$$PATH" ctest --test-dir build/aarch64 --output-on-failure
 
 # PyTorch takes gigabytes, which stay out of the environment of all other tests.
 test-torch: setup
@@ -157,18 +180,17 @@ wheel: setup
 	@$(PY) .ci/wheel.py dist
 	@$(PY) -m build --sdist --outdir dist > /dev/null
 
-# $(call own_extension,FOLDER,OPTIONS): a copy of the tree in FOLDER/tree, with a sanitized extension.
+# $(call own_extension,FOLDER,OPTIONS): a copy of the tree in FOLDER/tree, with an extension of its own.
 define own_extension
 	@mkdir -p $(1)/tree
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -upt $(1)/tree
 	@PATH="$(TOOLS):$$PATH" cmake -S $(1)/tree -B $(1)/native -G Ninja \
-		-DCMAKE_BUILD_TYPE=Debug -DSPARKNET_SANITIZE=ON -DSPARKNET_EXTENSION=ON \
-		-DPython_EXECUTABLE="$(abspath $(PY))" $(2) > $(1)/build.log 2>&1 || { cat $(1)/build.log; exit 1; }
+		-DSPARKNET_EXTENSION=ON -DPython_EXECUTABLE="$(abspath $(PY))" $(2) > $(1)/build.log 2>&1 || { cat $(1)/build.log; exit 1; }
 	@PATH="$(TOOLS):$$PATH" cmake --build $(1)/native
 endef
 
 # One build for the C tests, the Python tests and the fuzzing.
-sanitized_extension = $(call own_extension,build/sanitized,-DSPARKNET_WERROR=ON)
+sanitized_extension = $(call own_extension,build/sanitized,-DSPARKNET_SANITIZE=ON -DSPARKNET_WERROR=ON)
 
 # $(call sanitized,OPTIONS): what runs a module on that extension.
 sanitized = LD_PRELOAD="$(SANITIZERS)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64:$(1) \
@@ -197,7 +219,7 @@ fuzz: setup
 # Coverage of the native code needs clang and Atheris' own build of its sanitizers.
 fuzz-guided: setup
 	@$(PY) -m pip install --quiet --disable-pip-version-check 'atheris>=2.3'
-	$(call own_extension,build/guided,-DSPARKNET_TESTS=OFF -DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(subst clang,clang++,$(CLANG)) \
+	$(call own_extension,build/guided,-DSPARKNET_SANITIZE=ON -DSPARKNET_TESTS=OFF -DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(subst clang,clang++,$(CLANG)) \
 		-DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link -DCMAKE_CXX_FLAGS=-fsanitize=fuzzer-no-link)
 	@cd build/guided/tree && GUIDED_PRELOAD="$$($(abspath $(PY)) -c \
 		'import sysconfig; print(sysconfig.get_path("purelib"))')/asan_with_fuzzer.so" \

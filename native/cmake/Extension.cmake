@@ -39,7 +39,7 @@ set_source_files_properties("${generated}" PROPERTIES COMPILE_OPTIONS "-w")
 
 # Beside the extension, then where a venv or a conda environment keeps libraries.
 set(search "$ORIGIN" "$ORIGIN/../../../.." "$ORIGIN/../../lib")
-if(NOT SPARKNET_ONEDNN_BUNDLE)
+if(SPARKNET_ONEDNN AND NOT SPARKNET_ONEDNN_BUNDLE)
   # A system's oneDNN in a folder of its own, such as /opt/onednn/lib.
   get_filename_component(onednn_folder "${dnnl_DIR}/../.." ABSOLUTE)
   list(APPEND search "${onednn_folder}")

@@ -266,7 +266,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
 template <class Family>
 std::string WindowKernel<Family>::method(const Layer& layer, Kernel::Part part) const {
     const auto direct = [](const auto& description) {
-        return description ? std::string("oneDNN ") + description.impl_info_str() : std::string();
+        return description ? name_of(description) : std::string();
     };
     if (many_axes_)
         return part == Kernel::Part::forward || layer.backward

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 
 #include "../engine/activation.hpp"
 #include "../engine/layer.hpp"
@@ -41,6 +42,16 @@ struct Deconvolutions {
 
 inline bool is_any(const std::vector<bool>& of) {
     return std::find(of.begin(), of.end(), true) != of.end();
+}
+
+// Who computes a primitive, for people.
+template <class Description>
+std::string name_of(const Description& description) {
+#if defined(SPARKNET_ONEDNN)
+    return std::string("oneDNN ") + description.impl_info_str();
+#else
+    return description.impl_info_str();
+#endif
 }
 
 class WindowPass;

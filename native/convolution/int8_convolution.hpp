@@ -20,7 +20,7 @@ class Int8Convolution {
                                                  bool fuse);
 
     void run(Layer& layer, const Tensor& bottom, size_t i);
-    std::string name() const { return std::string("oneDNN ") + description_.impl_info_str(); }
+    std::string name() const { return name_of(description_); }
 
    private:
     Int8Convolution(const Layer& layer, const Window& window, bool fuse);

@@ -15,6 +15,7 @@ dnnl::primitive_attr attributes() {
     return made;
 }
 
+#if defined(SPARKNET_ONEDNN)
 namespace {
 // The temporary memory that the primitive expects from its caller.
 size_t scratch_bytes(const dnnl::primitive& primitive) {
@@ -35,6 +36,11 @@ void run(const dnnl::primitive& primitive, const Arguments& arguments) {
                             "could not execute a primitive");
     stream().wait();
 }
+#else
+void run(const dnnl::primitive& primitive, const Arguments& arguments) {
+    primitive.run({arguments.begin(), arguments.end()});
+}
+#endif
 
 dnnl::memory zeroed(const dnnl::memory::desc& desc) {
     dnnl::memory made(desc, cpu());

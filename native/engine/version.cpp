@@ -1,10 +1,14 @@
-#include <oneapi/dnnl/dnnl.h>
 #include <sparknet/engine.h>
+
+#if defined(SPARKNET_ONEDNN)
+#include <oneapi/dnnl/dnnl.h>
+#endif
 
 const char* sn_version(void) {
     return SPARKNET_VERSION;
 }
 
+#if defined(SPARKNET_ONEDNN)
 void sn_onednn_version(int* major, int* minor, int* patch) {
     const dnnl_version_t* version = dnnl_version();
     *major = version->major;
@@ -37,3 +41,13 @@ const char* sn_onednn_isa(void) {
     }
     return "";
 }
+#else
+// A build without oneDNN.
+void sn_onednn_version(int* major, int* minor, int* patch) {
+    *major = *minor = *patch = 0;
+}
+
+const char* sn_onednn_isa(void) {
+    return "";
+}
+#endif

@@ -25,13 +25,22 @@ static int open_flags(sn_map_mode mode) {
     }
 }
 
+/* Makes the file that long; where the system can, its blocks are there before they are written. */
+static int reserve(int file, int64_t end) {
+#if defined(__APPLE__)
+    return ftruncate(file, end) == 0 ? 0 : errno;
+#else
+    return posix_fallocate(file, 0, end);
+#endif
+}
+
 /* Makes sure that the file reaches to `end`: by looking, or in mode CREATE by growing it. */
 static sn_status check_size(int file, sn_map_mode mode, int64_t end) {
     struct stat facts;
     if (fstat(file, &facts) != 0) return file_error("look at it");
     if (!S_ISREG(facts.st_mode)) return sn_fail(SN_ERROR_FILE, "is not a regular file");
     if (mode == SN_MAP_CREATE) {
-        errno = end > 0 ? posix_fallocate(file, 0, end) : 0;
+        errno = end > 0 ? reserve(file, end) : 0;
         return errno == 0 ? SN_OK : file_error("make it large enough");
     }
     if (facts.st_size < end)

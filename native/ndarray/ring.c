@@ -1,14 +1,16 @@
 /* Bytes through shared memory, with futexes for waiting: a process that waits uses no processor. */
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <sparknet/ring.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
 
 #include "failure.h"
 
@@ -35,10 +37,37 @@ static char* bytes(const sn_ring* ring) {
     return (char*)ring->memory + sizeof(header);
 }
 
+#if defined(__linux__)
 static void wake(side* one) {
     atomic_fetch_add(&one->bell, 1);
     syscall(SYS_futex, &one->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
+
+/* Sleeps until the bell has another number than `bell`; false if the time is over. */
+static bool doze(side* one, uint32_t bell, const struct timespec* until) {
+    return syscall(SYS_futex, &one->bell, FUTEX_WAIT_BITSET, bell, until, NULL,
+                   FUTEX_BITSET_MATCH_ANY) == 0 ||
+           errno != ETIMEDOUT;
+}
+#else
+/* Other systems have no futexes between processes: the waiting side looks again and again. */
+static void wake(side* one) {
+    atomic_fetch_add(&one->bell, 1);
+}
+
+static bool doze(side* one, uint32_t bell, const struct timespec* until) {
+    const struct timespec nap = {.tv_nsec = 50000};
+    struct timespec now;
+    while (atomic_load(&one->bell) == bell) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec > until->tv_sec ||
+            (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec))
+            return false;
+        nanosleep(&nap, NULL);
+    }
+    return true;
+}
+#endif
 
 static void move_to(side* one, uint64_t position) {
     atomic_store(&one->position, position);
@@ -63,10 +92,7 @@ static void await(header* shared, side* one, uint64_t known, const struct timesp
         const uint32_t bell = atomic_load(&one->bell);
         atomic_store(&one->awaited, 1);
         if (atomic_load(&one->position) != known || atomic_load(&shared->ended)) return;
-        if (syscall(SYS_futex, &one->bell, FUTEX_WAIT_BITSET, bell, until, NULL,
-                    FUTEX_BITSET_MATCH_ANY) != 0 &&
-            errno == ETIMEDOUT)
-            return;
+        if (!doze(one, bell, until)) return;
     }
 }
 

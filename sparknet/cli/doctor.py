@@ -149,9 +149,13 @@ def _engine() -> Iterator[Finding]:
         yield Finding("engine", "native core", str(error), False, True, advice)
         return
     yield Finding("engine", "native core", native.version(), needed=True)
-    yield Finding("engine", "oneDNN", ".".join(map(str, native.onednn_version())), needed=True)
-    isa = native.onednn_isa()
-    yield Finding("engine", "instructions", isa or "oneDNN does not say")
+    onednn, isa = native.onednn(), native.onednn_isa()
+    if onednn == "none":
+        advice = "layers are computed by portable loops, which are slower (docs/install.md)"
+        yield Finding("engine", "oneDNN", "none in this build", False, hint=advice)
+    else:
+        yield Finding("engine", "oneDNN", onednn)
+        yield Finding("engine", "instructions", isa or "oneDNN does not say")
     yield Finding("engine", "threads", str(native.threads()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sparknet.native.core import (
     has_bf16,
     has_int8,
+    onednn,
     onednn_isa,
     onednn_version,
     set_threads,
@@ -17,6 +18,7 @@ __all__ = [
     "NDArray",
     "has_bf16",
     "has_int8",
+    "onednn",
     "onednn_isa",
     "onednn_version",
     "set_threads",

@@ -35,10 +35,16 @@ def version() -> str:
 
 
 def onednn_version() -> tuple[int, int, int]:
-    """The version of the oneDNN that is loaded."""
+    """The version of the oneDNN that is loaded; zeros in a build without it."""
     numbers = ffi.new("int[3]")
     lib.sn_onednn_version(numbers, numbers + 1, numbers + 2)
     return numbers[0], numbers[1], numbers[2]
+
+
+def onednn() -> str:
+    """The same for people: "3.2.1", or "none" where portable loops compute."""
+    numbers = onednn_version()
+    return ".".join(map(str, numbers)) if any(numbers) else "none"
 
 
 def onednn_isa() -> str:

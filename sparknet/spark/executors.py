@@ -168,7 +168,7 @@ def _facts() -> dict[str, Any]:
         from sparknet import native
 
         version = sparknet.__version__
-        onednn = ".".join(map(str, native.onednn_version()))
+        onednn = native.onednn()
         instructions = native.onednn_isa()
     except Exception:  # the native core may be missing or fail in its own ways
         version = None

@@ -83,11 +83,11 @@ def machine() -> dict[str, Any]:
     """The versions that driver and executors must share, and this process's place."""
     import sparknet
     import sparknet.spark.task  # the modules that training loads need memory too
-    from sparknet.native import onednn_version
+    from sparknet import native
 
     return {
         "sparknet": sparknet.__version__,
-        "onednn": ".".join(map(str, onednn_version())),
+        "onednn": native.onednn(),
         "seal": choose_seal("sealed"),
         "python": platform.python_version(),
         "host": socket.gethostname(),

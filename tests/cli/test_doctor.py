@@ -22,18 +22,33 @@ def test_it_says_what_is_there(run: Run) -> None:
     values = {one["name"]: one["value"] for one in found["findings"]}
     assert found["healthy"] is True
     assert values["sparknet"] == __version__
-    assert values["oneDNN"] == ".".join(map(str, native.onednn_version()))
-    assert values["instructions"] == (native.onednn_isa() or "oneDNN does not say")
+    if native.onednn() == "none":
+        assert values["oneDNN"] == "none in this build"
+    else:
+        assert values["oneDNN"] == native.onednn()
+        assert values["instructions"] == (native.onednn_isa() or "oneDNN does not say")
     assert values["threads"] == str(native.threads())
     present = {one["name"]: one["found"] for one in found["findings"]}
     assert present["images"] == (find_spec("PIL") is not None)
 
 
 def test_the_instructions_can_be_limited(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    if native.onednn() == "none":
+        pytest.skip("this build has no oneDNN")
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
     findings = json.loads(run("doctor", "--json").stdout)["findings"]
     names = {one["name"]: one["value"] for one in findings}
     assert names["instructions"] in ("SSE4.1", "oneDNN does not say")
+
+
+def test_a_build_without_onednn_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "onednn", lambda: "none")
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"-- +oneDNN +none in this build\n +hint: layers are computed by", out)
+    assert "instructions" not in out
 
 
 def test_what_is_missing(

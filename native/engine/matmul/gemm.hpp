@@ -1,4 +1,4 @@
-// Row-major matrix products on oneDNN.
+// Row-major matrix products.
 #pragma once
 
 #include <cstdint>
