@@ -21,6 +21,7 @@ TOOLS := $(abspath $(VENV))/bin
 # For the builds of packages, too, in environments of their own.
 export CXX
 export SPARKNET_TOOLS := $(TOOLS)
+BASE := $(VENV)/.base
 DEPS := $(VENV)/.deps
 BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
@@ -36,7 +37,8 @@ THREADS ?= 1
 .PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-applications test-torch test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
 .DELETE_ON_ERROR:
 
-demo: setup
+# Without the tools of tests, linters and docs, which setup installs.
+demo: $(BUILT)
 	@$(BEGIN)
 	@echo '==> training LeNet on handwritten digits by two workers of a local Spark'
 	@$(PY) examples/digits_spark.py
@@ -245,22 +247,30 @@ clean:
 	find sparknet -name '*.so' -delete
 	rm -f sparknet/proto/_descriptor.py sparknet/proto/caffe_pb2.pyi
 
-setup: $(BUILT)
+setup: $(BUILT) $(DEPS)
 
-$(DEPS): pyproject.toml
-	@test -n "$(PYTHON)" || { echo 'sparknet needs Python 3.10 or newer and found none: install one, or run make PYTHON=/path/to/python3' >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo 'sparknet needs Python 3.10 or newer and $(PYTHON) is older: run make PYTHON=/path/to/python3' >&2; exit 1; }
-	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
-	@test -x $(PY) || { echo '==> creating $(VENV)'; $(PYTHON) -m venv $(VENV); } || { rm -rf $(VENV); echo 'sparknet could not create $(VENV): install the venv module of your Python (Debian and Ubuntu: apt-get install python3-venv)' >&2; exit 1; }
+# $(call install,WHAT,OPTIONS): what .ci/requirements.py lists with these options.
+define install
 	@$(BEGIN)
-	@echo '==> installing packages for the build, the demo and the tests into $(VENV) (once)'
-	@$(PY) .ci/requirements.py $(VERSIONS) > $(VENV)/requirements.txt
+	@echo '==> installing packages for $(1) into $(VENV) (once)'
+	@$(PY) .ci/requirements.py $(2) $(VERSIONS) > $(VENV)/requirements.txt
 	@$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements.txt \
 		|| { echo 'sparknet could not download its dependencies: check the network, or point pip at a mirror with PIP_INDEX_URL, and run make again' >&2; exit 1; }
 	@$(TOOK)
 	@touch $@
+endef
 
-$(BUILT): $(DEPS) $(SOURCES)
+$(BASE): pyproject.toml
+	@test -n "$(PYTHON)" || { echo 'sparknet needs Python 3.10 or newer and found none: install one, or run make PYTHON=/path/to/python3' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo 'sparknet needs Python 3.10 or newer and $(PYTHON) is older: run make PYTHON=/path/to/python3' >&2; exit 1; }
+	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
+	@test -x $(PY) || { echo '==> creating $(VENV)'; $(PYTHON) -m venv $(VENV); } || { rm -rf $(VENV); echo 'sparknet could not create $(VENV): install the venv module of your Python (Debian and Ubuntu: apt-get install python3-venv)' >&2; exit 1; }
+	$(call install,the build and the demo,--demo)
+
+$(DEPS): $(BUILT)
+	$(call install,the tests and the linters)
+
+$(BUILT): $(BASE) $(SOURCES)
 	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
 	@$(BEGIN)
 	@echo '==> compiling the native core and installing sparknet (again when its sources change)'

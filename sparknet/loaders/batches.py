@@ -13,7 +13,7 @@ import numpy as np
 from sparknet.errors import ArrayError, FileError
 from sparknet.loaders.order import Order
 from sparknet.loaders.prefetch import Prefetch
-from sparknet.loaders.records import Array, Batch, Records
+from sparknet.loaders.records import Array, Batch, Records, columns_told
 
 Position = dict[str, int]
 Transforms = Mapping[str, Callable[[Array, int], Array]]
@@ -60,8 +60,7 @@ class Batches:
 
     def __repr__(self) -> str:
         work = self._work
-        kinds = ((name, kind.shape, kind.dtype) for name, kind in work.records.columns.items())
-        told = "".join(f", {name} {shape} {dtype}" for name, shape, dtype in kinds)
+        told = columns_told(work.records.columns)
         return f"<Batches of {work.batch_size} of {len(work.records)} records{told}>"
 
     def next(self) -> Batch:

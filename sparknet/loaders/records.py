@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from sparknet.errors import ArrayError, IndexOutOfRange
+from sparknet.errors import ArrayError, IndexOutOfRange, SparkNetError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -54,7 +54,23 @@ class Records(Protocol):
         ...
 
 
-class Opened:
+def columns_told(columns: Mapping[str, Column]) -> str:
+    """The columns as the text of an object names them."""
+    return "".join(f", {name} {one.shape} {one.dtype}" for name, one in columns.items())
+
+
+class Counted:
+    """Records that tell how many they are, and their columns, where they are shown."""
+
+    def __repr__(self: Records) -> str:
+        try:
+            told = columns_told(self.columns)
+        except SparkNetError as error:  # of an image that cannot be read
+            told = f": {error}"
+        return f"<{type(self).__name__}: {len(self):,} records{told}>"
+
+
+class Opened(Counted):
     """Records of files, pickled as the call that opens them: a worker opens the files again."""
 
     _again: partial[Any]
@@ -84,9 +100,7 @@ class ArrayRecords:
         self._length = len(next(iter(self.arrays.values())))
 
     def __repr__(self) -> str:
-        kinds = ((name, values.shape[1:], values.dtype) for name, values in self.arrays.items())
-        told = "".join(f", {name} {shape} {dtype}" for name, shape, dtype in kinds)
-        return f"<{len(self)} records{told}>"
+        return f"<{len(self)} records{columns_told(self.columns)}>"
 
     @property
     def columns(self) -> Mapping[str, Column]:
@@ -100,7 +114,7 @@ class ArrayRecords:
         return {name: values[rows] for name, values in self.arrays.items()}
 
 
-class Subset:
+class Subset(Counted):
     """Some of the rows of other records, in any order: for example a held-out part."""
 
     def __init__(self, records: Records, indices: Indices) -> None:
@@ -117,7 +131,7 @@ class Subset:
         return self.records.take(self.indices[rows_of(indices, len(self))])
 
 
-class NamedFor:
+class NamedFor(Counted):
     """Records whose column `data` has the name of a net's input."""
 
     def __init__(self, records: Records, name: str) -> None:
@@ -159,7 +173,7 @@ def class_names(records: object) -> tuple[str, ...]:
     return tuple(getattr(records, "classes", ()))
 
 
-class Chain:
+class Chain(Counted):
     """Records of the same columns, one after the other."""
 
     def __init__(self, parts: Sequence[Records]) -> None:

@@ -172,10 +172,17 @@ def _check_given(known: Signature, args: tuple[Any, ...], keywords: dict[str, An
         raise ArgumentError(str(error)) from None
 
 
+ELSEWHERE = {
+    "preprocessing": ": its settings are keywords themselves, as resize=, crop=, mean= and scale="
+}
+"""Words that are no keyword, and near none that is meant."""
+
+
 def _check_names(known: Signature, keywords: dict[str, Any]) -> None:
     names = [
         name for name, one in known.parameters.items() if one.kind is not Parameter.VAR_KEYWORD
     ]
     for name in keywords:
         if name not in names:
-            raise SpecError(f"there is no keyword '{name}'{did_you_mean(name, names)}")
+            near = ELSEWHERE.get(name) or did_you_mean(name, names)
+            raise SpecError(f"there is no keyword '{name}'{near}")

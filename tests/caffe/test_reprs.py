@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from sparknet import caffe
-from sparknet.loaders import ArrayRecords, Batches
+from sparknet.loaders import ArrayRecords, Batches, Chain, ImageFiles, NumpyFiles, Subset
 
 TEXT = """
 name: "small"
@@ -51,3 +52,22 @@ def test_records_and_batches() -> None:
         assert repr(batches) == "<Batches of 4 of 9 records, data (3, 4) uint8, label () int64>"
     finally:
         batches.close()
+    chosen = Subset(records, [1, 3])
+    assert repr(chosen) == "<Subset: 2 records, data (3, 4) uint8, label () int64>"
+    assert (
+        repr(Chain([chosen, records])) == "<Chain: 11 records, data (3, 4) uint8, label () int64>"
+    )
+
+
+def test_records_of_files(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        image.new("RGB", (5, 4)).save(tmp_path / name / "1.png")
+    told = "<ImageFiles: 2 records, data (3, 4, 5) uint8, label () int32>"
+    assert repr(ImageFiles(tmp_path)) == told
+    for name in ("cat", "dog"):
+        (tmp_path / name / "1.png").write_bytes(b"no picture")
+    assert repr(ImageFiles(tmp_path)).startswith(f"<ImageFiles: 2 records: {tmp_path}/cat/1.png: ")
+    np.savez(tmp_path / "few.npz", data=np.zeros((4, 2), np.float32))
+    assert repr(NumpyFiles(tmp_path / "few.npz")) == "<NumpyFiles: 4 records, data (2,) float32>"

@@ -140,6 +140,8 @@ def test_keywords_of_images_are_those_of_preprocessing() -> None:
 def test_words_that_are_no_settings() -> None:
     with pytest.raises(SpecError, match="no keyword 'step'; did you mean 'steps'"):
         train("solver", "data", step=3)  # type: ignore[call-arg]
+    with pytest.raises(SpecError, match="no keyword 'preprocessing': its settings are keywords"):
+        train("solver", "data", preprocessing=None)  # type: ignore[call-arg]
     with pytest.raises(SpecError, match="no keyword 'snapshots'"):
         simulate("solver", "data", workers=1, snapshots="here")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="missing a required argument: 'data'"):
