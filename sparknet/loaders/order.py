@@ -9,7 +9,8 @@ on every machine and with every release of numpy.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,38 @@ Words = np.ndarray[Any, np.dtype[np.uint64]]
 ROUNDS = 6
 MASK = 2**64 - 1
 AHEAD, AT_ONCE = 1 << 12, 1 << 14
+Cursor = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """What workers that took different numbers of records have left of a stream of places.
+
+    All places below ``base`` are taken.  From there on worker i of K = len(counts) has taken
+    ``counts[i]`` places: base + i, base + i + K, …
+    """
+
+    base: int
+    counts: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        return self.base + sum(self.counts)
+
+    def left(self, numbers: Rows) -> Rows:
+        """The places that are left, by their number in ascending rows of K places."""
+        found: Rows = numbers.copy()
+        size, begin = len(self.counts), 0
+        steps = sorted(set(self.counts))
+        for row, end in zip(steps, [*steps[1:], None], strict=True):
+            ranks = np.array([rank for rank, count in enumerate(self.counts) if count <= row])
+            inside = numbers >= begin
+            if end is not None:
+                inside &= numbers < begin + (end - row) * len(ranks)
+            rows, places = np.divmod(numbers[inside] - begin, len(ranks))
+            found[inside] = self.base + (row + rows) * size + ranks[places]
+            begin += 0 if end is None else (end - row) * len(ranks)
+        return found
 
 
 class Order:
@@ -43,6 +76,8 @@ class Order:
         self.length, self.seed, self.shuffle = length, seed, shuffle
         self.rank, self.size = rank, size
         self._round = 0
+        self._dealt: list[Dealt] = []
+        """What earlier numbers of workers took of the stream, the first one first."""
         self._ahead: Rows = np.zeros(0, np.int64)
 
     def next(self, count: int) -> Rows:
@@ -58,46 +93,87 @@ class Order:
 
     def _computed(self, count: int) -> Rows:
         """More than are wanted: a few cost as much as thousands."""
-        places = self._round + self.rank + np.arange(count, dtype=np.int64) * self.size
+        places = self._places(np.arange(count, dtype=np.int64))
         rows: Rows
         epochs, rows = np.divmod(places, self.length)
         return permuted(rows, self.length, self.seed, epochs) if self.shuffle else rows
 
+    def _places(self, numbers: Rows) -> Rows:
+        """The places in the stream of this worker's next records, by number."""
+        places: Rows = self._round + self.rank + numbers * self.size
+        for dealt in reversed(self._dealt):
+            places = dealt.left(places)
+        return places
+
     @property
     def epoch(self) -> int:
         """The epoch of this worker's next record."""
-        return (self._round + self.rank) // self.length
+        return int(self._places(np.zeros(1, np.int64))[0]) // self.length
 
     @property
     def place(self) -> int:
         """The cursor as one number: records that all workers together have been dealt."""
-        return self._round
+        return self._round + sum(dealt.total for dealt in self._dealt)
 
     @property
     def left(self) -> int:
-        """How many records this worker still gets in that epoch."""
+        """How many records this worker still gets in that epoch, where all took as many so far."""
         end = (self.epoch + 1) * self.length
         return -(-(end - self._round - self.rank) // self.size)
 
     @property
-    def cursor(self) -> dict[str, int]:
+    def cursor(self) -> dict[str, Any]:
         """Where the workers are: the epoch, and the place in it of the next record of rank 0.
 
-        It is the same for all workers that took the same number of records.  Resuming with
-        another number of workers then loses and repeats nothing.
+        It is the same for all workers that took the same number of records.  Where the number of
+        workers has changed after they took different numbers, ``dealt`` says what they took, and
+        the places are those of what they left.
         """
         epoch, position = divmod(self._round, self.length)
-        return {"epoch": epoch, "position": position}
+        dealt = [[one.base, *one.counts] for one in self._dealt]
+        return {"epoch": epoch, "position": position, **({"dealt": dealt} if dealt else {})}
 
-    def seek(self, cursor: Mapping[str, int]) -> None:
-        """Continue where a cursor was taken."""
+    def seek(self, cursor: Cursor) -> None:
+        """Continue where a cursor was taken.
+
+        ``{"of": cursors}`` continues after another number of workers, of whom each left its cursor:
+        what they took is not dealt again, and what some of them left behind comes first.
+        ``{"share": [taken, all]}`` continues behind the same share of these records.
+        """
+        if "of" in cursor:
+            self._seek_behind(cursor["of"])
+        elif "share" in cursor:
+            taken, whole = cursor["share"]
+            self._round, self._dealt = taken * self.length // whole, []
+        else:
+            self._round, self._dealt = self._place_of(cursor), self._dealt_of(cursor)
+        self._ahead = self._ahead[:0]
+
+    def _seek_behind(self, cursors: Sequence[Cursor]) -> None:
+        rounds = [self._place_of(one) for one in cursors]
+        dealt, base, size = self._dealt_of(cursors[0]), min(rounds), len(rounds)
+        if any(
+            self._dealt_of(one) != dealt or (place - base) % size
+            for one, place in zip(cursors, rounds, strict=True)
+        ):
+            raise ArrayError(f"{[*map(dict, cursors)]} are not the cursors of one run's workers")
+        if max(rounds) == base:
+            self._round, self._dealt = base, dealt
+        else:
+            counts = tuple((place - base) // size for place in rounds)
+            self._round, self._dealt = 0, [*dealt, Dealt(base, counts)]
+
+    def _place_of(self, cursor: Cursor) -> int:
         epoch, position = cursor.get("epoch", -1), cursor.get("position", -1)
         if not (epoch >= 0 and 0 <= position < self.length):
             raise ArrayError(
                 f"{dict(cursor)} is not a position in an order of {self.length} records"
             )
-        self._round = epoch * self.length + position
-        self._ahead = self._ahead[:0]
+        place: int = epoch * self.length + position
+        return place
+
+    def _dealt_of(self, cursor: Cursor) -> list[Dealt]:
+        return [Dealt(base, tuple(counts)) for base, *counts in cursor.get("dealt", ())]
 
 
 def permuted(places: Rows, length: int, seed: int, epochs: Rows) -> Rows:

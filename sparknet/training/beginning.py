@@ -103,7 +103,7 @@ class Beginning(ABC):
     def check(self, **known: Any) -> None:
         """Refuse to resume a run that differs in what is known by now."""
         if self.resumed is not None:
-            mine = {"workers": self.settings.workers, "strategy": self.strategy.settings()}
+            mine = {"strategy": self.strategy.settings()}
             self.resumed.check({**mine, **known, **self.identity})
 
     def open_store(self) -> Store | None:

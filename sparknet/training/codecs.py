@@ -18,6 +18,9 @@ Span = tuple[int, int]
 CODES: dict[str, int] = {"fp16": HALVES, "int8": BYTES}
 """Codes by name: half precision, and signed bytes with a scale for every 256 numbers."""
 
+OWN_ERRORS, MEAN_ERRORS = "codec's own errors", "codec's errors of means"
+"""The names of rounding errors in snapshots."""
+
 
 class Coder:
     """Codes the buffers of one size, and stores the rounding errors so far.

@@ -34,6 +34,11 @@ class Traffic:
     """The part of it that small values took, which is the waiting for the slowest worker."""
 
 
+def bounds(size: int, workers: int) -> list[Span]:
+    """The slices of a buffer that so many workers own."""
+    return list(pairwise(size * rank // workers for rank in range(workers + 1)))
+
+
 class Server(ABC):
     """A buffer that all workers push to and pull from at any time, sharded over them."""
 
@@ -128,8 +133,7 @@ class Comm(ABC):
 
     def bounds(self, size: int) -> list[Span]:
         """The slice of a buffer that each worker owns, in order, of nearly equal sizes."""
-        ends = [size * rank // self.size for rank in range(self.size + 1)]
-        return list(pairwise(ends))
+        return bounds(size, self.size)
 
     # -- small values --------------------------------------------------------------------
 

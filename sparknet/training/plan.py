@@ -123,6 +123,8 @@ class Hooks:
     """Further JSON that must be equal in a snapshot and in the run that resumes it."""
     own: bool = False
     """Whether this run itself wrote the snapshot; then its data is not compared."""
+    shares: bool = False
+    """Whether each worker has records of its own, not the same ones as all others."""
     layout: Layout | None = None
     """The layout of the learner's weights."""
     inputs: Callable[[], dict[str, tuple[float, float]]] | None = None

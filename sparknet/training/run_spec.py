@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sparknet.loaders.preprocessing import Preprocessing
@@ -34,6 +34,10 @@ class RunSpec:
     preprocessing: Preprocessing | None = None
     """What was asked for images."""
 
-    def plan(self, records: int, batch_size: int) -> RunPlan:
-        """The plan, completed by what is known after the records are read."""
-        return self.settings.plan(self.net, self.validates, records, batch_size)
+    def plan(self, records: int, batch_size: int, begun_with: int) -> RunPlan:
+        """The plan, completed by what is known after the records are read.
+
+        Iterations count by the number of workers that the run began with.
+        """
+        settings = replace(self.settings, workers=begun_with)
+        return settings.plan(self.net, self.validates, records, batch_size)

@@ -1,37 +1,37 @@
 """Snapshots: all that a run needs to continue bit for bit, one file per worker and a manifest.
 
 The manifest names the run and the digests of the files.  It is written last, and the store commits
-all files at once.  A file holds JSON and arrays::
-
-    8 bytes   SNSTATE1
-    8 bytes   length of the JSON, little-endian
-    JSON      {"numbers": …, "arrays": [[name, elements], …]}, and spaces up to a multiple of 64
-    arrays    float32, little-endian, one after the other
+all files at once.  An array that several workers hold lies once in ``shared.state``; the others lie
+in the files of their workers (`sparknet.training.worker_state`).  So any number of workers can
+continue: `load`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from hashlib import blake2b
 from typing import Any
-
-import numpy as np
 
 from sparknet.errors import FileError, shown
 from sparknet.native import NDArray
-from sparknet.training.comm import Comm
-from sparknet.training.store import Buffer, Store
+from sparknet.training.comm import Comm, bounds
+from sparknet.training.store import Store
+from sparknet.training.worker_state import (
+    StateFile,
+    Values,
+    canonical,
+    digest_of,
+    floats,
+    packed,
+    parsed,
+)
 from sparknet.weights import LayerBlobs, Layout, WeightCollection
 
-MAGIC = b"SNSTATE1"
-FRONT = len(MAGIC) + 8
-ALIGNED = 64
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, FORMAT)
 MANIFEST = "manifest.json"
-DIGEST = 32
-FLOAT = np.dtype("<f4")
+SHARED = "shared.state"
 
 _DIGESTS = {"net": "net has layers that are", "data": "data has records that are"}
 """Parts of a run's identity that are digests, and how messages call them."""
@@ -93,57 +93,126 @@ def save(
 ) -> SavedSnapshot:
     """Write a snapshot together, each worker its own arrays and numbers.  ``run`` is its identity.
 
-    ``layout`` is the layout of the weights, for readers of the weights alone.
+    What is as on worker 0 is written by worker 0 alone.  ``layout`` is the layout of the weights,
+    for readers of the weights alone.
     """
     if comm.rank == 0:
         store.begin(round)
-    comm.barrier()  # nobody writes before the draft exists
-    parts = list(_parts(numbers, arrays))
-    store.put(round, file_name(comm.rank), parts)
-    size = sum(len(part) for part in parts)
-    files = comm.gather({"bytes": size, "digest": _digest(parts)})
+    digests = {name: digest_of([floats(array)]) for name, array in arrays.items()}
+    first, *others = comm.gather([*digests.values()])  # nobody writes before the draft exists
+    shared = set(first).intersection(set().union(*others))
+    by_digest = {digest: arrays[name] for name, digest in digests.items()}
+    own = {digest: one for digest, one in by_digest.items() if digest not in shared}
+    files = {file_name(comm.rank): packed(numbers, digests, own)}
+    if comm.rank == 0 and shared:
+        kept = {digest: one for digest, one in by_digest.items() if digest in shared}
+        files[SHARED] = packed({}, {}, kept)
+    written: Json = {}
+    for name, (parts, digest) in files.items():
+        store.put(round, name, parts)
+        written[name] = {"bytes": sum(len(part) for part in parts), "digest": digest}
+    found: Json = {}
+    for one in comm.gather(written):
+        found |= one
     if comm.rank == 0:
-        body = {"format": FORMAT, "round": round, "run": dict(run), "files": files}
+        body = {"format": FORMAT, "round": round, "run": dict(run), "files": found}
         if layout is not None:
             body["layers"] = [asdict(layer) for layer in layout.layers]
-        store.put(round, MANIFEST, [_sealed(body)])
+        store.put(round, MANIFEST, [_sealed({**body, "workers": comm.size})])
         store.commit(round)
     comm.barrier()
-    return SavedSnapshot(round, store.path(round), sum(int(one["bytes"]) for one in files))
+    size = sum(int(one["bytes"]) for one in found.values())
+    return SavedSnapshot(round, store.path(round), size)
 
 
-def load(
-    store: Store,
-    comm: Comm,
-    round: int,
-    run: Mapping[str, Any],
-    arrays: Mapping[str, NDArray],
-    optional: Collection[str] = (),
-) -> Json:
-    """Copy a snapshot's arrays into ``arrays``, if all fit; returns its numbers.
+class Saved:
+    """A snapshot that is read."""
 
-    Arrays named in ``optional`` may be missing, there or here.
-    """
-    manifest = read_manifest(store, round)
-    _check_run(store.path(round), manifest["run"], run)
-    path = store.path(round, file_name(comm.rank))
-    numbers, found = _read(store, round, manifest, comm.rank)
-    for key in optional:
-        if key not in found or key not in arrays:
-            found.pop(key, None)
-            arrays = {name: array for name, array in arrays.items() if name != key}
-    sizes = {key: array.size for key, array in arrays.items()}
-    if {key: len(values) for key, values in found.items()} != sizes:
-        raise FileError(path, "is of another net or solver: its arrays are not those needed")
-    for key, target in arrays.items():
-        target.copy_from(NDArray.view(found[key]))
-    return numbers
+    def __init__(self, store: Store, round: int) -> None:
+        self._store, self._round = store, round
+        self.manifest = read_manifest(store, round)
+        self.path = store.path(round)
+        self.workers = int(self.manifest["workers"])
+        """How many wrote it."""
+        self.begun_with = self.manifest["run"].get("workers", self.workers)
+        """How many the run began with, by whose steps its iterations count."""
+        if type(self.begun_with) is not int or self.begun_with < 1:
+            raise FileError(self.path, f"says that {self.begun_with!r} workers began its run")
+        self._shared: dict[str, Values] | None = None
+
+    def check(self, mine: Mapping[str, Any]) -> None:
+        """FileError if it is of another run."""
+        _check_run(self.path, self.manifest["run"], mine)
+
+    def worker(self, rank: int, sliced: Collection[str] = ()) -> tuple[Json, dict[str, Values]]:
+        """The numbers and arrays of a worker; FileError if its file was changed.
+
+        Those named in ``sliced`` are its slices; earlier versions stored the whole buffers.
+        """
+        if rank >= self.workers:
+            path = self._store.path(self._round, file_name(rank))
+            raise FileError(path, f"is not there: the manifest names the files of {self.workers}")
+        file = self._read(file_name(rank))
+        found = {}
+        for name, digest in file.arrays.items():
+            if digest not in file.stored and self._shared is None:
+                self._shared = self._read(SHARED).stored
+            stored = file.stored if digest in file.stored else self._shared
+            if stored is None or digest not in stored:
+                path = self._store.path(self._round, file_name(rank))
+                raise FileError(path, f"has no array '{name}', nor has {SHARED}")
+            found[name] = stored[digest]
+        size = len(found.get("weights", ()))
+        begin, end = bounds(size, self.workers)[rank]
+        for name in sliced:
+            if len(found.get(name, ())) == size:
+                found[name] = found[name][begin:end]
+        return file.numbers, found
+
+    def load(
+        self,
+        rank: int,
+        arrays: Mapping[str, NDArray],
+        sliced: Collection[str],
+        optional: Collection[str],
+    ) -> Json:
+        """Copy a worker's arrays into ``arrays``, if all fit; returns its numbers.
+
+        Arrays named in ``optional`` may be missing, there or here.
+        """
+        numbers, found = self.worker(rank, sliced)
+        for key in optional:
+            if key not in found or key not in arrays:
+                found.pop(key, None)
+                arrays = {name: array for name, array in arrays.items() if name != key}
+        self.check_sizes(rank, found, {key: array.size for key, array in arrays.items()})
+        for key, target in arrays.items():
+            target.copy_from(NDArray.view(found[key]))
+        return numbers
+
+    def check_sizes(self, rank: int, found: Mapping[str, Values], sizes: Mapping[str, int]) -> None:
+        if {key: len(values) for key, values in found.items()} != sizes:
+            path = self._store.path(self._round, file_name(rank))
+            raise FileError(path, "is of another net or solver: its arrays are not those needed")
+
+    def _read(self, name: str) -> StateFile:
+        path, expected = self._store.path(self._round, name), self.manifest["files"].get(name)
+        if expected is None:
+            raise FileError(path, "is not there: the manifest does not name it")
+        data = memoryview(self._store.get(self._round, name))
+        if len(data) != expected["bytes"]:
+            fault = f"is cut short: {expected['bytes']} bytes written, {len(data)} there"
+            raise FileError(path, f"{fault}; {_instead(self._store, self._round)}")
+        if (found := parsed(path, data, expected["digest"])) is None:
+            fault = "is damaged: its digest is not the one that was written down"
+            raise FileError(path, f"{fault}; {_instead(self._store, self._round)}")
+        return found
 
 
 def model(store: Store, round: int) -> WeightCollection:
     """The weights that training would have returned at a snapshot."""
-    manifest = read_manifest(store, round)
-    numbers, found = _read(store, round, manifest, 0)
+    saved = Saved(store, round)
+    manifest, (numbers, found) = saved.manifest, saved.worker(0)
     if "layers" not in manifest or "model" not in numbers:
         fault = "does not say which weights are the model: an earlier version wrote it"
         raise FileError(store.path(round), f"{fault}; resume it and let it end")
@@ -158,23 +227,6 @@ def model(store: Store, round: int) -> WeightCollection:
     except (KeyError, TypeError, ValueError) as error:
         fault = f"has layers that do not fit its weights: {shown(error)}"
         raise FileError(store.path(round, MANIFEST), fault) from error
-
-
-def _read(store: Store, round: int, manifest: Json, rank: int) -> tuple[Json, dict[str, Any]]:
-    """The numbers and arrays of a worker; FileError if the file was changed."""
-    name = file_name(rank)
-    path, files = store.path(round, name), manifest["files"]
-    if rank >= len(files):
-        raise FileError(path, f"is not there: the manifest names the files of {len(files)}")
-    expected = files[rank]
-    data = memoryview(store.get(round, name))
-    if len(data) != expected["bytes"]:
-        fault = f"is cut short: {expected['bytes']} bytes written, {len(data)} there"
-        raise FileError(path, f"{fault}; {_instead(store, round)}")
-    if _digest([data]) != expected["digest"]:
-        fault = "is damaged: its digest is not the one that was written down"
-        raise FileError(path, f"{fault}; {_instead(store, round)}")
-    return _parsed(path, data)
 
 
 def _instead(store: Store, round: int) -> str:
@@ -201,56 +253,37 @@ def read_manifest(store: Store, round: int) -> Json:
     try:
         manifest: Json = json.loads(bytes(store.get(round, MANIFEST)))
         seal = manifest.pop("digest")
-        if manifest["format"] != FORMAT:
-            raise FileError(path, f"has format {manifest['format']!r}; this version reads {FORMAT}")
+        if manifest["format"] not in READABLE:
+            fault = f"has format {manifest['format']!r}; this version reads {FORMAT}"
+            raise FileError(path, f"{fault} and those before")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         fault = "is damaged, or no manifest of a snapshot"
         raise FileError(path, f"{fault}; {_instead(store, round)}") from error
-    if seal != _digest([_canonical(manifest)]):
+    if seal != digest_of([canonical(manifest)]):
         raise FileError(path, f"is damaged: its digest does not fit; {_instead(store, round)}")
     if manifest.get("round") != round:
         raise FileError(path, f"is that of round {manifest.get('round')}")
     if not isinstance(manifest.get("run"), dict):
         raise FileError(path, "does not say what run it is of")
-    if not _names_files(manifest.get("files")):
+    files, workers = manifest.get("files"), manifest.get("workers")
+    if isinstance(files, list):  # an earlier version's, one for each worker
+        workers = len(files)
+        files = {file_name(rank): one for rank, one in enumerate(files)}
+    if not _names_files(files) or type(workers) is not int:
         raise FileError(path, "does not name the workers' files")
-    return manifest
+    return {**manifest, "files": files, "workers": workers}
 
 
 def _names_files(files: Any) -> bool:
-    """Whether this lists sizes and digests, one for each worker."""
-    return isinstance(files, list) and all(
-        isinstance(one, dict) and type(one.get("bytes")) is int and "digest" in one for one in files
+    """Whether this has sizes and digests by name."""
+    return isinstance(files, dict) and all(
+        isinstance(one, dict) and type(one.get("bytes")) is int and "digest" in one
+        for one in files.values()
     )
 
 
 def file_name(rank: int) -> str:
     return f"worker-{rank}.state"
-
-
-def _parts(numbers: Json, arrays: Mapping[str, NDArray]) -> Iterator[Buffer]:
-    listed = [[name, array.size] for name, array in arrays.items()]
-    text = _canonical({"numbers": numbers, "arrays": listed})
-    text += b" " * (-(FRONT + len(text)) % ALIGNED)
-    yield MAGIC + len(text).to_bytes(8, "little") + text
-    for array in arrays.values():
-        yield np.asarray(array).astype(FLOAT, copy=False).data.cast("B")
-
-
-def _parsed(path: str, data: memoryview) -> tuple[Json, dict[str, Any]]:
-    """The numbers and arrays of a file whose digest is right; a foreign file can still fail."""
-    try:
-        if bytes(data[: len(MAGIC)]) != MAGIC:
-            raise ValueError("it begins otherwise")
-        end = FRONT + int.from_bytes(data[len(MAGIC) : FRONT], "little")
-        header = json.loads(bytes(data[FRONT:end]))
-        arrays = {}
-        for name, size in header["arrays"]:
-            arrays[name] = np.frombuffer(data[end : end + FLOAT.itemsize * size], FLOAT)
-            end += FLOAT.itemsize * size
-        return dict(header["numbers"]), arrays
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise FileError(path, f"is no worker's state: {error}") from error
 
 
 def _check_run(path: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
@@ -272,15 +305,4 @@ def _told(name: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
 
 
 def _sealed(body: Json) -> bytes:
-    return _canonical({**body, "digest": _digest([_canonical(body)])})
-
-
-def _canonical(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True).encode()
-
-
-def _digest(parts: list[Any]) -> str:
-    total = blake2b(digest_size=DIGEST)
-    for part in parts:
-        total.update(part)
-    return total.hexdigest()
+    return canonical({**body, "digest": digest_of([canonical(body)])})

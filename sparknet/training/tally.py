@@ -33,6 +33,8 @@ class Tally:
     """Sums over rounds, and the results of validations."""
 
     total_samples: int = 0
+    steps_over: int = 0
+    """Steps of single workers that make no whole iteration yet: see `_Rounds._keep_time`."""
     total_bytes_sent: int = 0
     """By all workers, for training: without the three that follow."""
     total_bytes_starting: int = 0

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net.scores import finished
 from sparknet.training import snapshot
+from sparknet.training.codecs import MEAN_ERRORS, OWN_ERRORS
 from sparknet.training.comm import Comm
 from sparknet.training.driver import DriverStore
 from sparknet.training.failure import failure
@@ -32,6 +33,7 @@ from sparknet.training.learner import Learner
 from sparknet.training.line import Line, Link
 from sparknet.training.mesh import Listener
 from sparknet.training.plan import ENDLESS, Hooks, RunPlan, Validate
+from sparknet.training.regroup import regroup
 from sparknet.training.rendezvous import Presence
 from sparknet.training.run_spec import RunSpec
 from sparknet.training.seat import Seat
@@ -147,8 +149,12 @@ class _Participant:
         batches = Batches(records, trainee.batch_size, order, transforms=trainee.transforms)
         with closing(batches):
             learner = self._learner(trainee, batches, comm)
-            plan = spec.plan(total, trainee.batch_size * trainee.iter_size)
             hooks = self._hooks(trainee, part, comm, met)
+            hooks.shares = not is_whole
+            begun_with = comm.size
+            if hooks.store is not None and hooks.resume is not None:
+                begun_with = snapshot.Saved(hooks.store, hooks.resume).begun_with
+            plan = spec.plan(total, trainee.batch_size * trainee.iter_size, begun_with)
             strategy = make_strategy(spec.settings.strategy)
             return learner, work(learner, strategy, comm, plan, hooks)
 
@@ -222,6 +228,8 @@ class _Rounds:
         """This worker's bytes that are in one of the tally's totals."""
         self.tally = Tally()
         self.interrupted = False
+        self.begun_with = comm.size
+        """The number of workers at the beginning, by whose steps iterations count."""
         self.saved: int | None = None
         self.lost = ""
         """What of a snapshot could not be restored."""
@@ -258,20 +266,51 @@ class _Rounds:
         run = self._run()
         if self.hooks.own:
             run.pop("data", None)
-        optional = (_BEST, _MODEL)
-        saved = snapshot.load(store, self.comm, round, run, self._arrays(), optional)
-        self.lost = self.learner.restore(saved["learner"])
+        found = snapshot.Saved(store, round)
+        found.check(run)
+        self.begun_with = found.begun_with
+        if found.workers == self.comm.size:
+            saved = found.load(self.comm.rank, self._arrays(), self._sliced(), (_BEST, _MODEL))
+            self.lost = self.learner.restore(saved["learner"])
+            self._restore(saved)
+        else:
+            self._regroup(found)
+        self.saved = round
+
+    def _restore(self, saved: Json) -> None:
         for name, value in saved["strategy"].items():
             setattr(self.state, name, value)
         self.tally = Tally(**saved["tally"])
         if self.keeps_best and not saved.get("keeps_best"):
             self.tally.forget_best()
-        self.saved = round
+
+    def _regroup(self, found: snapshot.Saved) -> None:
+        """Go on from a snapshot of another number of workers."""
+        comm, learner, alone = self.comm, self.learner, (_BEST, _MODEL)
+        optional = (*alone, OWN_ERRORS, MEAN_ERRORS)
+        carried = regroup(found, comm, self._arrays(), self._sliced(), optional, alone)
+        self._restore(carried.numbers)
+        mine = carried.learner_of(comm.rank, learner.state())
+        samples, records = self.tally.total_samples, self.plan.records
+        if self.hooks.shares or carried.numbers.get("shares"):
+            mine["cursor"] = {"share": [samples, records]}
+        self.lost = ". ".join(filter(None, [carried.told(comm.size), learner.restore(mine)]))
+        self.strategy.regroup(learner, comm, self.state, found.workers)
+
+    def _sliced(self) -> list[str]:
+        """The names of the arrays of which each worker has a slice."""
+        histories = [f"history {number}" for number in range(len(self.learner.histories))]
+        return [MEAN_ERRORS, *(histories if self.strategy.slices_histories else ())]
 
     def _arrays(self) -> dict[str, NDArray]:
         """All buffers of a snapshot."""
         learner = self.learner
-        histories = {f"history {number}": one for number, one in enumerate(learner.histories)}
+        begin, end = 0, learner.weights.size
+        if self.strategy.slices_histories:
+            begin, end = self.comm.bounds(end)[self.comm.rank]
+        histories = {
+            f"history {number}": one[begin:end] for number, one in enumerate(learner.histories)
+        }
         mine = {f"strategy {name}": one for name, one in self.state.arrays().items()}
         extras = self.strategy.extras(learner, self.comm)
         best = {} if self.best is None else {_BEST: self.best}
@@ -284,6 +323,7 @@ class _Rounds:
             "strategy": self.state.numbers(),
             "tally": asdict(self.tally),
             "keeps_best": self.keeps_best,
+            "shares": self.hooks.shares,
         }
 
     def _modelled(self, arrays: dict[str, NDArray]) -> str:
@@ -302,7 +342,6 @@ class _Rounds:
     def _run(self) -> Json:
         """What must be equal in a snapshot to resume it."""
         return {
-            "workers": self.comm.size,
             "strategy": self.strategy.settings(),
             "weights": self.learner.weights.size,
             "records": self.plan.records,
@@ -315,15 +354,33 @@ class _Rounds:
     def _round(self) -> None:
         if self._is_watched():
             self.learner.on_gradient = self._look
-        self._account(self.strategy.round(self.learner, self.comm, self.state, self._left()))
+        before = self.learner.iter
+        done = self.strategy.round(self.learner, self.comm, self.state, self._left())
+        self._keep_time(before)
+        self._account(done)
         if self._every(self.plan.validate_every):
             self._validate()
         if self._every(self.plan.snapshot_every):
             self._save()
 
     def _left(self) -> int:
-        """The iterations left."""
-        return ENDLESS if self.plan.steps is None else self.plan.steps - self.learner.iter
+        """The steps left for each worker."""
+        if self.plan.steps is None:
+            return ENDLESS
+        iterations = self.plan.steps - self.learner.iter
+        return ceil((iterations * self.begun_with - self.tally.steps_over) / self.comm.size)
+
+    def _keep_time(self, before: int) -> None:
+        """Let the iteration follow the records that were seen.
+
+        An iteration is one step of each of the workers that the run began with.  Where others go
+        on, their steps count for more or less of it; the learning rate follows.
+        """
+        if self.comm.size == self.begun_with:
+            return
+        steps = (self.learner.iter - before) * self.comm.size + self.tally.steps_over
+        iterations, self.tally.steps_over = divmod(steps, self.begun_with)
+        self.learner.seek(before + iterations)
 
     def _every(self, rounds: int) -> bool:
         return bool(rounds) and self.state.round % rounds == 0
@@ -432,8 +489,8 @@ class _Rounds:
         self.tally.total_seconds = begun - self.begun
         round, arrays = self.state.round, self._arrays()
         numbers = {**self._numbers(), "model": self._modelled(arrays)}
-        layout = self.hooks.layout
-        done = snapshot.save(store, self.comm, round, self._run(), arrays, numbers, layout)
+        run, layout = {**self._run(), "workers": self.begun_with}, self.hooks.layout
+        done = snapshot.save(store, self.comm, round, run, arrays, numbers, layout)
         self.saved = done.round
         if self.comm.rank == 0:
             snapshot.prune(store, self.plan.keep)

@@ -80,5 +80,5 @@ def test_the_second_day(
     assert first.model.transform(old, ["ip"]).collect() == scored
     with pytest.raises(FileError, match=r"/run-.*/round-0+6: is of another run: its data has"):
         replace(today, steps=80).fit(frame(session, 240, seed=2), resume=True)
-    with pytest.raises(FileError, match=r"its workers is 3, not 2$"):
+    with pytest.raises(FileError, match=r"its records is 240, not 200 "):
         trainer.fit(old, resume=True)

@@ -278,13 +278,15 @@ def test_a_later_run_goes_on_from_the_newest_snapshot(session: Any, tmp_path: Pa
     assert [event["round"] for event in events(trained, "round")] == [5, 6]
     np.testing.assert_array_equal(flat(trained), flat(whole))
     for other, said in (
-        ({"workers": 1}, "its workers is 2, not 1$"),
         ({"strategy": "slowmo"}, "its strategy is .*'averaging'.*, not .*'slowmo'"),
         ({"seed": 1}, "its order_seed is 0, not 1$"),
         ({"solver": solver().replace("num_output: 8", "num_output: 9")}, "its weights is"),
     ):
         with pytest.raises(FileError, match=f"round-0+6: is of another run: {said}"):
             replace(trainer, **other).fit(data, resume=True)
+    alone = replace(trainer, workers=1, steps=70).fit(data, resume=True)
+    assert [event["iteration"] for event in events(alone, "round")] == [65, 70]
+    assert alone.outcome.samples == 7 * trained.outcome.samples / 6
 
 
 def test_patience_leaves_the_best_weights(session: Any) -> None:

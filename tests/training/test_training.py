@@ -329,10 +329,33 @@ def test_an_interruption_before_the_workers_have_met(
 
 def test_a_snapshot_of_another_run_is_refused(tmp_path: Path) -> None:
     train(SOLVER, ARRAYS, workers=2, steps=20, snapshots=tmp_path, snapshot_every=1)
-    with pytest.raises(FileError, match=r"round-0*2: is of another run: its workers is 2, not 1"):
-        train(SOLVER, ARRAYS, workers=1, steps=40, snapshots=tmp_path, resume=True)
-    with pytest.raises(FileError, match="its order_seed is 0, not 5"):
+    with pytest.raises(
+        FileError, match=r"round-0*2: is of another run: its order_seed is 0, not 5"
+    ):
         train(SOLVER, ARRAYS, workers=2, steps=40, snapshots=tmp_path, resume=True, seed=5)
+
+
+def test_another_number_of_workers_goes_on(tmp_path: Path) -> None:
+    """Epochs and iterations count as they did for the two that began."""
+    settings: dict[str, Any] = {
+        "snapshots": tmp_path,
+        "snapshot_every": 1,
+        "strategy": Averaging(4),
+    }
+    first = train(SOLVER, ARRAYS, workers=2, epochs=1, **settings).outcome
+    records = len(next(iter(ARRAYS.values())))
+    assert first.samples >= records
+    second = train(SOLVER, ARRAYS, workers=3, epochs=2, resume=True, **settings)
+    assert 2 * first.iteration <= second.outcome.iteration <= 2 * first.iteration + 1
+    assert (
+        2 * records
+        <= second.outcome.samples
+        < 2 * records + 3 * 2 * first.samples / first.iteration
+    )
+    [note] = [event["text"] for event in second.history if event["event"] == "note"]
+    assert "the snapshot is of 2 workers, and 3 go on from it" in note
+    third = train(SOLVER, ARRAYS, workers=1, epochs=3, resume=True, **settings)
+    assert third.outcome.samples >= 3 * records
 
 
 PROGRAM = """

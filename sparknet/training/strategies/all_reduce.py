@@ -30,6 +30,7 @@ class AllReduce(Strategy):
     """
 
     name: ClassVar[str] = "allreduce"
+    slices_histories: ClassVar[bool] = True
 
     steps: int = 10
     """Iterations in a round.  It sets how often events come; the result does not depend on it."""

@@ -92,6 +92,11 @@ class Auto(Strategy):
         state.spent = [done.steps, done.seconds_computing, done.seconds_communicating]
         return replace(done, note=note)
 
+    def regroup(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
+        assert isinstance(state, Tuned)
+        state.spent = []  # was measured with other workers
+        self._averaging(1, averages_momentum=True).regroup(learner, comm, state, before)
+
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
         return self._averaging(1, averages_momentum=True).extras(learner, comm)
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import ClassVar, final
 
 from sparknet.native import NDArray
-from sparknet.training.codecs import CODES, Codec
+from sparknet.training.codecs import CODES, OWN_ERRORS, Codec
 from sparknet.training.comm import Comm, Server
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.strategies.strategy import (
@@ -31,6 +31,8 @@ class Served(State):
     versions: list[int] = field(default_factory=list, metadata={"transient": True})
     begun: int = field(default=0, metadata={"transient": True})
     """The iteration at which the server was made."""
+    ended: int = field(default=0, metadata={"transient": True})
+    """The iteration after the last round: the run may count on from another one."""
     hands: int = field(default=0, metadata={"transient": True})
     """How many hands the workers have raised in the rounds so far."""
 
@@ -86,10 +88,14 @@ class Downpour(Strategy):
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
         if self.codec is None or comm.size == 1:
             return {}
-        return {"codec's own errors": comm.feedback(self.codec, learner.weights.size)[0]}
+        return {OWN_ERRORS: comm.feedback(self.codec, learner.weights.size)[0]}
 
     def start(self, learner: Learner, comm: Comm) -> Served:
         return Served(pulled=NDArray.empty(learner.weights.shape))
+
+    def regroup(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
+        if self.codec is not None and comm.size > 1:  # what all workers still owe stays the same
+            comm.feedback(self.codec, learner.weights.size)[0].scale(before / comm.size)
 
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
         assert isinstance(state, Served)
@@ -108,6 +114,7 @@ class Downpour(Strategy):
 
     def _together(self, learner: Learner, comm: Comm, state: Served, most: int) -> Steps:
         server = self._server(learner, comm, state)
+        state.begun += learner.iter - state.ended
         last = learner.iter + most
 
         def pushes(steps: int) -> int:
@@ -137,6 +144,7 @@ class Downpour(Strategy):
         comm.barrier()  # all have pulled
         average_statistics(learner, comm)
         learner.seek(iteration())
+        state.ended = learner.iter
         return done
 
     def _server(self, learner: Learner, comm: Comm, state: Served) -> Server:
@@ -146,7 +154,7 @@ class Downpour(Strategy):
             state.server = comm.server(learner.weights, accept, self.codec)
             state.pulled.copy_from(learner.weights)
             state.versions = [0] * comm.size
-            state.begun = learner.iter
+            state.begun = state.ended = learner.iter
         return state.server
 
 

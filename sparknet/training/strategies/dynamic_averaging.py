@@ -74,6 +74,12 @@ class DynamicAveraging(Periodic):
         state.center.copy_from(learner.weights)
         state.steps = 0
 
+    def regroup(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
+        """All have the mean of the weights, as after a synchronisation."""
+        assert isinstance(state, Apart)
+        state.center.copy_from(learner.weights)
+        state.steps = 0
+
     def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:
         assert isinstance(state, Apart)
         if not state.steps:

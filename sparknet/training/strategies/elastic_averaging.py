@@ -43,6 +43,12 @@ class ElasticAveraging(Periodic):
         weights = learner.weights
         return Center(center=weights.copy(), mean=NDArray.empty(weights.shape))
 
+    def regroup(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
+        assert isinstance(state, Center)
+        super().regroup(learner, comm, state, before)
+        if comm.size == 1:  # which trains the model itself
+            learner.weights.copy_from(state.center)
+
     def train(self, learner: Learner, most: int) -> Steps:
         return learner.step(min(self.every, most))
 

@@ -8,7 +8,7 @@ from typing import Literal, final
 
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.training.codecs import CODES, Codec
+from sparknet.training.codecs import CODES, MEAN_ERRORS, OWN_ERRORS, Codec
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.strategies.strategy import (
@@ -56,7 +56,12 @@ class Periodic(Strategy):
         if self.codec is None or comm.size == 1:
             return {}
         own, mean = comm.feedback(self.codec, learner.weights.size)
-        return {"codec's own errors": own, "codec's errors of means": mean}
+        return {OWN_ERRORS: own, MEAN_ERRORS: mean}
+
+    def regroup(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
+        assert isinstance(state, SharedModel)
+        if before == 1:  # one worker moves no center
+            state.center.copy_from(learner.weights)
 
     def check_learner(self, learner: Learner) -> None:
         """Refuse settings that this solver cannot follow."""

@@ -70,6 +70,8 @@ class Strategy(ABC):
 
     name: ClassVar[str]
     """Its name in `STRATEGIES` and on the command line."""
+    slices_histories: ClassVar[bool] = False
+    """Whether of the solver's histories each worker has its own slice alone."""
 
     warmup: int = 0
     """Iterations that worker 0 trains alone before the first round."""
@@ -117,6 +119,12 @@ class Strategy(ABC):
 
     def finish(self, learner: Learner, comm: Comm, state: State) -> None:  # noqa: B027
         """Called after the last round: makes every learner's weights the model."""
+
+    def regroup(self, learner: Learner, comm: Comm, state: State, before: int) -> None:  # noqa: B027
+        """Called when a snapshot of ``before`` workers was loaded by another number of them.
+
+        Weights, histories and state are the same on all, the means of what each worker had.
+        """
 
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
         """Further buffers that snapshots contain."""
