@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
+from sparknet import native
 from sparknet.errors import SparkNetError, SpecError
 from sparknet.native.engine import NetEngine
 
@@ -30,7 +32,7 @@ def need_torch() -> Any:
 
 def chosen_device(device: str | None) -> str | None:
     """The device that a program names, or SPARKNET_ENGINE and SPARKNET_DEVICE; None: the native
-    engine."""
+    engine, which is the default unless its loops are the portable ones and PyTorch is there."""
     if device is not None:
         return device
     engine = os.environ.get("SPARKNET_ENGINE", "")
@@ -39,7 +41,9 @@ def chosen_device(device: str | None) -> str | None:
         raise SpecError(f"SPARKNET_ENGINE must be 'native' or 'torch'; it is {engine!r}")
     if engine == "torch":
         return named or "cpu"
-    return None if engine == "native" else named or None
+    if engine == "native":
+        return None
+    return named or ("cpu" if native.onednn() == "none" and find_spec("torch") else None)
 
 
 def checked_device(device: str) -> str:

@@ -131,3 +131,22 @@ def test_what_is_missing_is_named(options: list[str], remedy: str, tmp_path: Pat
     )
     assert done.returncode != 0
     assert remedy in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-DSPARKNET_ONEDNN=OFF"],
+        ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64"],
+    ],
+)
+def test_a_build_without_onednn_asks_for_none(options: list[str], tmp_path: Path) -> None:
+    cmake = Path(sys.executable).with_name("cmake")
+    if not cmake.exists():
+        pytest.skip("no cmake in this environment")
+    none = ["-DSPARKNET_EXTENSION=OFF", "-DCMAKE_DISABLE_FIND_PACKAGE_dnnl=ON"]
+    done = subprocess.run(
+        [cmake, "-S", ROOT, "-B", tmp_path, *none, *options], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "sparknet is built without oneDNN" in done.stdout + done.stderr

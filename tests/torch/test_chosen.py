@@ -1,0 +1,40 @@
+"""The default engine, with PyTorch and without."""
+
+from __future__ import annotations
+
+from importlib.machinery import ModuleSpec
+
+import pytest
+
+from sparknet import native
+from sparknet.torch import chosen
+
+
+@pytest.mark.parametrize(
+    ("onednn", "torch", "settings", "device"),
+    [
+        ("3.2.0", True, {}, None),
+        ("3.2.0", True, {"SPARKNET_DEVICE": "cuda:1"}, "cuda:1"),
+        ("none", False, {}, None),
+        ("none", True, {}, "cpu"),
+        ("none", True, {"SPARKNET_DEVICE": "mps"}, "mps"),
+        ("none", True, {"SPARKNET_ENGINE": "native"}, None),
+        ("none", False, {"SPARKNET_ENGINE": "torch"}, "cpu"),
+    ],
+)
+def test_pytorch_computes_where_the_native_loops_are_portable(
+    onednn: str,
+    torch: bool,
+    settings: dict[str, str],
+    device: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("SPARKNET_ENGINE", "SPARKNET_DEVICE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(native, "onednn", lambda: onednn)
+    spec = ModuleSpec("torch", None) if torch else None
+    monkeypatch.setattr(chosen, "find_spec", lambda name: spec)
+    assert chosen.chosen_device(None) == device
+    assert chosen.chosen_device("cpu") == "cpu"
