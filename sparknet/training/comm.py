@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter
@@ -16,6 +16,7 @@ from typing import Any
 
 from sparknet.native import NDArray
 from sparknet.training.codecs import Codec, Coder
+from sparknet.training.commits import Commits
 
 Span = tuple[int, int]
 Accept = Callable[[int], float]
@@ -74,12 +75,15 @@ class Comm(ABC):
         """Seconds without a heartbeat after which a worker counts as lost."""
         self.traffic = Traffic()
         self._coders: dict[tuple[Codec, int], Coder] = {}
+        self.commits: Commits | None = None
+        """Given where those that are left go on after a loss; else means are taken in place."""
 
     # -- buffers -------------------------------------------------------------------------
 
     def mean(self, buffer: NDArray, weight: float = 1.0, codec: Codec | None = None) -> None:
         """Replace ``buffer`` by Σ weight · buffer / Σ weight over the workers.
 
+        With `commits` it stays as it is until its mean is complete.
         A codec sends fewer bytes.  Its rounding errors are added to the next mean of a buffer of
         that size (error feedback), so it is for differences, never for raw weights.
         """
@@ -89,8 +93,9 @@ class Comm(ABC):
         with self._timed():
             if codec is None:
                 self._mean(buffer, weights)
-            else:
-                self._mean_coded(buffer, weights, codec)
+                return
+            with self._written(buffer, self.feedback(codec, buffer.size)) as mean:
+                self._mean_coded(buffer, mean, weights, codec)
 
     def feedback(self, codec: Codec, size: int) -> tuple[NDArray, NDArray]:
         """A codec's rounding errors of this worker's buffers and of its means, as views."""
@@ -201,6 +206,12 @@ class Comm(ABC):
     def _gather(self, value: Any) -> list[Any]:
         """The transport's part of `gather`."""
 
+    def _written(
+        self, buffer: NDArray, errors: Sequence[NDArray] = ()
+    ) -> AbstractContextManager[NDArray]:
+        """Gives what a mean of ``buffer`` is written to."""
+        return nullcontext(buffer) if self.commits is None else self.commits.mean(buffer, errors)
+
     def _mean(self, buffer: NDArray, weights: Sequence[float]) -> None:
         self._reduce_scatter(buffer, weights)
         self._all_gather(buffer)
@@ -222,7 +233,9 @@ class Comm(ABC):
         mine = raw_bytes(buffer[begin:end])
         self._exchange([mine] * self.size, [raw_bytes(buffer[b:e]) for b, e in spans])
 
-    def _mean_coded(self, buffer: NDArray, weights: Sequence[float], codec: Codec) -> None:
+    def _mean_coded(
+        self, buffer: NDArray, mean: NDArray, weights: Sequence[float], codec: Codec
+    ) -> None:
         """Send coded slices to their owners, and the owners' coded means back to all."""
         spans = self.bounds(buffer.size)
         coder = self.coder(codec, buffer.size)
@@ -237,7 +250,7 @@ class Comm(ABC):
         means[self.rank] = back
         self._exchange([back] * self.size, means)
         for (begin, end), one in zip(spans, means, strict=True):
-            coder.decode(one, buffer[begin:end])
+            coder.decode(one, mean[begin:end])
 
     @property
     def _all(self) -> range:

@@ -1,8 +1,11 @@
 """TcpComm: the comm of workers in several processes and machines, connected directly.
 
-A mean is a reduce-scatter and an all-gather on the buffer itself: each worker receives its
-slice from all others, takes the mean chunk by chunk, and sends every chunk on as soon as it is
-done, while the next ones still come in.
+A mean is a reduce-scatter and an all-gather: each worker receives its slice from all others, takes
+the mean chunk by chunk, and sends every chunk on as soon as it is done, while the next ones still
+come in.  With `Comm.commits` the buffer itself changes when the mean is complete.
+
+The connections are those of one generation of workers, whose number is part of each record's: when
+a worker is lost, those that are left make a new comm, with the next number.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ from sparknet.training.wire import HMAC, RECORD, Pipe, Wire, fill
 
 _HEADER = struct.Struct("!QQ")
 """The number of the operation, and the number of bytes that follow."""
+_OF_A_GENERATION = 40
+"""The bits of the number for operations; those above are the generation's."""
 _CHUNK = RECORD // 4
 """Numbers that are received, averaged and sent on at a time: one record."""
 _PATIENCE = 1.0
@@ -70,12 +75,13 @@ class TcpComm(Comm):
         addresses: Sequence[Address],
         wires: Sequence[Sequence[Wire]],
         deadline: float,
+        generation: int = 0,
     ) -> None:
         super().__init__(rank, len(addresses), deadline)
         self._addresses = addresses
         self._pipes: list[list[Pipe]] = [list(one) for one in wires]
         self._others = [one for one in range(self.size) if one != rank]
-        self._number = 0
+        self._number = generation << _OF_A_GENERATION
         self._lost: dict[int, str] = {}
         self._known = threading.Event()
         self._broken: CommError | None = None
@@ -98,10 +104,11 @@ class TcpComm(Comm):
         deadline: float = 60.0,
         run: str = "",
         seal: str = HMAC,
+        generation: int = 0,
     ) -> TcpComm:
         """Connect to the other workers; ``addresses`` are their listeners', by rank."""
         wires = listener.connect(rank, addresses, secret, deadline, run, seal)
-        comm = cls(rank, addresses, wires, deadline)
+        comm = cls(rank, addresses, wires, deadline, generation)
         try:
             comm._share_memory()
             comm.traffic = Traffic()
@@ -184,32 +191,35 @@ class TcpComm(Comm):
 
     def _mean(self, buffer: NDArray, weights: Sequence[float]) -> None:
         """Average with the reduce-scatter and the all-gather overlapped."""
+        with self._written(buffer) as mean, self._operation("taking a mean"):
+            self._average(buffer, mean, weights)
+
+    def _average(self, buffer: NDArray, mean: NDArray, weights: Sequence[float]) -> None:
         spans = self.bounds(buffer.size)
         begin, end = spans[self.rank]
-        whole, mine = raw_bytes(buffer), buffer[begin:end]
+        whole, done, mine = raw_bytes(buffer), raw_bytes(mean), buffer[begin:end]
         chunks = [(at, min(at + _CHUNK, end - begin)) for at in range(0, end - begin, _CHUNK)]
         parts = [NDArray.empty((min(_CHUNK, end - begin),)) for _ in self._all]
-        with self._operation("taking a mean"):
+        for one in self._others:
+            first, last = spans[one]
+            self._send(one, whole[4 * first : 4 * last])
+            if mine.size:
+                self._announce(one, 4 * mine.size)
+        for one in self._others if mine.size else ():
+            self._expect(one, 4 * mine.size)
+        for low, high in chunks:
+            views = [part[: high - low] for part in parts]
+            views[self.rank] = mine[low:high]
             for one in self._others:
-                first, last = spans[one]
-                self._send(one, whole[4 * first : 4 * last])
-                if mine.size:
-                    self._announce(one, 4 * mine.size)
-            for one in self._others if mine.size else ():
-                self._expect(one, 4 * mine.size)
-            for low, high in chunks:
-                views = [part[: high - low] for part in parts]
-                views[self.rank] = mine[low:high]
-                for one in self._others:
-                    self._receive(one, raw_bytes(views[one]))
-                NDArray.weighted_mean(views, weights, views[self.rank])
-                for one in self._others:
-                    self._go_on(one, whole[4 * (begin + low) : 4 * (begin + high)])
+                self._receive(one, raw_bytes(views[one]))
+            NDArray.weighted_mean(views, weights, mean[begin + low : begin + high])
             for one in self._others:
-                first, last = spans[one]
-                if last > first:
-                    self._expect(one, 4 * (last - first))
-                    self._receive(one, whole[4 * first : 4 * last])
+                self._go_on(one, done[4 * (begin + low) : 4 * (begin + high)])
+        for one in self._others:
+            first, last = spans[one]
+            if last > first:
+                self._expect(one, 4 * (last - first))
+                self._receive(one, done[4 * first : 4 * last])
 
     def _gather(self, value: Any) -> list[Any]:
         text = json.dumps(value).encode()

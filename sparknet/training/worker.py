@@ -121,7 +121,9 @@ class _Participant:
         deadline = self.spec.settings.deadline
         run = f"{link.run}/{met['attempt']}"
         addresses = [(host, port) for host, port, _ in met["workers"]]
-        mesh = TcpComm.connect(listener, rank, addresses, link.secret, deadline, run, link.seal)
+        mesh = TcpComm.connect(
+            listener, rank, addresses, link.secret, deadline, run, link.seal, met["attempt"]
+        )
         presence.go_on(mesh.report, mesh.fail)
         with mesh as comm:
             workers = introduced(comm, part, self.spec.validates, met["workers"])

@@ -96,9 +96,11 @@ class VirtualComm(Comm):
 
         self._in_bulk(buffer, act, *reversed(self._shares(buffer)))
 
-    def _mean_coded(self, buffer: NDArray, weights: Sequence[float], codec: Codec) -> None:
+    def _mean_coded(
+        self, buffer: NDArray, mean: NDArray, weights: Sequence[float], codec: Codec
+    ) -> None:
         self.code(codec, buffer.nbytes)
-        super()._mean_coded(buffer, weights, codec)
+        super()._mean_coded(buffer, mean, weights, codec)
 
     def _gather(self, value: Any) -> list[Any]:
         seconds = self.cluster.message(0, self.size)
