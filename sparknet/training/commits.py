@@ -13,12 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from sparknet.native import NDArray
 
-if TYPE_CHECKING:
-    from sparknet.training.comm import Comm
+
+class Survivors(Protocol):
+    """What the workers that are left have of their new `Comm`."""
+
+    def gather(self, value: Any) -> list[Any]: ...
+
+    def broadcast(self, buffer: NDArray, root: int = 0) -> None: ...
 
 
 class Commits:
@@ -46,7 +51,7 @@ class Commits:
         yield self._result
         self._commit()
 
-    def settle(self, comm: Comm) -> bool:
+    def settle(self, comm: Survivors) -> bool:
         """Agree with those that are left, over their new comm, on the last mean.
 
         If one of them has it, all have it then, else none.  Returns whether this worker, if it was
