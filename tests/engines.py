@@ -29,8 +29,7 @@ NATIVE_ONLY = {
     "caffe/test_gates.py": _FUSED,
     "caffe/test_int8.py": _EIGHT,
     "caffe/test_int8_kernels.py": _EIGHT,
-    "caffe/test_keep_blobs.py": _MEMORY,
-    "caffe/test_lean_training.py": _MEMORY,
+    "caffe/test_lean_training.py::test_copies_of_weights_last_for_a_layer": _MEMORY,
     "caffe/test_narrow_kernels.py": _NARROW,
     "caffe/test_precision.py": _NARROW,
     "caffe/test_skipped_pixels.py": _FUSED,
@@ -38,6 +37,7 @@ NATIVE_ONLY = {
 """By the beginning of their names, and why."""
 
 KEEPS_A_VIEW = {
+    "caffe/test_keep_blobs.py::test_a_blob_that_was_looked_at_before_follows": "",
     "caffe/layers/test_recurrent.py::test_a_static_input_that_is_forced": "",
     "caffe/solvers/test_solver.py::test_callbacks_come_at_their_moments": "",
 }

@@ -19,6 +19,8 @@ class Ours(Side):
 
     def load(self, contest: Contest, mode: str, precision: str, variant: str) -> dict[str, Any]:
         options: dict[str, Any] = {} if precision == "float32" else {"precision": precision}
+        if variant:  # a device of PyTorch's
+            options["device"] = variant
         if mode == "train":
             solver = SGDSolver(training_solver(contest), keep_blobs=False, **options)
             net, self._step = solver.net, lambda: solver.step(1)

@@ -8,26 +8,40 @@ import warnings
 
 from sparknet.caffe import arguments
 from sparknet.layers import LAYERS
+from sparknet.torch.chosen import take_gpu, use_device
 
 _logger = logging.getLogger("sparknet.caffe")
 _LINE = "%(levelname).1s%(asctime)s.%(msecs)03d000 %(process)5d caffe] %(message)s"
 _TIME = "%m%d %H:%M:%S"
 """As glog writes them, which Caffe's parse_log.py reads: I1231 23:59:59.000000 12345 …"""
-NO_GPU = "sparknet has no GPU engine; the net runs on the CPU"
+_gpu = {"mode": 0, "device": 0}
 _ranks = {"count": 1, "rank": 0, "multiprocess": False}
 
 
 def set_mode_cpu() -> None:
-    """The engine computes on the CPU; there is nothing to switch."""
+    """Nets that are made from now on compute on the CPU, with the native engine."""
+    _gpu["mode"] = 0
+    use_device(None)
 
 
 def set_mode_gpu() -> None:
-    warnings.warn(f"set_mode_gpu: {NO_GPU}", stacklevel=2)
+    """Nets that are made from now on compute on a GPU, with PyTorch; where there is none, this
+    warns, and they compute on the CPU."""
+    _gpu["mode"] = 1
+    _follow("set_mode_gpu")
 
 
 def set_device(device: int) -> None:
-    device = arguments.whole("device", device)
-    warnings.warn(f"set_device({device}): {NO_GPU}", stacklevel=2)
+    """The GPU of `set_mode_gpu`, by number."""
+    _gpu["device"] = arguments.whole("device", device)
+    _follow(f"set_device({_gpu['device']})")
+
+
+def _follow(what: str) -> None:
+    if told := take_gpu(_gpu["device"]):
+        warnings.warn(f"{what}: {told}", stacklevel=3)
+    elif not _gpu["mode"]:
+        use_device(None)
 
 
 def init_log(level: int = logging.INFO, stderr: bool = True) -> None:

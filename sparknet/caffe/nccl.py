@@ -13,7 +13,7 @@ class NoNCCLError(SparkNetError, RuntimeError):
 
 def _refuse() -> NoReturn:
     raise NoNCCLError(
-        "caffe.NCCL trains on several GPUs, and sparknet has no GPU engine: "
+        "caffe.NCCL trains on several GPUs, which sparknet does by workers: "
         "train on several workers with sparknet.train or sparknet.spark.Trainer"
     )
 

@@ -67,6 +67,7 @@ class Net:
 
     Ours, not pycaffe's: ``precision="bf16"`` multiplies in bfloat16, ``"int8"`` of a quantised
     model in eight bits (docs/precision.md); an .onnx is a net with its weights;
+    ``device="cuda:0"`` computes with PyTorch, there (docs/gpu.md);
     ``keep_blobs=False`` lets blobs that no layer reads any more share memory; in the test phase
     convolutions then take in the layers after them, which changes last bits (docs/pycaffe.md).
     Of a net that is not ``trusted`` no layer imports a module, or reads or writes a file.
@@ -83,6 +84,7 @@ class Net:
         precision: Precision = "float32",
         keep_blobs: bool = True,
         trusted: bool = True,
+        device: str | None = None,
     ) -> None:
         # pycaffe's older form gives the weights second and the phase third.
         if isinstance(phase, (str, os.PathLike)):
@@ -99,7 +101,8 @@ class Net:
         graph = build(net, phase, level, stages)
         if weights is not None:
             model = open_model(arguments.path("weights", weights))
-        self._start(graph, None, precision, keep_blobs, models=[model] if model else [])
+        models = [model] if model else []
+        self._start(graph, None, precision, keep_blobs, models=models, device=device)
 
     @classmethod
     def from_proto(
@@ -115,6 +118,7 @@ class Net:
         trusted: bool | None = None,
         params: NDArray | None = None,
         models: Sequence[Model] = (),
+        device: str | None = None,
     ) -> Net:
         """A net from a message; without a phase it is built in exactly the state it holds.
 
@@ -123,7 +127,7 @@ class Net:
         made = cls.__new__(cls)
         net = with_trust(net, trusted)
         graph = build_in_state(net) if phase is None else build(net, phase, level, stages)
-        made._start(graph, seed, precision, keep_blobs, params, models)
+        made._start(graph, seed, precision, keep_blobs, params, models, device)
         return made
 
     def _start(
@@ -134,6 +138,7 @@ class Net:
         keep_blobs: bool = True,
         params: NDArray | None = None,
         models: Sequence[Model] = (),
+        device: str | None = None,
     ) -> None:
         self._name: str | None = None
         seed = next_seed() if seed is None else seed
@@ -141,7 +146,9 @@ class Net:
         held = everything if params is not None else weights_io.held_params(graph, models)
         check_budget(graph, held)
         filled = params is not None or (bool(models) and held == everything)
-        self._runtime = Runtime(graph, seed, precision, keep_blobs, params, fills=not filled)
+        self._runtime = Runtime(
+            graph, seed, precision, keep_blobs, params, fills=not filled, device=device
+        )
         for model in models:
             self.copy_model(model)
         self._callbacks = Callbacks()
@@ -179,6 +186,11 @@ class Net:
     def precision(self) -> Precision:
         """The precision that is in use: "float32", "bf16" or "int8" (ours, not pycaffe's)."""
         return self._runtime.precision
+
+    @property
+    def device(self) -> str | None:
+        """PyTorch's name of where it computes; None: the native engine (ours, not pycaffe's)."""
+        return self._runtime.device
 
     @property
     def int8_param(self) -> caffe_pb2.Int8Parameter | None:

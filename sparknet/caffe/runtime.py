@@ -6,6 +6,7 @@ that live in Python (`sparknet.caffe.host`) lie between those runs.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -32,7 +33,7 @@ from sparknet.layers.layer import TRAIN
 from sparknet.layers.user_layer import BlobVec, RawBlobVec
 from sparknet.native import NDArray
 from sparknet.proto import caffe_pb2
-from sparknet.torch import chosen_device, engine_of
+from sparknet.torch.chosen import chosen_device, engine_of, told_untranslated
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,6 +94,8 @@ class Runtime:
         self._clears_unseen = runs == 1 and not self.user_layers() and not learns
         if self.nodes:
             self.engine.prepare(0, len(self.nodes) - 1)
+        if told := told_untranslated(self.engine.fallbacks()):
+            warnings.warn(told, stacklevel=2)
         for number in self._hosts:
             self._reshape_host(number)
         self.int8_param: caffe_pb2.Int8Parameter | None = None

@@ -90,13 +90,14 @@ def add_precision(parser: ArgumentParser, training: bool = False) -> None:
 
 
 def add_gpu(parser: ArgumentParser) -> None:
-    """Add the flag -gpu, which only prints a line to stderr."""
+    """Add the flag -gpu: the GPU that PyTorch computes on; where there is none, a line to stderr
+    says so."""
     add(
         parser,
         "gpu",
-        action=_WarnOfGpu,
+        action=_Gpu,
         metavar="ID[,ID]",
-        help="changes nothing: sparknet computes on CPUs",
+        help="the GPU to compute on, with PyTorch (docs/gpu.md)",
     )
 
 
@@ -110,8 +111,8 @@ def add_json(parser: ArgumentParser, help: str = "print JSON") -> None:
     parser.add_argument("--json", action="store_true", help=help)
 
 
-class _WarnOfGpu(Action):
-    """Prints one warning, as set_mode_gpu does."""
+class _Gpu(Action):
+    """Chooses a GPU, or prints one warning, as set_mode_gpu does."""
 
     def __call__(
         self,
@@ -120,14 +121,17 @@ class _WarnOfGpu(Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        from sparknet.caffe.modes import NO_GPU
+        from sparknet.torch.chosen import take_gpu
 
         if values and not getattr(namespace, "gpu", None):
-            several = len(str(values).split(",")) if "," in str(values) else 0
-            more = f"; Caffe would take {several} batches a step" if several else ""
-            print(
-                f"{parser.prog}: warning: {option_string} {values}: {NO_GPU}{more}", file=sys.stderr
-            )
+            first, *others = str(values).split(",")
+            number = int(first) if first.isdecimal() else 0
+            said = [f"Caffe would take {len(others) + 1} batches a step"] if others else []
+            if told := take_gpu(number):
+                said.insert(0, told)
+            if said:
+                line = f"{parser.prog}: warning: {option_string} {values}: {'; '.join(said)}"
+                print(line, file=sys.stderr)
         namespace.gpu = values
 
 

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 def _arguments(parser: ArgumentParser) -> None:
     net_file.add_net(parser)
     parser.add_argument("--splits", action="store_true", help="show the automatic Split layers")
+    parser.add_argument(
+        "--engine",
+        choices=("native", "torch"),
+        default="native",
+        help="torch: also name the layers that PyTorch does not compute (docs/gpu.md)",
+    )
     flags.add_json(parser)
 
 
@@ -38,7 +44,17 @@ def _execute(chosen: Namespace) -> int:
         print(summary(graph, splits=chosen.splits))
         if told:
             print(told)
+        if chosen.engine == "torch":
+            print(_of_torch(graph))
     return 0
+
+
+def _of_torch(graph: Graph) -> str:
+    from sparknet.caffe.host import HOSTS
+    from sparknet.torch.chosen import told_untranslated, untranslated
+
+    layers = untranslated(((node.name, node.type) for node in graph.nodes), HOSTS)
+    return told_untranslated(layers) or "PyTorch computes all layers"
 
 
 @contextmanager

@@ -25,15 +25,16 @@ class Stopped(Exception):
 def train(chosen: Namespace) -> int:
     """Train; returns the exit status, 130 if a signal stopped it, after a snapshot."""
     from sparknet.caffe import get_solver
-    from sparknet.caffe.modes import NO_GPU
     from sparknet.caffe.solvers.nets import weight_files
     from sparknet.caffe.solvers.report import say
     from sparknet.caffe.solvers.snapshot import check_last_place
+    from sparknet.torch.chosen import take_gpu
     from sparknet.weights import check_layers, open_weights
 
     settings = read_settings(chosen)
-    if not chosen.gpu and settings.HasField("solver_mode") and settings.solver_mode == settings.GPU:
-        say(f"solver_mode is GPU: {NO_GPU}")
+    wants_gpu = settings.HasField("solver_mode") and settings.solver_mode == settings.GPU
+    if not chosen.gpu and wants_gpu and (told := take_gpu(settings.device_id)):
+        say(f"solver_mode is GPU: {told}")
     check_last_place(settings)  # the net takes a while to build
     solver = get_solver(settings, precision=chosen.precision, keep_blobs=False)
     check_layers(solver.net, open_weights(weight_files(settings)))

@@ -13,6 +13,7 @@ from sparknet.errors import SpecError, shown
 from sparknet.native import NDArray
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, write_text
+from sparknet.torch import chosen_device
 from sparknet.weights import NOTHING, Opened, copy_weights
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ class Backend(Protocol):
     def precision(self) -> Precision:
         """The precision of multiplications."""
 
+    @property
+    def device(self) -> str | None:
+        """PyTorch's name of where it computes; None where that is not PyTorch's matter."""
+
     def lacking(self, gpu: bool = False) -> list[str]:
         """The names that it lacks to compute, on a GPU or on the CPU."""
 
@@ -85,18 +90,25 @@ class Embedded:
     name = EMBEDDED
     is_embedded = True
 
-    def __init__(self, precision: Precision = "float32", keep_blobs: bool = False) -> None:
+    def __init__(
+        self, precision: Precision = "float32", keep_blobs: bool = False, device: str | None = None
+    ) -> None:
         from sparknet.caffe.precision import available
 
-        self.precision = available(precision)
+        self.device = chosen_device(device)
+        self.precision = available(precision, self.device)
         self.keeps_blobs = keep_blobs
-        self._options: dict[str, Any] = {"precision": self.precision, "keep_blobs": keep_blobs}
+        self._options: dict[str, Any] = {
+            "precision": self.precision,
+            "keep_blobs": keep_blobs,
+            "device": self.device,
+        }
 
     def lacking(self, gpu: bool = False) -> list[str]:
         return []
 
     def use(self, device: int) -> None:
-        """Do nothing: it computes on the CPU."""
+        """Do nothing: `device` says where it computes."""
 
     def seed(self, seed: int | None) -> int:
         from sparknet.caffe.random import next_seed
@@ -131,6 +143,7 @@ class Pycaffe:
 
     is_embedded = False
     precision: Precision = "float32"
+    device: str | None = None
     keeps_blobs = True
 
     def __init__(self, module: Any, name: str) -> None:
@@ -175,15 +188,20 @@ class Pycaffe:
 
 
 def find_backend(
-    backend: str | ModuleType, precision: Precision = "float32", keep_blobs: bool = False
+    backend: str | ModuleType,
+    precision: Precision = "float32",
+    keep_blobs: bool = False,
+    device: str | None = None,
 ) -> Backend:
     """The backend of "embedded", "caffe" (or another module's name), or a module."""
     if backend == EMBEDDED:
-        return Embedded(precision, keep_blobs)
+        return Embedded(precision, keep_blobs, device)
     module = import_backend(backend) if isinstance(backend, str) else backend
     name = getattr(module, "__name__", repr(module))
     if name == "sparknet.caffe":
-        return Embedded(precision, keep_blobs)
+        return Embedded(precision, keep_blobs, device)
+    if device is not None:
+        raise SpecError(f"device={device!r} needs the embedded backend, not {backend!r}")
     if precision != Pycaffe.precision:
         raise SpecError(f"precision={precision!r} needs the embedded backend, not {backend!r}")
     made = Pycaffe(module, backend if isinstance(backend, str) else name)

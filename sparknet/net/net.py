@@ -64,7 +64,8 @@ class Net:
     `level` and `stages` choose layers as in Caffe.  `backend` is
     "embedded", or a module with pycaffe's interface, or its name ("caffe").  `seed` seeds
     fillers, dropout, crops and mirrors, instead of the solver's random_seed.
-    ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.  ``keep_blobs=True`` stores
+    ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.  ``device="cuda:0"`` computes
+    with PyTorch, there: docs/gpu.md.  ``keep_blobs=True`` stores
     all blobs and gradients, not only the requested outputs; in the test phase the last bits may
     then differ: docs/pycaffe.md.  ``trusted=False`` is for a net of unknown origin: no layer
     imports a module, or reads or writes a file.  The net of a caffemodel is treated so, unless
@@ -93,6 +94,7 @@ class Net:
         seed: int | None = None,
         precision: Precision = "float32",
         keep_blobs: bool = False,
+        device: str | None = None,
         trusted: bool | None = None,
         unknown: Literal["refuse", "skip"] = "refuse",
         dialect: str | None = None,
@@ -129,7 +131,7 @@ class Net:
             unknown,
             dialect,
         )
-        self._backend = find_backend(backend, precision, keep_blobs)
+        self._backend = find_backend(backend, precision, keep_blobs, device)
         self._files = [] if self.settings is None else weight_files(self.settings)
         self._given: WeightCollection | None = None
         self._flat: NDArray | None = None
@@ -210,6 +212,11 @@ class Net:
     def precision(self) -> Precision:
         """The precision of multiplications: "float32", or "bf16" or "int8" if supported."""
         return self._backend.precision
+
+    @property
+    def device(self) -> str | None:
+        """PyTorch's name of where it computes, as "cuda:0"; None: the native engine."""
+        return self._backend.device
 
     @property
     def batch_size(self) -> int:
@@ -410,6 +417,10 @@ class Net:
             raise SpecError("quantize a net of precision float32; this one's is bf16")
         if not isinstance(self._backend, Embedded):
             raise SpecError("quantize needs the embedded backend")
+        if self.device is not None:
+            raise SpecError(
+                f"quantize a net of the native engine; this one computes on {self.device}"
+            )
         copy = self._copy(Embedded("float32", keep_blobs=True))
         if records is not None:
             copy.set_validation_data(records)

@@ -33,6 +33,7 @@ def tuned(solver: Any, settings: Mapping[str, Any], batch: int | None = None) ->
             changed,
             solver.get_weights(),
             precision=solver.precision,
+            device=solver.device,
             preprocessing=solver.preprocessing,
         )
     return changed

@@ -59,6 +59,7 @@ def weighted(net: Net) -> tuple[Net, list[str]]:
         _solver(net, described),
         net.get_weights(),
         precision=net.precision,
+        device=net.device,
         preprocessing=net.preprocessing,
     )
     return made, list(inputs.values())

@@ -84,6 +84,7 @@ class SparkModel:
         trusted: bool | None = None,
         preprocessing: Preprocessing | None = None,
         precision: Precision = "float32",
+        device: str | None = None,
         dialect: str | None = None,
         tokenizer: StrPath | None = None,
         pooling: Literal["mean", "cls", "max"] | None = None,
@@ -99,6 +100,8 @@ class SparkModel:
             else ModelInputs.beside(net)
         )
         self.columns = saved.columns | named(columns)
+        self.device = device
+        """PyTorch's name of where executors compute; None: where the net does."""
         self.net: Net = (
             net
             if isinstance(net, Net)
@@ -295,6 +298,7 @@ class SparkModel:
             pictures=pictures_of(tested, mapping, outputs, data, shapes),
             preprocessing=self.net.preprocessing,
             precision=self.net.precision,
+            device=self.device or self.net.device,
         )
 
     def save(self, path: StrPath) -> None:

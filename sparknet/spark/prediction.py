@@ -58,6 +58,8 @@ class Prediction:
     preprocessing: Preprocessing | None = None
     """What was asked for images."""
     precision: Precision = "float32"
+    device: str | None = None
+    """PyTorch's name of where the net computes."""
     texts: Texts | None = None
     """What makes the inputs of a column of texts."""
     net: Portable = field(default_factory=lambda: Portable("", {}))
@@ -76,7 +78,11 @@ class Prediction:
         with scratch_folder() as folder:
             text = self.net.unpacked(Path(folder))
             net = Net(
-                text, weights.flat, preprocessing=self.preprocessing, precision=self.precision
+                text,
+                weights.flat,
+                preprocessing=self.preprocessing,
+                precision=self.precision,
+                device=self.device,
             )
             _ = net.tested  # reads the folder's files
         return WorkerNet(net, weights)
@@ -117,7 +123,7 @@ def predicted(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[
     context: Any = TaskContext.get()
     reader = RowReader(given, context.partitionId() if context is not None else 0)
     with in_one_line():
-        key = (given.weights, given.net.text, given.preprocessing, given.precision)
+        key = (given.weights, given.net.text, given.preprocessing, given.precision, given.device)
         worker = cached(key, given.make_net)
         yield from pieces(ahead(reader.parts(ahead(batches))), given, worker)
         worker.net.tested.net.trim()

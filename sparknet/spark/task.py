@@ -54,7 +54,8 @@ def train(
     def work(line: Line) -> None:
         with scratch(spec.link.run) as folder:
             embedded = backend_called(str(spec.settings.backend)).is_embedded
-            device = None if embedded else device_of(context.resources())
+            asks = not embedded or spec.settings.device == "cuda"
+            device = device_of(context.resources()) if asks else None
             seat = Seat(rank, size, task_host(), folder, device)
             path = folder / "records"
             read = partial(ingest, batches, path, columns.mapping, columns.shapes, columns.drops)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container, Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -11,6 +12,8 @@ from sparknet import native
 from sparknet.errors import SparkNetError, SpecError
 from sparknet.native.engine import NetEngine
 
+_of_process: list[str] = []
+"""The device of nets that name none: that of pycaffe's set_mode_gpu."""
 APART = "apart"
 """A device for tests: the CPU, with memory kept apart as that of a GPU is."""
 
@@ -25,16 +28,34 @@ def need_torch() -> Any:
         return import_module("torch")
     except ImportError:
         raise NoTorchError(
-            "PyTorch, which computes on this device, is not installed: "
-            "pip install 'sparknet[torch]'"
+            "PyTorch, which computes on GPUs, is not installed: run pip install 'sparknet[torch]'"
         ) from None
 
 
+def use_device(device: str | None) -> None:
+    """Nets that are made from now on, and name no device, compute there; None: as before."""
+    _of_process[:] = [] if device is None else [device]
+
+
+def take_gpu(number: int) -> str | None:
+    """Let nets that are made from now on compute on a GPU; where there is none, say so."""
+    device = f"cuda:{number}"
+    try:
+        checked_device(device)
+    except SparkNetError as error:
+        return f"{error}; the net runs on the CPU"
+    use_device(device)
+    return None
+
+
 def chosen_device(device: str | None) -> str | None:
-    """The device that a program names, or SPARKNET_ENGINE and SPARKNET_DEVICE; None: the native
-    engine, which is the default unless its loops are the portable ones and PyTorch is there."""
+    """The device that a program names, or pycaffe's set_mode_gpu, or SPARKNET_ENGINE and
+    SPARKNET_DEVICE; None: the native engine, which is the default unless its loops are the portable
+    ones and PyTorch is there."""
     if device is not None:
         return device
+    if _of_process:
+        return _of_process[0]
     engine = os.environ.get("SPARKNET_ENGINE", "")
     named = os.environ.get("SPARKNET_DEVICE", "")
     if engine not in ("", "native", "torch"):
@@ -59,8 +80,31 @@ def checked_device(device: str) -> str:
     if found.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (found.index or 0) >= count:
-            raise SpecError(f"device={device!r}: PyTorch sees {count} GPUs here")
+            seen = "no GPU" if not count else f"{count} GPU{'s' if count > 1 else ''}"
+            raise SpecError(f"there is no device {device!r}: PyTorch sees {seen} here")
     return device
+
+
+def untranslated(layers: Iterable[tuple[str, str]], elsewhere: Container[str]) -> dict[str, str]:
+    """Of layers (name, type) those that PyTorch does not compute; ``elsewhere`` are the types that
+    no engine computes, as they live in Python."""
+    need_torch()
+    from sparknet.torch.engine import translated
+
+    return {name: kind for name, kind in layers if not translated(kind) and kind not in elsewhere}
+
+
+def told_untranslated(layers: Mapping[str, str]) -> str:
+    """A line about such layers; empty if there are none."""
+    if not layers:
+        return ""
+    shown = [f"'{name}' ({kind})" for name, kind in list(layers.items())[:5]]
+    more = f" and {len(layers) - 5} more" if len(layers) > 5 else ""
+    those = "a layer" if len(layers) == 1 else f"{len(layers)} layers"
+    return (
+        f"PyTorch does not compute {those}, which the native engine does on the CPU: "
+        f"{', '.join(shown)}{more}"
+    )
 
 
 def engine_of(device: str | None, train: bool, seed: int, precision: str) -> NetEngine:

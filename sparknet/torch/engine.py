@@ -17,13 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sparknet.errors import SpecError
+from sparknet.errors import ArrayError, SpecError
 from sparknet.native import NDArray
-from sparknet.torch.layer import TorchBlob, TorchLayer, TorchParam, flat_of, hold
+from sparknet.torch.layer import VIEWS, TorchBlob, TorchLayer, TorchParam, flat_of, hold
 from sparknet.torch.memory import Buffer, DevicePlace
 from sparknet.torch.native_layer import NativeLayer
 from sparknet.torch.random import Random
-from sparknet.torch.translations.table import wide
+from sparknet.torch.translations.table import TABLE, wide
 
 Shape = tuple[int, ...]
 
@@ -31,6 +31,11 @@ HOST = "Host"
 """Layers that live in Python, between passes; their tops are filled from outside."""
 SOURCES = {HOST, "Input"}
 PRODUCTS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+
+
+def translated(type_name: str) -> bool:
+    """Whether torch computes a type of layers, or has nothing to compute of it."""
+    return type_name in TABLE or type_name in VIEWS or type_name in SOURCES
 
 
 class TorchNet:
@@ -236,11 +241,24 @@ class TorchNet:
         self._settle_checks()
         return found
 
+    @staticmethod
+    def _refuse_gone(layer: TorchLayer) -> None:
+        for bottom in layer.bottoms:
+            if bottom.data.gone:
+                layer.refuse(
+                    f"the values of '{bottom.name}' were given back after their last reader: start "
+                    "the pass earlier, or make the net with keep_blobs=True"
+                )
+
     def _used_flats(self) -> list[Buffer]:
         flats = {id(flat): flat for param in self._params for flat in (param.flat, param.flat_diff)}
         return list(flats.values())
 
     def _forward(self, layer: TorchLayer) -> None:
+        if self._shares:
+            self._refuse_gone(layer)
+            for top in layer.tops:  # zeros, unless a layer above computes them
+                top.diff.gone = False
         if layer.type in SOURCES or layer.is_view:
             return
         if layer.native is not None:
@@ -289,11 +307,33 @@ class TorchNet:
                 if not layer.backward:
                     continue
                 began = perf_counter_ns() if self._timed else 0
+                if self._shares:
+                    self._refuse_gone_gradients(layer)
                 self._backward(layer)
+                if self._shares:
+                    self._give_back_gradients(layer)
                 if self._timed:
                     self._wait()
                     layer.backward_ns += perf_counter_ns() - began
         self._settle_checks()
+
+    @staticmethod
+    def _refuse_gone_gradients(layer: TorchLayer) -> None:
+        for top in layer.tops:
+            if top.diff.gone:
+                layer.refuse(
+                    f"the gradients of '{top.name}' were given back after their last reader: begin "
+                    "with the forward pass of the whole net, or make the net with keep_blobs=True"
+                )
+
+    @staticmethod
+    def _give_back_gradients(layer: TorchLayer) -> None:
+        """What only this layer's pass back has read."""
+        layer.record = None
+        below = [bottom.diff for bottom in layer.bottoms]
+        for top, weight in zip(layer.tops, layer.loss_weights, strict=True):
+            if not (top.wanted or weight or any(top.diff is diff for diff in below)):
+                top.diff.drop()
 
     def _backward(self, layer: TorchLayer) -> None:
         if layer.type in SOURCES:
@@ -325,6 +365,11 @@ class TorchNet:
     def _backward_translated(self, layer: TorchLayer) -> None:
         assert layer.translation is not None
         _refuse_gradients(layer)
+        if layer.record is None and self._shares:
+            layer.refuse(
+                f"the values of '{layer.tops[0].name}' were given back after their last reader: "
+                "begin with the forward pass of the whole net, or make the net with keep_blobs=True"
+            )
         if layer.record is None:  # the forward pass has ended early
             self._forward(layer)
             assert layer.record is not None
@@ -426,8 +471,15 @@ class TorchNet:
 
     def blob_array(self, blob: int, diff: bool = False) -> NDArray:
         one = self._blobs[blob]
+        memory = one.diff if diff else one.data
         one.wanted = True
-        return (one.diff if diff else one.data).on_host(one.shape)
+        if memory.gone:
+            raise ArrayError(
+                f"the {'gradients' if diff else 'values'} of blob '{one.name}' were given back "
+                "after their last reader: ask for it before the pass, or make the net with "
+                "keep_blobs=True"
+            )
+        return memory.on_host(one.shape)
 
     def at_host(self, array: NDArray) -> NDArray:
         """The newest parameters lie in the array now, and what is written there counts."""

@@ -56,9 +56,13 @@ class Memory:
         self._newest = Newest.DEVICE
         self._capacity = count
         self._looked_at = False
+        self.gone = False
+        """Whether the values were given back, as nobody reads them again."""
 
     def resize(self, count: int, keep: bool) -> None:
         """Room for so many values; ``keep`` leaves those that there are in their places."""
+        if count != self._capacity:
+            self.gone = False
         if count <= self._capacity:
             return
         before = (
@@ -93,7 +97,7 @@ class Memory:
 
     def write(self, values: Tensor) -> None:
         """New values, which this may keep."""
-        values = values.detach()
+        values, self.gone = values.detach(), False
         if self.is_fixed:
             assert self._values is not None
             flat = self._values.view(-1)[: values.numel()]
@@ -115,6 +119,7 @@ class Memory:
         if not self.is_fixed:
             self._values = self._host = None
             self._newest = Newest.DEVICE
+            self.gone = True
 
     def on_host(self, shape: Sequence[int]) -> NDArray:
         """The newest values as an array, which a program may write to."""

@@ -190,7 +190,9 @@ class NetBeginning(Beginning):
         return self.net.preprocessing
 
     def spec(self, link: Link, folder: str | None = None, **changed: Any) -> RunSpec:
-        return super().spec(link, folder, backend=self.net.backend.name, **changed)
+        device = self.settings.device or self.net.device
+        backend = self.net.backend.name
+        return super().spec(link, folder, backend=backend, device=device, **changed)
 
     def _with_end(self, given: RunSettings) -> RunSettings:
         """The settings with an end: the solver's max_iter where they have none."""

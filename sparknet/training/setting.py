@@ -89,7 +89,7 @@ def described(kind: type[Settings]) -> type[Settings]:
 
 
 GROUPS = {
-    "Workers": ("strategy", "workers", "cluster", "threads", "precision", "backend"),
+    "Workers": ("strategy", "workers", "cluster", "threads", "precision", "device", "backend"),
     "The end": ("steps", "epochs", "seconds", "patience", "diverged"),
     "Validation and events": (
         *("validation", "validate_every", "metric", "metrics", "goal"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from sparknet.loaders.batches import Batches, Transforms
 from sparknet.net import Net
-from sparknet.net.backend import find_backend
+from sparknet.net.backend import CPU, find_backend
 from sparknet.proto import caffe_pb2, parse_solver
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, NetFeed, SolverLearner
@@ -56,6 +56,13 @@ def make_trainee(spec: RunSpec, seat: Seat, part: WorkerRecords) -> Trainee:
     return ModuleTrainee(spec.solver, spec.seed, seat)
 
 
+def _device(named: str | None, seat: Seat) -> str | None:
+    """PyTorch's name of where a net computes: of "cuda" the GPU that Spark gave the task."""
+    if named == "cuda" and seat.device not in (None, CPU):
+        return f"cuda:{seat.device}"
+    return named
+
+
 class NetTrainee:
     """A net with its solver."""
 
@@ -69,6 +76,7 @@ class NetTrainee:
             solver,
             seed=spec.seed,
             precision=spec.settings.precision,
+            device=_device(spec.settings.device, seat),
             preprocessing=spec.preprocessing,
             backend=spec.settings.backend,
         )

@@ -77,6 +77,12 @@ class TrainingSettings(Schedule):
         Choice(("float32", "bf16")),
         "What the net multiplies: float32 or bf16 (docs/precision.md).",
     )
+    device: str | None = setting(
+        None,
+        Name(),
+        "Where the workers' nets compute with PyTorch: cuda, cuda:1, cpu or another name of its "
+        "(docs/gpu.md); the native engine unless it is given.",
+    )
     dialect: str | None = setting(
         None,
         Name(),

@@ -102,9 +102,9 @@ def test_batches() -> None:
 
 def test_nccl_says_what_there_is_instead() -> None:
     assert not caffe.has_nccl()
-    with pytest.raises(SparkNetError, match=r"no GPU engine.*sparknet\.train"):
+    with pytest.raises(SparkNetError, match=r"several GPUs.*sparknet\.train"):
         caffe.NCCL.new_uid()
-    with pytest.raises(SparkNetError, match=r"no GPU engine.*sparknet\.train"):
+    with pytest.raises(SparkNetError, match=r"several GPUs.*sparknet\.train"):
         caffe.NCCL(small.made(), "uid")
 
 

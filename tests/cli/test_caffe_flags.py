@@ -13,7 +13,7 @@ from sparknet.cli.caffe_flags import arranged
 from sparknet.proto import read_model, write_model
 from tests.cli.conftest import Run, Task, make_task
 
-NO_GPU = "sparknet has no GPU engine; the net runs on the CPU"
+NO_GPU = "the net runs on the CPU"
 
 
 @pytest.fixture
@@ -69,17 +69,20 @@ def test_the_gpu_is_warned_of_once(
     solver.write_text(solver.read_text() + "solver_mode: GPU")
     words = ["train", "-solver", str(solver), "-iterations", "1"]
     assert main([*flag, *words] if before else [*words, *flag]) == 0
-    lines = [line for line in capsys.readouterr().err.splitlines() if "GPU" in line]
+    lines = [line for line in capsys.readouterr().err.splitlines() if NO_GPU in line]
     value = flag[-1].rpartition("=")[2]
     spelling = "--gpu" if before or "=" in flag[0] else "-gpu"
-    assert lines == [f"sparknet train: warning: {spelling} {value}: {NO_GPU}"]
+    (line,) = lines
+    assert line.startswith(f"sparknet train: warning: {spelling} {value}: ")
 
 
 def test_several_gpus(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
     """Caffe's batch grows with them: the result is another one, and that is said."""
     words = ["train", "-solver", fresh.path("solver.prototxt"), "-iterations", "1"]
     assert main([*words, "-gpu=0,1"]) == 0
-    assert f"-gpu 0,1: {NO_GPU}; Caffe would take 2 batches a step" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "-gpu 0,1: " in said
+    assert f"; {NO_GPU}; Caffe would take 2 batches a step" in said
 
 
 def test_glogs_flags_and_files(fresh: Task, run: Run) -> None:
@@ -117,7 +120,8 @@ def test_device_query(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["device_query", "-gpu", "all"]) == 0
     out, err = capsys.readouterr()
     assert "processors to run on" in out
-    assert err == f"sparknet device_query: warning: -gpu all: {NO_GPU}\n"
+    assert err.startswith("sparknet device_query: warning: -gpu all: ")
+    assert err.endswith(f"; {NO_GPU}\n")
 
 
 def test_only_the_forward_pass_is_timed(task: Task, capsys: pytest.CaptureFixture[str]) -> None:

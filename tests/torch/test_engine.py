@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import sparknet.caffe as caffe
+from sparknet.cli import main
 from sparknet.errors import LayerError, SpecError
 from sparknet.proto import parse_net
 from sparknet.torch.chosen import APART, chosen_device
@@ -122,7 +124,9 @@ def test_a_layer_without_a_translation_runs_in_the_native_engine(
     )
     x = np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4)
     for device in ("cpu", APART):
-        net = made(monkeypatch, device, "force_backward: true\n" + text)
+        told = r"PyTorch does not compute a layer, which the native .* on the CPU: 'l' \(Mish\)"
+        with pytest.warns(UserWarning, match=told):
+            net = made(monkeypatch, device, "force_backward: true\n" + text)
         assert net._runtime.engine.fallbacks() == {"l": "Mish"}
         net.forward(x=x)
         np.testing.assert_allclose(
@@ -143,7 +147,7 @@ def test_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         net.forward()
     with pytest.raises(SpecError, match="precision='int8' is the native engine's"):
         made(monkeypatch, "cpu", precision="int8")
-    with pytest.raises(SpecError, match=r"device='cuda:9': PyTorch sees \d+ GPUs here"):
+    with pytest.raises(SpecError, match=r"there is no device 'cuda:9': PyTorch sees"):
         made(monkeypatch, "cuda:9")
     with pytest.raises(SpecError, match=r"device must be .* it is 'toaster'"):
         made(monkeypatch, "toaster")
@@ -152,3 +156,15 @@ def test_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sparknet_imports_no_torch() -> None:
     code = "import sys, sparknet, sparknet.caffe as c; c.Net; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_show_names_what_torch_does_not_compute(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net = tmp_path / "net.prototxt"
+    net.write_text(NET)
+    assert main(["show", "--engine", "torch", str(net)]) == 0
+    assert capsys.readouterr().out.endswith("PyTorch computes all layers\n")
+    net.write_text(NET.replace('"Dropout"', '"Mish"'))
+    assert main(["show", "--engine", "torch", str(net)]) == 0
+    assert "which the native engine does on the CPU: 'drop' (Mish)\n" in capsys.readouterr().out

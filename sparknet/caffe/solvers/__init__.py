@@ -36,11 +36,12 @@ def get_solver(
     *,
     precision: Precision = "float32",
     keep_blobs: bool = True,
+    device: str | None = None,
 ) -> Solver:
     """The solver of the type that a solver file, SolverParameter or `SolverParams` names."""
     chosen = settings(source, net)
     check_construction(chosen)
-    return SOLVERS[chosen.type](chosen, precision=precision, keep_blobs=keep_blobs)
+    return SOLVERS[chosen.type](chosen, precision=precision, keep_blobs=keep_blobs, device=device)
 
 
 def solver_from_text(

@@ -12,19 +12,31 @@ from sparknet.caffe.precision import Precision, available
 from sparknet.caffe.random import next_seed, set_random_seed
 from sparknet.onnx import open_model
 from sparknet.proto import caffe_pb2, solver_nets
+from sparknet.torch import chosen_device
 
 Array = np.ndarray[Any, Any]
 
 
 def build(
-    solver: caffe_pb2.SolverParameter, precision: Precision = "float32", keep_blobs: bool = True
+    solver: caffe_pb2.SolverParameter,
+    precision: Precision = "float32",
+    keep_blobs: bool = True,
+    device: str | None = None,
 ) -> tuple[Net, list[Net]]:
     """The net for training and those for testing, with the weights that the solver names."""
-    described, precision = solver_nets(solver), available(precision)
+    described, device = solver_nets(solver), chosen_device(device)
+    precision = available(precision, device)
     seeds = _seeds(solver.random_seed, 1 + len(described.tests))
     models = [open_model(name) for name in weight_files(solver)]
     built = [
-        Net.from_proto(net, seed=seed, precision=precision, keep_blobs=keep_blobs, models=models)
+        Net.from_proto(
+            net,
+            seed=seed,
+            precision=precision,
+            keep_blobs=keep_blobs,
+            models=models,
+            device=device,
+        )
         for net, seed in zip([described.train, *described.tests], seeds, strict=True)
     ]
     return built[0], built[1:]

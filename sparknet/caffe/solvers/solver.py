@@ -50,13 +50,14 @@ class Solver(ABC):
         *,
         precision: Precision = "float32",
         keep_blobs: bool = True,
+        device: str | None = None,
     ) -> None:
         self.param = settings(source, net)
         """The settings in use: a change counts from the next iteration on."""
         self.param.type = self.type
         check_construction(self.param)
         snapshot.check_place(self.param)
-        self._net, tests = nets.build(self.param, precision, keep_blobs)
+        self._net, tests = nets.build(self.param, precision, keep_blobs, device)
         self._test_nets = NetVec(tests)
         self._flat = Flat(self._net, self.histories)
         self._local = adaptive.LocalRates(len(self._flat.rates))

@@ -22,9 +22,10 @@ def _extract(words: list[str], flags: Flags) -> int:
     if not batches.isdecimal():
         raise WrongUse(f"the number of batches is '{batches}'")
     if device[:1] == ["GPU"]:
-        from sparknet.caffe.modes import NO_GPU
+        from sparknet.torch.chosen import take_gpu
 
-        complain("extract_features", f"GPU: {NO_GPU}")
+        if told := take_gpu(int(device[1]) if device[1:] else 0):
+            complain("extract_features", f"GPU: {told}")
     net = _net(described, weights, blobs)
     with ExitStack() as stack:
         files = [stack.enter_context(new_database(path, backend)) for path in paths]

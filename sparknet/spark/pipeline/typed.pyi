@@ -37,6 +37,7 @@ class NetEstimatorParams(TypedDict, total=False):
     seed: int | None
     shuffle: bool | None
     precision: str | None
+    device: str | None
     dialect: str | None
     head: int | None
     lr_mult: object | None
@@ -183,6 +184,9 @@ class NetEstimatorMethods:
     precision: Param[Any]
     def setPrecision(self, value: str) -> Self: ...
     def getPrecision(self) -> str: ...
+    device: Param[Any]
+    def setDevice(self, value: str) -> Self: ...
+    def getDevice(self) -> str: ...
     dialect: Param[Any]
     def setDialect(self, value: str) -> Self: ...
     def getDialect(self) -> str: ...
@@ -360,6 +364,7 @@ class NetFeaturizerParams(ImageSettings, total=False):
     trusted: object
     preprocessing: object
     precision: object
+    device: object
     dialect: object
     tokenizer: object
     pooling: object

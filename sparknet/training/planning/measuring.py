@@ -185,7 +185,7 @@ def rough_pass(net: Net, batch: int) -> float:
     from sparknet.training.planning.batches import made_up
 
     tiny = max(1, min(batch, 4))
-    alone = Net(with_batch(net, tiny), seed=0, precision=net.precision)
+    alone = Net(with_batch(net, tiny), seed=0, precision=net.precision, device=net.device)
     alone.set_training_data(made_up(alone, tiny))
     alone.train(1)
     begun = perf_counter()

@@ -178,4 +178,10 @@ def _engine_net(net: Net, folder: Path, seed: int) -> Net:
     """The net of a worker, made as `worker` makes it."""
     solver = parse_solver(portable_solver(settings(net)).unpacked(folder))
     solver.snapshot_prefix = str(folder / "solver")
-    return Net(solver, seed=seed, precision=net.precision, preprocessing=net.preprocessing)
+    return Net(
+        solver,
+        seed=seed,
+        precision=net.precision,
+        device=net.device,
+        preprocessing=net.preprocessing,
+    )

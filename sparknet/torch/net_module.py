@@ -1,0 +1,145 @@
+"""A net as a `torch.nn.Module`: the way from Caffe's files to PyTorch's programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sparknet.errors import LayerError, SpecError
+from sparknet.graph import Graph, Node
+from sparknet.layers.layer import TRAIN
+from sparknet.torch.random import Draw
+from sparknet.torch.translations import TABLE
+from sparknet.torch.translations.table import Shape
+
+_PASSED = ("Split", "Reshape", "Flatten")
+
+
+class CaffeNet(Protocol):
+    """What a module is made of: a `sparknet.caffe.Net`."""
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def params(self) -> Mapping[str, Any]: ...
+
+
+class _Step:
+    """A layer, as translations see it (`translations.table.Translatable`)."""
+
+    record_weights = None
+
+    def __init__(self, node: Node) -> None:
+        self.node, self.name, self.type = node, node.name, node.type
+        self.train = node.phase == TRAIN
+        self.options: Mapping[str, Any] = node.plan.values
+        self.product = torch.float32
+        self.state: dict[str, Any] = {}
+        self.top_shapes: list[Shape] = list(node.plan.tops)
+        self._bottoms: list[Shape] | None = None
+
+    def follow(self, bottoms: list[Tensor]) -> None:
+        """Adopt the shapes of the bottoms (Caffe: Layer::Reshape)."""
+        shapes = [tuple(int(size) for size in bottom.shape) for bottom in bottoms]
+        if shapes != self._bottoms:
+            plan = self.node.layer.plan(shapes)
+            self.options, self.top_shapes = plan.values, list(plan.tops)
+            self._bottoms = shapes
+
+    def draw(self) -> Draw:
+        """By PyTorch's own generator, as modules draw."""
+        return Draw(int(torch.randint(-(2**62), 2**62, ())))
+
+    def check(self, fine: Tensor, message: Callable[[], str]) -> None:
+        if not torch.compiler.is_compiling() and not bool(fine):
+            raise LayerError(self.name, f"{self.type}: {message()}")
+
+
+class NetModule(nn.Module):
+    """The layers of a net, by their names; its forward pass takes the inputs in their order, or by
+    name, and returns the only output, or a dictionary of them.
+
+    A parameter is called as its layer and its number there: ``conv1.0`` are the weights,
+    ``conv1.1`` the bias; a dot within a name is an underscore.  Statistics, as those of
+    BatchNorm, are buffers.
+    """
+
+    def __init__(self, net: CaffeNet, share: bool) -> None:
+        super().__init__()
+        graph = net.graph
+        self.inputs, self.outputs = tuple(graph.inputs), tuple(graph.outputs)
+        self._steps = [_Step(node) for node in graph.nodes]
+        _refuse_what_is_lacking(self._steps)
+        owners: dict[int, tuple[str, str]] = {}
+        self._places: list[list[tuple[str, str, Shape]]] = []
+        for node in graph.nodes:
+            places = []
+            statistics = range(*type(node.layer).statistics.indices(len(node.params)))
+            for number, ref in enumerate(node.params):
+                if ref.learnable not in owners:
+                    home = self._home(node.name)
+                    values = torch.from_numpy(np.asarray(net.params[node.name][number].data))
+                    values = values if share else values.clone()
+                    if number in statistics:
+                        home.register_buffer(str(number), values)
+                    else:
+                        learns = ref.needs_gradient
+                        home.register_parameter(str(number), nn.Parameter(values, learns))
+                    owners[ref.learnable] = (_named(node.name), str(number))
+                places.append((*owners[ref.learnable], ref.shape))
+            self._places.append(places)
+
+    def _home(self, name: str) -> nn.Module:
+        if _named(name) not in self._modules:
+            self.add_module(_named(name), nn.Module())
+        home = self._modules[_named(name)]
+        assert home is not None
+        return home
+
+    def forward(self, *inputs: Tensor, **named: Tensor) -> Any:
+        """The outputs."""
+        if len(inputs) > len(self.inputs):
+            raise SpecError(f"the net has {len(self.inputs)} inputs; {len(inputs)} are given")
+        blobs: dict[str, Tensor] = dict(zip(self.inputs, inputs, strict=False)) | named
+        for name in self.inputs:
+            if name not in blobs:
+                raise SpecError(f"input '{name}' of the net is not given")
+        for step, places in zip(self._steps, self._places, strict=True):
+            self._run(step, places, blobs)
+        found = {name: blobs[name] for name in self.outputs}
+        return next(iter(found.values())) if len(found) == 1 else found
+
+    def _run(
+        self, step: _Step, places: list[tuple[str, str, Shape]], blobs: dict[str, Tensor]
+    ) -> None:
+        node = step.node
+        if step.type == "Input":
+            return
+        bottoms = [blobs[name] for name in node.bottoms]
+        step.follow(bottoms)
+        if step.type in _PASSED:
+            made = tuple(bottoms[0].reshape(shape) for shape in step.top_shapes)
+        else:
+            params = [getattr(self.get_submodule(home), name).view(s) for home, name, s in places]
+            found = TABLE[step.type].compute(step, bottoms, params)
+            made = found if isinstance(found, tuple) else (found,)
+        blobs.update(zip(node.tops, made, strict=True))
+
+
+def _named(layer: str) -> str:
+    return layer.replace(".", "_") or "_"
+
+
+def _refuse_what_is_lacking(steps: list[_Step]) -> None:
+    for step in steps:
+        if step.type not in TABLE and step.type not in (*_PASSED, "Input"):
+            raise LayerError(
+                step.name,
+                f"{step.type}: has no translation into PyTorch; a module is made of layers that "
+                "have one, and gets its data from its caller",
+            )
