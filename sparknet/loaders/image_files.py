@@ -45,7 +45,9 @@ class ImageFiles(Pictures):
         else:
             entries = [(str(Path(root) / name), label) for name, label in read_list(str(source))]
         if not entries:
-            raise FileError(source, "holds no image")
+            is_folder = Path(source).is_dir()
+            told = ": its subfolders are the classes, and none of them has one" if is_folder else ""
+            raise FileError(source, f"holds no image{told}")
         self.paths = [path for path, _ in entries]
         super().__init__(
             PictureReader(size, color, invalid, preprocessing), [label for _, label in entries]

@@ -192,7 +192,8 @@ def check_numbers(name: str, values: Array) -> None:
     """DataError if a column holds no numbers."""
     if values.dtype.kind in "fiub":
         return
-    what = f"values such as {values.flat[0]!r}" if values.size else str(values.dtype)
+    first = values.reshape(-1)[:1].tolist()
+    what = f"values such as {first[0]!r}" if first else str(values.dtype)
     advice = ""
     if values.dtype.kind == "U" or (values.size and isinstance(values.flat[0], str)):
         advice = ": number the classes from 0, as numpy.unique(…, return_inverse=True) does"

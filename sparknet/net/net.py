@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from html import escape
+from math import isfinite
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
@@ -29,6 +30,7 @@ from sparknet.net.description import NetMessage, NetSource, SolverMessage, descr
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.fed import FedNet
 from sparknet.net.feed import Array, Preparation
+from sparknet.net.lost import warn_of_loss
 from sparknet.net.metrics import Means, flattened
 from sparknet.net.quantising import MOST_LOSS, RECORDS, calibrate
 from sparknet.net.rows import Data, Record, default_columns
@@ -132,6 +134,7 @@ class Net:
             dialect,
         )
         self._backend = find_backend(backend, precision, keep_blobs, device)
+        self._is_lost = False
         self._files = [] if self.settings is None else weight_files(self.settings)
         self._given: WeightCollection | None = None
         self._flat: NDArray | None = None
@@ -281,7 +284,11 @@ class Net:
         self._warn_of_idle(steps)
         losses = 0.0
         for _ in range(steps):
-            losses += self.compute_gradients()
+            loss = self.compute_gradients()
+            if not (self._is_lost or isfinite(loss)):
+                self._is_lost = True
+                warn_of_loss(loss, self.solver.iter, self.get_weights())
+            losses += loss
             self.apply_update()
         return losses / max(steps, 1)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from sparknet.errors import FileError, SettingError
+from sparknet.errors import FileError, SettingError, outside
 from sparknet.net.scratch import PRIVATE_FOLDER
 from sparknet.training.snapshot import Resumed, model, newest
 from sparknet.training.store import ROUND, FolderStore, Store, named
@@ -23,6 +24,10 @@ StrPath = str | os.PathLike[str]
 
 _RUN = re.compile(r"run-(\d{8}T\d{6}\.\d{6})Z-[0-9a-f]{4}")
 _TIME = "%Y%m%dT%H%M%S.%f"
+
+
+class ResumeWarning(UserWarning):
+    """There was nothing to go on from."""
 
 
 class Runs(ABC):
@@ -90,7 +95,14 @@ def find_resumed(runs: Runs | None, resume: bool) -> Resumed | None:
         return None
     if runs is None:
         raise SettingError("resume needs snapshots, the path where they are")
-    return Resumed.newest(runs.newest())
+    found = Resumed.newest(runs.newest())
+    if found is None:
+        warnings.warn(
+            f"resume found no snapshot in {runs.place}: the run starts anew",
+            ResumeWarning,
+            stacklevel=outside(),
+        )
+    return found
 
 
 def run_names(names: Iterable[str]) -> list[str]:

@@ -132,7 +132,7 @@ def test_missing_files_and_wrong_options(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"nosuch\.png: does not exist"):
         ImageFiles(tmp_path / "list", tmp_path, size=(2, 2)).take([0])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileError, match="holds no image"):
+    with pytest.raises(FileError, match="holds no image: its subfolders are the classes, and none"):
         ImageFiles(tmp_path / "empty")
     with pytest.raises(SpecError, match="invalid is 'ignore'"):
         ImageFiles(tmp_path / "list", invalid="ignore")

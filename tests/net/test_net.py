@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -358,3 +359,28 @@ def test_notebooks_show_the_layers() -> None:
         assert f"{left}conv1</td>{left}Convolution</td>" in shown
         assert '<td style="text-align:right">25,050</td>' in shown
         assert "431,080 parameters" in shown
+
+
+def test_a_loss_that_is_no_number_is_told_once() -> None:
+    from sparknet.dsl import EuclideanLoss, LinearLayer, NetParams, RDDLayer, SolverParams
+    from sparknet.net.lost import LossWarning
+
+    net = NetParams(
+        "lines",
+        RDDLayer("data", shape=[4, 2]),
+        RDDLayer("label", shape=[4, 2]),
+        LinearLayer("ip", "data", num_outputs=2, weight_filler="xavier"),
+        EuclideanLoss("loss", ["ip", "label"]),
+    )
+    lost = Net(SolverParams(net=net, base_lr=1e30, lr_policy="fixed"))
+    lost.set_training_data({"data": np.ones((8, 2)), "label": np.ones((8, 2))})
+    with pytest.warns(LossWarning) as told:
+        losses = [lost.train(5), lost.train(1)]
+    assert not np.isfinite(losses).any()
+    (said,) = [str(one.message) for one in told]
+    assert re.match(r"iteration [12]: the loss is (inf|nan), and .*; a smaller base_lr", said)
+    lost = Net(SolverParams(net=net, base_lr=0.1, lr_policy="fixed"))
+    lost.set_training_data({"data": np.ones((8, 2)), "label": np.ones((8, 2))})
+    lost.net.params["ip"][1].data[1] = np.nan
+    with pytest.warns(LossWarning, match="0: the loss is nan, and layer 'ip': parameter 1 holds n"):
+        lost.train(1)

@@ -188,7 +188,7 @@ def test_what_is_no_data_is_refused_at_once(data: Any, message: str) -> None:
         ((X, Y + 0.5), "column 'label': the label 0.5 is no whole number"),
         (
             (X, np.full(20, "cat")),
-            "column 'label' holds values such as np.*'cat'.*: number the classes from 0",
+            "column 'label' holds values such as 'cat', not numbers: number the classes from 0",
         ),
         ((X, np.eye(20)), "column 'label': a record is 20, the net wants one number"),
         (iter([]), "the training data ended after 0 records"),

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import stat
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
 from sparknet.training.local_training import train
-from sparknet.training.runs import FolderRuns
+from sparknet.training.runs import FolderRuns, ResumeWarning
 from sparknet.training.shared_data import share_records
 from sparknet.training.strategies import Averaging, DynamicAveraging, ElasticAveraging, Strategy
 from sparknet.training.trained import Trained
@@ -238,3 +239,12 @@ def test_the_verb_writes_a_snapshot_as_a_caffemodel(
     assert capsys.readouterr().err == f"{out}: the weights of {trained.outcome.snapshot}\n"
     assert WeightCollection.load(out).allclose(trained.weights, rtol=0, atol=0)
     np.testing.assert_array_equal(Net(SOLVER, out).get_weights().flat, flat(trained))
+
+
+def test_a_run_that_finds_nothing_to_resume_says_so(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"steps": 12, "snapshots": tmp_path, "resume": True, **EVERY}
+    with pytest.warns(ResumeWarning, match=f"no snapshot in {tmp_path}: the run starts anew"):
+        train(SOLVER, YESTERDAY, workers=1, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResumeWarning)
+        train(SOLVER, YESTERDAY, workers=1, **{**settings, "steps": 24})
