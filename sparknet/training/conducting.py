@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,12 +37,17 @@ def conduct(
     ) as run:
         place = None if store is None else store.place
         spec = begun.spec(run.link(), place, **changed)
-        share = given.threads or share_of_cores(given.workers)
-        places = [
-            Place(spec, rank, given.workers, folder, **shared, threads=share)
-            for rank in range(given.workers)
-        ]
-        outcome, trained = run.supervise(LocalWorkers(places, store))
+
+        def places(workers: int) -> list[Place]:
+            share = given.threads or share_of_cores(workers)
+            own = tempfile.mkdtemp(prefix="workers-", dir=folder)
+            return [
+                Place(spec, rank, workers, folder, **shared, threads=share, own=own)
+                for rank in range(workers)
+            ]
+
+        least = given.min_workers or given.workers
+        outcome, trained = run.supervise(LocalWorkers(places, given.workers, store, least))
     return outcome, trained, run
 
 

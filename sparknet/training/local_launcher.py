@@ -42,6 +42,8 @@ class Place:
     records: str
     validation: str | None
     threads: int
+    own: str
+    """Where the workers have folders of their own."""
 
 
 @dataclass
@@ -68,13 +70,17 @@ class _Member:
 
 
 class LocalWorkers(Workers):
-    """One process for each place."""
+    """One process for each place; ``places`` gives those of so many workers."""
 
     restarts = False
 
-    def __init__(self, places: Sequence[Place], store: Store | None) -> None:
-        self._places, self._store = places, store
-        self._deadline = places[0].spec.settings.deadline
+    def __init__(
+        self, places: Callable[[int], Sequence[Place]], size: int, store: Store | None, least: int
+    ) -> None:
+        """``least`` is the smallest number of workers that go on when others are lost."""
+        self._make, self._places, self._store = places, places(size), store
+        self._least = least
+        self._deadline = self._places[0].spec.settings.deadline
         self._members: list[_Member] = []
         self._selector = selectors.DefaultSelector()
 
@@ -117,11 +123,21 @@ class LocalWorkers(Workers):
 
     def failure(self, said: Sequence[Failure]) -> Exception:
         """The error of a process that died without a report comes before the others' reports."""
-        spoke = {one.worker for one in said}
-        for member in self._members:
-            if member.has_ended and member.rank not in spoke:
-                return self._gone(member)
+        if gone := self._silent(said):
+            return self._gone(gone[0])
         return said[0].error if said else self._gone(self._members[0])
+
+    def fewer(self, said: Sequence[Failure]) -> LocalWorkers | None:
+        gone = {member.rank for member in self._silent(said)}
+        size = len(self._places) - max(len(gone), 1)  # a silent one has not ended
+        if size < self._least:
+            return None
+        return LocalWorkers(self._make, size, self._store, self._least)
+
+    def _silent(self, said: Sequence[Failure]) -> list[_Member]:
+        """Those that ended without a report."""
+        spoke = {one.worker for one in said}
+        return [one for one in self._members if one.has_ended and one.rank not in spoke]
 
     def _gone(self, member: _Member) -> PeerLost:
         how = f"process {member.process.pid} {_end_of(member.process)}"

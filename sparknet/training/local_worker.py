@@ -42,7 +42,7 @@ def main(number: int) -> int:
 
 def run(place: Place, line: Line) -> None:
     set_threads(place.threads)
-    own = Path(place.folder) / f"worker-{place.rank}"
+    own = Path(place.own) / f"worker-{place.rank}"
     own.mkdir(mode=PRIVATE_FOLDER)
     seat = Seat(place.rank, place.size, "127.0.0.1", own)
     take_part(place.spec, seat, line, partial(_part, place))

@@ -44,6 +44,7 @@ _OWN = (
     "patience",
     "on_event",
     "resume",
+    "min_workers",
     "diverged",
 )
 """Settings of `train` that have no meaning here."""

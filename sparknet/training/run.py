@@ -99,6 +99,10 @@ class Workers(ABC):
     def failure(self, said: Sequence[Failure]) -> Exception:
         """The error of a run without weights, given the errors that workers reported."""
 
+    def fewer(self, said: Sequence[Failure]) -> Workers | None:
+        """The workers that go on after the loss of some, if they do."""
+        return None
+
 
 Result = TypeVar("Result", bound="Trained")
 
@@ -167,11 +171,27 @@ class Run:
         The first interruption (Ctrl-C) ends training after the current round, with a snapshot;
         then KeyboardInterrupt is raised again.
         """
-        with interruptible(self.driver.interrupt), workers:
-            self._watch(workers)
-            if self.driver.progress.outcome is None:
-                raise self._failure(workers)
+        with interruptible(self.driver.interrupt):
+            fewer: Workers | None = workers
+            while fewer is not None:
+                fewer = self._attended(fewer)
         return self._result()
+
+    def _attended(self, workers: Workers) -> Workers | None:
+        """Watch workers until training has ended; returns those that go on if some are lost."""
+        progress = self.driver.progress
+        with workers:
+            try:
+                self._watch(workers)
+                if progress.outcome is not None:
+                    return None
+                raise self._failure(workers)
+            except PeerLost:
+                fewer = workers.fewer(self._failures())
+                if fewer is None:
+                    raise
+        progress.failures.clear()
+        return fewer
 
     def _watch(self, workers: Workers) -> None:
         """Wait until all workers have ended, or no more can be expected of them."""

@@ -89,7 +89,10 @@ def described(kind: type[Settings]) -> type[Settings]:
 
 
 GROUPS = {
-    "Workers": ("strategy", "workers", "cluster", "threads", "precision", "device", "backend"),
+    "Workers": (
+        *("strategy", "workers", "min_workers", "cluster"),
+        *("threads", "precision", "device", "backend"),
+    ),
     "The end": ("steps", "epochs", "seconds", "patience", "diverged"),
     "Validation and events": (
         *("validation", "validate_every", "metric", "metrics", "goal"),

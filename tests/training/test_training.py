@@ -335,6 +335,39 @@ def test_a_snapshot_of_another_run_is_refused(tmp_path: Path) -> None:
         train(SOLVER, ARRAYS, workers=2, steps=40, snapshots=tmp_path, resume=True, seed=5)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "place"),
+    [(Averaging(4), "sending:2:40"), (AllReduce(4), "computing:2:14")],
+    ids=["averaging", "allreduce"],
+)
+def test_those_that_are_left_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: Strategy, place: str
+) -> None:
+    """One of three is killed for good: two go on from the newest snapshot."""
+    monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.dying")
+    monkeypatch.setenv("DYING", place)
+    settings: dict[str, Any] = {"workers": 3, "steps": 20, "strategy": strategy}
+    settings |= {"snapshots": tmp_path, "snapshot_every": 1}
+    begun, slow = time.monotonic(), 30
+    trained = train(SOLVER, ARRAYS, min_workers=2, **settings)
+    assert time.monotonic() - begun < slow
+    starts = [event for event in trained.history if event["event"] == "start"]
+    assert [event["workers"] for event in starts] == [3, 2]
+    kept = starts[1]["iteration"]
+    assert 0 < kept < 20
+    assert str(starts[1]["resumed"]).startswith(starts[0]["run"])
+    assert trained.outcome.iteration in {20, 21}
+    batch = trained.outcome.samples / (3 * 20)
+    assert batch == pytest.approx(starts[0]["batch_size"], rel=0.05)
+
+
+def test_fewer_workers_need_a_snapshot(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="min_workers=2 needs snapshots, a path, and snapshot_e"):
+        train(SOLVER, ARRAYS, workers=3, min_workers=2, steps=5)
+    with pytest.raises(SettingError, match="min_workers=4 is more than workers=3"):
+        train(SOLVER, ARRAYS, workers=3, min_workers=4, steps=5, snapshots=tmp_path)
+
+
 def test_another_number_of_workers_goes_on(tmp_path: Path) -> None:
     """Epochs and iterations count as they did for the two that began."""
     settings: dict[str, Any] = {
@@ -354,8 +387,6 @@ def test_another_number_of_workers_goes_on(tmp_path: Path) -> None:
     )
     [note] = [event["text"] for event in second.history if event["event"] == "note"]
     assert "the snapshot is of 2 workers, and 3 go on from it" in note
-    third = train(SOLVER, ARRAYS, workers=1, epochs=3, resume=True, **settings)
-    assert third.outcome.samples >= 3 * records
 
 
 PROGRAM = """
