@@ -84,6 +84,8 @@ class Source:
     """The axes of records that the caller has named, by input."""
     fixed: int = 0
     """How many records the file is for, if it is read for any number all the same."""
+    turned: dict[int, Array] = field(default_factory=dict)
+    """Constants with their axes turned around, by the identity of the constant."""
 
     @property
     def is_ours(self) -> bool:

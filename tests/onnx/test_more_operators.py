@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,29 @@ def test_volumes_of_other_sizes(mode: str, scales: tuple[float, ...], tmp_path: 
     constants = {"s": np.array([1, 1, *scales], np.float32)}
     model = graph([made], {"x": ["n", 2, 4, 3, 4]}, constants=constants)
     agree(model, {"x": draw(2, 2, 4, 3, 4)}, tmp_path)
+
+
+def test_weights_beside_the_model_are_in_memory_once(tmp_path: Path) -> None:
+    """Gemm's as they are in the file, MatMul's turned around once for all readings."""
+    w, path = draw(6, 500, 500), tmp_path / "model.onnx"
+    nodes = [node("Gemm", "x w0", "y0", transB=1)]
+    nodes += [node("Gemm", f"y{n - 1} w{n}", f"y{n}", transB=1) for n in range(1, 5)]
+    nodes.append(node("MatMul", "y4 w5"))
+    constants = {f"w{n}": w[n] for n in range(6)}
+    made = graph(nodes, {"x": ["n", 500]}, constants=constants)
+    onnx.save_model(made, str(path), save_as_external_data=True, location="w.bin")
+    del made
+    read_model(path)  # modules are loaded
+    tracemalloc.start()
+    try:
+        model = read_model(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * w.nbytes
+    found = model.by_name()
+    np.testing.assert_array_equal(found["w0"][0], w[0])
+    np.testing.assert_array_equal(found["w5"][0], w[5].T)
 
 
 def test_one_blob_joined_to_nothing_is_not_written_over(tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ def gemm(step: Step) -> Outputs:
     turned = bool(step.attribute("transB"))
     bias = step.value(2) if step.has(2) else None
     if isinstance(a, Computed) and not isinstance(b, Computed) and not step.attribute("transA"):
-        weights = alpha * (b.T if turned else b)
+        weights = b.T if turned else b
+        if alpha != 1:
+            weights = alpha * weights
         fixed = None if bias is None or isinstance(bias, Computed) else step.unbatched(bias)
         if bias is None or (fixed is not None and _is_row(fixed)):
             row = None if fixed is None else beta * np.broadcast_to(fixed.ravel(), weights.shape[1])
@@ -54,13 +56,23 @@ def _turned(step: Step, value: Value) -> Value:
     return Computed(plain.name, plain.stored, (1, 0))
 
 
+def _rows(step: Step, weights: Array) -> Array:
+    """A row for each output: of a constant of the file once, however often it is read."""
+    source = step.reading.source
+    if not any(source.constants.get(name) is weights for name in step.node.inputs):
+        return np.ascontiguousarray(weights.T)
+    if id(weights) not in source.turned:
+        source.turned[id(weights)] = np.ascontiguousarray(weights.T)
+    return source.turned[id(weights)]
+
+
 def linear(
     step: Step, x: Computed, weights: Array, bias: Array | None, part: str | None = None
 ) -> Computed:
     """x · weights + bias, over the last axis of x."""
     if not x.shape or weights.shape[0] != x.shape[-1]:
         step.refuse(f"weights {list(weights.shape)} do not fit the input {list(x.shape)}")
-    arrays = [np.ascontiguousarray(weights.T)] + ([] if bias is None else [bias])
+    arrays = [_rows(step, weights)] + ([] if bias is None else [bias])
     options: dict[str, Any] = {} if len(x.shape) == 2 else {"axis": len(x.shape) - 1}
     return step.layer(
         "InnerProduct",
