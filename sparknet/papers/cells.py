@@ -85,7 +85,11 @@ class Part:
                 for one in self.panels
             ],
             "tables": [
-                {"head": list(one.head), "rows": [[str(item) for item in row] for row in one.rows]}
+                {
+                    "title": one.title.replace("**", ""),
+                    "head": list(one.head),
+                    "rows": [[str(item) for item in row] for row in one.rows],
+                }
                 for one in self.tables
             ],
         }

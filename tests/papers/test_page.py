@@ -23,7 +23,7 @@ def part(name: str = "figure3", value: float = 0.951) -> Part:
         name,
         f"Of {name}",
         lambda: "Words.",
-        [MarkdownTable(("K", "accuracy"), [["2", cell]])],
+        [MarkdownTable(("K", "accuracy"), [["2", cell]], "**Size of the data**")],
         [CurvePanel("Accuracy", "iteration", lambda: {"static": [(0.0, 0.5), (10.0, value)]})],
     )
 
@@ -60,7 +60,9 @@ def test_a_run_leaves_a_page_pictures_and_a_report(
     assert [one["name"] for one in json.loads(Path("found/experiments.json").read_text())["parts"]]
     assert trainings.folder == Path("found/trainings")
     assert main(["report", "found/experiments.json"]) == 0
-    assert "95.10 ± 0.40 %" in Path("found/experiments.html").read_text()
+    shown = Path("found/experiments.html").read_text()
+    assert "95.10 ± 0.40 %" in shown
+    assert "<h3>Size of the data</h3>" in shown
 
 
 @pytest.mark.usefixtures("makers")

@@ -131,6 +131,8 @@ def _experiment(content: Json) -> Iterator[str]:
             yield f'<div class="charts">{"".join(charts)}</div>'
         for one in part.get("tables", ()):
             rows = [[_cell(cell) for cell in row] for row in one["rows"]]
+            if one.get("title"):
+                yield f"<h3>{escape(str(one['title']))}</h3>"
             yield table([str(cell) for cell in one["head"]], rows)
         if part.get("command"):
             yield f"<pre>{escape(str(part['command']))}</pre>"

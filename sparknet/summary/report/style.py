@@ -16,7 +16,7 @@ main{max-width:1080px;margin:0 auto;padding:16px}
 h1{font-size:1.5rem;margin:.2em 0}h2{font-size:1.1rem;margin:1.6em 0 .5em}
 .sub,figcaption,.legend,.tile small{color:var(--soft)}
 .tiles,.charts{display:grid;gap:12px;grid-template-columns:repeat(auto-fit,minmax(min(100%,150px),1fr))}
-.charts{grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr))}
+.charts{grid-template-columns:repeat(auto-fill,minmax(min(100%,400px),1fr))}
 .tile,figure{background:var(--panel);border-radius:8px;padding:10px 12px;margin:0;min-width:0}
 .tile b{display:block;font-size:1.2rem;overflow-wrap:anywhere}
 .tile small{display:block}
@@ -32,7 +32,7 @@ svg text{font:11px system-ui,sans-serif;fill:var(--soft)}
 .legend i.open{
 background-image:repeating-linear-gradient(90deg,transparent 0 3px,var(--panel) 3px 5px)}
 h3{font-size:.95rem;margin:1em 0 .4em}
-.scroll{overflow-x:auto;max-width:100%}.scroll.net{max-height:70vh;overflow:auto;background:var(--panel);border-radius:8px}
+.scroll{overflow-x:auto;max-width:100%}.charts+.scroll,.scroll+.scroll{margin-top:1em}.scroll.net{max-height:70vh;overflow:auto;background:var(--panel);border-radius:8px}
 svg.net{display:block;margin:0 auto}
 .layer rect{fill:var(--bg);stroke:var(--soft)}.learns rect{stroke:var(--c0);stroke-width:2}
 .source rect{stroke:var(--c2);stroke-width:2}.layer text{fill:var(--ink);font-size:11px}
