@@ -17,10 +17,11 @@ HEAD = """# Settings of training
 
 Every keyword of `sparknet.train`, `simulate` and `Trainer`, with the flag of `sparknet train` that
 sets it. `make layers` writes this page from the settings themselves; do not edit it by hand. In a
-[pipeline](pipelines.md) each setting of `Trainer` is a Param of the same name; `steps` is also
-called `maxIter`, `weight_column` is called `weightCol`, and `invalid` is `handleInvalid`. `Trainer`
-has the `weights` of `train`, too, and takes a `Net` or a `SparkModel` there. The settings of images
-are in [images.md](images.md#settings), and what nets of unknown origin may ask for in
+[pipeline](pipelines.md) each setting of `Trainer`, but for those of a module, is a Param of the
+same name; `steps` is also called `maxIter`, `weight_column` is called `weightCol`, and `invalid`
+is `handleInvalid`. `Trainer` has the `weights` of `train`, too, and takes a `Net` or a `SparkModel`
+there. The settings of images are in [images.md](images.md#settings), and what nets of unknown
+origin may ask for in
 [security.md](security.md#the-memory-of-nets-of-unknown-origin).
 """
 GROUPS = {

@@ -8,13 +8,16 @@ from sparknet import renamed
 from sparknet.spark.cutouts import cut_out
 from sparknet.spark.mean import tree_mean
 from sparknet.spark.model import SparkModel
+from sparknet.spark.module_model import ModuleModel
 from sparknet.spark.planning import runner
 from sparknet.spark.reading import read_images, read_records
 from sparknet.spark.session import get_session, local_session
-from sparknet.spark.trainer import SparkTrained, Trainer
+from sparknet.spark.trained import SparkTrained
+from sparknet.spark.trainer import Trainer
 from sparknet.spark.worker_cache import cached, clear_cache
 
 __all__ = [
+    "ModuleModel",
     "SparkModel",
     "SparkTrained",
     "Trainer",

@@ -128,8 +128,8 @@ def find_outputs(
             axis = _axis(tested, blob, shapes, axes)
             record = shapes[blob][:axis] + shapes[blob][axis + 1 :]
             fitting = known if prod(record) == len(known) else None
-            found.append(_output(blob, column, axis, record, ask, names or fitting))
-    _check_used(found, ask)
+            found.append(output_of(blob, column, axis, record, ask, names or fitting))
+    check_used(found, ask)
     if ask.best is not None and found:
         if found[0].is_list:
             raise SparkError(
@@ -139,7 +139,7 @@ def find_outputs(
     return found
 
 
-def _output(
+def output_of(
     blob: str, column: str, axis: int, record: Shape, ask: Ask, names: tuple[str, ...] | None
 ) -> Output:
     if ask.mask is not None and len(record) == 3:
@@ -160,7 +160,7 @@ def _output(
 _BYTE = 256
 
 
-def _check_used(found: Sequence[Output], ask: Ask) -> None:
+def check_used(found: Sequence[Output], ask: Ask) -> None:
     """SparkError for a keyword that none of the outputs follows."""
     told = ", ".join(f"'{output.blob}'" for output in found)
     if ask.top is not None and not any(isinstance(one, Classes) for one in found):

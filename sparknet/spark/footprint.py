@@ -13,7 +13,7 @@ from sparknet.training.training_net import settings
 from sparknet.weights import layout_of
 
 _FLOAT = 4
-_THREADS = 256 << 20
+THREADS = 256 << 20
 """Address space of a worker's threads in bytes: each has a stack and a malloc arena."""
 
 
@@ -27,7 +27,7 @@ def footprint(net: Net) -> int:
     copies = 3 + SOLVERS[settings(net).type].histories
     parameters = layout_of(net.net).size
     waiting = _waiting(net.net.graph) if net.backend.is_embedded else 0
-    return _FLOAT * (copies * parameters + waiting) + _THREADS
+    return _FLOAT * (copies * parameters + waiting) + THREADS
 
 
 def _waiting(graph: Graph) -> int:

@@ -72,6 +72,11 @@ class Prediction:
         more = [] if self.key is None else [self.key]
         return list(dict.fromkeys([*self.mapping.values(), *more]))
 
+    @property
+    def cache_key(self) -> Any:
+        """What tells the net of this task from others in a Python worker."""
+        return self.weights, self.net.text, self.preprocessing, self.precision, self.device
+
     def make_net(self) -> WorkerNet:
         set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
         weights = SharedWeights(received(self.weights))
@@ -102,6 +107,10 @@ class WorkerNet:
             self.weights.check()
         return made
 
+    def trim(self) -> None:
+        """Give back the memory that only a pass needs."""
+        self.net.tested.net.trim()
+
 
 @dataclass(frozen=True)
 class PredictedRows:
@@ -123,10 +132,9 @@ def predicted(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[
     context: Any = TaskContext.get()
     reader = RowReader(given, context.partitionId() if context is not None else 0)
     with in_one_line():
-        key = (given.weights, given.net.text, given.preprocessing, given.precision, given.device)
-        worker = cached(key, given.make_net)
+        worker = cached(given.cache_key, given.make_net)
         yield from pieces(ahead(reader.parts(ahead(batches))), given, worker)
-        worker.net.tested.net.trim()
+        worker.trim()
 
 
 def pieces(

@@ -16,32 +16,33 @@ from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.class_numbers import class_numbers
+from sparknet.net.description import NetSource
 from sparknet.net.recipe import Recipe, names_model
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import weighted
 from sparknet.spark import preflight
-from sparknet.spark.address import bind_address, driver_address, is_encrypted, session_of
+from sparknet.spark.address import session_of
 from sparknet.spark.column_types import CLASSES, named, told_shapes
 from sparknet.spark.columns import wanted
+from sparknet.spark.conducting import conduct
 from sparknet.spark.footprint import footprint
 from sparknet.spark.frame import frame, mapped, numbered
 from sparknet.spark.hadoop import open_runs
-from sparknet.spark.launcher import SparkWorkers
 from sparknet.spark.model import SparkModel
+from sparknet.spark.module_training import fit_module
 from sparknet.spark.remote import fetched, local_path
 from sparknet.spark.row_weights import COLUMN as WEIGHT
 from sparknet.spark.row_weights import RowWeights, label_column, without_weights
 from sparknet.spark.task import Columns
+from sparknet.spark.trained import SparkTrained
 from sparknet.training.beginning import NetBeginning
 from sparknet.training.kinds import Choice, ClassWeights, Kind, Name, Number, Pairs
-from sparknet.training.run import Run
+from sparknet.training.modules.keywords import ModuleKeywords, check_subject
 from sparknet.training.runs import save_weights
 from sparknet.training.setting import again, described, known_keywords, setting, values_of
 from sparknet.training.strategies import Strategy
-from sparknet.training.trained import Trained
 from sparknet.training.training_net import training_net
-from sparknet.training.training_settings import Protection, RunSettings, StrPath, WithSolver
-from sparknet.training.wire import choose_seal
+from sparknet.training.training_settings import RunSettings, StrPath, WithSolver
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
@@ -49,24 +50,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@dataclass(frozen=True)
-class SparkTrained(Trained):
-    """The result of `Trainer.fit`."""
-
-    columns: dict[str, str] | None = None
-
-    @property
-    def model(self) -> SparkModel:
-        """The trained net, ready to predict from the columns that it was trained on."""
-        return SparkModel(self.net, columns=self.columns)
-
-
 @described
 @renamed.fields(init_weights="weights", weight="weight_column")
 @known_keywords
 @dataclass(frozen=True)
-class Trainer(ImageKeywords, RunSettings, WithSolver):
+class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
     """Trains the net of a solver (whatever `Net` takes) on the workers of a Spark cluster.
+
+    In place of a solver it takes a ``module`` of PyTorch: docs/pytorch-modules.md.
 
     ``workers`` tasks run together in one barrier stage and synchronise by a strategy.  A run that
     lost a worker continues from its newest snapshot.  Training ends after ``steps``, ``epochs`` or
@@ -80,6 +71,7 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
     mirrors are random.
     """
 
+    solver: NetSource | Net | None = None  # type: ignore[assignment]
     strategy: str | Strategy = again(RunSettings, "strategy")
     workers: int = again(RunSettings, "workers")
     _: KW_ONLY
@@ -121,6 +113,10 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
         or_none=True,
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_subject(self)
+
     def fit(
         self,
         data: DataFrame | RDD[Any],
@@ -134,6 +130,20 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
         raised again.
         """
         given = RunSettings(**values_of(self, RunSettings))
+        if self.module is not None:
+            return fit_module(
+                given,
+                self,
+                data,
+                validation,
+                columns=self.columns,
+                weights=self.weights,
+                drops=self.invalid == "drop",
+                resume=resume,
+                patience=self.start_timeout,
+            )
+        if self.solver is None:
+            raise SparkError("Trainer has no solver: Trainer(solver, …), or a module")
         weights = RowWeights(self.weight_column, self.class_weights)
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
@@ -143,41 +153,20 @@ class Trainer(ImageKeywords, RunSettings, WithSolver):
         initial = begun.weights()
         begun.check(weights=initial.flat.size)
         rows = _Rows(nets, data, validation, self.columns, weights)
-        store = begun.open_store()
-        usual: Protection = "encrypted" if is_encrypted(session) else "sealed"
-        seal = choose_seal(self.protection or usual)
-        with Run(
+        precision = net.precision if isinstance(self.solver, Net) else self.precision
+        outcome, trained, run = conduct(
+            session,
+            given,
+            begun,
             initial.flat,
-            store,
-            self.on_event,
+            numbered(rows.training, rows.held, rows.mapping, self.workers),
+            rows.columns(net, self.invalid == "drop"),
             resume=resume,
-            seal=seal,
-            host=bind_address(session),
-            deadline=self.deadline,
-            foreign=SparkError,
-        ) as run:
-            link = run.link(driver_address(session, 0)[0])
-            preflight.check(
-                session,
-                self.workers,
-                link,
-                self.start_timeout,
-                needed=footprint(net),
-                backend=net.backend.name,
-                say=run.say,
-            )
-            precision = net.precision if isinstance(self.solver, Net) else self.precision
-            spec = begun.spec(link, precision=precision)
-            workers = SparkWorkers(
-                session,
-                numbered(rows.training, rows.held, rows.mapping, self.workers),
-                self.workers,
-                run,
-                spec,
-                rows.columns(net, self.invalid == "drop"),
-                f"sparknet: training {net.described.name}",
-            )
-            outcome, trained = run.supervise(workers)
+            patience=self.start_timeout,
+            needed=footprint(net),
+            backend=net.backend.name,
+            precision=precision,
+        )
         nets.plain.set_weights(WeightCollection(initial.layout, trained))
         net = nets.plain
         net.labels = rows.labels() or net.labels

@@ -66,8 +66,9 @@ class ProcessSettings(LocalSettings, RunSettings, ModuleKeywords):
         check_subject(self)
         if self.min_workers is not None:
             self._check_least(self.min_workers)
-        if self.data is None:
-            raise ArgumentError("missing a required argument: 'data'")
+        for name in ("solver",) * (self.module is None) + ("data",):
+            if getattr(self, name) is None:
+                raise ArgumentError(f"missing a required argument: '{name}'")
 
     def _check_least(self, least: int) -> None:
         if least > self.workers:

@@ -21,6 +21,7 @@ from sparknet.spark import SparkModel, Trainer
 from sparknet.spark.pipeline import NetEstimator, NetModel
 from sparknet.spark.pipeline.params import of_training
 from sparknet.training.kinds import Whole
+from sparknet.training.modules.keywords import ModuleKeywords
 from sparknet.training.setting import setting, settings_of
 from sparknet.training.training_settings import RunSettings
 
@@ -76,7 +77,7 @@ def test_every_setting_of_training_is_a_param() -> None:
     others = {"steps": "maxIter", "weight_column": "weightCol", "invalid": "handleInvalid"}
     made = NetEstimator(SOLVER)
     for name, told in settings_of(Trainer).items():
-        if name != "on_event":
+        if name != "on_event" and name not in settings_of(ModuleKeywords):
             param = made.getParam(others.get(name, name))
             assert name in {*others, "columns"} or param.doc == told.said.rstrip(".")
 

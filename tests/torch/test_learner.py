@@ -13,9 +13,14 @@ pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 
 import torch
+from torch import nn
 
+from sparknet.errors import DataError, SettingError
 from sparknet.training import AllReduce, Averaging, RunPlan, work
 from sparknet.training.local import LocalComm
+from sparknet.training.modules.calling import ModuleLoss, chosen_inputs, tensor
+from sparknet.training.modules.rates import ScheduledRates
+from sparknet.training.strategies import STRATEGIES, make_strategy
 from tests.torch.modules import (
     LABELS,
     POINTS,
@@ -89,3 +94,156 @@ def joined(step: int) -> tuple[Any, Any]:
     """What two workers have in a step: each takes every second record."""
     at = np.arange(step * 24, (step + 1) * 24) % len(POINTS)
     return torch.from_numpy(POINTS[at]), torch.from_numpy(LABELS[at])
+
+
+def test_gradients_are_clipped_as_torch_clips_them() -> None:
+    for workers in (1, 2):
+        module = perceptron()
+        (learner, *_) = trained(
+            workers, 20, AllReduce(), optimizer=OPTIMIZERS["sgd"], module=module, clip=0.05
+        )
+        plain(
+            module,
+            OPTIMIZERS["sgd"],
+            batches(20, 12) if workers == 1 else (joined(step) for step in range(20)),
+            clip=0.05,
+        )
+        assert 0 < learner.clipped <= 20
+        for key, value in values(module).items():
+            found = values(learner.flat.module)[key]
+            np.testing.assert_allclose(found, value, rtol=1e-4, atol=1e-5, err_msg=key)
+
+
+SCHEDULES = {
+    "step": lambda made: torch.optim.lr_scheduler.StepLR(made, 7, 0.5),
+    "cosine": lambda made: torch.optim.lr_scheduler.CosineAnnealingLR(made, 20),
+    "onecycle": lambda made: torch.optim.lr_scheduler.OneCycleLR(made, 0.2, 25),
+    "sequence": lambda made: torch.optim.lr_scheduler.SequentialLR(
+        made,
+        [
+            torch.optim.lr_scheduler.LinearLR(made, 0.1, total_iters=5),
+            torch.optim.lr_scheduler.ExponentialLR(made, 0.9),
+        ],
+        [5],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_schedule_is_that_of_the_loop(name: str) -> None:
+    module, make = perceptron(), OPTIMIZERS["momentum"]
+    (learner,) = trained(
+        1, 25, Averaging(), optimizer=make, module=module, schedule=SCHEDULES[name]
+    )
+    plain(module, make, batches(25, 12), schedule=SCHEDULES[name])
+    for key, value in values(module).items():
+        np.testing.assert_array_equal(values(learner.flat.module)[key], value, err_msg=key)
+
+
+def test_a_schedule_is_a_function_of_the_iteration() -> None:
+    made = OPTIMIZERS["momentum"](list(perceptron().parameters()))
+    rates = ScheduledRates(made, SCHEDULES["step"])
+    told = [rates.at(iteration)[0]["lr"] for iteration in range(3000)]
+    assert told == pytest.approx([0.1 * 0.5 ** (at // 7) for at in range(3000)])
+    for at in (2999, 2500, 30, 0, 13):  # nearby, and further back than is remembered
+        assert rates.at(at)[0]["lr"] == told[at]
+    policy = ScheduledRates(made, {"lr_policy": "step", "stepsize": 10, "gamma": 0.1})
+    assert [policy.at(at)[0]["lr"] for at in (0, 9, 10, 25)] == pytest.approx(
+        [0.1, 0.1, 0.01, 0.001]
+    )
+    assert policy.at(25)[0]["momentum"] == 0.9
+
+
+def test_buffers_are_averaged_or_kept() -> None:
+    """A worker with batches of its own has running means of its own."""
+    made = {}
+    for buffers in ("average", "keep"):
+        module = perceptron(norm=True)
+        pair = trained(
+            2,
+            20,
+            Averaging(steps=10),
+            optimizer=OPTIMIZERS["sgd"],
+            module=module,
+            buffers=buffers,
+        )
+        begin, end = pair[0].statistics[0]
+        means = [one.weights.numpy()[begin:end] for one in pair]
+        np.testing.assert_array_equal(*means)
+        assert int(pair[0].flat.module.norm.num_batches_tracked) == 20
+        made[buffers] = pair
+    assert made["average"][0]._own is None
+    first, second = (one._own.numpy() for one in made["keep"])
+    assert np.abs(first - second).max() > 1e-3
+    np.testing.assert_allclose(
+        (first + second) / 2, made["keep"][0]._buffers().numpy(), rtol=1e-6, atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_brings_two_workers_together(name: str) -> None:
+    if name == "auto":
+        pytest.skip("chooses among the others")
+    strategy = make_strategy(name)
+    make = OPTIMIZERS["momentum" if name == "bmuf" else "adam"]
+    pair = trained(2, 40, strategy, optimizer=make, module=perceptron(norm=True))
+    np.testing.assert_array_equal(pair[0].weights.numpy(), pair[1].weights.numpy())
+    module = pair[0].flat.module.eval()
+    with torch.no_grad():
+        right = module(torch.from_numpy(POINTS)).argmax(1).numpy() == LABELS
+    assert right.mean() > 0.75
+    assert module.third.weight is module.second.weight
+    np.testing.assert_array_equal(
+        module.frozen.weight.numpy(), perceptron(norm=True).frozen.weight.numpy()
+    )
+
+
+# -- columns, tensors and losses ------------------------------------------------------------
+
+
+class Pair(nn.Module):
+    def forward(self, left: Any, right: Any, mask: Any = None) -> Any: ...
+
+
+def test_arguments_have_the_columns_of_their_names() -> None:
+    both = {"left": "left", "right": "right"}
+    assert chosen_inputs(Pair(), ["left", "right", "label"], ["label"]) == both
+    assert chosen_inputs(Pair(), ["left", "right", "mask"], []) == {**both, "mask": "mask"}
+    named = chosen_inputs(Pair(), ["a", "right", "label"], ["label"], {"left": "a"})
+    assert named == {"left": "a", "right": "right"}
+    assert chosen_inputs(nn.Linear(1, 1), ["anything", "label"], ["label"]) == {"input": "anything"}
+    assert chosen_inputs(nn.Linear(1, 1), ["input"], ["input"]) == {"input": "input"}
+    with pytest.raises(DataError, match=r"no column for the argument 'right' of module 'Pair': it"):
+        chosen_inputs(Pair(), ["left", "x", "label"], ["label"])
+    with pytest.raises(DataError, match=r"no column 'label' for the target: it has 'left', 'right"):
+        chosen_inputs(Pair(), ["left", "right"], ["label"])
+    with pytest.raises(SettingError, match=r"columns names 'centre', but the forward of module 'P"):
+        chosen_inputs(Pair(), ["left", "right"], [], {"centre": "left"})
+
+
+def test_types_of_columns() -> None:
+    kinds = [np.float64, np.float16, np.int32, np.uint8, np.bool_]
+    found = [[str(tensor(np.ones(2, k), one).dtype)[6:] for k in kinds] for one in (True, False)]
+    assert found == [
+        ["float32", "float32", "int64", "float32", "bool"],
+        ["float32", "float32", "int64", "int64", "bool"],
+    ]
+
+
+def test_losses_of_torch_get_targets_that_fit() -> None:
+    outputs = torch.tensor([[1.0, 2.0], [3.0, 0.0]])
+    real = torch.tensor([1.0, 0.0])
+    wanted = nn.functional.cross_entropy(outputs, real.long())
+    for loss in (nn.CrossEntropyLoss(), nn.functional.cross_entropy):
+        assert ModuleLoss(loss)(outputs, [real]) == wanted
+        assert ModuleLoss(loss)(outputs, [real[:, None]]) == wanted
+    one = outputs[:, :1]
+    for loss in (nn.MSELoss(), nn.functional.mse_loss):
+        assert float(ModuleLoss(loss)(one, [torch.tensor([1, 0])])) == pytest.approx(4.5)
+    for loss in (nn.BCEWithLogitsLoss(), nn.functional.binary_cross_entropy_with_logits):
+        assert ModuleLoss(loss).judged(one, [real])[2] == 0.5
+    several = ModuleLoss(lambda made, given: (made * given[0] * given[1]).sum())
+    assert float(several(real, [real, real])) == 1.0
+    assert float(ModuleLoss(torch.sum)(outputs, [])) == 6.0
+    with pytest.raises(SettingError, match=r"the loss of a batch must be one number, not \(2, 2\)"):
+        ModuleLoss(lambda made, given: made)(outputs, [real])

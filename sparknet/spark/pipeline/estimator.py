@@ -37,6 +37,7 @@ from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.trainer import Trainer, weights_of
 from sparknet.training.events import OnEvent
+from sparknet.training.modules.keywords import ModuleKeywords
 from sparknet.training.portable import portable_solver
 from sparknet.training.setting import settings_of, values_of
 from sparknet.training.strategies import Strategy, make_strategy
@@ -70,6 +71,8 @@ def _labels(value: Any) -> Any:
 
 _NAMED = {"steps": "maxIter", "weight_column": "weightCol"}
 """Settings of Trainer to which pyspark.ml gives a name of its own."""
+_OF_MODULES = tuple(field.name for field in fields(ModuleKeywords))
+"""Settings of Trainer that are for modules of PyTorch alone."""
 _CONVERTED = {"strategy": _strategy, "class_weights": _labels}
 
 TRAINER = {
@@ -165,9 +168,11 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         given = renamed.new_names(params, self.renamed, 3)
         source = given.pop("trainer", solver)
         trainer = source if isinstance(source, Trainer) else Trainer(source)
+        if trainer.module is not None:
+            raise SparkError("NetEstimator trains nets, and this Trainer has a module of PyTorch")
         self.on_event = on_event or trainer.on_event
         for field in fields(Trainer):
-            if field.name not in {"on_event", "invalid"}:
+            if field.name not in {"on_event", "invalid", *_OF_MODULES}:
                 self._setDefault(
                     **{_NAMES.get(field.name, field.name): getattr(trainer, field.name)}
                 )
@@ -192,7 +197,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         values = {
             name: self.given(_NAMES.get(name, name))
             for name in names
-            if name not in {"solver", "on_event", "strategy", "invalid"}
+            if name not in {"solver", "on_event", "strategy", "invalid", *_OF_MODULES}
         }
         # Nothing can be learned of rows that the model keeps with nulls.
         values["invalid"] = "raise" if self.invalid() == "raise" else "drop"
@@ -224,6 +229,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
     def _fit(self, dataset: DataFrame) -> NetModel:
         trainer = self.trainer
         how = Preprocessing.of(trainer)
+        assert trainer.solver is not None
         untrained = self._model(
             SparkModel(trainer.solver, preprocessing=how, dialect=trainer.dialect)
         )

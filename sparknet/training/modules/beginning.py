@@ -20,7 +20,7 @@ from sparknet.training.modules.portable import ModuleParts, PortableModule, pack
 from sparknet.training.modules.rates import ScheduledRates, settings_of_groups
 from sparknet.training.modules.trained import NO_NET, TrainedModule
 from sparknet.training.modules.trainee import evaluating
-from sparknet.training.modules.updater import is_elementwise, made_optimizer
+from sparknet.training.modules.updater import FlatOptimizer, is_elementwise, made_optimizer
 from sparknet.training.runs import Runs, find
 from sparknet.training.snapshot import model
 from sparknet.training.strategies import AllReduce
@@ -81,6 +81,11 @@ class ModuleBeginning(Beginning):
                 "worker: take Adam, SGD or another strategy"
             )
 
+    @property
+    def copies(self) -> int:
+        """How many buffers as long as the weights a worker has, at least."""
+        return 3 + self._histories
+
     def trained(self, outcome: Outcome, weights: NDArray, history: History) -> TrainedModule:
         """The result of a run."""
         self.flat.weights.copy_from(weights)
@@ -97,6 +102,8 @@ class ModuleBeginning(Beginning):
     def _identity(self) -> dict[str, Any]:
         optimizer = made_optimizer(self._parts.optimizer, self._parts.module)
         ScheduledRates(optimizer, self._parts.lr_schedule)  # may be refused
+        flat = FlatOptimizer(optimizer, self.flat, NDArray.zeros((self.flat.weights.size,)))
+        self._histories = len(flat.histories)
         return {
             "net": _digest_of(self.flat),
             "solver": {

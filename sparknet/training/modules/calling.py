@@ -93,7 +93,8 @@ def tensor(values: Any, is_input: bool, device: str = "cpu") -> Any:
         values = values.astype(np.int64, copy=False)
     elif values.dtype.kind != "b":
         raise DataError(f"a column of {values.dtype} is neither numbers nor bytes")
-    return torch.from_numpy(np.ascontiguousarray(values)).to(device)
+    values = np.require(values, requirements=["C", "W"])  # records may be views of a file
+    return torch.from_numpy(values).to(device)
 
 
 # -- loss and metrics ------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,20 @@ from sparknet.weights import LayerBlobs, Layout, Span
 
 
 class FlatModule:
-    """Moves a module's values into one flat buffer: parameters first, then buffers.
+    """Moves a module's values into one flat buffer: first what learns, then the rest.
 
     A tied parameter lies there once.  A buffer of another type than float32 is copied: `push` lets
     the module have it, `pull` takes it from the module.
     """
 
-    def __init__(self, module: Any) -> None:
-        check_parameters(module)
+    def __init__(self, module: Any, learns: bool = True) -> None:
+        if learns:
+            check_parameters(module)
         self.module = module
         named = tensors_of(module)
         parameters = {id(one) for one in module.parameters()}
-        ordered = sorted(named.items(), key=lambda one: id(one[1]) not in parameters)
+        learns_at = {id(one) for one in module.parameters() if one.requires_grad}
+        ordered = sorted(named.items(), key=lambda one: id(one[1]) not in learns_at)
         places: dict[int, Span] = {}
         self._size = 0
         for _, tensor in ordered:
@@ -39,9 +40,9 @@ class FlatModule:
         )
         self.parameters = {name: (places[id(one)], one) for name, one in module.named_parameters()}
         """Name → the place of a parameter, each one once."""
-        learned = sum(prod(one.shape) for one in module.parameters())
+        learned = sum(one.numel() for one in module.parameters() if one.requires_grad)
         self.statistics = ((learned, self._size),) if learned < self._size else ()
-        """The place of the buffers."""
+        """The place of what no gradient changes: frozen parameters and buffers."""
         self.weights = NDArray.zeros((self._size,))
         self.tensor = tensor_of(self.weights)
         self._copied: list[tuple[Any, Any]] = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from sparknet.errors import ArgumentError, SettingError
+from sparknet.errors import SettingError
 from sparknet.training.kinds import Choice, InProgram, Number, Unwritten, Whole
 from sparknet.training.setting import setting
 
@@ -73,11 +73,9 @@ class ModuleKeywords:
 
 
 def check_subject(given: Any) -> None:
-    """Refuse settings that say of neither or of both what is to be trained."""
+    """Refuse settings of a module where none is given, and those of a net where one is."""
     needed = ("loss", "optimizer")
     if given.module is None:
-        if given.solver is None:
-            raise ArgumentError("missing a required argument: 'solver'")
         for one in fields(ModuleKeywords):
             if getattr(given, one.name) != one.default:
                 raise SettingError(
@@ -92,6 +90,8 @@ def check_subject(given: Any) -> None:
                 raise SettingError(f"{name} is for nets, and a module was given")
         if given.precision != "float32" or given.backend != "embedded":
             raise SettingError("precision and backend are for nets, and a module was given")
+        if getattr(given, "device", None) not in (None, "cpu"):
+            raise SettingError(f"modules are trained on the cpu, not on device={given.device!r}")
         for name in needed:
             if getattr(given, name) is None:
                 raise SettingError(f"a module is trained with a loss and an optimizer: give {name}")

@@ -40,6 +40,10 @@ class PortableModule:
 
     def unpacked(self) -> ModuleParts:
         """The parts; the module's parameters and buffers hold no values yet."""
+        with extra("torch", "torch", "a module of PyTorch"):
+            import torch  # noqa: F401
+        with extra("cloudpickle", "torch", "a module of PyTorch"):
+            import cloudpickle  # noqa: F401
         parts: ModuleParts = _Unpickler(io.BytesIO(self.data)).load()
         return parts
 
