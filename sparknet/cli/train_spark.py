@@ -73,6 +73,8 @@ def train(
 
 
 def _check(chosen: Namespace) -> None:
+    if chosen.min_workers is not None:
+        raise WrongUse("--min-workers is for processes of this machine, not for --spark")
     if chosen.sql and chosen.data:
         raise WrongUse("give --data or --sql, not both")
     if chosen.validation_sql and chosen.validation:
