@@ -107,6 +107,7 @@ def cluster(master: str, seconds: float) -> Iterator[Finding]:
             there.instructions or "",
             f"{there.processors} processors",
             executors.gibibytes(there.memory) if there.memory else "",
+            *there.gpus,
             f"ran {there.tasks} task{'s' * (there.tasks > 1)}",
         ]
         yield Finding("executors", there.host, ", ".join(filter(None, parts)))
@@ -161,12 +162,15 @@ def _engine() -> Iterator[Finding]:
 
 def _machine() -> Iterator[Finding]:
     from sparknet.spark import executors
+    from sparknet.spark.gpus import models
 
     yield Finding("machine", "system", f"{platform.system()} {platform.release()}")
     mine = f"{platform.machine()}, {executors.processors()} processors to run on"
     yield Finding("machine", "processor", mine)
     if memory := executors.memory():
         yield Finding("machine", "memory", executors.gibibytes(memory))
+    if gpus := models():
+        yield Finding("machine", "GPUs", ", ".join(gpus))
     dot = shutil.which("dot")
     advice = "install Graphviz: 'sparknet draw' needs it for SVG, PNG and PDF"
     yield Finding("machine", "Graphviz", "found" if dot else "missing", bool(dot), hint=advice)

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -47,6 +47,7 @@ class Executors:
     instructions: str | None
     processors: int
     memory: int | None
+    gpus: list[str] = field(default_factory=list)
 
 
 def examine(master: str, seconds: float) -> list[Executors]:
@@ -163,13 +164,16 @@ def memory() -> int | None:
 
 def _facts() -> dict[str, Any]:
     version = onednn = instructions = None
+    gpus: list[str] = []
     try:
         import sparknet
         from sparknet import native
+        from sparknet.spark.gpus import models
 
         version = sparknet.__version__
         onednn = native.onednn()
         instructions = native.onednn_isa()
+        gpus = models()
     except Exception:  # the native core may be missing or fail in its own ways
         version = None
     return {
@@ -180,6 +184,7 @@ def _facts() -> dict[str, Any]:
         "instructions": instructions,
         "processors": processors(),
         "memory": memory(),
+        "gpus": gpus,
     }
 
 

@@ -7,16 +7,18 @@ from typing import Any
 
 from sparknet.errors import SparkError
 from sparknet.net.backend import CPU
+from sparknet.spark.gpus import number_of
 
 
 def device_of(resources: Mapping[str, Any]) -> int:
-    """The number of the GPU that Spark gave to a task, or CPU; ``resources`` are the task's."""
+    """The number that the GPU which Spark gave to a task has in this process, or CPU;
+    ``resources`` are the task's."""
     if "gpu" not in resources:
         return CPU
     addresses = list(resources["gpu"].addresses)
-    if not addresses or not addresses[0].isdecimal():
-        raise SparkError(f"Spark gave the task the GPUs {addresses}: the first has no number")
-    return int(addresses[0])
+    if not addresses:
+        raise SparkError("Spark gave the task a resource 'gpu' without an address")
+    return number_of(addresses[0])
 
 
 def task_host() -> str:

@@ -1,0 +1,106 @@
+"""Spark's names of GPUs, and the numbers under which CUDA has them in a process."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparknet.errors import SparkError
+
+_LISTED = re.compile(r"^GPU (\d+): .*\(UUID: ([^)]+)\)|^ +MIG .*\(UUID: ([^)]+)\)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A GPU of the machine, by the driver's number and name, and its parts (MIG)."""
+
+    number: int
+    uuid: str
+    parts: tuple[str, ...] = ()
+
+
+def listing() -> str:
+    """What ``nvidia-smi -L`` says; nothing where there is none."""
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout
+
+
+def listed(text: str) -> list[Listed]:
+    """The GPUs of a listing."""
+    found: list[Listed] = []
+    for number, uuid, part in _LISTED.findall(text):
+        if uuid:
+            found.append(Listed(int(number), uuid))
+        elif found:
+            last = found.pop()
+            found.append(Listed(last.number, last.uuid, (*last.parts, part)))
+    return found
+
+
+def models() -> list[str]:
+    """What GPUs the machine has, of each kind how many."""
+    found = Counter(re.findall(r"^GPU \d+: (.*?) \(UUID", listing(), re.MULTILINE))
+    return [f"{many} x {model}" if many > 1 else model for model, many in found.items()]
+
+
+def number_of(address: str, text: str | None = None) -> int:
+    """The number under which this process has the GPU of an address that Spark gave: the driver's
+    number, or the UUID of a GPU or of a part.  ``text`` is the listing, if it is known."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None and address.isdecimal():
+        return int(address)
+    if visible is not None:
+        entries = [entry.strip() for entry in visible.split(",")]
+        if address in entries:
+            return entries.index(address)
+    machine = listed(listing() if text is None else text)
+    if visible is not None:
+        names = _names(address, machine)
+        for number, entry in enumerate(entries):
+            # CUDA takes the beginning of a UUID for it.
+            if entry in names or (not entry.isdecimal() and _begins(entry, names)):
+                return number
+        raise SparkError(
+            f"Spark gave the task the GPU {address}, which CUDA_VISIBLE_DEVICES={visible!r} hides"
+        )
+    return _number_of_all(address, machine)
+
+
+def _names(address: str, machine: Sequence[Listed]) -> set[str]:
+    """An address and the other name of the same GPU."""
+    for gpu in machine:
+        if address in (str(gpu.number), gpu.uuid):
+            return {str(gpu.number), gpu.uuid}
+    return {address}
+
+
+def _begins(entry: str, names: set[str]) -> bool:
+    return bool(entry) and any(name.startswith(entry) for name in names)
+
+
+def _number_of_all(address: str, machine: Sequence[Listed]) -> int:
+    """The same where the process sees the whole machine: of parts CUDA shows it the first alone."""
+    for gpu in machine:
+        if address == gpu.uuid:
+            return gpu.number
+    parts = [part for gpu in machine for part in gpu.parts]
+    if address in parts[:1]:
+        return 0
+    if address in parts:
+        raise SparkError(
+            f"Spark gave the task {address}, and CUDA shows a process one part of a GPU: start "
+            f"the executor with CUDA_VISIBLE_DEVICES={address}"
+        )
+    known = ", ".join([*(gpu.uuid for gpu in machine), *parts]) or "none"
+    raise SparkError(
+        f"Spark gave the task the GPU {address}, and nvidia-smi -L lists others: {known}"
+    )
