@@ -82,11 +82,8 @@ test-portable: setup
 	@echo '==> C and Python tests of the core without oneDNN, in a copy of the tree'
 	$(call own_extension,build/portable,-DSPARKNET_ONEDNN=OFF -DSPARKNET_TESTS=ON -DSPARKNET_WERROR=ON)
 	@PATH="$(TOOLS):$$PATH" ctest --test-dir build/portable/native --output-on-failure
-	@mkdir -p build/portable/site
-	@echo 'import sys; sys.meta_path[:] = [one for one in sys.meta_path if "_editable" not in type(one).__module__]' \
-		> build/portable/site/sitecustomize.py
-	@cd build/portable/tree && OMP_NUM_THREADS=$(THREADS) PYTHONPATH="$(abspath build/portable/site):$(abspath build/portable/tree)" \
-		$(abspath $(PY)) -m pytest -m 'not slow' -n $(JOBS) $(or $(TESTS),$(PORTABLE))
+	@cd build/portable/tree && OMP_NUM_THREADS=$(THREADS) PYTHONPATH=.ci $(abspath $(PY)) .ci/sanitized.py pytest \
+		-m 'not slow' -p sanitized -n $(JOBS) $(or $(TESTS),$(PORTABLE))
 
 # By Debian's cross compiler (g++-aarch64-linux-gnu) in its emulator (qemu-user).
 test-aarch64: setup
@@ -111,6 +108,11 @@ test-torch: setup
 		| xargs build/torch/bin/python -m pip install --quiet --disable-pip-version-check torchvision
 	@$(PY) -m tests.spark.java
 	@OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -n $(JOBS) tests/torch
+	@echo '==> the engine of PyTorch: the suites of nets, with memory shared with the host and apart from it'
+	@SPARKNET_ENGINE=torch OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) tests/caffe \
+		$(patsubst %,tests/net/test_%.py,net flow heads data_layers weighting)
+	@SPARKNET_ENGINE=torch SPARKNET_DEVICE=apart OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) \
+		tests/caffe/test_layer_goldens.py tests/caffe/test_net_goldens.py tests/caffe/solvers
 
 # What CI lacks the packages for.
 test-peers: setup
