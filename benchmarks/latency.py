@@ -89,7 +89,7 @@ def main() -> int:
 def write(contest: Contest, folder: Path, precisions: Any) -> None:
     """The net's files for all libraries."""
     from benchmarks.peers.nets import inference_net
-    from benchmarks.peers.ours import _calibrated, fill
+    from benchmarks.peers.ours import calibrated, fill
     from sparknet.caffe import Net
     from sparknet.caffe.weights_io import as_model
     from sparknet.onnx import write_model
@@ -101,7 +101,7 @@ def write(contest: Contest, folder: Path, precisions: Any) -> None:
     write_text(folder / "net.prototxt", described)
     for precision in precisions:
         if precision == "int8":
-            net.use_int8(_calibrated(described, contest))
+            net.use_int8(calibrated(described, contest))
         net.save(folder / f"{precision}.caffemodel")
         if precision == "float32":
             write_model(folder / "net.onnx", as_model(net._runtime), dynamic_batch=False)

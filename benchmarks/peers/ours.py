@@ -27,7 +27,7 @@ class Ours(Side):
         else:
             described = inference_net(contest)
             if precision == "int8":
-                described.int8_param.CopyFrom(_calibrated(described, contest))
+                described.int8_param.CopyFrom(calibrated(described, contest))
             made = Net.from_proto(described, keep_blobs=False, **options)
             net, self._step = made, lambda: made._forward(0, len(made.layers) - 1)
         fill(net, contest)
@@ -37,7 +37,7 @@ class Ours(Side):
         self._step()
 
 
-def _calibrated(described: Any, contest: Contest) -> Any:
+def calibrated(described: Any, contest: Contest) -> Any:
     """What the blobs of a net are rounded to, found on its own batch."""
     from sparknet.caffe.int8 import Calibration
 

@@ -1,0 +1,100 @@
+"""What cannot be trained is refused in one sentence, before any process starts."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+
+import torch
+from torch import nn
+
+import sparknet
+from sparknet.errors import ArgumentError, SparkNetError
+from tests.torch.modules import LABELS, POINTS, perceptron
+
+DATA = {"points": POINTS, "label": LABELS}
+FINE: dict[str, Any] = {
+    "loss": nn.CrossEntropyLoss(),
+    "optimizer": partial(torch.optim.SGD, lr=0.1),
+    "steps": 1,
+    "workers": 2,
+}
+
+
+def frozen() -> nn.Module:
+    return perceptron().requires_grad_(False)
+
+
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "no parameters": ({"module": nn.Identity()}, "module 'Identity' has no parameters"),
+    "frozen": ({"module": frozen()}, "no parameter that requires a gradient"),
+    "double": ({"module": perceptron().double()}, "parameter 'first.weight' .* is float64"),
+    "no module": ({"module": 3}, "module must be a module of PyTorch.*, not int"),
+    "no loss": ({"loss": None}, "with a loss and an optimizer: give loss"),
+    "loss of several": (
+        {"loss": nn.CrossEntropyLoss(reduction="none")},
+        r"the loss of a batch must be one number, not \(2,\)",
+    ),
+    "loss of nothing": (
+        {"loss": lambda made, real: torch.zeros(())},
+        "the loss of module 'Perceptron' does not depend on its parameters",
+    ),
+    "no optimizer": ({"optimizer": 0.1}, "optimizer must be an optimizer of torch.optim"),
+    "foreign": (
+        {"optimizer": torch.optim.SGD(perceptron().parameters(), lr=0.1)},
+        "the optimizer has parameters that are none of the module's",
+    ),
+    "closure": ({"optimizer": torch.optim.LBFGS}, "LBFGS computes gradients itself"),
+    "not elementwise": (
+        {"optimizer": partial(torch.optim.Adafactor, lr=0.1), "strategy": "allreduce"}
+        if hasattr(torch.optim, "Adafactor")
+        else {"optimizer": 0.1},
+        "optimizer Adafactor cannot update a part of the weights|optimizer must be",
+    ),
+    "plateau": (
+        {"lr_schedule": torch.optim.lr_scheduler.ReduceLROnPlateau},
+        "ReduceLROnPlateau, which needs losses",
+    ),
+    "no column": ({"data": {"points": POINTS}}, "no column 'label' for the target: it has 'points"),
+    "a tuple": ({"data": (POINTS,)}, "tuple of 1, the module's arguments and targets are 'points'"),
+    "shape": (
+        {"data": {"points": POINTS[:, :3], "label": LABELS}},
+        r"module 'Perceptron' fails on the first records, 'points' \(2, 3\): RuntimeError",
+    ),
+    "of nets": ({"lr_mult": {"first": 0.0}}, "lr_mult is for nets, and a module was given"),
+    "both": ({"solver": "net"}, "give a solver or a module, not both"),
+    "no end": ({"steps": None}, "training has no end: give steps, epochs or seconds"),
+    "metric": (
+        {"metric": "acuracy", "validation": DATA},
+        r"metric is 'acuracy', and validation gives \['accuracy', 'loss'\]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_it_is_refused(name: str) -> None:
+    changed, said = MISTAKES[name]
+    given = {"module": perceptron(), "data": DATA, **FINE, **changed}
+    with pytest.raises(SparkNetError, match=said):
+        sparknet.train(**given)
+
+
+def test_settings_of_modules_need_one() -> None:
+    with pytest.raises(SparkNetError, match="batch_size=8 is for a module of PyTorch"):
+        sparknet.train("net", DATA, batch_size=8, steps=1)
+    with pytest.raises(ArgumentError, match="missing a required argument: 'solver'"):
+        sparknet.train(data=DATA, steps=1)
+
+
+def test_nothing_of_the_users_is_changed() -> None:
+    module = perceptron(norm=True)
+    before = {name: one.clone() for name, one in module.state_dict().items()}
+    with pytest.raises(SparkNetError, match="no end"):
+        sparknet.train(module=module, data=DATA, **{**FINE, "steps": None})
+    for name, one in module.state_dict().items():
+        np.testing.assert_array_equal(one, before[name], err_msg=name)
