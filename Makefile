@@ -33,6 +33,8 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 # Of each process of tests: more would wait for the cores that the other processes have.  sanitize-python takes as many as
 # there are cores, so that both ways are tested.
 THREADS ?= 1
+# The version of PyTorch that its engine and its modules are tested with.
+TORCH ?= 2.13.0
 
 .PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-applications test-torch test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
 .DELETE_ON_ERROR:
@@ -108,7 +110,7 @@ test-torch: setup
 	@$(PY) -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
 		> "$$(build/torch/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/all.pth"
 	@$(PY) .ci/requirements.py --extra torch \
-		| xargs build/torch/bin/python -m pip install --quiet --disable-pip-version-check torchvision
+		| xargs build/torch/bin/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH) torchvision
 	@$(PY) -m tests.spark.java
 	@OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -n $(JOBS) tests/torch
 	@echo '==> the engine of PyTorch: the suites of nets, with memory shared with the host and apart from it'

@@ -15,7 +15,7 @@ _LISTED = re.compile(r"^GPU (\d+): .*\(UUID: ([^)]+)\)|^ +MIG .*\(UUID: ([^)]+)\
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedGpu:
     """A GPU of the machine, by the driver's number and name, and its parts (MIG)."""
 
     number: int
@@ -34,15 +34,15 @@ def listing() -> str:
     return done.stdout
 
 
-def listed(text: str) -> list[Listed]:
+def listed(text: str) -> list[ListedGpu]:
     """The GPUs of a listing."""
-    found: list[Listed] = []
+    found: list[ListedGpu] = []
     for number, uuid, part in _LISTED.findall(text):
         if uuid:
-            found.append(Listed(int(number), uuid))
+            found.append(ListedGpu(int(number), uuid))
         elif found:
             last = found.pop()
-            found.append(Listed(last.number, last.uuid, (*last.parts, part)))
+            found.append(ListedGpu(last.number, last.uuid, (*last.parts, part)))
     return found
 
 
@@ -75,7 +75,7 @@ def number_of(address: str, text: str | None = None) -> int:
     return _number_of_all(address, machine)
 
 
-def _names(address: str, machine: Sequence[Listed]) -> set[str]:
+def _names(address: str, machine: Sequence[ListedGpu]) -> set[str]:
     """An address and the other name of the same GPU."""
     for gpu in machine:
         if address in (str(gpu.number), gpu.uuid):
@@ -87,7 +87,7 @@ def _begins(entry: str, names: set[str]) -> bool:
     return bool(entry) and any(name.startswith(entry) for name in names)
 
 
-def _number_of_all(address: str, machine: Sequence[Listed]) -> int:
+def _number_of_all(address: str, machine: Sequence[ListedGpu]) -> int:
     """The same where the process sees the whole machine: of parts CUDA shows it the first alone."""
     for gpu in machine:
         if address == gpu.uuid:

@@ -9,7 +9,7 @@ import pytest
 
 from sparknet.errors import SparkError
 from sparknet.spark import executors, gpus
-from sparknet.spark.gpus import Listed, listed, number_of
+from sparknet.spark.gpus import ListedGpu, listed, number_of
 
 WHOLE = (
     "GPU 0: Tesla V100-SXM2-16GB (UUID: GPU-4a1f0d5e-91a3-6d2b-7e5c-1f0e4c3b2a10)\n"
@@ -32,7 +32,7 @@ PART, OTHER = listed(PARTS)[0].parts
 
 
 def test_what_a_machine_lists() -> None:
-    assert listed(WHOLE) == [Listed(0, FIRST), Listed(1, SECOND)]
+    assert listed(WHOLE) == [ListedGpu(0, FIRST), ListedGpu(1, SECOND)]
     assert FIRST == "GPU-4a1f0d5e-91a3-6d2b-7e5c-1f0e4c3b2a10"
     assert [len(one.parts) for one in listed(PARTS)] == [2]
     assert listed(OLD_PARTS)[0].parts == ("MIG-GPU-e86cb44c-6756-fd30-cd4a-1e6da3caf9b0/0/0",)
