@@ -110,7 +110,7 @@ test-torch: setup
 	@$(PY) -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
 		> "$$(build/torch/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/all.pth"
 	@$(PY) .ci/requirements.py --extra torch \
-		| xargs build/torch/bin/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH) torchvision
+		| xargs build/torch/bin/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH)
 	@$(PY) -m tests.spark.java
 	@OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -n $(JOBS) tests/torch
 	@echo '==> the engine of PyTorch: the suites of nets, with memory shared with the host and apart from it'

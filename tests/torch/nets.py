@@ -11,14 +11,54 @@ from torch import nn
 Array = np.ndarray[Any, Any]
 
 
-def resnet18() -> nn.Module:
-    """torchvision's, with a first convolution and no pooling for pictures of 16 x 16."""
-    from torchvision.models import resnet18 as make
+class Residual(nn.Module):
+    """Two convolutions and what they are added to."""
 
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(after)
+        self.conv2 = nn.Conv2d(after, after, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(after)
+        self.downsample = nn.Sequential()
+        if before != after:
+            self.downsample.append(nn.Conv2d(before, after, 1, stride, bias=False))
+            self.downsample.append(nn.BatchNorm2d(after))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        found = torch.relu(self.bn1(self.conv1(values)))
+        return torch.relu(self.bn2(self.conv2(found)) + self.downsample(values))
+
+
+class ResNet18(nn.Module):
+    """torchvision's, by its names and sizes: torchvision's packages do not load with every
+    build of torch.  Pictures of 16 x 16 have a first convolution of their own, and no pooling."""
+
+    def __init__(self, classes: int = 1000, small: bool = False) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 3 if small else 7, 1 if small else 2, bias=False)
+        self.maxpool = nn.Identity() if small else nn.MaxPool2d(3, 2, 1)
+        self.bn1 = nn.BatchNorm2d(64)
+        widths = [64, 64, 128, 256, 512]
+        for number in range(1, 5):
+            before, after = widths[number - 1 : number + 1]
+            first = Residual(before, after, 1 if before == after else 2)
+            setattr(self, f"layer{number}", nn.Sequential(first, Residual(after, after, 1)))
+        self.fc = nn.Linear(512, classes)
+        for part in self.modules():
+            if isinstance(part, nn.Conv2d):
+                nn.init.kaiming_normal_(part.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        values = self.maxpool(torch.relu(self.bn1(self.conv1(x))))
+        for number in range(1, 5):
+            values = getattr(self, f"layer{number}")(values)
+        return self.fc(values.mean((2, 3)))
+
+
+def resnet18() -> nn.Module:
     torch.manual_seed(0)
-    module: nn.Module = make(num_classes=3)
-    module.conv1 = nn.Conv2d(3, 64, 3, bias=False)
-    module.maxpool = nn.Identity()
+    module = ResNet18(classes=3, small=True)
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d):
             part.momentum = 0.3  # few steps are to be enough for the running statistics

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
-pytest.importorskip("torchvision", reason="torchvision is not installed: make test-torch")
 pytest.importorskip("pyspark")
 
 import torch
@@ -54,6 +53,11 @@ STRATEGIES = [Averaging(), DiLoCo(steps=10), AllReduce()]
 NAMES = [one.name for one in STRATEGIES]
 
 
+def test_the_resnet_is_the_one_that_people_know() -> None:
+    """torchvision's documentation: resnet18 has 11,689,512 parameters."""
+    assert sum(one.numel() for one in nets.ResNet18().parameters()) == 11_689_512
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
 def test_a_resnet(session: Any, strategy: Strategy) -> None:
     pixels, labels = nets.pictures(96)
@@ -65,12 +69,12 @@ def test_a_resnet(session: Any, strategy: Strategy) -> None:
         strategy=replace(strategy, steps=5),
         workers=2,
         batch_size=8,
-        steps=20,
+        steps=30,
         shapes={"x": [None, 3, 16, 16]},
     )
     trained = trainer.fit(data, data)
     assert trained.outcome.metrics["accuracy"] > 0.6  # of three classes
-    assert int(trained.module.bn1.num_batches_tracked) == 20
+    assert int(trained.module.bn1.num_batches_tracked) == 30
     made = predicted(trained.model, data)
     np.testing.assert_allclose(made, computed(trained.module, pixels), rtol=1e-3, atol=1e-3)
 
