@@ -29,7 +29,8 @@ class MatMul final : public Kernel, public IsAttentionPart<AttentionPart::produc
         batches_ = count(y, 0, axes - 2);
         place_a_ = places(a, y), place_b_ = places(b, y);
         product_ = {};
-        if (layer.attention) attention_.reshape(*layer.attention, layer.net->narrow());
+        const bool narrow = layer.net->narrow() || layer.int8;
+        if (layer.attention) attention_.reshape(*layer.attention, narrow);
         if (layer.tops[0]->count() == 0 || k_ == 0) return;
         desc_a_ = described(a, turned_a_), desc_b_ = described(b, turned_b_);
         desc_y_ = plain_desc(y);

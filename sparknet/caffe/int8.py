@@ -117,7 +117,7 @@ def use(engine: NetEngine, graph: Graph, given: caffe_pb2.Int8Parameter) -> None
     known = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
     on = multiplying(graph, given)
     stored = _stored(graph, on)
-    for number in on:
+    for number in (*on, *_narrow(graph, given)):
         engine.use_int8(number)
     for number, name in enumerate(graph.blob_names):
         if name in known:
@@ -133,6 +133,15 @@ def multiplying(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
         number
         for number, node in enumerate(graph.nodes)
         if _multiplies(node, known, graph, float32)
+    ]
+
+
+def _narrow(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
+    """The numbers of the layers that multiply in bfloat16 instead: attentions."""
+    return [
+        number
+        for number, node in enumerate(graph.nodes)
+        if node.layer.narrow_in_int8 and node.name not in given.float32_layer
     ]
 
 

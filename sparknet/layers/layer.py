@@ -214,6 +214,9 @@ class Layer(ABC):
         """Whether the layer can multiply numbers of eight bits in the test phase."""
         return False
 
+    narrow_in_int8: ClassVar[bool] = False
+    """Whether it multiplies in bfloat16, where the processor does, in a net of eight bits."""
+
     def passes_int8(self, plan: Plan) -> bool:
         """Whether the tops hold numbers of the bottoms, as they are."""
         return False

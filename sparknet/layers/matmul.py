@@ -17,6 +17,7 @@ class MatMul(Layer):
     field = "matmul_param"
     bottoms = exactly(2)
     copied = ("transpose_a", "transpose_b")
+    narrow_in_int8 = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         a, b = bottoms

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparknet import caffe
-from sparknet.native import has_bf16, onednn_isa
+from sparknet.native import has_bf16, has_int8, onednn_isa
 from sparknet.proto import caffe_pb2, parse_text
 
 Array = np.ndarray[Any, Any]
@@ -104,8 +104,17 @@ class Attention:
             text += layer("back", "Permute", "mixed", axes)
         return text
 
-    def net(self, keep_blobs: bool = False, precision: str = "float32", more: str = "") -> Any:
+    def net(
+        self,
+        keep_blobs: bool = False,
+        precision: str = "float32",
+        more: str = "",
+        float32: tuple[str, ...] = (),
+    ) -> Any:
         made = parse_text(self.text() + more, caffe_pb2.NetParameter)
+        if precision == "int8":
+            made.int8_param.values.add(blob="q", step=0.1, is_signed=True)
+            made.int8_param.float32_layer.extend(float32)
         net = caffe.Net.from_proto(
             made, caffe.TEST, keep_blobs=keep_blobs, precision=precision, seed=1
         )
@@ -158,11 +167,11 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("precision", ["float32", "bf16", "int8"])
 @pytest.mark.parametrize("name", CASES)
 def test_numbers(name: str, precision: str) -> None:
-    if precision == "bf16" and not has_bf16():
-        pytest.skip("this processor has no bfloat16")
+    if {"bf16": not has_bf16(), "int8": not has_int8()}.get(precision):
+        pytest.skip(f"this processor has no {precision}")
     case = CASES[name]
     net = case.net(precision=precision)
     ran = alone(net)
@@ -178,6 +187,19 @@ def test_numbers(name: str, precision: str) -> None:
         np.testing.assert_allclose(
             net.blobs[end].data, single.blobs[end].data, atol=2e-5, rtol=2e-5
         )
+
+
+@pytest.mark.skipif(not (has_bf16() and has_int8()), reason="this processor has no bf16")
+def test_in_eight_bits_it_multiplies_bfloat16_unless_named() -> None:
+    case = CASES["vision"]
+    net, narrow = case.net(precision="int8"), case.net(precision="bf16")
+    for one in (net, narrow):
+        one.forward()
+    np.testing.assert_array_equal(net.blobs["back"].data, narrow.blobs["back"].data)
+    assert np.abs(net.blobs["back"].data - case.want(net)).max() > 1e-4
+    single = case.net(precision="int8", float32=("mixed",))
+    single.forward()
+    np.testing.assert_allclose(single.blobs["back"].data, case.want(net), atol=2e-5, rtol=2e-5)
 
 
 @pytest.mark.parametrize("looked_at", ["qp", "scores", "masked", "softmax", "mixed"])
