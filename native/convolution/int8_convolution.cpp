@@ -6,6 +6,7 @@
 #include "../engine/int8.hpp"
 #include "../engine/net.hpp"
 #include "other_term.hpp"
+#include "pixels.hpp"
 
 namespace sn {
 
@@ -14,15 +15,6 @@ using dnnl::memory;
 namespace {
 const Layer& last_of(const Layer& layer, bool fuse) {
     return fuse ? *layer.fused_last : layer;
-}
-
-// Steps are known for the values that a blob has in the end.
-bool is_last_writer(const Layer& layer, const Blob& blob) {
-    const auto& layers = layer.net->layers;
-    return std::none_of(layers.begin() + static_cast<long>(layer.index) + 1, layers.end(),
-                        [&](const Layer& later) {
-                            return std::count(later.tops.begin(), later.tops.end(), &blob) > 0;
-                        });
 }
 
 // Whether oneDNN 3.2 would corrupt depthwise weights of eight taps while it puts them into blocks
@@ -38,12 +30,13 @@ bool loses_weights(const Window& window, const std::string& kernel) {
 std::optional<Int8> stored_in_int8(const Layer& layer, const Window& window, bool fuse) {
     const Layer& last = last_of(layer, fuse);
     const Blob& top = *last.tops[0];
-    if (!top.may_be_int8 || !is_last_writer(last, top)) return std::nullopt;
-    return Int8{{window.target, int8_type(top.is_signed), memory::format_tag::nhwc}, top.step};
+    if (!may_store_int8(last)) return std::nullopt;
+    return Int8{last_axis(window.target, int8_type(top.is_signed)), top.step};
 }
 
 bool Int8Convolution::suits(const Layer& layer, const Window& window) {
-    return layer.int8 && !layer.has_gradients() && window.source.size() == 4 &&
+    return layer.int8 && !layer.has_gradients() &&
+           (window.source.size() == 3 || window.source.size() == 4) &&
            layer.options.integer("axis") == 1 &&
            std::all_of(layer.bottoms.begin(), layer.bottoms.end(),
                        [](const Blob* bottom) { return bottom->step > 0; });
@@ -63,7 +56,8 @@ Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool 
     const bool narrow = stored && (!sums || layer.fused_other->step > 0);
     auto with = attributes();
     with.set_scales_mask(DNNL_ARG_SRC, 0);
-    with.set_scales_mask(DNNL_ARG_WEIGHTS, window.weights.size() > 4 ? 3 : 1);
+    const bool grouped = window.weights.size() > window.source.size();
+    with.set_scales_mask(DNNL_ARG_WEIGHTS, grouped ? 3 : 1);
     if (narrow) with.set_scales_mask(DNNL_ARG_DST, 0);
     dnnl::post_ops after;
     if (sums && narrow)
@@ -74,11 +68,9 @@ Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool 
     if (const auto& end = layer.fused_ending; fuse && end)
         after.append_eltwise(end->algorithm, end->alpha, end->beta);
     with.set_post_ops(after);
-    const auto last_axis = memory::format_tag::nhwc;
-    const memory::desc values(window.source, int8_type(bottom->is_signed), last_axis);
+    const memory::desc values = last_axis(window.source, int8_type(bottom->is_signed));
     const memory::desc weights(window.weights, memory::data_type::s8, memory::format_tag::any);
-    const auto results =
-        narrow ? stored->desc : memory::desc(window.target, memory::data_type::f32, last_axis);
+    const auto results = narrow ? stored->desc : last_axis(window.target, memory::data_type::f32);
     description_ = {cpu(),
                     dnnl::prop_kind::forward_inference,
                     dnnl::algorithm::convolution_direct,
@@ -102,7 +94,7 @@ Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool 
     if (!narrow) return;
     target_ = stored;
     if (sums)
-        other_ = {{window.target, int8_type(layer.fused_other->is_signed), last_axis},
+        other_ = {last_axis(window.target, int8_type(layer.fused_other->is_signed)),
                   layer.fused_other->step};
 }
 

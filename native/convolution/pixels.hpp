@@ -5,9 +5,10 @@
 
 namespace sn {
 
-// Images whose channels lie innermost.
+// Images or sequences whose channels lie innermost.
 inline dnnl::memory::desc last_axis(const dnnl::memory::dims& dims, dnnl::memory::data_type type) {
-    return {dims, type, dnnl::memory::format_tag::nhwc};
+    using Tag = dnnl::memory::format_tag;
+    return {dims, type, dims.size() == 3 ? Tag::nwc : Tag::nhwc};
 }
 
 // Copies them to images that have only those.  Channels lie innermost on both sides, as numbers of

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "net.hpp"
 #include "parallel.hpp"
 
 namespace sn {
@@ -32,6 +33,16 @@ std::vector<int8_t> round_rows(const float* values, int64_t rows, int64_t column
         },
         columns * 4);
     return made;
+}
+
+bool may_store_int8(const Layer& layer) {
+    const Blob& top = *layer.tops[0];
+    const auto& layers = layer.net->layers;
+    return top.may_be_int8 &&
+           std::none_of(layers.begin() + static_cast<long>(layer.index) + 1, layers.end(),
+                        [&](const Layer& later) {
+                            return std::count(later.tops.begin(), later.tops.end(), &top) > 0;
+                        });
 }
 
 }  // namespace sn

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tensor.hpp"
+#include "layer.hpp"
 
 namespace sn {
 
@@ -15,5 +15,9 @@ inline dnnl::memory::data_type int8_type(bool is_signed) {
 // Each row in multiples of a step of its own, at most 127 of them; `steps` are set.
 std::vector<int8_t> round_rows(const float* values, int64_t rows, int64_t columns,
                                std::vector<float>& steps);
+
+// Whether a layer may store its top in eight bits: steps are known for the values that a blob has
+// in the end.
+bool may_store_int8(const Layer& layer);
 
 }  // namespace sn

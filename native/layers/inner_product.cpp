@@ -44,7 +44,7 @@ class InnerProduct final : public Kernel {
         few_ = packed_ = false;
         turned_.reset(), turned_data_.reset();
         const bool empty = rows_ == 0 || inputs_ == 0 || outputs_ == 0;
-        int8_.reset();
+        int8_.reset(), int8_fused_.reset();
         const bool tests = !layer.has_gradients();
         // With so few weights a product takes no longer than rounding its values.
         constexpr int64_t little = 1 << 13;
@@ -75,11 +75,10 @@ class InnerProduct final : public Kernel {
     // Whether what follows was computed, too.
     bool forward(Layer& layer, Tensor& top, bool fuse) {
         const float* bias = bias_ ? layer.param(1) : nullptr;
+        if (int8_) return forward_int8(layer, top, fuse);
         if (narrow_ || packed_) return forward_packed(layer, top, fuse);
         float* y = top.write();
-        if (int8_)
-            int8_->run(layer.bottoms[0]->data, layer.params[0]->data, bias, y);
-        else if (turned_)
+        if (turned_)
             turned_->run(layer.param(0), layer.bottom(), bias, y);
         else if (few_)
             multiply_few_rows(rows_, outputs_, inputs_, layer.bottom(), layer.param(0), bias, y);
@@ -190,7 +189,42 @@ class InnerProduct final : public Kernel {
         const Int8 x = {
             {{rows_, inputs_}, int8_type(bottom.is_signed), dnnl::memory::format_tag::ab},
             bottom.step};
-        int8_.emplace().reshape(rows_, inputs_, outputs_, transpose_, bias_, x);
+        const Int8Product::Sizes sizes = {rows_, inputs_, outputs_, transpose_, bias_};
+        int8_.emplace();
+        const auto stored = stored_in_int8(layer);
+        if (!int8_->reshape(sizes, x, {}, stored)) int8_->reshape(sizes, x, {}, {});
+        if (!layer.fused_last) return;
+        const ProductEnd end = end_of(layer);
+        const auto last = stored_in_int8(*layer.fused_last);
+        int8_fused_.emplace();
+        if (!int8_fused_->reshape(sizes, x, end, last) && !int8_fused_->reshape(sizes, x, end, {}))
+            int8_fused_.reset();
+    }
+
+    // Where only layers read it that multiply eight bits.
+    std::optional<Int8> stored_in_int8(const Layer& last) const {
+        const Blob& top = *last.tops[0];
+        if (!may_store_int8(last)) return std::nullopt;
+        for (const Layer& reader : last.net->layers)
+            if (std::count(reader.bottoms.begin(), reader.bottoms.end(), &top) > 0 && !reader.int8)
+                return std::nullopt;
+        return Int8{{{rows_, outputs_}, int8_type(top.is_signed), dnnl::memory::format_tag::ab},
+                    top.step};
+    }
+
+    static ProductEnd end_of(const Layer& layer) {
+        ProductEnd end = {layer.fused_sum != nullptr, layer.fused_ending};
+        if (layer.fused_relu) end.function = Ending{dnnl::algorithm::eltwise_relu};
+        return end;
+    }
+
+    bool forward_int8(Layer& layer, Tensor& top, bool fuse) {
+        const bool ends = fuse && int8_fused_;
+        const float* other = ends && layer.fused_sum ? layer.fused_other->data.read() : nullptr;
+        (ends ? int8_fused_ : int8_)
+            ->run(layer.bottoms[0]->data, layer.params[0]->data, bias_ ? layer.param(1) : nullptr,
+                  top, other);
+        return ends;
     }
 
     // Weights are (outputs × inputs), or where `transpose` says so (inputs × outputs).
@@ -211,9 +245,7 @@ class InnerProduct final : public Kernel {
         plain_weights_ = describe(weights, dnnl::memory::data_type::f32);
         forward_.reshape({rows_, inputs_}, weights, bias_, layer.net->factors, keeps_);
         if (!keeps_ || !layer.fused_last) return;
-        ProductEnd end = {layer.fused_sum != nullptr, layer.fused_ending};
-        if (layer.fused_relu) end.function = Ending{dnnl::algorithm::eltwise_relu};
-        fused_.reshape({rows_, inputs_}, weights, bias_, layer.net->factors, true, end);
+        fused_.reshape({rows_, inputs_}, weights, bias_, layer.net->factors, true, end_of(layer));
     }
 
     dnnl::memory weights(const Layer& layer, const Product& product) const {
@@ -272,7 +304,7 @@ class InnerProduct final : public Kernel {
     std::optional<TransposedProduct> turned_, turned_data_;
     Product forward_, fused_, data_, gradient_;
     Activation ending_;
-    std::optional<Int8Product> int8_;
+    std::optional<Int8Product> int8_, int8_fused_;
 };
 }  // namespace
 

@@ -31,6 +31,8 @@ void apply(const post_ops::Op& function, const float* from, float* to, int64_t c
             return each(from, to, count, [=](float x) { return x <= 0 ? a * x : x; });
         case algorithm::eltwise_clip_v2:
             return each(from, to, count, [=](float x) { return std::min(std::max(x, a), b); });
+        case algorithm::eltwise_linear:
+            return each(from, to, count, [=](float x) { return a * x + b; });
         case algorithm::eltwise_logistic:
             return each(from, to, count, logistic);
         case algorithm::eltwise_swish:

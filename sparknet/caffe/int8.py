@@ -202,7 +202,9 @@ def _stored(graph: Graph, on: Collection[int]) -> set[str]:
     for number, node in enumerate(graph.nodes):
         if number in on or node.layer.passes_int8(node.plan) or node.layer.tolerates_int8:
             continue
-        refused.update(joined[graph.blob_names[blob]] for blob in node.bottom_ids)
+        # What a layer replaces in place is not stored yet: its last writer rounds.
+        read = set(node.bottom_ids).difference(node.top_ids)
+        refused.update(joined[graph.blob_names[blob]] for blob in read)
     return {name for name, group in joined.items() if group not in refused}
 
 

@@ -30,7 +30,7 @@ class Convolution(Layer):
         return window_products(plan, plan.tops)
 
     def multiplies_int8(self, plan: Plan) -> bool:
-        return plan.values["axis"] == 1 and len(plan.tops[0]) == 4
+        return plan.values["axis"] == 1 and len(plan.tops[0]) in (3, 4)
 
     def multiplies_narrow(self, plan: Plan) -> bool:
         return not plan.values["depthwise"]

@@ -37,17 +37,26 @@ void Product::reshape(Matrix a, Matrix b, bool bias, memory::data_type factors, 
     keep({{b.rows, b.columns}, factors, memory::format_tag::any}, end);
 }
 
+dnnl::post_ops post_ops_of(const ProductEnd& end, const memory::desc& c) {
+    dnnl::post_ops made;
+    if (end.adds) made.append_binary(dnnl::algorithm::binary_add, c);
+    if (end.function)
+        made.append_eltwise(end.function->algorithm, end.function->alpha, end.function->beta);
+    return made;
+}
+
+bool is_slow(const dnnl::matmul::primitive_desc& chosen) {
+    return std::string(chosen.impl_info_str()).find("ref") == 0;
+}
+
 // A kernel that also computes the end, if there is a fast one.
 void Product::keep(const memory::desc& b, const ProductEnd& end) {
-    dnnl::post_ops after;
-    if (end.adds) after.append_binary(dnnl::algorithm::binary_add, c_);
-    if (end.function)
-        after.append_eltwise(end.function->algorithm, end.function->alpha, end.function->beta);
+    const dnnl::post_ops after = post_ops_of(end, c_);
     auto with = attributes();
     with.set_post_ops(after);
     ends_ = after.len() > 0;
     dnnl::matmul::primitive_desc chosen(cpu(), a_, b, bias_, c_, with, true);
-    if (ends_ && (!chosen || std::string(chosen.impl_info_str()).find("ref") == 0)) {
+    if (ends_ && (!chosen || is_slow(chosen))) {
         ends_ = false;
         chosen = {cpu(), a_, b, bias_, c_, attributes()};
     }

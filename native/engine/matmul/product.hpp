@@ -22,6 +22,11 @@ struct ProductEnd {
     std::optional<Ending> function;
 };
 
+// The same for oneDNN; the other matrix is described by `c`.
+dnnl::post_ops post_ops_of(const ProductEnd& end, const dnnl::memory::desc& c);
+// Whether a kernel is oneDNN's reference.
+bool is_slow(const dnnl::matmul::primitive_desc& chosen);
+
 // C = A B, or C += A B; with a bias of one value a column where one is given.
 class Product {
    public:

@@ -50,6 +50,7 @@ enum class algorithm {
     eltwise_gelu_erf,
     eltwise_gelu_tanh,
     eltwise_hardswish,
+    eltwise_linear,
     eltwise_logistic,
     eltwise_mish,
     eltwise_relu,
