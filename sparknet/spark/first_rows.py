@@ -41,6 +41,12 @@ def first_rows(
     what: str = "the training data",
 ) -> dict[str, Array]:
     """A few records by argument, in the shapes that a module is given; one job of few rows."""
+    for name in sizes:
+        if name not in mapping:
+            raise SparkError(
+                f"shapes name '{name}', which the module is not given: it is given "
+                + ", ".join(f"'{one}'" for one in mapping)
+            )
     columns = list(dict.fromkeys(mapping.values()))
     rows = data.select(*map(quoted, columns)).limit(_LOOKED_AT).collect()
     if not rows:

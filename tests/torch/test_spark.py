@@ -16,6 +16,7 @@ pytest.importorskip("pyspark")
 import torch
 from torch import nn
 
+from sparknet.errors import SparkError
 from sparknet.spark import ModuleModel, Trainer, local_session
 from sparknet.training import AllReduce, Averaging, DiLoCo, Strategy
 from tests.spark.java import start_quickly
@@ -124,3 +125,11 @@ def test_an_lstm_of_sequences(session: Any, strategy: Strategy) -> None:
     assert dict(found.dtypes)["output"] == "float"
     made = np.array([row.output for row in found.select("output").collect()])
     np.testing.assert_allclose(made, computed(trained.module, steps)[:, 0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_shape_of_nothing_is_refused(session: Any) -> None:
+    steps, sums = nets.sequences(8)
+    data = frame(session, "steps", steps, sums)
+    model = ModuleModel(nets.Recurrent(), shapes={"x": [None, *steps.shape[1:]]})
+    with pytest.raises(SparkError, match=r"shapes name 'x', .*: it is given 'steps'$"):
+        model.transform(data)
