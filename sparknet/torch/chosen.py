@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from sparknet import native
-from sparknet.errors import SparkNetError, SpecError
+from sparknet.errors import SparkNetError, SpecError, extra
 from sparknet.native.engine import NetEngine
 
 _of_process: list[str] = []
@@ -18,18 +18,10 @@ APART = "apart"
 """A device for tests: the CPU, with memory kept apart as that of a GPU is."""
 
 
-class NoTorchError(SparkNetError, ImportError):
-    """PyTorch is wanted and not installed."""
-
-
 def need_torch() -> Any:
-    """The module torch, or a sentence that says how to get it."""
-    try:
+    """The module torch; MissingExtra if it is not there."""
+    with extra("torch", "torch", "computing with PyTorch"):
         return import_module("torch")
-    except ImportError:
-        raise NoTorchError(
-            "PyTorch, which computes on GPUs, is not installed: run pip install 'sparknet[torch]'"
-        ) from None
 
 
 def use_device(device: str | None) -> None:

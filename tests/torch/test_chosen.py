@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.machinery import ModuleSpec
 
+import numpy as np
 import pytest
 
+import sparknet
 from sparknet import native
+from sparknet.errors import MissingExtra
 from sparknet.torch import chosen
 
 
@@ -38,3 +42,10 @@ def test_pytorch_computes_where_the_native_loops_are_portable(
     monkeypatch.setattr(chosen, "find_spec", lambda name: spec)
     assert chosen.chosen_device(None) == device
     assert chosen.chosen_device("cpu") == "cpu"
+
+
+def test_without_pytorch_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    data = {"data": np.zeros((8, 2), np.float32)}
+    with pytest.raises(MissingExtra, match=r"run pip install 'sparknet\[torch\]'$"):
+        sparknet.train("no.prototxt", data, device="cpu", steps=1)
