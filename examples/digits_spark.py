@@ -35,10 +35,10 @@ def main(folder: Path) -> None:
         on_event=together(Progress(), JsonLines(log)),
     ).fit(learned, held_out)
     trained.net.save(folder / "digits.caffemodel")
-    plot(log, folder / "digits.png")
+    plot(log, folder / "digits.svg")
     accuracy = trained.outcome.metrics["accuracy"]
     print(f"accuracy {accuracy:.2%} on {HELD_OUT} digits that were held out")
-    print(f"{folder}: digits.caffemodel, digits.jsonl, digits.png")
+    print(f"{folder}: digits.caffemodel, digits.jsonl, digits.svg")
     spark.stop()
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import wraps
+from threading import RLock
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,6 +27,8 @@ from sparknet.torch.native_layer import NativeLayer
 from sparknet.torch.random import Random
 from sparknet.torch.translations.table import TABLE, wide
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Shape = tuple[int, ...]
 
 HOST = "Host"
@@ -36,6 +40,19 @@ PRODUCTS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloa
 def translated(type_name: str) -> bool:
     """Whether torch computes a type of layers, or has nothing to compute of it."""
     return type_name in TABLE or type_name in VIEWS or type_name in SOURCES
+
+
+def _alone(
+    method: Callable[Concatenate[TorchNet, P], R],
+) -> Callable[Concatenate[TorchNet, P], R]:
+    """One thread at a time: a blob's shape and its values change one after the other."""
+
+    @wraps(method)
+    def locked(self: TorchNet, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return locked
 
 
 class TorchNet:
@@ -51,6 +68,7 @@ class TorchNet:
         self.views_stay = not self.place.apart
         self.train, self.seed_now = train, seed
         self.precision, self.product = precision, PRODUCTS[precision]
+        self._lock = RLock()
         self._blobs: list[TorchBlob] = []
         self._params: list[TorchParam] = []
         self._flats: dict[int, Buffer] = {}
@@ -81,9 +99,11 @@ class TorchNet:
         self.reshape_blob(len(self._blobs) - 1, shape)
         return len(self._blobs) - 1
 
+    @_alone
     def reshape_blob(self, blob: int, shape: Sequence[int]) -> None:
         self._blobs[blob].reshape(tuple(shape), keep=False)
 
+    @_alone
     def extend_blob(self, blob: int, shape: Sequence[int]) -> None:
         self._blobs[blob].reshape(tuple(shape), keep=True)
 
@@ -215,6 +235,7 @@ class TorchNet:
                 switches.allow_tf32 = wanted
         return stack
 
+    @_alone
     def forward(self, first: int, last: int) -> float:
         loss: Tensor | None = None
         for flat in self._used_flats():
@@ -295,6 +316,7 @@ class TorchNet:
         if notes:
             layer.record = (tops, bottoms, params)
 
+    @_alone
     def backward(self, first: int, last: int, overwrite: bool = False) -> None:
         """Run layers first down to last; with ``overwrite`` parameter gradients start from zero."""
         for flat in self._used_flats():
@@ -464,11 +486,13 @@ class TorchNet:
 
     # -- what programs see ---------------------------------------------------------------
 
+    @_alone
     def adopt(self, blob: int, values: NDArray) -> bool:
         one = self._blobs[blob]
         one.data.on_host(one.shape).copy_from(values)
         return False
 
+    @_alone
     def blob_array(self, blob: int, diff: bool = False) -> NDArray:
         one = self._blobs[blob]
         memory = one.diff if diff else one.data

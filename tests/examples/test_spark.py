@@ -57,10 +57,9 @@ def table(said: str) -> dict[str, list[float]]:
 
 
 def test_the_demo(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     assert share(output("digits_spark.py", str(tmp_path)), "accuracy") >= 0.97
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"digits.caffemodel", "digits.jsonl", "digits.png"}
+    assert left == {"digits.caffemodel", "digits.jsonl", "digits.svg"}
 
 
 @pytest.mark.parametrize(
