@@ -6,6 +6,7 @@ becomes the mean over the workers that wrote it; slices are put together and cut
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,9 +37,13 @@ class Carried:
     def learner_of(self, rank: int, own: Json) -> Json:
         """The state of a worker's learner, whose own one is ``own`` before.
 
-        A worker more has random numbers of its own seed, as far on as those of worker 0.
+        A worker more has random numbers of its own seed, as far on as those of worker 0.  An
+        optimizer's numbers are by parameter, of which each worker of ``allreduce`` had some.
         """
         state = dict(self.learners[min(rank, len(self.learners) - 1)])
+        if "optimizer" in state:
+            every = [one["optimizer"] for one in self.learners]
+            state["optimizer"] = dict(ChainMap({**state["optimizer"]}, *every))
         if rank >= len(self.learners) and "random" in own:
             mine, first = own["random"], state.get("random")
             if isinstance(mine, list) and isinstance(first, list):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from sparknet.training import AllReduce, Averaging, RunPlan, work
 from sparknet.training.local import LocalComm
 from sparknet.training.modules.calling import ModuleLoss, chosen_inputs, tensor
 from sparknet.training.modules.rates import ScheduledRates
+from sparknet.training.regroup import Carried
 from sparknet.training.strategies import STRATEGIES, make_strategy
 from tests.torch.modules import (
     LABELS,
@@ -88,6 +91,50 @@ def test_allreduce_of_two_is_one_with_twice_the_batch(name: str) -> None:
     found = values(first.flat.module)
     for key, value in values(module).items():
         np.testing.assert_allclose(found[key], value, rtol=1e-5, atol=1e-5, err_msg=key)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", ["adam", "nadam", "radam"])
+def test_numbers_beside_the_histories_go_on(name: str, workers: int) -> None:
+    """Two workers update a half each and stop; as many, or one, go on.  All see the same records,
+    so that the loop of torch is theirs."""
+    module, make = perceptron(), OPTIMIZERS[name]
+
+    def made(count: int) -> list[Any]:
+        return [learner_of(module, make, records()) for _ in range(count)]
+
+    before, after = made(2), made(workers)
+    halves = by_parts(before, 6)
+    learned = [json.loads(json.dumps(one.state())) for one in before]
+    carried = Carried({}, learned, [], [])
+    for rank, one in enumerate(after):
+        for (begin, end), owner in zip(halves, before, strict=True):
+            for mine, theirs in zip(one.histories, owner.histories, strict=True):
+                mine[begin:end].copy_from(theirs[begin:end])
+        one.weights.copy_from(before[0].weights)
+        state = learned[rank] if workers == 2 else carried.learner_of(rank, one.state())
+        one.restore({**state, "cursor": learned[0]["cursor"]})
+    by_parts(after, 6)
+    plain(module, make, batches(12, 12))
+    after[0].settle()
+    found = values(after[0].flat.module)
+    for key, value in values(module).items():
+        np.testing.assert_allclose(found[key], value, rtol=1e-5, atol=1e-6, err_msg=key)
+
+
+def by_parts(learners: list[Any], steps: int) -> list[tuple[int, int]]:
+    """Each learner updates its part of the weights, and has the others' parts from them."""
+    size = learners[0].weights.size
+    ends = [0, *(size // len(learners) * one for one in range(1, len(learners))), size]
+    parts = list(pairwise(ends))
+    for _ in range(steps):
+        for one, (begin, end) in zip(learners, parts, strict=True):
+            one.compute_gradient()
+            one.apply_update(begin, end, one.gradients.norm2)
+        for one in learners:
+            for owner, (begin, end) in zip(learners, parts, strict=True):
+                one.weights[begin:end].copy_from(owner.weights[begin:end])
+    return parts
 
 
 def joined(step: int) -> tuple[Any, Any]:

@@ -23,6 +23,7 @@ from sparknet.training.modules.updater import (
     is_elementwise,
     made_optimizer,
 )
+from sparknet.weights import Span
 
 
 class ModuleFeed:
@@ -128,7 +129,7 @@ class TorchLearner(FedLearner):
 
     def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
         if (begin, end) == (0, self.weights.size):
-            self._move(self._whole(), begin, end, norm)
+            self._move(self._updater_of(None), begin, end, norm)
             return
         if not is_elementwise(self._optimizer):
             kind = type(self._optimizer).__name__
@@ -136,13 +137,13 @@ class TorchLearner(FedLearner):
                 f"optimizer {kind} cannot update a part of the weights, as AllReduce asks of each "
                 "worker: take Adam, SGD or another strategy"
             )
-        if self._updater.span != (begin, end):
-            self._updater = Updater(self._state, (begin, end))
-        self._move(self._updater, begin, end, norm)
+        self._move(self._updater_of((begin, end)), begin, end, norm)
 
-    def _whole(self) -> Updater:
-        if self._updater.span is not None:
-            self._updater = Updater(self._state)
+    def _updater_of(self, span: Span | None) -> Updater:
+        if self._updater.span != span:
+            before = self._updater.rest()
+            self._updater = Updater(self._state, span)
+            self._updater.restore(before)
         return self._updater
 
     def _move(self, updater: Updater, begin: int, end: int, norm: Callable[[], float]) -> None:
